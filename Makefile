@@ -1,0 +1,54 @@
+# Every target is a command of tools/x.py, which runs without make: `python3 tools/x.py test`.
+# Words for a command: make test ARGS="-k cron -x"
+
+PYTHON ?= python3
+ARGS ?=
+X = $(PYTHON) tools/x.py
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast test-slow check lint fmt types bench bench-quick schema build clean
+
+help: ## list the targets
+	@awk -F ': ## ' '/^[a-z-]+: ## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## make .venv with everything a developer needs
+	@$(X) setup $(ARGS)
+
+demo: ## see it work: a server, a worker, jobs
+	@$(X) demo $(ARGS)
+
+test: ## run the tests on the system's PostgreSQL and on the newest
+	@$(X) test $(ARGS)
+
+test-fast: ## run the tests on one PostgreSQL, stop at the first failure
+	@$(X) test-fast $(ARGS)
+
+test-slow: ## run the tests that take seconds
+	@$(X) test-slow $(ARGS)
+
+check: ## style, types, layers, sizes: everything that needs no server
+	@$(X) check $(ARGS)
+
+lint: ## style, format and layers only
+	@$(X) lint $(ARGS)
+
+fmt: ## format the code
+	@$(X) fmt $(ARGS)
+
+types: ## types only
+	@$(X) types $(ARGS)
+
+bench: ## measure ourselves and the peers
+	@$(X) bench $(ARGS)
+
+bench-quick: ## the benchmarks on little work
+	@$(X) bench-quick $(ARGS)
+
+schema: ## write the golden dump of the schema again
+	@$(X) schema $(ARGS)
+
+build: ## build the wheel and the sdist into dist/
+	@$(X) build $(ARGS)
+
+clean: ## remove .venv and everything else that was made here
+	@$(X) clean $(ARGS)

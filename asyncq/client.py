@@ -1,0 +1,261 @@
+"""`Client`: adds jobs and reads them, on a pool of its own or on the caller's connection."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Self, Unpack, overload
+
+import asyncpg
+
+from asyncq.domain.adding import NOTHING, make_spec
+from asyncq.domain.errors import ConfigurationError, JobNotFound
+from asyncq.domain.job import Added, Job, JobOptions, JobSpec
+from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
+from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing, Task
+from asyncq.store import jobs as store
+from asyncq.store.database import Database
+from asyncq.store.failures import connecting
+from asyncq.store.migrate import Report, check_version, migrate
+from asyncq.store.statements import DEFAULT_SCHEMA
+
+
+class Client:
+    """Adds jobs.
+
+    Args:
+        dsn: The database, as a PostgreSQL DSN.
+        schema: The schema's name; `asyncq` by default.
+        tasks: The tasks that there are: adds by name then take their defaults, are checked against their types, and
+            other names are refused. None (the default) takes any name.
+        pool_size: Connections, opened on demand; 10 by default.
+        max_payload: The largest payload in bytes; 1 MiB by default, at most 16 MiB.
+
+    Raises:
+        ConfigurationError: An option cannot work.
+
+    Use it as an async context manager, or call `open()` and `close()`.
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        schema: str = DEFAULT_SCHEMA,
+        tasks: Iterable[Task[...]] | None = None,
+        pool_size: int = 10,
+        max_payload: int = DEFAULT_MAX_PAYLOAD,
+    ) -> None:
+        self._database = Database(dsn, schema)
+        self._registry = None if tasks is None else Registry(tasks)
+        if not 1 <= max_payload <= LARGEST_PAYLOAD:
+            raise ConfigurationError(f"max_payload lies between 1 and {LARGEST_PAYLOAD} bytes, got {max_payload}")
+        if not 1 <= pool_size <= 1000:
+            raise ConfigurationError(f"pool_size lies between 1 and 1000, got {pool_size}")
+        self._max_payload = max_payload
+        self._pool_size = pool_size
+        self._pool: asyncpg.Pool | None = None
+        self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Open the pool and check the schema; nothing when it is open.
+
+        Raises:
+            StoreUnavailable: The database cannot be reached.
+            SchemaMissing: The schema is not installed: run `asyncq migrate`.
+
+        If cancelled, nothing stays open.
+        """
+        if self._pool is not None:
+            return
+        await self._connect()
+        try:
+            async with self._connection() as connection:
+                await check_version(connection, self._database.schema)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _connect(self) -> None:
+        pool = self._database.pool("client", self._pool_size, reset=_keep)
+        with connecting(self._database.dsn):
+            await pool
+        self._pool, self._home = pool, (os.getpid(), asyncio.get_running_loop())
+
+    async def close(self) -> None:
+        """Close the pool; calls that are under way may finish for a few seconds."""
+        pool, self._pool = self._pool, None
+        if pool is None:
+            return
+        try:
+            async with asyncio.timeout(5.0):
+                await pool.close()
+        except TimeoutError:
+            pool.terminate()
+
+    async def migrate(self) -> Report:
+        """Bring the schema up to this release; the client need not be open.
+
+        Returns:
+            What was done; nothing when the database is newer than this release.
+
+        Raises:
+            StoreError: The server refused.
+
+        Safe when many do it at once.
+        """
+        return await migrate(self._database)
+
+    @overload
+    async def add_job(
+        self, task: Takes[PayloadT], payload: PayloadT, /, *, connection: Any = None, **options: Unpack[JobOptions]
+    ) -> Added: ...
+    @overload
+    async def add_job(
+        self, task: TakesNothing, /, *, connection: Any = None, **options: Unpack[JobOptions]
+    ) -> Added: ...
+    @overload
+    async def add_job(
+        self, task: str, payload: Any = None, /, *, connection: Any = None, **options: Unpack[JobOptions]
+    ) -> Added: ...
+    @overload
+    async def add_job(self, task: JobSpec, /, *, connection: Any = None, **options: Unpack[JobOptions]) -> Added: ...
+    async def add_job(
+        self, task: Any, payload: Any = NOTHING, /, *, connection: Any = None, **options: Unpack[JobOptions]
+    ) -> Added:
+        """Add a job.
+
+        Args:
+            task: A task, the name of one, or a spec made with `task.job(...)`.
+            payload: What the handler's first parameter receives; by name, the payload object (`{}` by default).
+            connection: An asyncpg connection of the caller's: the job is added in its transaction, and announced to the
+                workers when that commits. None (the default) uses the client's pool and commits at once.
+            **options: queue; run_at (a datetime with a time zone); max_attempts (1 to 32767); priority (-32768 to
+                32767, lower first); flags (a list of str); meta (an object that goes with the job). None means the
+                task's default.
+
+        Returns:
+            The job's id, and what the add came to.
+
+        Raises:
+            InvalidJob: The job breaks a rule; `code`, `field`, `limit` and `length` say which.
+            UnknownTask: The client was given tasks, and none has this name.
+            TransactionUnusable: The caller's transaction is aborted or read only.
+            StoreUnavailable: The connection broke; `outcome` says whether the job may have been added.
+
+        If cancelled, the outcome is unknown unless the caller's transaction rolls back.
+        """
+        spec = self._spec(task, payload, options)
+        return (await self._add([spec], connection))[0]
+
+    async def add_jobs(self, specs: Sequence[JobSpec], *, connection: Any = None) -> list[Added]:
+        """Add jobs in one round trip and one transaction; ids follow the order of the specs.
+
+        Args:
+            specs: The jobs, made with `task.job(...)`.
+            connection: As in `add_job`.
+
+        Returns:
+            What each add came to, in the order of the specs.
+
+        Raises:
+            InvalidJob: A job breaks a rule; none was added.
+            StoreError: As in `add_job`.
+
+        If cancelled, the outcome is unknown unless the caller's transaction rolls back; all were added or none.
+        """
+        return await self._add([self._spec(spec, NOTHING, {}) for spec in specs], connection)
+
+    async def get_job(self, job_id: int) -> Job:
+        """Read a job.
+
+        Args:
+            job_id: Its id.
+
+        Returns:
+            The job as it is now.
+
+        Raises:
+            JobNotFound: There is none, or it has ended well and was removed.
+            StoreError: The database cannot be used.
+        """
+        async with self._connection() as connection:
+            job = await store.get_job(self._database, connection, job_id)
+        if job is None:
+            raise JobNotFound(job_id)
+        return job
+
+    def _spec(self, what: Any, payload: Any, options: Mapping[str, Any]) -> JobSpec:
+        return make_spec(
+            what, payload, options, registry=self._registry, strict=True, max_payload=self._max_payload
+        )
+
+    async def _add(self, specs: Sequence[JobSpec], connection: Any) -> list[Added]:
+        if connection is not None:
+            return await store.add_jobs(self._database, _checked(connection), specs)
+        async with self._connection() as own:
+            return await store.add_jobs(self._database, own, specs)
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
+        if self._pool is None or self._home is None:
+            raise ConfigurationError("the client is not open: use `async with Client(...)`, or call open()")
+        pid, loop = self._home
+        if pid != os.getpid():
+            raise ConfigurationError("the client was opened before a fork: open one in each process")
+        if loop is not asyncio.get_running_loop():
+            raise ConfigurationError("the client was opened in another event loop: open one in each loop")
+        with connecting(self._database.dsn):
+            connection = await self._pool.acquire()
+        try:
+            yield connection  # pyright: ignore[reportReturnType]
+        finally:
+            await self._pool.release(connection)
+
+
+def _checked(connection: Any) -> Any:
+    """What has the methods of an asyncpg connection; anything else is told apart before it fails obscurely."""
+    if not isinstance(connection, asyncpg.Connection | asyncpg.pool.PoolConnectionProxy):
+        kind = type(connection)
+        raise TypeError(
+            f"connection must be an asyncpg connection, got {kind.__module__}.{kind.__qualname__}; "
+            "of a pool, acquire one first"
+        )
+    return connection  # pyright: ignore[reportUnknownVariableType]
+
+
+async def _keep(connection: Any) -> None:  # noqa: RUF029
+    """No reset: the client leaves no session state behind, and a reset costs a round trip."""
+
+
+async def add_job(dsn: str, task: str, payload: Any = None, *, schema: str = DEFAULT_SCHEMA, **options: Any) -> Added:
+    """Connect, add one job, disconnect: for scripts; a service keeps a `Client`, which is some ten times as fast.
+
+    Args:
+        dsn: The database.
+        task: The task's name.
+        payload: The payload object; `{}` by default.
+        schema: The schema's name.
+        **options: As in `Client.add_job`.
+
+    Returns:
+        The job's id, and what the add came to.
+
+    Raises:
+        InvalidJob: The job breaks a rule.
+        StoreError: The database cannot be used.
+    """
+    async with Client(dsn, schema=schema, pool_size=1) as client:
+        return await client.add_job(task, payload, **options)

@@ -1,0 +1,71 @@
+"""What a call of `add_job` means: a task, a name or a spec, with a payload and options -> one checked spec."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from asyncq.domain.errors import InvalidJob
+from asyncq.domain.job import JobSpec
+from asyncq.domain.payload import encode
+from asyncq.domain.task import Registry, Task
+
+NOTHING: Any = object()
+
+_IDENTIFIER = re.compile(r"[^\x00-\x1f\x7f]+")
+
+
+def make_spec(
+    what: Any, payload: Any, options: Mapping[str, Any], *, registry: Registry | None, strict: bool, max_payload: int
+) -> JobSpec:
+    """The spec that an add asks for.
+
+    Args:
+        what: A task, the name of one, or a spec.
+        payload: The payload; NOTHING when none was given.
+        options: The options of the add.
+        registry: The known tasks, whose defaults apply to adds by name.
+        strict: Whether names that the registry lacks are refused.
+        max_payload: The largest payload in bytes.
+
+    Returns:
+        The spec, checked.
+
+    Raises:
+        InvalidJob: It breaks a rule.
+        UnknownTask: The registry lacks the name.
+    """
+    spec = _spec(what, payload, registry, strict, max_payload)
+    if len(spec.payload) > max_payload:
+        said = f"payload is {len(spec.payload)} bytes of JSON, at most {max_payload} are allowed (option max_payload)"
+        raise InvalidJob(said, code="GWBPL", field="payload", limit=max_payload, length=len(spec.payload))
+    return spec.with_options(**options)
+
+
+def _spec(what: Any, payload: Any, registry: Registry | None, strict: bool, max_payload: int) -> JobSpec:
+    if isinstance(what, JobSpec):
+        if payload is not NOTHING:
+            raise TypeError("a spec has its payload already: make it with task.job(...)")
+        if strict and registry is not None:
+            registry.find(what.task)
+        return what
+    if isinstance(what, Task):
+        if strict and registry is not None:
+            registry.find(what.name)
+        args: tuple[Any, ...] = () if payload is NOTHING else (payload,)
+        return what.spec(what.signature.encode_call(args, {}, max_payload))  # pyright: ignore[reportUnknownMemberType]
+    if not isinstance(what, str):
+        raise InvalidJob(
+            f"a job is added by task, name or spec, got {what!r}; is the function decorated with @task?",
+            code="GWBID",
+            field="identifier",
+        )
+    known = registry.find(what) if strict and registry is not None else (registry or {}).get(what)
+    value: Any = {} if payload is NOTHING or payload is None else payload
+    if known is not None:
+        return known.spec(known.signature.encode_payload(value, max_payload))
+    if not _IDENTIFIER.fullmatch(what):
+        said = f"identifier {what!r} is empty or holds a control character"
+        raise InvalidJob(said, code="GWBID", field="identifier")
+    return JobSpec(task=what, payload=encode(value, limit=max_payload))

@@ -1,0 +1,194 @@
+"""Every error that asyncq raises, one class for each decision that the caller has to take.
+
+    AsyncqError
+    ├── ConfigurationError      the program is wrong: mend the code or the options
+    │   ├── TaskError           a handler cannot be served, or two tasks share a name
+    │   └── UnsupportedServer   the server is too old
+    ├── InvalidJob              bad input: mend the call
+    │   └── UnknownTask         no task of this name was given to the client
+    ├── JobNotFound             there is no such job (any more)
+    ├── StoreError              the database said no
+    │   ├── StoreUnavailable    it cannot be reached, or the connection broke: try again later
+    │   ├── AccessDenied        wrong password, missing role or privilege: mend the credentials
+    │   ├── TransactionUnusable the caller's own transaction takes no writes (aborted or read only)
+    │   └── SchemaError         the database and this release do not fit
+    │       ├── SchemaMissing   run `asyncq migrate`
+    │       └── SchemaTooNew    upgrade asyncq
+    └── PoolExhausted           every connection for handlers is taken
+
+RetryAfter, Snooze and Discard are no errors of asyncq: a handler raises them to say how its job goes on.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Literal
+
+
+class AsyncqError(Exception):
+    """The base of all errors that asyncq raises."""
+
+
+class ConfigurationError(AsyncqError):
+    """An option or a combination of options that cannot work."""
+
+
+class TaskError(ConfigurationError):
+    """A handler whose signature cannot be served, or two tasks of one name."""
+
+
+class UnsupportedServer(ConfigurationError):
+    """A PostgreSQL server that is older than asyncq supports."""
+
+
+class InvalidJob(AsyncqError):
+    """A job that breaks a rule; nothing was added.
+
+    Attributes:
+        code: The SQLSTATE that the SQL functions raise for the same rule, such as `GWBID`.
+        field: The argument that breaks the rule.
+        limit: The limit that was broken, if the rule is one.
+        length: The length, size or value that was given, if the rule is a limit.
+    """
+
+    def __init__(
+        self, message: str, *, code: str, field: str, limit: int | None = None, length: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.field = field
+        self.limit = limit
+        self.length = length
+
+
+class UnknownTask(InvalidJob):
+    """A task name that the client was not given, with the nearest known one."""
+
+    def __init__(self, name: str, nearest: str | None) -> None:
+        hint = f"; did you mean {nearest!r}?" if nearest else ""
+        super().__init__(f"no task is called {name!r}{hint}", code="GWBID", field="identifier")
+        self.name = name
+        self.nearest = nearest
+
+
+class JobNotFound(AsyncqError):
+    """There is no job with this id, or it has ended well and was removed."""
+
+    def __init__(self, job_id: int) -> None:
+        super().__init__(f"there is no job {job_id}: it never was, or it ended and was removed")
+        self.job_id = job_id
+
+
+class StoreError(AsyncqError):
+    """The database refused, in a way that has no class of its own below.
+
+    Attributes:
+        sqlstate: The server's code, or None when it did not come from the server.
+    """
+
+    def __init__(self, message: str, *, sqlstate: str | None = None) -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate
+
+
+class StoreUnavailable(StoreError):
+    """The database cannot be reached, or the connection broke.
+
+    Attributes:
+        outcome: `"not_sent"` when the call certainly changed nothing, `"unknown"` when it may have been committed.
+    """
+
+    def __init__(
+        self, message: str, *, outcome: Literal["not_sent", "unknown"] = "not_sent", sqlstate: str | None = None
+    ) -> None:
+        super().__init__(message, sqlstate=sqlstate)
+        self.outcome: Literal["not_sent", "unknown"] = outcome
+
+
+class AccessDenied(StoreError):
+    """A wrong password, an unknown role or database, or a missing privilege."""
+
+
+class TransactionUnusable(StoreError):
+    """The caller's transaction takes no writes: an earlier statement in it failed, or it is read only."""
+
+
+class SchemaError(StoreError):
+    """The database's schema and this release do not fit."""
+
+
+class SchemaMissing(SchemaError):
+    """The schema is not installed, or older than this release needs."""
+
+
+class SchemaTooNew(SchemaError):
+    """The database holds a breaking migration that this release does not know."""
+
+
+class PoolExhausted(AsyncqError):
+    """A handler waited too long for a connection: every one is held by another handler."""
+
+
+class HandlerSignal(Exception):  # noqa: N818 - a verdict of a handler, not an error
+    """The base of what a handler raises to say how its job goes on."""
+
+
+class RetryAfter(HandlerSignal):
+    """Fail this attempt and try again after a delay of the handler's choice.
+
+    Args:
+        delay: The time until the next attempt; a timedelta, or a number of seconds, not negative.
+        reason: What goes into `last_error`.
+    """
+
+    def __init__(self, delay: timedelta | float, reason: str = "") -> None:
+        super().__init__(reason)
+        self.delay_s = seconds(delay)
+        self.reason = reason
+
+
+class Snooze(HandlerSignal):
+    """Run the same job again after a delay, without counting an attempt.
+
+    Args:
+        delay: The time until then; a timedelta, or a number of seconds, not negative.
+    """
+
+    def __init__(self, delay: timedelta | float) -> None:
+        super().__init__()
+        self.delay_s = seconds(delay)
+
+
+class Discard(HandlerSignal):
+    """Fail the job for good at once, whatever attempts are left.
+
+    Args:
+        reason: What goes into `last_error`.
+    """
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def seconds(delay: timedelta | float) -> float:
+    """The delay in seconds.
+
+    Args:
+        delay: A timedelta or a number of seconds.
+
+    Returns:
+        The seconds, not negative.
+
+    Raises:
+        ConfigurationError: The delay is negative, not finite, longer than a century, or no delay at all.
+    """
+    value: Any = delay.total_seconds() if isinstance(delay, timedelta) else delay
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigurationError(f"a delay is a timedelta or a number of seconds, got {delay!r}")
+    if not 0 <= value <= CENTURY_S:
+        raise ConfigurationError(f"a delay lies between 0 and {CENTURY_S:.0f} seconds (100 years), got {delay!r}")
+    return float(value)
+
+
+CENTURY_S = 100 * 365.25 * 86400

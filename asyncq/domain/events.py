@@ -1,0 +1,265 @@
+"""One frozen struct for everything that happens, and the observers that are told; `log.py` turns them into sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, Protocol, runtime_checkable
+
+import msgspec
+
+from asyncq.domain.job import Claim
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """The base of all events."""
+
+
+# The life of a worker
+
+
+class WorkerStarted(Event, frozen=True, kw_only=True):
+    """The worker is registered, listens and takes jobs."""
+
+    worker_id: int
+    schema: str
+    tasks: tuple[str, ...]
+    concurrency: int
+    poll_s: float
+    lease_s: float
+    grace_s: float
+    connections: int
+    pool_size: int
+    server: str
+    loop: str
+
+
+class WorkerStopping(Event, frozen=True, kw_only=True):
+    """The worker takes no more jobs; what runs may finish within the grace period."""
+
+    worker_id: int
+    reason: str
+    running: int
+    grace_s: float
+
+
+class WorkerStopped(Event, frozen=True, kw_only=True):
+    """The worker has ended; its claims are settled or returned."""
+
+    worker_id: int
+    completed: int
+    failed: int
+    returned: int
+    stuck: int
+
+
+class GraceExceeded(Event, frozen=True, kw_only=True):
+    """Handlers still ran when the grace period ended, and are cancelled."""
+
+    worker_id: int
+    job_ids: tuple[int, ...]
+
+
+class WorkerLost(Event, frozen=True, kw_only=True):
+    """Others declared this worker dead; it cancels its jobs and registers anew."""
+
+    worker_id: int
+    running: int
+
+
+class HeartbeatFailed(Event, frozen=True, kw_only=True):
+    """A sign of life could not be written; it is tried again."""
+
+    worker_id: int
+    error: str
+    silent_s: float
+    lease_s: float
+
+
+class JobsRescued(Event, frozen=True, kw_only=True):
+    """Jobs of dead workers were returned by this one; each lost an attempt."""
+
+    worker_ids: tuple[int, ...]
+    job_ids: tuple[int, ...]
+    dead_job_ids: tuple[int, ...]
+
+
+class MaintenanceFailed(Event, frozen=True, kw_only=True):
+    """A round of maintenance failed; the next one tries again."""
+
+    error: str
+
+
+class TasksLeftBehind(Event, frozen=True, kw_only=True):
+    """Handlers ended while asyncio tasks that they had started still ran; the stopping worker cancels them."""
+
+    names: tuple[str, ...]
+
+
+class UnknownTasks(Event, frozen=True, kw_only=True):
+    """Jobs wait for tasks that this worker does not know; told once for each name."""
+
+    names: tuple[str, ...]
+
+
+# Connections and fetching
+
+
+class ListenConnected(Event, frozen=True, kw_only=True):
+    """The LISTEN connection works."""
+
+    channel: str
+    attempt: int
+
+
+class ListenLost(Event, frozen=True, kw_only=True):
+    """The LISTEN connection broke; polling goes on, and it is opened again."""
+
+    error: str
+    retry_in_s: float
+
+
+class FetchFailed(Event, frozen=True, kw_only=True):
+    """A fetch failed; it is tried again."""
+
+    error: str
+    retry_in_s: float
+
+
+class JobsFetched(Event, frozen=True, kw_only=True):
+    """A fetch has claimed jobs."""
+
+    count: int
+    wanted: int
+    duration_s: float
+
+
+class JobsReturned(Event, frozen=True, kw_only=True):
+    """Claimed jobs that were not started go back, with their attempts untouched."""
+
+    job_ids: tuple[int, ...]
+    reason: str
+
+
+class SettleFailed(Event, frozen=True, kw_only=True):
+    """Settlements could not be written; they are kept and tried again."""
+
+    count: int
+    error: str
+    retry_in_s: float
+
+
+class SettlementsAbandoned(Event, frozen=True, kw_only=True):
+    """A stopping worker could not write settlements in time; these jobs will run again after the lease."""
+
+    job_ids: tuple[int, ...]
+
+
+class ObserverFailed(Event, frozen=True, kw_only=True):
+    """An observer raised; the others were told all the same."""
+
+    observer: str
+    event: str
+    error: BaseException
+
+
+# Jobs: built only if an observer asked for the type
+
+
+class JobEvent(Event, frozen=True, kw_only=True):
+    """The base of what happens to one job."""
+
+    claim: Claim
+    task: str
+    attempt: int
+
+    @property
+    def job_id(self) -> int:
+        """The job's id."""
+        return self.claim.id
+
+
+class JobStarted(JobEvent, frozen=True, kw_only=True):
+    """A handler is about to be called."""
+
+
+class JobCompleted(JobEvent, frozen=True, kw_only=True):
+    """A handler returned, and that is committed."""
+
+    duration_s: float
+
+
+class JobRetried(JobEvent, frozen=True, kw_only=True):
+    """An attempt failed, and that is committed; the job waits for its retry."""
+
+    duration_s: float
+    error: str
+    delay_s: float
+
+
+class JobFailed(JobEvent, frozen=True, kw_only=True):
+    """The job has failed for good, and that is committed."""
+
+    duration_s: float
+    error: str
+
+
+class JobSnoozed(JobEvent, frozen=True, kw_only=True):
+    """The handler asked to be run again later, and that is committed."""
+
+    delay_s: float
+
+
+class JobInterrupted(JobEvent, frozen=True, kw_only=True):
+    """A shutdown cancelled the handler; the job is due again, and that is committed."""
+
+
+class JobLost(JobEvent, frozen=True, kw_only=True):
+    """The run ended when the claim was no longer this worker's: what it came to was refused."""
+
+
+class ResultIgnored(JobEvent, frozen=True, kw_only=True):
+    """A handler returned something; told once for each task."""
+
+    type_name: str
+
+
+@runtime_checkable
+class Observer(Protocol):
+    """What `Worker(observers=[...])` takes: a callable with the types that it wants."""
+
+    @property
+    def wants(self) -> Collection[type[Event]]:
+        """The types of events to be told; a base class stands for all below it."""
+        ...
+
+    def __call__(self, event: Any, /) -> None:
+        """Take one event. Called in the event loop: it must not block. What it raises is logged."""
+        ...
+
+
+def observer(*wants: type[Event]) -> Callable[[Callable[[Any], None]], Observer]:
+    """Make a function an observer.
+
+    Args:
+        *wants: The types of events to be told; all when none is given.
+
+    Returns:
+        A decorator.
+    """
+
+    def decorate(function: Callable[[Any], None]) -> Observer:
+        return _FunctionObserver(function, wants or (Event,))
+
+    return decorate
+
+
+class _FunctionObserver:
+    def __init__(self, function: Callable[[Any], None], wants: Collection[type[Event]]) -> None:
+        self.function = function
+        self.wants = wants
+
+    def __call__(self, event: Any, /) -> None:
+        self.function(event)
+
+    def __repr__(self) -> str:
+        return getattr(self.function, "__qualname__", repr(self.function))

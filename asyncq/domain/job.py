@@ -1,0 +1,264 @@
+"""What a job is: the request (`JobSpec`), the stored row (`Job`), the answer to an add (`Added`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal, NoReturn, TypedDict
+
+import msgspec
+
+from asyncq.domain.errors import InvalidJob
+
+MAX_NAME = 128
+MAX_KEY = 512
+INT2 = 32767
+
+Outcome = Literal["added", "updated", "deduplicated", "rejected"]
+
+
+class JobState(StrEnum):
+    """The eight states of the Open Job Spec; prose may say waiting, running, failed."""
+
+    SCHEDULED = "scheduled"
+    AVAILABLE = "available"
+    ACTIVE = "active"
+    RETRYABLE = "retryable"
+    PENDING = "pending"
+    COMPLETED = "completed"
+    CANCELLED = "cancelled"
+    DISCARDED = "discarded"
+
+
+class JobKeyMode(StrEnum):
+    """What an add does when a job with its key exists."""
+
+    REPLACE = "replace"
+    PRESERVE_RUN_AT = "preserve_run_at"
+    UNSAFE_DEDUPE = "unsafe_dedupe"
+
+
+class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A job to be added: everything but its id. None means the default.
+
+    Attributes:
+        task: The task's identifier, at most 128 characters.
+        payload: The payload as JSON text; `{}` by default.
+        queue: The named queue that runs it in series; none by default.
+        run_at: When it may start, with a time zone; now by default.
+        max_attempts: Total attempts, 1 to 32767; 25 by default.
+        priority: -32768 to 32767, lower first; 0 by default.
+        flags: Names that a worker may forbid.
+        job_key: Reserved.
+        job_key_mode: Reserved.
+        meta: An object as JSON text that goes with the job.
+    """
+
+    task: str
+    payload: str = "{}"
+    queue: str | None = None
+    run_at: datetime | None = None
+    max_attempts: int | None = None
+    priority: int | None = None
+    flags: tuple[str, ...] = ()
+    job_key: str | None = None
+    job_key_mode: JobKeyMode | str | None = None
+    meta: str | None = None
+
+    def with_options(self, **options: Any) -> JobSpec:
+        """A copy with other options.
+
+        Args:
+            **options: queue, run_at, max_attempts, priority, flags, meta (an object); None leaves the option as it is.
+
+        Returns:
+            The new spec, checked.
+
+        Raises:
+            InvalidJob: An option breaks a rule.
+            TypeError: An option does not exist.
+        """
+        given = {name: value for name, value in options.items() if value is not None}
+        if unknown := given.keys() - OPTIONS:
+            raise TypeError(f"a job has no option {sorted(unknown)[0]!r}; there are {', '.join(sorted(OPTIONS))}")
+        if "flags" in given:
+            given["flags"] = _flags(given["flags"])
+        if "meta" in given:
+            given["meta"] = _meta(given["meta"])
+        spec = msgspec.structs.replace(self, **given)
+        check(spec)
+        return spec
+
+
+class JobOptions(TypedDict, total=False):
+    """What can be given with every add; None means the task's default."""
+
+    queue: str | None
+    run_at: datetime | None
+    max_attempts: int | None
+    priority: int | None
+    flags: Sequence[str] | None
+    job_key: str | None
+    job_key_mode: JobKeyMode | str | None
+    meta: dict[str, Any] | None
+
+
+OPTIONS = frozenset(JobOptions.__annotations__)
+
+
+class Added(msgspec.Struct, frozen=True):
+    """What an add came to.
+
+    Attributes:
+        id: The id of the job that now stands for the request.
+        outcome: `"added"`, `"updated"`, `"deduplicated"` or `"rejected"`.
+        existing_id: The job that was there before, if one decided the outcome.
+        existing_state: The state of that job.
+    """
+
+    id: int
+    outcome: Outcome = "added"
+    existing_id: int | None = None
+    existing_state: JobState | None = None
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored job as it was when it was read.
+
+    Attributes:
+        payload: The payload as JSON text.
+        attempts: Failed attempts before this run.
+        flags: The names of its flags, sorted.
+        meta: The object that went with the job, None if there was none.
+        locked_by: The id of the worker that runs it.
+        revision: How often a keyed add changed it.
+        interruptions: How often in a row a shutdown interrupted it.
+    """
+
+    id: int
+    task: str
+    queue: str | None
+    payload: str
+    priority: int
+    run_at: datetime
+    attempts: int
+    max_attempts: int
+    last_error: str | None
+    created_at: datetime
+    updated_at: datetime
+    key: str | None
+    locked_at: datetime | None
+    locked_by: str | None
+    revision: int
+    flags: tuple[str, ...]
+    meta: dict[str, Any] | None
+    state: JobState
+    interruptions: int = 0
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A job that this worker holds: the columns of `fetch_jobs`, in their order."""
+
+    id: int
+    task_id: int
+    queue_id: int | None
+    token: int
+    attempts: int
+    max_attempts: int
+    interruptions: int
+    priority: int
+    revision: int
+    run_at: datetime
+    created_at: datetime
+    updated_at: datetime
+    key: str | None
+    flags: str | None
+    payload: str
+    meta: str | None
+    last_error: str | None
+
+    @property
+    def place(self) -> tuple[int, datetime, int]:
+        """Where it stands in the order of running."""
+        return (self.priority, self.run_at, self.id)
+
+
+def check(spec: JobSpec) -> None:
+    """Check a spec against the limits, as the SQL functions do, before any round trip.
+
+    Args:
+        spec: The spec.
+
+    Raises:
+        InvalidJob: The first rule that it breaks; `code` is the one that SQL raises for it.
+
+    Source: the table of error codes in the README of graphile-worker, `GWBID` to `GWBKM`.
+    """
+    _check_text("identifier", spec.task, MAX_NAME, "GWBID")
+    if spec.queue is not None:
+        _check_text("queue", spec.queue, MAX_NAME, "GWBQN")
+        if spec.queue == "default":
+            _refuse("queue 'default' is reserved for jobs without a queue; choose another name", "GWBQN", "queue")
+    if spec.job_key is not None:
+        _check_text("job_key", spec.job_key, MAX_KEY, "GWBJK")
+        if not spec.job_key:
+            _refuse("job_key is empty, at least 1 character is needed", "GWBJK", "job_key", limit=1, length=0)
+    if spec.max_attempts is not None:
+        _check_number("max_attempts", spec.max_attempts, 1, INT2, "GWBMA")
+    if spec.priority is not None:
+        _check_number("priority", spec.priority, -INT2 - 1, INT2, "22003")
+    if spec.run_at is not None:
+        _check_instant(spec.run_at)
+    if spec.job_key_mode is not None and spec.job_key_mode not in set(JobKeyMode):
+        modes = ", ".join(repr(str(mode)) for mode in JobKeyMode)
+        _refuse(f"job_key_mode {spec.job_key_mode!r} is unknown, expected one of {modes}", "GWBKM", "job_key_mode")
+    if spec.job_key is not None:
+        _refuse("job_key is not supported yet", "0A000", "job_key")
+
+
+def _check_text(field: str, value: Any, limit: int, code: str) -> None:
+    if not isinstance(value, str):
+        _refuse(f"{field} must be a str, got {value!r}", code, field)
+    if len(value) > limit:
+        said = f"{field} is {len(value)} characters long, at most {limit} are allowed"
+        _refuse(said, code, field, limit=limit, length=len(value))
+    if not value.isprintable() and ("\0" in value or any("\ud800" <= char <= "\udfff" for char in value)):
+        _refuse(f"{field} {value!r} holds a character that PostgreSQL cannot store as text", code, field)
+
+
+def _check_number(field: str, value: Any, low: int, high: int, code: str) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        _refuse(f"{field} must be an int, got {value!r}", code, field)
+    if not low <= value <= high:
+        limit = low if value < low else high
+        _refuse(f"{field} is {value}, expected {low} to {high}", code, field, limit=limit, length=value)
+
+
+def _check_instant(run_at: Any) -> None:
+    if not isinstance(run_at, datetime):
+        _refuse(f"run_at must be a datetime, got {run_at!r}", "22007", "run_at")
+    if run_at.utcoffset() is None:
+        said = f"run_at {run_at.isoformat()} has no time zone; use datetime.now(timezone.utc) + ... or .astimezone()"
+        _refuse(said, "22007", "run_at")
+
+
+def _flags(flags: Any) -> tuple[str, ...]:
+    if isinstance(flags, str) or not isinstance(flags, Sequence | set | frozenset):
+        _refuse(f"flags must be a list of str, got {flags!r}", "22023", "flags")
+    names: list[Any] = list(flags)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    for name in names:
+        _check_text("flags", name, MAX_NAME, "22023")
+    return tuple(sorted(set(names)))
+
+
+def _meta(meta: Any) -> str:
+    if not isinstance(meta, dict):
+        _refuse(f"meta must be a dict, got {meta!r}", "22023", "meta")
+    from asyncq.domain.payload import encode  # noqa: PLC0415 - payload.py names this module's errors
+
+    return encode(meta, field="meta")
+
+
+def _refuse(message: str, code: str, field: str, *, limit: int | None = None, length: int | None = None) -> NoReturn:
+    raise InvalidJob(message, code=code, field=field, limit=limit, length=length)

@@ -1,0 +1,167 @@
+"""What a run came to, and what that makes of the job's row. Every transition of a running job is decided here.
+
+    outcome        the row                                        attempts
+    Completed      deleted                                        -
+    Failed         waits for its retry, or dead after the last    + 1
+    RetryLater     the same with the handler's own delay          + 1
+    Discarded      dead at once                                   all
+    Snoozed        waits                                          + 0
+    Interrupted    due at once; the 11th in a row fails           + 0
+    Returned       due as it was, never started                   + 0
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+import msgspec
+
+from asyncq.domain.job import INT2, Claim
+from asyncq.domain.retry import RetryPolicy
+
+MAX_INTERRUPTIONS = 10
+MAX_ERROR = 16 * 1024
+
+
+class Completed(msgspec.Struct, frozen=True):
+    """The handler returned."""
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """The handler raised, or the payload did not decode.
+
+    Attributes:
+        error: Type, message and traceback.
+    """
+
+    error: str
+
+
+class RetryLater(msgspec.Struct, frozen=True):
+    """The handler raised RetryAfter."""
+
+    error: str
+    delay_s: float
+
+
+class Discarded(msgspec.Struct, frozen=True):
+    """The handler raised Discard."""
+
+    error: str
+
+
+class Snoozed(msgspec.Struct, frozen=True):
+    """The handler raised Snooze."""
+
+    delay_s: float
+
+
+class Interrupted(msgspec.Struct, frozen=True):
+    """A shutdown cancelled the handler after the grace period."""
+
+
+class Returned(msgspec.Struct, frozen=True):
+    """The job was claimed but never started."""
+
+
+Outcome = Completed | Failed | RetryLater | Discarded | Snoozed | Interrupted | Returned
+
+
+class Settlement(msgspec.Struct, frozen=True):
+    """What is to be written about a claim that ends.
+
+    Attributes:
+        done: The row is deleted; the other fields say nothing then.
+        attempts: How many attempts are added.
+        delay_s: The wait until it is due again; None leaves `run_at` alone.
+        error: The new `last_error`; None leaves it alone.
+        interruptions: The new count of interruptions in a row; None leaves it alone.
+        dead: No attempt is left: the job has failed for good.
+    """
+
+    id: int
+    token: int
+    queue_id: int | None
+    done: bool = False
+    attempts: int = 0
+    delay_s: float | None = None
+    error: str | None = None
+    interruptions: int | None = None
+    dead: bool = False
+
+
+def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float) -> Settlement:
+    """What an outcome makes of a job.
+
+    Args:
+        claim: The claim that ends.
+        outcome: What its run came to.
+        policy: The task's retry policy.
+        random: A number between 0 and 1, for jitter.
+
+    Returns:
+        What is to be written.
+    """
+    match outcome:
+        case Completed():
+            return Settlement(claim.id, claim.token, claim.queue_id, done=True)
+        case Failed(error):
+            return _failure(claim, error, None, policy, random)
+        case RetryLater(error, delay_s):
+            return _failure(claim, error, delay_s, policy, random)
+        case Discarded(error):
+            return Settlement(
+                claim.id, claim.token, claim.queue_id, attempts=INT2, error=error, interruptions=0, dead=True
+            )
+        case Snoozed(delay_s):
+            return Settlement(claim.id, claim.token, claim.queue_id, delay_s=delay_s, interruptions=0)
+        case Interrupted():
+            if claim.interruptions >= MAX_INTERRUPTIONS:
+                error = f"Interrupted: cut off by shutdowns {claim.interruptions + 1} times in a row"
+                return _failure(claim, error, None, policy, random)
+            return Settlement(claim.id, claim.token, claim.queue_id, interruptions=claim.interruptions + 1)
+        case Returned():
+            return Settlement(claim.id, claim.token, claim.queue_id)
+        case _:
+            assert_never(outcome)
+
+
+def _failure(claim: Claim, error: str, delay_s: float | None, policy: RetryPolicy, random: float) -> Settlement:
+    attempt = claim.attempts + 1
+    dead = attempt >= claim.max_attempts
+    if delay_s is None:
+        try:
+            delay_s = policy.delay_s(attempt, random)
+        except Exception as broken:
+            # A retry function of the user's: its error must not lose the job's own.
+            error = f"{error}\n\nThe task's retry policy failed too, the default was used: {broken!r}"
+            delay_s = FALLBACK_DELAY_S
+    return Settlement(
+        claim.id,
+        claim.token,
+        claim.queue_id,
+        attempts=1,
+        delay_s=delay_s,
+        error=error,
+        interruptions=0,
+        dead=dead,
+    )
+
+
+FALLBACK_DELAY_S = 60.0
+
+
+def clean_error(text: str) -> str:
+    """Text that PostgreSQL can store, cut in the middle at `MAX_ERROR` characters.
+
+    Args:
+        text: An error's text, of any origin.
+
+    Returns:
+        The text without U+0000 and lone surrogates.
+    """
+    text = text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+    if len(text) <= MAX_ERROR:
+        return text
+    half = MAX_ERROR // 2
+    return f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"

@@ -1,0 +1,210 @@
+"""The `@task` decorator, `Task`, and the registry of a worker or client."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
+
+from asyncq.domain.errors import ConfigurationError, InvalidJob, TaskError, UnknownTask
+from asyncq.domain.job import JobSpec
+from asyncq.domain.retry import RetryPolicy, as_policy
+from asyncq.domain.signature import Context, Signature
+
+P = ParamSpec("P")
+PayloadT = TypeVar("PayloadT")
+ContraT = TypeVar("ContraT", contravariant=True)
+ContextT = TypeVar("ContextT", bound=Context)
+
+
+class Takes(Protocol[ContraT]):
+    """A task that can be called with one payload of a type; how `add_job` checks its second argument."""
+
+    @property
+    def name(self) -> str: ...
+
+    def job(self, payload: ContraT, /) -> JobSpec: ...
+
+
+class TakesNothing(Protocol):
+    """A task that can be called without a payload."""
+
+    @property
+    def name(self) -> str: ...
+
+    def job(self) -> JobSpec: ...
+
+
+class Task(Generic[P]):
+    """A named handler with the defaults of its jobs; what `@task` returns.
+
+    Calling it calls the handler, so that a task is tested like a function.
+
+    Attributes:
+        name: The identifier in the database.
+        handler: The decorated function.
+        signature: How the handler is called.
+        retry: Its retry policy.
+        on_failed: Called when a job of it has failed for good.
+    """
+
+    def __init__(
+        self,
+        handler: Callable[..., Any],
+        *,
+        name: str | None = None,
+        queue: str | None = None,
+        max_attempts: int | None = None,
+        priority: int | None = None,
+        flags: Iterable[str] | None = None,
+        retry: Any = None,
+        on_failed: Callable[..., Any] | None = None,
+    ) -> None:
+        self.name: str = getattr(handler, "__name__", type(handler).__name__) if name is None else name
+        if not self.name:
+            raise TaskError("a task needs a name of at least one character")
+        self.handler = handler
+        self.signature = Signature(handler, self.name)
+        try:
+            self.retry: RetryPolicy = as_policy(retry)
+            self._defaults = JobSpec(task=self.name).with_options(
+                queue=queue, max_attempts=max_attempts, priority=priority, flags=None if flags is None else list(flags)
+            )
+        except (InvalidJob, ConfigurationError) as error:
+            raise TaskError(f"task {self.name!r}: {error}") from error
+        if on_failed is not None and not callable(on_failed):
+            raise TaskError(f"task {self.name!r}: on_failed must be a function, got {on_failed!r}")
+        self.on_failed = on_failed
+        self.__doc__ = handler.__doc__
+        self.__module__ = getattr(handler, "__module__", __name__)
+
+    def job(self, *args: P.args, **kwargs: P.kwargs) -> JobSpec:
+        """A job of this task, to be handed to `add_job` or `add_jobs`.
+
+        Args:
+            *args: The handler's parameters, without the context.
+            **kwargs: The same by name.
+
+        Returns:
+            The spec, with the task's defaults; `with_options` changes them.
+
+        Raises:
+            InvalidJob: The arguments do not fit the handler.
+        """
+        return self.spec(self.signature.encode_call(args, kwargs))
+
+    def spec(self, payload: str) -> JobSpec:
+        """A job of this task with a payload that is JSON text already."""
+        defaults = self._defaults
+        return JobSpec(
+            task=self.name,
+            payload=payload,
+            queue=defaults.queue,
+            max_attempts=defaults.max_attempts,
+            priority=defaults.priority,
+            flags=defaults.flags,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.handler(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name}>"
+
+
+class _Decorator(Protocol):
+    @overload
+    def __call__(self, handler: Callable[Concatenate[ContextT, P], Any], /) -> Task[P]: ...
+    @overload
+    def __call__(self, handler: Callable[[PayloadT, ContextT], Any], /) -> Task[[PayloadT]]: ...
+    @overload
+    def __call__(self, handler: Callable[P, Any], /) -> Task[P]: ...
+
+
+@overload
+def task(handler: Callable[Concatenate[ContextT, P], Any], /) -> Task[P]: ...
+@overload
+def task(handler: Callable[[PayloadT, ContextT], Any], /) -> Task[[PayloadT]]: ...
+@overload
+def task(handler: Callable[P, Any], /) -> Task[P]: ...
+@overload
+def task(
+    *,
+    name: str | None = None,
+    queue: str | None = None,
+    max_attempts: int | None = None,
+    priority: int | None = None,
+    flags: Iterable[str] | None = None,
+    retry: Any = None,
+    on_failed: Callable[..., Any] | None = None,
+) -> _Decorator: ...
+def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Make a function a task.
+
+    Args:
+        handler: The function, when used without parentheses. A coroutine function, or a plain one (it runs in a thread).
+            Its parameters are the fields of the payload, or its one parameter that is no scalar is the payload itself;
+            a parameter annotated `JobContext` receives the context.
+        name: The identifier in the database, at most 128 characters; the function's name by default.
+        queue: The named queue that runs its jobs one after the other; none by default.
+        max_attempts: Total attempts; 25 by default.
+        priority: Lower first; 0 by default.
+        flags: Names that a worker may forbid.
+        retry: How long to wait after a failed attempt: a policy, a list of delays (the last one repeats), or a
+            function of the attempt; `exp(min(attempt, 10))` seconds by default.
+        on_failed: Called with the `JobFailed` event when a job has failed for good; may be async.
+
+    Returns:
+        The task.
+
+    Raises:
+        TaskError: The handler cannot be served, or an option breaks a rule.
+    """
+    if handler is not None:
+        return Task(handler, **options)
+    return lambda function: Task(function, **options)
+
+
+class Registry(Mapping[str, Task[...]]):
+    """The tasks of a worker or a client, by name.
+
+    Args:
+        tasks: The tasks; no two may share a name.
+
+    Raises:
+        TaskError: Two of them do, or one is no task.
+    """
+
+    def __init__(self, tasks: Iterable[Task[...]]) -> None:
+        self._tasks: dict[str, Task[...]] = {}
+        for item in tasks:
+            if not isinstance(item, Task):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise TaskError(f"tasks must be decorated with @task, got {item!r}")
+            known = self._tasks.setdefault(item.name, item)
+            if known is not item:
+                raise TaskError(
+                    f"two tasks are called {item.name!r}: {_where(known)} and {_where(item)}; give one of them a name="
+                )
+
+    def find(self, name: str) -> Task[...]:
+        """The task of a name.
+
+        Raises:
+            UnknownTask: There is none; names the nearest.
+        """
+        if found := self._tasks.get(name):
+            return found
+        raise UnknownTask(name, next(iter(difflib.get_close_matches(name, self._tasks, n=1)), None))
+
+    def __getitem__(self, name: str) -> Task[...]:
+        return self._tasks[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tasks)
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+
+def _where(item: Task[...]) -> str:
+    return f"{item.__module__}.{getattr(item.handler, '__qualname__', item.handler)}"

@@ -1,0 +1,1 @@
+"""The running worker: the only code that starts tasks."""

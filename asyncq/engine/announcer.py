@@ -1,0 +1,103 @@
+"""Tells what became of jobs, after it was committed; counts it, and calls `on_failed`."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, assert_never
+
+from anyio.abc import TaskGroup
+
+from asyncq.domain.events import (
+    Event,
+    JobCompleted,
+    JobFailed,
+    JobInterrupted,
+    JobLost,
+    JobRetried,
+    JobSnoozed,
+    ObserverFailed,
+)
+from asyncq.domain.outcome import (
+    Completed,
+    Discarded,
+    Failed,
+    Interrupted,
+    Outcome,
+    RetryLater,
+    Returned,
+    Settlement,
+    Snoozed,
+)
+from asyncq.engine.executor import Run
+from asyncq.engine.observers import Observers
+
+
+class Announcer:
+    """Counts and announces.
+
+    Attributes:
+        completed: Jobs that ended well.
+        failed: Attempts that failed.
+        returned: Jobs that went back without having been started.
+    """
+
+    def __init__(self, observers: Observers, group: TaskGroup) -> None:
+        self._observers = observers
+        self._group = group
+        self.completed = 0
+        self.failed = 0
+        self.returned = 0
+
+    def settled(self, run: Run | None, settlement: Settlement, outcome: Outcome, duration_s: float) -> None:
+        """A settlement was committed."""
+        match outcome:
+            case Completed():
+                self.completed += 1
+                self._tell(JobCompleted, run, duration_s=duration_s)
+            case Failed() | RetryLater() | Discarded():
+                self.failed += 1
+                self._attempt_failed(run, settlement, duration_s)
+            case Snoozed(delay_s):
+                self._tell(JobSnoozed, run, delay_s=delay_s)
+            case Interrupted():
+                if settlement.attempts:
+                    self.failed += 1
+                    self._attempt_failed(run, settlement, duration_s)
+                else:
+                    self._tell(JobInterrupted, run)
+            case Returned():
+                self.returned += 1
+            case _:
+                assert_never(outcome)
+
+    def lost(self, run: Run | None) -> None:
+        """A settlement was refused: the claim was another's by then."""
+        self._tell(JobLost, run)
+
+    def _attempt_failed(self, run: Run | None, settlement: Settlement, duration_s: float) -> None:
+        error = settlement.error or ""
+        if not settlement.dead:
+            self._tell(JobRetried, run, duration_s=duration_s, error=error, delay_s=settlement.delay_s or 0.0)
+            return
+        self._tell(JobFailed, run, duration_s=duration_s, error=error)
+        if run is not None and run.task.on_failed is not None:
+            self._group.start_soon(self._call_on_failed, run, _event(JobFailed, run, duration_s=duration_s, error=error))
+
+    async def _call_on_failed(self, run: Run, event: Event) -> None:
+        """A function of the user's: what it raises is reported, and hurts nobody."""
+        try:
+            answer = run.task.on_failed(event) if run.task.on_failed is not None else None
+            if inspect.isawaitable(answer):
+                await answer
+        except Exception as error:  # noqa: BLE001
+            self._observers.emit(
+                ObserverFailed(observer=f"on_failed of {run.task.name}", event=type(event).__name__, error=error)
+            )
+
+    def _tell(self, kind: Any, run: Run | None, **fields: Any) -> None:
+        if run is not None and self._observers.wanted(kind):
+            self._observers.emit(_event(kind, run, **fields))
+
+
+def _event(kind: Any, run: Run, **fields: Any) -> Event:
+    return kind(claim=run.claim, task=run.task.name, attempt=run.claim.attempts + 1, **fields)

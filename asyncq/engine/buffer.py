@@ -1,0 +1,101 @@
+"""Claimed jobs on their way from the fetcher to the coroutine workers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from asyncq.domain.job import Claim
+
+
+BREATH = 32
+
+
+class Buffer:
+    """A queue of claims that knows how many workers wait at it.
+
+    Args:
+        low: Called when a worker took a claim or waits for one: the fetcher may want to fetch.
+    """
+
+    def __init__(self, low: Callable[[], None]) -> None:
+        self._claims: deque[Claim] = deque()
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._low = low
+        self._closed = False
+        self._filled_at = 0.0
+        self._taken = 0
+
+    def __len__(self) -> int:
+        return len(self._claims)
+
+    @property
+    def waiting(self) -> int:
+        """Workers that wait for a claim."""
+        return len(self._waiting)
+
+    @property
+    def filled_at(self) -> float:
+        """When claims were put in last, on the loop's clock."""
+        return self._filled_at
+
+    def put(self, claims: Iterable[Claim]) -> None:
+        """Append claims, in the order in which they are to start."""
+        self._claims.extend(claims)
+        self._filled_at = asyncio.get_running_loop().time()
+        for _ in range(len(self._claims)):
+            if not self._wake_one():
+                break
+
+    async def take(self) -> Claim | None:
+        """The next claim; None when the buffer is closed.
+
+        If cancelled, no claim is taken.
+        """
+        while not self._claims:
+            if self._closed:
+                return None
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(future)
+            self._low()
+            try:
+                await future
+            except asyncio.CancelledError:
+                if future.done() and not future.cancelled():
+                    self._wake_one()  # The wake-up was for us: hand it on.
+                raise
+            finally:
+                if future in self._waiting:
+                    self._waiting.remove(future)
+        self._taken += 1
+        if self._taken % BREATH == 0:
+            # Handlers that never wait would keep the loop, and with it the next fetch, from running.
+            await asyncio.sleep(0)
+            if not self._claims:
+                return await self.take()
+        claim = self._claims.popleft()
+        self._low()
+        return claim
+
+    def drain(self) -> list[Claim]:
+        """Take out all claims that no worker has taken."""
+        claims = list(self._claims)
+        self._claims.clear()
+        return claims
+
+    def close(self) -> list[Claim]:
+        """Let the workers end after the job that they run; returns the claims that none has taken."""
+        self._closed = True
+        claims = self.drain()
+        while self._wake_one():
+            pass
+        return claims
+
+    def _wake_one(self) -> bool:
+        while self._waiting:
+            future = self._waiting.popleft()
+            if not future.done():
+                future.set_result(None)
+                return True
+        return False

@@ -1,0 +1,190 @@
+"""Gathers what runs came to and writes it in batches: at once when nothing is being written, else in the next batch.
+
+Settlements are kept until they are written or refused: a lost connection costs time, never a completion.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Collection, Iterable
+
+import anyio
+import msgspec
+
+from asyncq.domain.errors import AsyncqError
+from asyncq.domain.events import JobsReturned, SettleFailed
+from asyncq.domain.job import Claim
+from asyncq.domain.outcome import Outcome, Returned, Settlement, settle
+from asyncq.domain.retry import DefaultRetry
+from asyncq.engine.announcer import Announcer
+from asyncq.engine.executor import Run
+from asyncq.engine.identity import Identity
+from asyncq.engine.observers import Observers
+from asyncq.store import jobs as store
+from asyncq.store.database import Line
+
+BATCH = 500
+FULL = 2 * BATCH
+LATER_S = 0.1
+WRITE_DEADLINE_S = 30.0
+SLOWEST_RETRY_S = 0.5
+IDLE_S = 30.0
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """A run that waits to be written, with what there is to tell about it."""
+
+    settlement: Settlement
+    worker_id: int
+    run: Run | None
+    outcome: Outcome
+    duration_s: float
+
+
+class Completer:
+    """The one writer of settlements of a worker.
+
+    Args:
+        line: Its connection.
+        identity: Whose claims they are.
+        announcer: Tells what was committed.
+        observers: Told when writing fails.
+        settled: Called with the settlements that were written: a queue was freed, a retry is due.
+    """
+
+    def __init__(
+        self,
+        line: Line,
+        identity: Identity,
+        announcer: Announcer,
+        observers: Observers,
+        settled: Callable[[Iterable[Settlement]], None],
+    ) -> None:
+        self._line = line
+        self._identity = identity
+        self._announcer = announcer
+        self._observers = observers
+        self._settled = settled
+        self._pending: dict[int, Ended] = {}
+        self._writing: dict[int, Ended] = {}
+        self._held_back: dict[int, Ended] = {}
+        self._stir = asyncio.Event()
+        self._emptied = asyncio.Event()
+        self._closing = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether job loops should wait: writing does not keep up."""
+        return len(self._pending) >= FULL
+
+    @property
+    def unwritten(self) -> int:
+        """How many settlements are not written yet."""
+        return len(self._pending) + len(self._writing) + len(self._held_back)
+
+    async def room(self) -> None:
+        """Wait until writing has caught up."""
+        while self.is_full:
+            self._emptied.clear()
+            await self._emptied.wait()
+
+    def hand_over(self, run: Run, outcome: Outcome) -> None:
+        """Take what a run came to; it is written soon."""
+        settlement = settle(run.claim, outcome, run.task.retry, random.random())  # noqa: S311
+        self._add(Ended(settlement, self._identity.worker_id, run, outcome, time.perf_counter() - run.started_at))
+
+    def give_back(self, claims: Collection[Claim], reason: str, worker_id: int) -> None:
+        """Return claims that were not started.
+
+        Args:
+            claims: They.
+            reason: Why, for the log.
+            worker_id: Under which id they were claimed.
+        """
+        for claim in claims:
+            settlement = settle(claim, Returned(), DefaultRetry(), 0.0)
+            self._add(Ended(settlement, worker_id, None, Returned(), 0.0))
+        if claims:
+            self._observers.emit(JobsReturned(job_ids=tuple(claim.id for claim in claims), reason=reason))
+
+    def _add(self, ended: Ended) -> None:
+        older = self._pending.get(ended.settlement.id) or self._held_back.pop(ended.settlement.id, None)
+        if older is not None:
+            # The same worker holds a newer claim of the same job: the older one was lost.
+            self._announcer.lost(older.run)
+        self._pending[ended.settlement.id] = ended
+        self._stir.set()
+
+    def close(self) -> None:
+        """End when everything is written."""
+        self._closing = True
+        self._stir.set()
+
+    async def run(self, progress: Callable[[], None]) -> None:
+        """Write until closed, and then until nothing is left.
+
+        Args:
+            progress: Called after each batch.
+        """
+        while not (self._closing and not self.unwritten):
+            self._stir.clear()
+            if self._pending:
+                await self._write_batch()
+                self._emptied.set()
+                progress()
+            else:
+                await self._rest()
+
+    async def _rest(self) -> None:
+        """Wait for something to write; an idle worker gives its connection back."""
+        wait_s = LATER_S if self._held_back else IDLE_S
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._stir.wait()
+        except TimeoutError:
+            if not self._held_back:
+                await self._line.close()
+            self._pending.update(self._held_back)
+            self._held_back.clear()
+
+    async def _write_batch(self) -> None:
+        ids = list(self._pending)[:BATCH]
+        self._writing = {job_id: self._pending.pop(job_id) for job_id in ids}
+        tries = 0
+        while self._writing:
+            try:
+                # Shielded: a settlement that was sent is waited for, whoever wants to stop.
+                with anyio.CancelScope(shield=True), anyio.fail_after(WRITE_DEADLINE_S):
+                    await self._write_once()
+            except (AsyncqError, TimeoutError) as error:
+                tries += 1
+                await self._back_off(error, tries)
+
+    async def _write_once(self) -> None:
+        """Write what is in hand, by the worker id under which it was claimed; sort out what was not written."""
+        for worker_id in {ended.worker_id for ended in self._writing.values()}:
+            mine = {job_id: ended for job_id, ended in self._writing.items() if ended.worker_id == worker_id}
+            written = await store.settle(self._line, worker_id, [ended.settlement for ended in mine.values()])
+            missed = [ended.settlement for job_id, ended in mine.items() if job_id not in written]
+            later = await store.still_held(self._line, worker_id, missed) if missed else set[int]()
+            for job_id, ended in mine.items():
+                del self._writing[job_id]
+                if job_id in written:
+                    self._announcer.settled(ended.run, ended.settlement, ended.outcome, ended.duration_s)
+                elif job_id in later:
+                    self._held_back[job_id] = ended
+                else:
+                    self._announcer.lost(ended.run)
+            self._settled(mine[job_id].settlement for job_id in written if job_id in mine)
+
+    async def _back_off(self, error: Exception, tries: int) -> None:
+        wait_s = min(0.02 * 2**tries, SLOWEST_RETRY_S) * random.uniform(0.5, 1.0)  # noqa: S311
+        said = str(error) or type(error).__name__
+        self._observers.emit(SettleFailed(count=self.unwritten, error=said, retry_in_s=wait_s))
+        await anyio.sleep(wait_s)
+
+    def abandoned(self) -> tuple[int, ...]:
+        """The jobs whose settlements were never written."""
+        return tuple(sorted({*self._pending, *self._writing, *self._held_back}))

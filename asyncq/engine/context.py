@@ -1,0 +1,192 @@
+"""`JobContext`: what a handler receives beside its payload."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Unpack, overload
+
+import asyncpg
+import msgspec
+
+from asyncq.domain.adding import NOTHING, make_spec
+from asyncq.domain.job import Added, Claim, Job, JobOptions, JobSpec, JobState
+from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
+from asyncq.domain.signature import Context
+from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing
+from asyncq.store.database import Database, HandlerPool
+from asyncq.store.jobs import add_jobs
+
+_logger = logging.getLogger("asyncq.job")
+
+
+class Surroundings:
+    """What all contexts of a worker share.
+
+    Attributes:
+        queues: Queue id -> name, as far as this worker has met them.
+    """
+
+    def __init__(self, database: Database, pool: HandlerPool, registry: Registry) -> None:
+        self.database = database
+        self.pool = pool
+        self.registry = registry
+        self.queues: dict[int, str] = {}
+
+
+class JobContext(Context):
+    """What a handler can know and do about its job.
+
+    Attributes:
+        cancelled: Set when the worker stops or the job was cancelled: finish soon, or be cancelled after the grace
+            period. `ctx.cancelled.is_set()` works in threads too.
+    """
+
+    __slots__ = ("_claim", "_surroundings", "_task", "_worker_id", "cancelled")
+
+    def __init__(self, claim: Claim, task: str, worker_id: int, surroundings: Surroundings) -> None:
+        self._claim = claim
+        self._task = task
+        self._worker_id = worker_id
+        self._surroundings = surroundings
+        self.cancelled = asyncio.Event()
+
+    @property
+    def job(self) -> Job:
+        """The job as it was when it was claimed."""
+        claim = self._claim
+        return Job(
+            id=claim.id,
+            task=self._task,
+            queue=None if claim.queue_id is None else self._surroundings.queues.get(claim.queue_id),
+            payload=claim.payload,
+            priority=claim.priority,
+            run_at=claim.run_at,
+            attempts=claim.attempts,
+            max_attempts=claim.max_attempts,
+            last_error=claim.last_error,
+            created_at=claim.created_at,
+            updated_at=claim.updated_at,
+            key=claim.key,
+            locked_at=None,
+            locked_by=str(self._worker_id),
+            revision=claim.revision,
+            flags=tuple(sorted(msgspec.json.decode(claim.flags))) if claim.flags else (),
+            meta=msgspec.json.decode(claim.meta) if claim.meta else None,
+            state=JobState.ACTIVE,
+            interruptions=claim.interruptions,
+        )
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is; the first is 1."""
+        return self._claim.attempts + 1
+
+    @property
+    def logger(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger whose records carry the fields `job_id`, `task` and `attempt`."""
+        fields = {"job_id": self._claim.id, "task": self._task, "attempt": self.attempt}
+        return logging.LoggerAdapter(_logger, fields)
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[asyncpg.Connection]:
+        """A connection to the worker's database, shared with the other handlers.
+
+        Yields:
+            An asyncpg connection, outside a transaction.
+
+        Raises:
+            PoolExhausted: All are held by other handlers for longer than `pool_wait`.
+            StoreUnavailable: The server cannot be reached.
+
+        If cancelled, the connection goes back; an open transaction is rolled back.
+        """
+        async with self._surroundings.pool.acquire() as connection:
+            yield connection
+
+    async def query(self, sql: str, *args: Any) -> list[asyncpg.Record]:
+        """Run one statement on such a connection.
+
+        Args:
+            sql: The statement, with $1, $2, ... for the parameters.
+            *args: The parameters.
+
+        Returns:
+            The rows.
+
+        Raises:
+            PoolExhausted: As `connection`.
+            asyncpg.PostgresError: What the statement raises.
+        """
+        async with self.connection() as connection:
+            return await connection.fetch(sql, *args)
+
+    @overload
+    async def add_job(
+        self, task: Takes[PayloadT], payload: PayloadT, /, *, connection: Any = None, **options: Unpack[JobOptions]
+    ) -> Added: ...
+    @overload
+    async def add_job(
+        self, task: TakesNothing, /, *, connection: Any = None, **options: Unpack[JobOptions]
+    ) -> Added: ...
+    @overload
+    async def add_job(
+        self, task: str, payload: Any = None, /, *, connection: Any = None, **options: Unpack[JobOptions]
+    ) -> Added: ...
+    @overload
+    async def add_job(self, task: JobSpec, /, *, connection: Any = None, **options: Unpack[JobOptions]) -> Added: ...
+    async def add_job(
+        self, task: Any, payload: Any = NOTHING, /, *, connection: Any = None, **options: Unpack[JobOptions]
+    ) -> Added:
+        """Add a job, as `Client.add_job` does; on a connection of `connection()` or of the handlers' pool.
+
+        Args:
+            task: A task, the name of one, or a spec.
+            payload: The payload.
+            connection: The connection whose transaction the add is to be part of.
+            **options: See `JobOptions`.
+
+        Returns:
+            What it came to.
+
+        Raises:
+            InvalidJob: The job breaks a rule.
+            StoreError: The database refused.
+
+        If cancelled, the outcome is unknown unless the connection's transaction rolls back.
+        """
+        spec = self._spec(task, payload, options)
+        return (await self.add_jobs([spec], connection=connection))[0]
+
+    async def add_jobs(self, specs: Sequence[JobSpec], *, connection: Any = None) -> list[Added]:
+        """Add jobs in one round trip, as `Client.add_jobs` does.
+
+        Args:
+            specs: The jobs, made with `task.job(...)`.
+            connection: As in `add_job`.
+
+        Returns:
+            What each came to, in the order of the specs.
+
+        Raises:
+            InvalidJob: A job breaks a rule; none was added.
+            StoreError: The database refused.
+        """
+        database = self._surroundings.database
+        checked = [self._spec(spec, NOTHING, {}) for spec in specs]
+        if connection is not None:
+            return await add_jobs(database, connection, checked)
+        async with self.connection() as own:
+            return await add_jobs(database, own, checked)
+
+    def _spec(self, what: Any, payload: Any, options: Mapping[str, Any]) -> JobSpec:
+        return make_spec(
+            what,
+            payload,
+            options,
+            registry=self._surroundings.registry,
+            strict=False,
+            max_payload=DEFAULT_MAX_PAYLOAD,
+        )

@@ -1,0 +1,244 @@
+"""Runs one job: decode, context, call the handler in a task of its own, turn its end into an outcome.
+
+The one place that catches BaseException: there the end of a handler's own task, however it ended, becomes an outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Coroutine
+from contextvars import Context as ContextVars
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+import msgspec
+from anyio import CapacityLimiter
+
+from asyncq.domain.errors import Discard, RetryAfter, Snooze
+from asyncq.domain.events import JobStarted, ResultIgnored
+from asyncq.domain.job import Claim
+from asyncq.domain.outcome import (
+    Completed,
+    Discarded,
+    Failed,
+    Interrupted,
+    Outcome,
+    RetryLater,
+    Snoozed,
+    clean_error,
+)
+from asyncq.domain.payload import decode_error
+from asyncq.domain.task import Task
+from asyncq.engine.context import JobContext, Surroundings
+from asyncq.engine.identity import Identity
+from asyncq.engine.leftovers import Leftovers
+from asyncq.engine.observers import Observers
+
+
+class Run:
+    """A job that runs now.
+
+    Attributes:
+        claim: Its claim.
+        task: Its task.
+        context: Its context.
+        handler: The asyncio task of the handler, once it was created.
+        interrupted: Whether the worker cancelled it.
+        started_at: When, on the performance counter.
+    """
+
+    __slots__ = ("claim", "context", "handler", "interrupted", "started_at", "task")
+
+    def __init__(self, claim: Claim, task: Task[...], context: JobContext | None) -> None:
+        self.claim = claim
+        self.task = task
+        self.context = context
+        self.handler: asyncio.Task[Any] | None = None
+        self.interrupted = False
+        self.started_at = time.perf_counter()
+
+    def tell(self) -> None:
+        """Let the handler know that it should finish soon."""
+        if self.context is not None:
+            self.context.cancelled.set()
+
+    def cancel(self) -> None:
+        """Cancel the handler, once."""
+        self.tell()
+        if not self.interrupted and self.handler is not None:
+            self.interrupted = True
+            self.handler.cancel()
+
+
+class Executor:
+    """Runs jobs, one for each call.
+
+    Attributes:
+        running: The jobs that run now.
+        finished: How many runs have ended.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        surroundings: Surroundings,
+        observers: Observers,
+        threads: CapacityLimiter,
+        leftovers: Leftovers,
+    ) -> None:
+        self._identity = identity
+        self._surroundings = surroundings
+        self._observers = observers
+        self._threads = threads
+        self._told_results: set[str] = set()
+        self._leftovers = leftovers
+        self._stopping = False
+        self.running: set[Run] = set()
+        self.finished = 0
+
+    async def run(self, claim: Claim) -> tuple[Run, Outcome]:
+        """Run a job.
+
+        Args:
+            claim: The job.
+
+        Returns:
+            The run and what it came to. Never raises for what a handler does; a KeyboardInterrupt that came from a real
+            SIGINT goes on.
+
+        If cancelled, the handler goes on: stopping is `Run.cancel`.
+        """
+        task = self._identity.task(claim.task_id)
+        context = None
+        if task.signature.takes_context:
+            context = JobContext(claim, task.name, self._identity.worker_id, self._surroundings)
+        run = Run(claim, task, context)
+        if self._observers.wanted(JobStarted):
+            self._observers.emit(JobStarted(claim=claim, task=task.name, attempt=claim.attempts + 1))
+        try:
+            args, kwargs = task.signature.decode(claim.payload, context)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            self.finished += 1
+            return run, Failed(clean_error(f"{type(error).__name__}: {decode_error(error)}"))
+        self.running.add(run)
+        if self._stopping:
+            run.tell()
+        try:
+            outcome = await self._call(run, args, kwargs)
+        finally:
+            self.running.discard(run)
+            self.finished += 1
+        return run, outcome
+
+    async def _call(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+        if run.task.signature.is_async:
+            call = partial(run.task.handler, *args, **kwargs)
+        else:
+            call = partial(self._in_thread, partial(run.task.handler, *args, **kwargs))
+        run.handler = _start(_end_of(call), self._leftovers.mark(run.task.name))
+        if not run.handler.done():
+            await _done(run.handler)
+        end = run.handler.result()
+        if isinstance(end, BaseException):
+            return self._outcome(run, end)
+        if end is not None and run.task.name not in self._told_results:
+            self._told_results.add(run.task.name)
+            self._observers.emit(
+                ResultIgnored(
+                    claim=run.claim, task=run.task.name, attempt=run.claim.attempts + 1, type_name=type(end).__name__
+                )
+            )
+        return Completed()
+
+    async def _in_thread(self, call: Callable[[], Any]) -> Any:
+        # Not abandoned when cancelled: as long as the thread runs, the job does, and its claim is held.
+        return await anyio.to_thread.run_sync(call, limiter=self._threads)
+
+    def _outcome(self, run: Run, end: BaseException) -> Outcome:
+        match end:
+            case RetryAfter():
+                return RetryLater(clean_error(f"RetryAfter: {end.reason}" if end.reason else "RetryAfter"), end.delay_s)
+            case Snooze():
+                return Snoozed(end.delay_s)
+            case Discard():
+                return Discarded(clean_error(f"Discard: {end.reason}" if end.reason else "Discard"))
+            case asyncio.CancelledError() if run.interrupted:
+                return Interrupted()
+            case asyncio.CancelledError():
+                return Failed(clean_error(f"CancelledError: the handler cancelled itself\n\n{_traceback(end)}"))
+            case KeyboardInterrupt() if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                raise end
+            case _:
+                return Failed(describe(end))
+
+    def tell_all(self) -> None:
+        """Let all handlers know that they should finish soon, and those that start from now on."""
+        self._stopping = True
+        for run in self.running:
+            run.tell()
+
+    def cancel_all(self) -> list[Run]:
+        """Cancel all handlers; returns the runs."""
+        runs = list(self.running)
+        for run in runs:
+            run.cancel()
+        return runs
+
+
+async def _end_of(call: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    """What a handler returned, or what it raised, whatever that is: SystemExit must not end the event loop."""
+    try:
+        return await call()
+    except BaseException as error:  # noqa: BLE001 - see the top of the file
+        return error
+
+
+def _start(coroutine: Coroutine[Any, Any, Any], variables: ContextVars) -> asyncio.Task[Any]:
+    """Start a handler in a task and a context of its own; eagerly where Python can."""
+    loop = asyncio.get_running_loop()
+    if sys.version_info >= (3, 12):
+        return asyncio.Task(coroutine, loop=loop, context=variables, eager_start=True)
+    return asyncio.Task(coroutine, loop=loop, context=variables)
+
+
+async def _done(handler: asyncio.Task[Any]) -> None:
+    """Wait for a handler. Not by awaiting it: a cancelled coroutine worker must not cancel the handler, least of all
+    again and again."""
+    waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def wake(_: asyncio.Task[Any]) -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    handler.add_done_callback(wake)
+    await waiter
+
+
+def describe(error: BaseException) -> str:
+    """An error as `last_error` holds it: type, message, traceback.
+
+    Args:
+        error: Any exception, even one whose `__str__` raises.
+
+    Returns:
+        Text that PostgreSQL can store, cut at 16 KiB.
+    """
+    try:
+        message = str(error)
+    except Exception as broken:  # noqa: BLE001 - a user's __str__
+        message = f"<its __str__ raised {type(broken).__name__}>"
+    return clean_error(f"{type(error).__name__}: {message}\n\n{_traceback(error)}")
+
+
+def _traceback(error: BaseException) -> str:
+    try:
+        # Without the frame of _end_of, which is always the first.
+        shown = error.__traceback__.tb_next if error.__traceback__ is not None else None
+        return "".join(traceback.format_exception(type(error), error, shown, limit=-30))
+    except Exception:  # noqa: BLE001 - a user's __str__ or __repr__
+        return "".join(traceback.format_tb(error.__traceback__, limit=-30))

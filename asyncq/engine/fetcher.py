@@ -1,0 +1,295 @@
+"""When and how many to fetch. One loop; what it decides are the pure functions at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import random
+from collections.abc import Callable, Collection
+
+import anyio
+
+from asyncq.domain.errors import AsyncqError
+from asyncq.domain.events import FetchFailed, JobsFetched
+from asyncq.domain.job import Claim
+from asyncq.domain.options import ForbiddenFlags, WorkerOptions
+from asyncq.engine.buffer import Buffer
+from asyncq.engine.context import Surroundings
+from asyncq.engine.identity import Identity
+from asyncq.engine.observers import Observers
+from asyncq.store.database import Line
+from asyncq.store.jobs import START, Place, fetch_jobs, next_due_s
+from asyncq.store.workers import queue_names
+
+AHEAD_S = 0.025  # how much work, in time, is fetched ahead of free slots
+FROM_START_S = 0.1  # a fetch from the very start at least this often: jobs may land behind the cursor
+STALE_S = 0.1  # a claim that has not started after this long goes back
+MOST_QUEUES = 10_000
+FETCH_DEADLINE_S = 30.0
+SLOWEST_RETRY_S = 0.5
+
+
+class Fetcher:
+    """The one reader of jobs of a worker.
+
+    Args:
+        line: Its connection.
+        identity: Who claims.
+        options: How many, how often.
+        observers: Told of fetches.
+        surroundings: Where the names of queues are noted.
+        finished: How many runs have ended so far: the pace of the handlers.
+
+    Attributes:
+        buffer: Where the claims go.
+        drained: Whether the last fetch found less than there was room for.
+        give_back: Takes claims that are returned.
+    """
+
+    def __init__(
+        self,
+        line: Line,
+        identity: Identity,
+        options: WorkerOptions,
+        observers: Observers,
+        surroundings: Surroundings,
+        finished: Callable[[], int],
+    ) -> None:
+        self._line = line
+        self._identity = identity
+        self._options = options
+        self._observers = observers
+        self._surroundings = surroundings
+        self._finished = finished
+        self.give_back: Callable[[Collection[Claim], str, int], None] = _nowhere
+        self.buffer = Buffer(self._taken)
+        self._stir = asyncio.Event()
+        self._woken = True
+        self._stopping = False
+        self.drained = False
+        self._look_at = 0.0
+        self._low_water = 0
+        self._after = START
+        self._from_start_at = 0.0
+        self._pace_from = (0.0, 0)
+
+    def wake(self) -> None:
+        """Something may have become due: look for it now."""
+        self._woken = True
+        self._stir.set()
+
+    def wake_in(self, delay_s: float) -> None:
+        """Something becomes due after a delay: look for it then."""
+        self._look_at = min(self._look_at, _now() + delay_s)
+        self._stir.set()
+
+    def stop(self) -> None:
+        """Fetch no more."""
+        self._stopping = True
+        self._stir.set()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the last fetch found nothing more, and nothing has happened since."""
+        return self.drained and not self._woken
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a slot is free and fetching goes on."""
+        return self.buffer.waiting > 0 and not self._stopping
+
+    async def run(self, progress: Callable[[], None], give_up_s: float | None = None) -> None:
+        """Fetch until stopped.
+
+        Args:
+            progress: Called after each fetch.
+            give_up_s: For how long failing fetches are tried again; for ever by default.
+
+        Raises:
+            AsyncqError: Fetching failed for longer than that.
+        """
+        self._pace_from = (_now(), self._finished())
+        failures, well_at = 0, _now()
+        while not self._stopping:
+            self._return_stale()
+            wanted = self._wanted()
+            if not self._is_time(wanted):
+                await self._sleep(wanted)
+                continue
+            try:
+                await self.fetch(wanted)
+                failures, well_at = 0, _now()
+            except (AsyncqError, TimeoutError) as error:
+                failures += 1
+                if give_up_s is not None and _now() - well_at > give_up_s:
+                    raise
+                await self._back_off(error, failures)
+            progress()
+
+    async def fetch(self, wanted: int) -> int:
+        """Claim up to so many jobs and hand them over.
+
+        Returns:
+            How many were claimed.
+
+        Raises:
+            AsyncqError: It failed; claims whose answer was lost come back after the lease.
+        """
+        forbidden = await current_flags(self._options.forbidden_flags)
+        # Cleared before the fetch: a notification during it asks for another one.
+        self._woken = self.drained = False
+        sent_at = _now()
+        after = self._begin(sent_at)
+        worker_id = self._identity.worker_id
+        # Shielded: a fetch that was sent is waited for, or its claims would be lost until the lease ends.
+        with anyio.CancelScope(shield=True), anyio.fail_after(FETCH_DEADLINE_S):
+            claims = await fetch_jobs(
+                self._line,
+                worker_id,
+                self._identity.next_token(),
+                wanted,
+                self._identity.tasks,
+                forbidden,
+                after,
+            )
+            await self._learn_queues(claims)
+        if worker_id != self._identity.worker_id or self._stopping:
+            self.give_back(claims, "the worker was declared dead" if not self._stopping else "the worker stops", worker_id)
+            return 0
+        if claims:
+            self._low_water = len(claims) // 2
+            self._pace_from = (_now(), self._finished())
+            self.buffer.put(claims)
+            if self._observers.wanted(JobsFetched):
+                self._observers.emit(JobsFetched(count=len(claims), wanted=wanted, duration_s=_now() - sent_at))
+        self.drained = len(claims) < wanted and after is START
+        self._after = _cursor(claims) if len(claims) == wanted else START
+        if self.drained and not self._woken:
+            await self._set_alarm(sent_at)
+        return len(claims)
+
+    async def _learn_queues(self, claims: Collection[Claim]) -> None:
+        """Note the names of queues that this worker meets for the first time."""
+        names = self._surroundings.queues
+        unknown = {claim.queue_id for claim in claims if claim.queue_id is not None} - names.keys()
+        if unknown:
+            if len(names) > MOST_QUEUES:
+                names.clear()
+                unknown = {claim.queue_id for claim in claims if claim.queue_id is not None}
+            names.update(await queue_names(self._line, unknown))
+
+    def _return_stale(self) -> None:
+        """Give back claims that have not started for too long: another worker may have a free slot."""
+        if len(self.buffer) and not self.buffer.waiting and _now() - self.buffer.filled_at >= STALE_S:
+            self.give_back(self.buffer.drain(), "no slot became free", self._identity.worker_id)
+
+    def _begin(self, now: float) -> Place:
+        """Where this fetch begins: at the cursor, or, once in a while, at the very start."""
+        if self._after is START or now - self._from_start_at >= FROM_START_S:
+            self._from_start_at = now
+            return START
+        return self._after
+
+    async def _set_alarm(self, sent_at: float) -> None:
+        """Know when to look again: at the next due time, at the poll at the latest."""
+        self._look_at = _now() + self._options.poll_s
+        with anyio.CancelScope(shield=True), anyio.fail_after(FETCH_DEADLINE_S):
+            due_s = await next_due_s(self._line, _now() - sent_at)
+        if due_s is not None:
+            self._look_at = min(self._look_at, _now() + due_s)
+
+    def _wanted(self) -> int:
+        started_at, finished = self._pace_from
+        pace = (self._finished() - finished) / max(_now() - started_at, 1e-4)
+        return wanted_now(self.buffer.waiting, len(self.buffer), pace, self._options.batch)
+
+    def _is_time(self, wanted: int) -> bool:
+        if not wanted or not self._identity.worker_id:
+            return False
+        return self._woken or not self.drained or _now() >= self._look_at
+
+    async def _sleep(self, wanted: int) -> None:
+        """Until something happens; with a free slot, until it is time to look again."""
+        self._stir.clear()
+        pause_s = max(self._look_at - _now(), 0.0) if wanted and self._identity.worker_id else self._options.poll_s
+        if len(self.buffer):
+            pause_s = min(pause_s, STALE_S)
+        try:
+            async with asyncio.timeout(pause_s):
+                await self._stir.wait()
+        except TimeoutError:
+            return
+
+    def _taken(self) -> None:
+        """A worker took a claim or waits for one: with the buffer half empty it is time to think of the next fetch."""
+        if len(self.buffer) <= self._low_water:
+            self._stir.set()
+
+    async def _back_off(self, error: Exception, failures: int) -> None:
+        wait_s = min(0.02 * 2**failures, SLOWEST_RETRY_S) * random.uniform(0.5, 1.0)  # noqa: S311
+        said = str(error) or type(error).__name__
+        self._observers.emit(FetchFailed(error=said, retry_in_s=wait_s))
+        self._woken = True
+        try:
+            async with asyncio.timeout(wait_s):
+                while not self._stopping:
+                    self._stir.clear()
+                    await self._stir.wait()
+        except TimeoutError:
+            return
+
+
+def wanted_now(waiting: int, buffered: int, pace: float, batch: int) -> int:
+    """How many jobs to fetch now.
+
+    Args:
+        waiting: Free slots.
+        buffered: Claims that wait for one.
+        pace: Jobs that ended in a second, lately.
+        batch: The most that one fetch takes.
+
+    Returns:
+        As many as there are free slots, and as many more as will be started within `AHEAD_S`; 0 while at least half of
+        that is there.
+    """
+    ahead = min(int(pace * AHEAD_S), batch)
+    missing = waiting + ahead - buffered
+    if not waiting and missing * 2 < ahead:
+        return 0
+    return max(0, min(missing, batch))
+
+
+def _cursor(claims: list[Claim]) -> Place:
+    """Behind the last claim without a queue."""
+    last = next((claim for claim in reversed(claims) if claim.queue_id is None), None)
+    return START if last is None else Place(*last.place)
+
+
+def _nowhere(claims: Collection[Claim], reason: str, worker_id: int) -> None:
+    raise AssertionError(f"claims {claims} of worker {worker_id} have nowhere to go: {reason}")
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def current_flags(forbidden: ForbiddenFlags) -> list[str] | None:
+    """The flags that are forbidden now.
+
+    Args:
+        forbidden: What the option holds.
+
+    Returns:
+        The flags; None when none are.
+
+    Raises:
+        AsyncqError: The user's function failed.
+    """
+    if not callable(forbidden):
+        return list(forbidden) if forbidden else None
+    try:
+        answer = forbidden()
+        flags = await answer if inspect.isawaitable(answer) else answer
+    except Exception as error:
+        raise AsyncqError(f"forbidden_flags failed, nothing is fetched: {error!r}") from error
+    return list(flags) if flags else None

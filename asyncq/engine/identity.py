@@ -1,0 +1,36 @@
+"""Who this worker is in the database, and the numbers of its fetches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from asyncq.domain.task import Registry, Task
+
+
+class Identity:
+    """The worker's id and the tasks that it knows.
+
+    Attributes:
+        worker_id: Its id; a new one after others declared it dead.
+        tasks: Task id -> task.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self.worker_id = 0
+        self.tasks: dict[int, Task[...]] = {}
+        self._token = 0
+
+    def learn(self, task_ids: Mapping[int, str]) -> None:
+        """Take over the ids of the tasks."""
+        self.tasks = {task_id: self.registry[name] for task_id, name in task_ids.items()}
+
+    def next_token(self) -> int:
+        """A number that no claim of this process ever had."""
+        self._token += 1
+        return self._token
+
+    def task(self, task_id: Any) -> Task[...]:
+        """The task of a claim."""
+        return self.tasks[task_id]

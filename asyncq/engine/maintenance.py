@@ -1,0 +1,60 @@
+"""What any worker does for all, on a jittered timer and without a leader: rescue the jobs of dead workers."""
+
+from __future__ import annotations
+
+import random
+
+import anyio
+
+from asyncq.domain.errors import AsyncqError
+from asyncq.domain.events import JobsRescued, MaintenanceFailed, UnknownTasks
+from asyncq.engine.identity import Identity
+from asyncq.engine.observers import Observers
+from asyncq.store.database import Line
+from asyncq.store.workers import rescue_jobs, unknown_tasks
+
+THOROUGH_EVERY = 30
+
+
+class Maintenance:
+    """The rounds of one worker.
+
+    Args:
+        line: A connection, shared with the fetcher.
+        identity: Whose tasks are known.
+        observers: Told what was done.
+    """
+
+    def __init__(self, line: Line, identity: Identity, observers: Observers) -> None:
+        self._line = line
+        self._identity = identity
+        self._observers = observers
+        self._rounds = 0
+        self._told: set[str] = set()
+
+    async def run(self, every_s: float) -> None:
+        """A round at once, then every so often, for ever."""
+        while True:
+            try:
+                await self.round()
+            except AsyncqError as error:
+                self._observers.emit(MaintenanceFailed(error=str(error)))
+            await anyio.sleep(every_s * random.uniform(0.8, 1.2))  # noqa: S311
+
+    async def round(self) -> None:
+        """Rescue what can be rescued, and tell of tasks that nobody here knows."""
+        with anyio.CancelScope(shield=True):
+            rescued = await rescue_jobs(self._line, thorough=self._rounds % THOROUGH_EVERY == 0)
+        self._rounds += 1
+        if rescued:
+            self._observers.emit(
+                JobsRescued(
+                    worker_ids=tuple(sorted({job.worker_id for job in rescued})),
+                    job_ids=tuple(job.job_id for job in rescued),
+                    dead_job_ids=tuple(job.job_id for job in rescued if job.attempts >= job.max_attempts),
+                )
+            )
+        unknown = set(await unknown_tasks(self._line, self._identity.tasks)) - self._told
+        if unknown:
+            self._told |= unknown
+            self._observers.emit(UnknownTasks(names=tuple(sorted(unknown))))

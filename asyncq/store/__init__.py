@@ -1,0 +1,1 @@
+"""The database: the only code that imports asyncpg and reads sql/."""

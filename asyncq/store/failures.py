@@ -1,0 +1,149 @@
+"""Turns what asyncpg raises into asyncq's errors: no error of the driver leaves the store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+from urllib.parse import parse_qs, urlsplit
+
+import asyncpg
+
+from asyncq.domain.errors import (
+    AccessDenied,
+    AsyncqError,
+    ConfigurationError,
+    InvalidJob,
+    SchemaMissing,
+    StoreError,
+    StoreUnavailable,
+    TransactionUnusable,
+)
+
+# The server, or the way to it, may be well again later. 25006: a standby that is not promoted yet.
+_TRANSIENT = ("08", "40001", "40P01", "53", "55P03", "57", "25006")
+_UNREACHABLE = ("08", "53300", "57")
+_DENIED = ("28", "3D000", "42501")
+_MISSING = ("3F000", "42P01", "42883", "42703", "42704")
+_UNUSABLE = ("25P02", "25006")
+_INVALID = ("GWB", "22003", "22007", "22023", "0A000")
+
+_LOST = (
+    OSError,
+    asyncio.TimeoutError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.ConnectionDoesNotExistError,
+)
+
+
+def is_transient(error: Exception) -> bool:
+    """Whether the same call may work later."""
+    if isinstance(error, StoreUnavailable):
+        return True
+    return isinstance(error, StoreError) and (error.sqlstate or "").startswith(_TRANSIENT)
+
+
+def target(dsn: str) -> str:
+    """Where a DSN leads, without its password."""
+    try:
+        parts = urlsplit(dsn)
+        asked = parse_qs(parts.query)
+        host = parts.netloc.rpartition("@")[2] or asked.get("host", ["the default host (PGHOST or a local socket)"])[0]
+        user = asked.get("user", [parts.username or ""])[0]
+    except ValueError:
+        return "the given DSN"
+    name = parts.path.lstrip("/")
+    return host + (f", database {name!r}" if name else "") + (f", as {user!r}" if user else "")
+
+
+@contextmanager
+def connecting(dsn: str) -> Iterator[None]:
+    """Translates what goes wrong while a connection is opened.
+
+    Args:
+        dsn: Where it leads; the message names it without its password.
+
+    Raises:
+        AccessDenied: The server refused the credentials.
+        StoreUnavailable: The server cannot be reached; nothing was sent.
+        ConfigurationError: The DSN cannot be read.
+    """
+    try:
+        yield
+    except asyncpg.PostgresError as error:
+        raise _refused(error, f"PostgreSQL at {target(dsn)} refused the connection") from error
+    except (ValueError, asyncpg.ClientConfigurationError) as error:
+        raise ConfigurationError(f"the DSN cannot be used: {error}") from error
+    except _LOST as error:
+        said = f"PostgreSQL at {target(dsn)} cannot be reached: {_words(error)}"
+        raise StoreUnavailable(said, outcome="not_sent") from error
+
+
+@contextmanager
+def calling(schema: str) -> Iterator[None]:
+    """Translates what goes wrong while a statement runs.
+
+    Args:
+        schema: Named when it is missing.
+
+    Raises:
+        InvalidJob: One of our functions refused the job.
+        SchemaMissing: The schema is not there, or too old.
+        AccessDenied: A privilege is missing.
+        TransactionUnusable: The caller's transaction is aborted or read only.
+        StoreUnavailable: The connection broke; the outcome is unknown.
+        StoreError: Anything else that the server says.
+    """
+    try:
+        yield
+    except asyncpg.PostgresError as error:
+        raise _translated(error, schema) from error
+    except _LOST as error:
+        said = f"the connection to PostgreSQL was lost: {_words(error)}"
+        raise StoreUnavailable(said, outcome=_outcome(error)) from error
+
+
+def _outcome(error: Exception) -> Literal["not_sent", "unknown"]:
+    """Whether the statement can have reached the server."""
+    refused = isinstance(error, asyncpg.InterfaceError) and not isinstance(error, asyncpg.InternalClientError)
+    return "not_sent" if refused else "unknown"
+
+
+def _translated(error: asyncpg.PostgresError, schema: str) -> AsyncqError:
+    code = _code(error)
+    said = str(error)
+    if code.startswith(_INVALID) and (code.startswith("GWB") or error.column_name):
+        return InvalidJob(said, code=code, field=error.column_name or "")
+    if code in _MISSING:
+        return SchemaMissing(
+            f"the schema {schema!r} is not installed, or too old ({said}); run `asyncq migrate`", sqlstate=code
+        )
+    if code == "25006":
+        return TransactionUnusable(
+            f"the transaction or server is read only, nothing can be written: {said}", sqlstate=code
+        )
+    if code in _UNUSABLE:
+        return TransactionUnusable(
+            "the caller's transaction is aborted: an earlier statement in it failed; roll it back first", sqlstate=code
+        )
+    return _refused(error, "PostgreSQL refused a statement")
+
+
+def _refused(error: asyncpg.PostgresError, what: str) -> StoreError:
+    code = _code(error)
+    said = f"{what}: {error} [{code}]"
+    if code.startswith(_DENIED):
+        return AccessDenied(said, sqlstate=code)
+    if code.startswith(_UNREACHABLE):
+        return StoreUnavailable(said, outcome="unknown" if code.startswith("57") else "not_sent", sqlstate=code)
+    return StoreError(said, sqlstate=code)
+
+
+def _code(error: asyncpg.PostgresError) -> str:
+    return error.sqlstate or ""
+
+
+def _words(error: BaseException) -> str:
+    return str(error) or type(error).__name__

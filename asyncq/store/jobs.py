@@ -1,0 +1,233 @@
+"""The hot path: add, fetch, settle, return. Rows in, structs out; every rule stands in SQL or in the domain."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import asyncpg
+import msgspec
+
+from asyncq.domain.job import Added, Claim, Job, JobSpec, JobState
+from asyncq.domain.outcome import Settlement
+from asyncq.store.database import Database, Line
+from asyncq.store.failures import calling
+
+_json = msgspec.json.Encoder()
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where the next fetch begins: behind this place in the order of running; the start by default."""
+
+    priority: int | None = None
+    run_at: datetime | None = None
+    id: int | None = None
+
+
+START = Place()
+
+
+async def add_jobs(database: Database, connection: asyncpg.Connection, specs: Sequence[JobSpec]) -> list[Added]:
+    """Add jobs in one round trip, on any connection, inside its transaction if it has one.
+
+    Args:
+        database: Names the schema.
+        connection: An asyncpg connection, of ours or of a caller; it may have codecs of its own.
+        specs: The jobs, checked.
+
+    Returns:
+        What each add came to, in the order of the specs.
+
+    Raises:
+        StoreError: See `failures.calling`.
+        InvalidJob: The server found a rule broken.
+
+    If cancelled, the outcome is unknown unless the caller's transaction rolls back.
+    """
+    if not specs:
+        return []
+    columns = zip(*(_columns(spec) for spec in specs), strict=True)
+    with calling(database.schema):
+        rows = await connection.fetch(database.query("add_jobs"), *(list(column) for column in columns))
+    return [
+        Added(row["id"], row["outcome"], row["existing_id"], row["existing_state"] and JobState(row["existing_state"]))
+        for row in rows
+    ]
+
+
+def _columns(spec: JobSpec) -> tuple[Any, ...]:
+    """A spec as the parameters of add_jobs: text and integers only."""
+    return (
+        spec.task,
+        spec.payload,
+        spec.queue,
+        # In UTC: an offset with seconds, as some old zones have, is not read by PostgreSQL.
+        spec.run_at and spec.run_at.astimezone(UTC).isoformat(),
+        spec.max_attempts,
+        spec.job_key,
+        spec.priority,
+        _json.encode(dict.fromkeys(spec.flags, True)).decode() if spec.flags else None,
+        spec.job_key_mode or "replace",
+        spec.meta,
+    )
+
+
+async def get_job(database: Database, connection: asyncpg.Connection, job_id: int) -> Job | None:
+    """Read one job.
+
+    Args:
+        database: Names the schema.
+        connection: An asyncpg connection.
+        job_id: The job's id.
+
+    Returns:
+        The job, or None if there is none.
+
+    Raises:
+        StoreError: See `failures.calling`.
+    """
+    with calling(database.schema):
+        row = await connection.fetchrow(database.query("get_job"), job_id)
+    if row is None:
+        return None
+    return Job(
+        id=row["id"],
+        task=row["task_identifier"],
+        queue=row["queue_name"],
+        payload=row["payload"],
+        priority=row["priority"],
+        run_at=row["run_at"],
+        attempts=row["attempts"] - (row["locked_by"] is not None),
+        max_attempts=row["max_attempts"],
+        last_error=row["last_error"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        key=row["key"],
+        locked_at=row["locked_at"],
+        locked_by=row["locked_by"],
+        revision=row["revision"],
+        flags=tuple(sorted(msgspec.json.decode(row["flags"]))) if row["flags"] else (),
+        meta=msgspec.json.decode(row["meta"]) if row["meta"] else None,
+        state=JobState(row["state"]),
+    )
+
+
+async def fetch_jobs(
+    line: Line,
+    worker_id: int,
+    token: int,
+    limit: int,
+    task_ids: Collection[int],
+    forbidden_flags: Sequence[str] | None,
+    after: Place,
+) -> list[Claim]:
+    """Claim due jobs.
+
+    Args:
+        line: The worker's connection for fetching.
+        worker_id: Who claims.
+        token: A number that this worker never used before.
+        limit: How many at most.
+        task_ids: The tasks that the worker knows.
+        forbidden_flags: Jobs with one of these are left alone.
+        after: Where to begin.
+
+    Returns:
+        The claims, in the order in which they are to run.
+
+    Raises:
+        StoreError: See `failures.calling`. The server may have claimed jobs whose answer was lost; they come back after
+            the lease.
+
+    If cancelled, claims may be lost until the lease ends: callers shield it.
+    """
+    rows = await line.fetch(
+        "fetch_jobs",
+        worker_id,
+        token,
+        limit,
+        list(task_ids),
+        forbidden_flags,
+        after.priority,
+        after.run_at,
+        after.id,
+        None,
+    )
+    return sorted((Claim(*row) for row in rows), key=_place)
+
+
+def _place(claim: Claim) -> tuple[int, datetime, int]:
+    return claim.place
+
+
+async def next_due_s(line: Line, since_s: float) -> float | None:
+    """How long until the next job is due.
+
+    Args:
+        line: The worker's connection for fetching.
+        since_s: Seconds since the last fetch was sent: jobs that became due since then count.
+
+    Returns:
+        Seconds, 0 or less if one is due already; None when no job waits for its time.
+
+    Raises:
+        StoreError: See `failures.calling`.
+    """
+    rows = await line.fetch("next_due", since_s, None)
+    return rows[0]["delay_s"]
+
+
+async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]) -> set[int]:
+    """Write what runs came to, where the worker still holds the very claims.
+
+    Args:
+        line: The worker's connection for settling.
+        worker_id: Whose claims they are.
+        settlements: At most one for each job.
+
+    Returns:
+        The ids of the jobs that were written.
+
+    Raises:
+        StoreError: See `failures.calling`. Part of it may have been written: what is settled twice changes nothing.
+
+    If cancelled, the same holds: callers shield it.
+    """
+    written: set[int] = set()
+    in_order = sorted(settlements, key=_id)
+    if done := [item for item in in_order if item.done]:
+        written.update(await _ids(line, "settle_completed", worker_id, *_claims(done)))
+    if changed := [item for item in in_order if not item.done]:
+        written.update(
+            await _ids(
+                line,
+                "settle_changed",
+                worker_id,
+                *_claims(changed),
+                [item.attempts for item in changed],
+                [item.delay_s for item in changed],
+                [item.error for item in changed],
+                [item.interruptions for item in changed],
+                None,
+            )
+        )
+    return written
+
+
+async def still_held(line: Line, worker_id: int, settlements: Collection[Settlement]) -> set[int]:
+    """Of settlements that were not written: the jobs whose claims the worker still holds."""
+    in_order = sorted(settlements, key=_id)
+    return set(await _ids(line, "still_held", worker_id, *_claims(in_order)))
+
+
+def _id(settlement: Settlement) -> int:
+    return settlement.id
+
+
+def _claims(settlements: Sequence[Settlement]) -> tuple[list[int], list[int]]:
+    return [item.id for item in settlements], [item.token for item in settlements]
+
+
+async def _ids(line: Line, name: str, *args: Any) -> list[int]:
+    return [row["id"] for row in await line.fetch(name, *args)]

@@ -1,0 +1,101 @@
+"""Workers in the database: register, prove to be alive, rescue the jobs of dead ones. Leases use the real clock."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from asyncq.store.database import Line
+
+
+class Rescued(msgspec.Struct, frozen=True):
+    """A job that was returned for a dead worker."""
+
+    job_id: int
+    worker_id: int
+    attempts: int
+    max_attempts: int
+
+
+async def register(line: Line, *, lease_s: float, pid: int, concurrency: int, host: str, tasks: Sequence[str]) -> int:
+    """Make a worker known.
+
+    Returns:
+        Its id, never used before.
+
+    Raises:
+        StoreError: See `failures.calling`.
+    """
+    rows = await line.fetch("register_worker", lease_s, pid, concurrency, host, list(tasks))
+    return rows[0]["id"]
+
+
+async def beat(line: Line, worker_id: int) -> bool:
+    """Prove that a worker lives.
+
+    Returns:
+        Whether it was still known; False when others declared it dead.
+
+    Raises:
+        StoreError: See `failures.calling`.
+    """
+    return bool(await line.fetch("beat", worker_id))
+
+
+async def remove(line: Line, worker_id: int) -> None:
+    """Forget a worker that holds no claim."""
+    await line.fetch("remove_worker", worker_id)
+
+
+async def rescue_jobs(line: Line, *, thorough: bool) -> list[Rescued]:
+    """Return the jobs of dead workers.
+
+    Args:
+        line: A connection.
+        thorough: Also look for claims whose worker has no row; scans the table.
+
+    Returns:
+        The jobs that were returned.
+
+    Raises:
+        StoreError: See `failures.calling`.
+    """
+    rows = await line.fetch("rescue_jobs", thorough)
+    return [Rescued(*row) for row in rows]
+
+
+async def task_ids(line: Line, names: Collection[str]) -> dict[int, str]:
+    """The ids of tasks, stored on first use.
+
+    Returns:
+        Id -> name.
+    """
+    rows = await line.fetch("task_ids", sorted(names))
+    return {row["id"]: row["identifier"] for row in rows}
+
+
+async def queue_names(line: Line, ids: Collection[int]) -> dict[int, str]:
+    """The names of queues.
+
+    Returns:
+        Id -> name.
+    """
+    rows = await line.fetch("queue_names", sorted(ids))
+    return {row["id"]: row["name"] for row in rows}
+
+
+async def unknown_tasks(line: Line, ids: Collection[int]) -> list[str]:
+    """Names of tasks, other than these, for which a job waits."""
+    return [row["identifier"] for row in await line.fetch("unknown_tasks", sorted(ids))]
+
+
+async def wake_workers(line: Line) -> None:
+    """Tell all listening workers to look for jobs."""
+    await line.fetch("wake_workers")
+
+
+async def doors_are_shut(line: Line) -> bool:
+    """Whether the two doors of time are the server's own clock, not moved by a test."""
+    rows = await line.fetch("clock_doors")
+    return {row["source"] for row in rows} == {"select pg_catalog.now()", "select pg_catalog.clock_timestamp()"}

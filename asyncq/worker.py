@@ -1,0 +1,171 @@
+"""`Worker`: runs jobs. Wiring only; the parts live in `engine`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import anyio
+
+from asyncq.domain.errors import ConfigurationError
+from asyncq.domain.events import Event, Observer
+from asyncq.domain.options import ForbiddenFlags, worker_options
+from asyncq.domain.task import Registry, Task
+from asyncq.engine.observers import Observers
+from asyncq.engine.shutdown import StopRequest, signals
+from asyncq.engine.supervisor import Supervisor
+from asyncq.log import LogObserver
+from asyncq.store.database import Database
+from asyncq.store.migrate import migrate as migrate_database
+from asyncq.store.statements import DEFAULT_SCHEMA
+
+
+class Worker:
+    """Runs jobs of the given tasks.
+
+    Args:
+        dsn: The database, as a PostgreSQL DSN.
+        tasks: The tasks.
+        schema: The schema's name; `asyncq` by default.
+        concurrency: Jobs at once; 10 by default. Raise it for handlers that mostly wait.
+        poll: How long an idle worker sleeps at most before it looks again; 2 s by default, at most 60 s. Only the safety
+            net: notifications and due times wake it earlier.
+        lease: After how long without a sign of life other workers take over its jobs; 30 s by default.
+        grace: How long a stopping worker lets running handlers finish; 25 s by default.
+        pool_size: Connections for handlers, opened on demand; 5 by default.
+        pool_wait: How long a handler waits for one of them; 30 s by default.
+        listen: Whether to hold a LISTEN connection; True by default, False polls only.
+        forbidden_flags: Jobs with one of these flags are left alone: a list, a function or an async function, asked
+            before each fetch.
+        observers: Told of events: functions, or objects with `wants`.
+        migrate: Whether to bring the schema up to date at the start; False by default.
+
+    Raises:
+        ConfigurationError: An option cannot work.
+        TaskError: Two tasks share a name.
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        tasks: Iterable[Task[...]],
+        *,
+        schema: str = DEFAULT_SCHEMA,
+        concurrency: int | None = None,
+        poll: timedelta | float | None = None,
+        lease: timedelta | float | None = None,
+        grace: timedelta | float | None = None,
+        pool_size: int | None = None,
+        pool_wait: timedelta | float | None = None,
+        listen: bool = True,
+        forbidden_flags: ForbiddenFlags = None,
+        observers: Sequence[Observer | Callable[[Event], None]] = (),
+        migrate: bool = False,
+    ) -> None:
+        self._database = Database(dsn, schema)
+        self._registry = Registry(tasks)
+        self._options = worker_options(
+            concurrency=concurrency,
+            poll=poll,
+            lease=lease,
+            grace=grace,
+            pool_size=pool_size,
+            pool_wait=pool_wait,
+            listen=listen,
+            forbidden_flags=forbidden_flags,
+        )
+        self._observers = Observers([LogObserver(), *observers])
+        self._migrate = migrate
+        self._stop: StopRequest | None = None
+        self._ended: anyio.Event | None = None
+        self._doors_may_move = False
+
+    async def run(self) -> None:
+        """Run jobs until SIGTERM, SIGINT or `stop()`; a second signal ends the grace period.
+
+        Raises:
+            SchemaMissing: The schema is not installed: run `asyncq migrate`.
+            StoreUnavailable: The database cannot be reached at the start; later it is tried again for ever.
+
+        If cancelled, it stops in order, within the grace period and a few seconds.
+        """
+        await self._run(once=False, handle_signals=True)
+
+    async def run_once(self) -> None:
+        """Run until nothing is runnable: what is due, and what becomes due by that, named queues to their end.
+
+        Jobs that wait for a later time or a retry stay.
+
+        Raises:
+            StoreError: The database cannot be used.
+
+        If cancelled, it stops in order, as `run` does.
+        """
+        await self._run(once=True, handle_signals=False)
+
+    @asynccontextmanager
+    async def start(self) -> AsyncIterator[Worker]:
+        """Run inside a service for as long as the block lasts; signals are the service's business.
+
+        Yields:
+            The worker, when it takes jobs.
+
+        Raises:
+            StoreError: The database cannot be used at the start.
+
+        At the end of the block it stops in order, within the grace period and a few seconds.
+        """
+        started = anyio.Event()
+        failure: list[BaseException] = []
+
+        async def work() -> None:
+            try:
+                await self._run(once=False, handle_signals=False, started=started)
+            except Exception as error:  # noqa: BLE001 - raised in the block that started it
+                failure.append(error)
+            finally:
+                started.set()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(work)
+            await started.wait()
+            if not failure:
+                try:
+                    yield self
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await self.stop()
+        if failure:
+            raise failure[0]
+
+    async def stop(self) -> None:
+        """Stop, and wait until the worker has ended; from a handler it only asks.
+
+        If cancelled, the worker goes on stopping.
+        """
+        if self._stop is not None and self._ended is not None:
+            if not self._stop.is_asked:
+                self._stop.ask("stop() was called")
+            await self._ended.wait()
+
+    async def _run(self, *, once: bool, handle_signals: bool, started: anyio.Event | None = None) -> None:
+        if self._stop is not None:
+            raise ConfigurationError("this worker runs already: one Worker object is one worker; make another one")
+        self._stop, self._ended = StopRequest(), anyio.Event()
+        try:
+            with ExitStack() as stack:
+                if handle_signals:
+                    stack.enter_context(signals(self._stop.ask))
+                if self._migrate:
+                    await migrate_database(self._database)
+                await self._supervisor().run(self._stop, once=once, started=started)
+        finally:
+            self._ended.set()
+            self._stop = None
+
+    def _supervisor(self) -> Any:
+        return Supervisor(
+            self._database, self._registry, self._options, self._observers, doors_may_move=self._doors_may_move
+        )

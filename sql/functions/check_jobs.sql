@@ -1,0 +1,47 @@
+-- The limits of a job, each with graphile's error code. The first spec that breaks a rule is named.
+
+create or replace function asyncq._check_jobs(
+  identifiers text[], payloads json[], queue_names text[], max_attempts int[], job_keys text[], priorities int[],
+  job_key_modes text[]) returns void
+  language plpgsql immutable
+  as $$
+declare
+  bad record;
+begin
+  select spec.ord, fault.code, fault.field, fault.said into bad
+  from unnest(identifiers, payloads, queue_names, max_attempts, job_keys, priorities, job_key_modes)
+    with ordinality as spec(identifier, payload, queue_name, max_attempts, job_key, priority, job_key_mode, ord)
+  cross join lateral (select case
+    when spec.identifier is null then 'GWBID identifier must not be null'
+    when length(spec.identifier) > 128
+      then 'GWBID identifier is ' || length(spec.identifier) || ' characters long, at most 128 are allowed'
+    when length(spec.queue_name) > 128
+      then 'GWBQN queue_name is ' || length(spec.queue_name) || ' characters long, at most 128 are allowed'
+    when spec.queue_name = 'default'
+      then 'GWBQN queue_name ''default'' is reserved for jobs without a queue'
+    when spec.job_key = '' then 'GWBJK job_key is empty, at least 1 character is needed'
+    when length(spec.job_key) > 512
+      then 'GWBJK job_key is ' || length(spec.job_key) || ' characters long, at most 512 are allowed'
+    when spec.max_attempts < 1 then 'GWBMA max_attempts is ' || spec.max_attempts || ', at least 1 is needed'
+    when spec.max_attempts > 32767
+      then 'GWBMA max_attempts is ' || spec.max_attempts || ', at most 32767 is allowed'
+    when spec.job_key_mode not in ('replace', 'preserve_run_at', 'unsafe_dedupe')
+      then 'GWBKM job_key_mode ''' || spec.job_key_mode
+        || ''' is unknown, expected ''replace'', ''preserve_run_at'' or ''unsafe_dedupe'''
+    when spec.priority not between -32768 and 32767
+      then '22003 priority is ' || spec.priority || ', expected -32768 to 32767'
+    when strpos(spec.payload::text, '\u0000') > 0 and spec.payload::text ~ '(^|[^\\])(\\\\)*\\u0000'
+      then 'GWBPL payload holds \u0000, which PostgreSQL cannot store as text'
+    when spec.job_key is not null then '0A000 job_key is not supported yet'
+  end) as broken(rule)
+  cross join lateral (select
+    split_part(broken.rule, ' ', 1), split_part(broken.rule, ' ', 2), substr(broken.rule, 7)
+  ) as fault(code, field, said)
+  where broken.rule is not null
+  order by spec.ord limit 1;
+  if found then
+    raise exception using errcode = bad.code, column = bad.field, message = bad.said,
+      detail = 'Job ' || bad.ord || ' of ' || cardinality(identifiers) || '.';
+  end if;
+end
+$$;

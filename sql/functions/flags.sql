@@ -1,0 +1,15 @@
+-- Flags are stored as an object of trues: duplicates collapse, no flags are null, a null flag is an error.
+
+create or replace function asyncq._flags(names text[]) returns jsonb
+  language plpgsql immutable
+  as $$
+begin
+  if names is null or cardinality(names) = 0 then
+    return null;
+  end if;
+  if array_position(names, null) is not null then
+    raise exception using errcode = '22023', column = 'flags', message = 'flags: a flag must be a text, got null';
+  end if;
+  return (select jsonb_object_agg(name, true) from unnest(names) as name);
+end
+$$;

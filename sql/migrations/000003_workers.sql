@@ -1,0 +1,13 @@
+-- Live workers. A worker whose row is older than its lease is dead: any other worker returns its claims and removes it.
+-- last_seen and lease use the real clock always (clock_timestamp), never the clock that tests can move.
+
+create table asyncq._workers (
+  id int generated always as identity constraint workers_pkey primary key,
+  started_at timestamptz not null default pg_catalog.clock_timestamp(),
+  last_seen timestamptz not null default pg_catalog.clock_timestamp(),
+  lease interval not null,
+  pid int not null,
+  concurrency int not null,
+  host text not null,
+  tasks text[] not null
+) with (fillfactor = 70);

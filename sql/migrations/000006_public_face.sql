@@ -1,0 +1,33 @@
+-- The public types: the view over jobs (columns may be added at its end, never removed) and the spec of a batch.
+
+create view asyncq.jobs as
+select
+  job.id,
+  queue.name as queue_name,
+  task.identifier as task_identifier,
+  job.priority,
+  job.run_at,
+  (job.attempts + (job.locked_by is not null)::int)::smallint as attempts,
+  job.max_attempts,
+  job.last_error,
+  job.created_at,
+  job.updated_at,
+  job.key,
+  job.locked_at,
+  job.locked_by::text as locked_by,
+  job.revision,
+  job.flags
+from asyncq._jobs as job
+join asyncq._tasks as task on task.id = job.task_id
+left join asyncq._queues as queue on queue.id = job.queue_id;
+
+create type asyncq.job_spec as (
+  identifier text,
+  payload json,
+  queue_name text,
+  run_at timestamptz,
+  max_attempts smallint,
+  job_key text,
+  priority smallint,
+  flags text[]
+);

@@ -1,0 +1,23 @@
+-- settle_changed(worker int, ids bigint[], tokens bigint[], attempts int[], delays_s float8[], errors text[], interruptions int[], now timestamptz) -> id bigint
+-- Jobs that go on living: retried, failed for good, snoozed, interrupted, returned. attempts are added; a null delay, error
+-- or interruptions keeps what the row has. The fence and the arrays work as in settle_completed.
+with held as materialized (
+  select id, queue_id from asyncq._jobs
+  where id = any($2::bigint[]) and locked_by = $1
+    and lock_token = ($3::bigint[])[width_bucket(id, $2::bigint[])]
+  order by id for update skip locked),
+freed as (
+  update asyncq._queues set locked_by = null, lock_token = null
+  where id = any(array(select queue_id from held where queue_id is not null)) and locked_by = $1)
+update asyncq._jobs
+set locked_by = null, locked_at = null, lock_token = null,
+  updated_at = coalesce($8::timestamptz, asyncq.now()),
+  -- A row whose attempts were used up meanwhile (its key went to a newer request) stays dead.
+  attempts = least(attempts + ($4::int[])[width_bucket(id, $2::bigint[])], greatest(attempts, max_attempts)),
+  run_at = coalesce(
+    greatest(run_at, coalesce($8::timestamptz, asyncq.now()))
+      + make_interval(secs => ($5::float8[])[width_bucket(id, $2::bigint[])]),
+    run_at),
+  last_error = coalesce(($6::text[])[width_bucket(id, $2::bigint[])], last_error),
+  interruptions = coalesce(($7::int[])[width_bucket(id, $2::bigint[])], interruptions)
+where id = any(array(select id from held)) returning id

@@ -1,0 +1,2 @@
+-- wake_workers() -> void
+select asyncq._wake_workers()

@@ -1,0 +1,88 @@
+"""Who may import whom, who may start tasks, who may look at the clock."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[2]
+PACKAGE = CHECKOUT / "asyncq"
+
+TASK_STARTERS = {
+    "asyncio.create_task",
+    "asyncio.ensure_future",
+    "get_event_loop.create_task",
+    "get_running_loop.create_task",
+    "loop.create_task",
+}
+CLOCKS = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today", "time.time", "time.time_ns"}
+FACES = ("cli", "web", "contrib", "__main__.py")
+
+
+def modules(*folders: str) -> list[Path]:
+    """The modules of the package, or of some of its folders, as paths within it."""
+    tops = [PACKAGE / folder for folder in folders] if folders else [PACKAGE]
+    return sorted(path.relative_to(PACKAGE) for top in tops for path in top.rglob("*.py"))
+
+
+def names_used(source: str) -> Iterator[str]:
+    """Yield each `owner.attribute` in the source by its last two words, and each `from owner import attribute`."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+        elif isinstance(node, ast.Attribute):
+            yield ".".join(ast.unparse(node).replace("()", "").split(".")[-2:])
+
+
+def forbidden_in(path: Path, forbidden: set[str]) -> list[str]:
+    """The forbidden names that a module uses."""
+    return sorted(forbidden & set(names_used((PACKAGE / path).read_text())))
+
+
+def test_imports_go_downwards_only() -> None:
+    """The contracts stand in pyproject.toml; a module that is in no layer breaks them too."""
+    program = Path(sys.executable).with_name("lint-imports")
+
+    done = subprocess.run([program, "--no-cache", "--no-logo"], cwd=CHECKOUT, capture_output=True, text=True)
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", [path for path in modules() if path != Path("engine/executor.py")], ids=str)
+def test_tasks_are_started_in_task_groups_only(path: Path) -> None:
+    """A task without a group outlives its parts, and its error is seen by nobody; executor.py is the one exception."""
+    assert [] == forbidden_in(path, TASK_STARTERS)
+
+
+@pytest.mark.parametrize("path", [path for path in modules("domain", "engine") if path.name != "clock.py"], ids=str)
+def test_the_time_comes_from_a_clock_or_an_argument(path: Path) -> None:
+    """Otherwise a test would have to wait for it."""
+    assert [] == forbidden_in(path, CLOCKS)
+
+
+@pytest.mark.parametrize("path", [path for path in modules() if path.parts[0] not in FACES], ids=str)
+def test_no_module_imports_from_the_package_itself(path: Path) -> None:
+    """`asyncq/__init__.py` imports everything, so that an import from it would be a cycle."""
+    tree = ast.parse((PACKAGE / path).read_text())
+
+    plain = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    origins = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert "asyncq" not in [*plain, *origins]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import asyncio\nasyncio.create_task(x())", ["asyncio.create_task"]),
+        ("import asyncio\nasyncio.get_running_loop().create_task(x())", ["get_running_loop.create_task"]),
+        ("from asyncio import ensure_future", ["asyncio.ensure_future"]),
+        ("self.loop.create_task(x())", ["loop.create_task"]),
+        ("group.create_task(x())", []),
+    ],
+)
+def test_the_scan_for_tasks_sees_them(source: str, expected: list[str]) -> None:
+    """A rule whose check sees nothing is no rule."""
+    assert expected == sorted(TASK_STARTERS & set(names_used(source)))

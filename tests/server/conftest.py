@@ -1,0 +1,99 @@
+"""What the tests of the launcher share: one server to look at, and child processes that hold a server of their own."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from asyncq.server import Server, start
+
+CHECKOUT = Path(__file__).parents[2]
+
+HOLDER = """
+import json, os, sys
+from asyncq.server import start
+server = start()
+{extra}
+print(json.dumps([server.dsn, str(server.folder), server.pid]), flush=True)
+sys.stdin.read()
+server.stop()
+"""
+
+
+def wait_until(predicate: Callable[[], bool], *, description: str, limit_s: float = 15.0) -> None:
+    """Poll until the predicate is true; what it waited for is in the failure's message."""
+    deadline = time.monotonic() + limit_s
+    while not predicate():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {limit_s} s: {description}")
+        time.sleep(0.02)
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is there, and not a zombie that its parent has yet to collect."""
+    status = Path(f"/proc/{pid}/status")
+    try:
+        return "State:\tZ" not in status.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        if sys.platform == "linux":
+            return False
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return True
+    return False
+
+
+@dataclass
+class Holder:
+    """A child process that started a server, and waits for the end of its input to stop it."""
+
+    process: "subprocess.Popen[str]"
+    dsn: str
+    folder: Path
+    postmaster: int
+
+    def is_all_gone(self) -> bool:
+        """Whether neither the server nor its folder are there."""
+        return not runs(self.postmaster) and not self.folder.exists()
+
+
+@pytest.fixture(scope="package")
+def server() -> Iterator[Server]:
+    """A server that the tests share; they may restart it, and leave it running."""
+    with start() as running:
+        yield running
+
+
+@pytest.fixture
+def hold(tmp_path: Path) -> Iterator[Callable[..., Holder]]:
+    """Start a child that holds a server; whatever becomes of the test, the child ends."""
+    children: list[subprocess.Popen[str]] = []
+
+    def start_one(*, python: str = sys.executable, extra: str = "", **options: object) -> Holder:
+        environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), **options.pop("env", {})}
+        script = HOLDER.format(extra=extra)
+        child = subprocess.Popen(
+            [python, "-c", script],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            **options,
+        )
+        children.append(child)
+        dsn, folder, pid = json.loads(child.stdout.readline())
+        return Holder(child, dsn, Path(folder), pid)
+
+    yield start_one
+    for child in children:
+        with contextlib.suppress(BrokenPipeError):
+            child.stdin.close()
+        child.wait(30)
+        child.stdout.close()

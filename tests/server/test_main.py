@@ -1,0 +1,56 @@
+"""`python -m asyncq.server`, with which a shell script gets a server for one command."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from asyncq.server.__main__ import main
+
+
+def test_run_gives_the_command_a_dsn_and_returns_its_exit_code(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """CI runs programs that read DATABASE_URL, and must see when they fail."""
+    script = 'echo "$DATABASE_URL"; echo "$ASYNCQ_TEST_DATABASE_URL"; exit 7'
+
+    code = main(["run", "--setting", "shared_buffers=1MB", "--", "sh", "-c", script])
+
+    first, second = capfd.readouterr().out.splitlines()
+    assert (7, first) == (code, second)
+    assert first.startswith("postgresql://postgres@/postgres?host=")
+    assert not Path(first.split("host=")[1].split("&")[0]).exists()
+
+
+def test_a_command_that_was_killed_has_the_exit_code_of_a_shell() -> None:
+    """make and CI systems know 128 + signal."""
+    code = main(["run", "--", "sh", "-c", "kill -9 $$"])
+
+    assert code == 128 + 9
+
+
+def test_a_command_that_is_not_there_is_said(capfd: pytest.CaptureFixture[str]) -> None:
+    """A misspelled command is no traceback."""
+    code = main(["run", "--", "no-such-command"])
+
+    assert (127, "asyncq.server: cannot run 'no-such-command': No such file or directory\n") == (
+        code,
+        capfd.readouterr().err,
+    )
+
+
+def test_a_folder_without_postgresql_is_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The reason comes as a sentence on stderr, with exit code 1."""
+    code = main(["run", "--bin", str(tmp_path), "--", "true"])
+
+    assert (1, True) == (code, capfd.readouterr().err.startswith("asyncq.server: The folder given is "))
+
+
+def test_list_prints_a_line_for_each_server(capfd: pytest.CaptureFixture[str]) -> None:
+    """tools/x.py reads these lines to run the tests on each server."""
+    code = main(["list"])
+
+    lines = [line.split("\t") for line in capfd.readouterr().out.splitlines()]
+    assert code == 0
+    assert all(version.startswith(major) for major, version, _, _ in lines)
+    assert all(os.access(Path(bindir, "initdb"), os.X_OK) for *_, bindir in lines)

@@ -1,0 +1,1 @@
+"""The set-up script behind the README's two commands, and development helpers."""

@@ -1,0 +1,392 @@
+"""Every chore of this checkout as one command: `python3 tools/x.py demo`, `python3 tools/x.py test`; make calls it too.
+
+It needs a Python with pip (or ensurepip) and nothing else: no make, no git, no venv package of the distribution. What
+it installs goes into `.venv`; a second run with the same pyproject.toml installs nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+STAMP = VENV / "asyncq-setup.json"
+
+OLDEST_PYTHON = (3, 11)
+PIP = "pip>=25.1"
+"""The first pip that knows `--group`."""
+
+LEVELS = {"demo": ["-e", ".[embedded]"], "test": ["-e", ".", "--group", "test"], "dev": ["-e", ".", "--group", "dev"]}
+"""What pip installs for each level; a later level holds all of the earlier ones."""
+
+CACHES = (
+    ".venv",
+    ".hypothesis",
+    ".import_linter_cache",
+    ".mypy_cache",
+    ".pytest_cache",
+    ".ruff_cache",
+    "build",
+    "dist",
+)
+
+
+class Refusal(Exception):
+    """A sentence for the user; nothing more is done."""
+
+
+def say(text: str) -> None:
+    """Print one step line."""
+    print(f"x.py: {text}", flush=True)
+
+
+# Running programs
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Our environment for pip and tools, less what would send an installation elsewhere than into `.venv`."""
+    kept = {name: value for name, value in os.environ.items() if name not in {"PYTHONHOME", "PIP_TARGET", "PIP_PREFIX"}}
+    quiet = {
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_NO_INPUT": "1",
+        "PIP_ROOT_USER_ACTION": "ignore",
+        "PIP_USER": "0",
+    }
+    return {**kept, **quiet, **more}
+
+
+def run(command: Sequence[str | Path], **more: str) -> int:
+    """Run a program in the checkout with its output on our terminal, and return its exit code."""
+    with subprocess.Popen([str(word) for word in command], cwd=ROOT, env=environment(**more)) as process:
+        while True:
+            try:
+                return process.wait()
+            except KeyboardInterrupt:
+                pass  # the terminal sent it to the program too, which decides when it ends
+
+
+def run_quietly(what: str, command: Sequence[str | Path]) -> bool:
+    """Run a program, show its output only if it fails, and print how long it took."""
+    started = time.monotonic()
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=ROOT,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    passed = done.returncode == 0
+    if not passed:
+        print(done.stdout, end="", flush=True)
+    say(f"{what}: {'ok' if passed else 'FAILED'} ({time.monotonic() - started:.1f} s)")
+    return passed
+
+
+# Set-up
+
+
+def check_python() -> None:
+    """Refuse a Python that is too old, and name a newer one if the machine has it."""
+    if sys.version_info >= OLDEST_PYTHON:
+        return
+    newer = [name for name in ("python3.14", "python3.13", "python3.12", "python3.11") if shutil.which(name)]
+    advice = f"run `{newer[0]} {' '.join(sys.argv)}`" if newer else "install a newer one, and run this with it"
+    raise Refusal(f"asyncq needs Python 3.11 or newer, and this is {sys.version.split()[0]}: {advice}.")
+
+
+def check_venv_is_ours() -> None:
+    """Refuse a `.venv` that pip could only spoil, or not write at all."""
+    if not VENV.exists():
+        if not os.access(ROOT, os.W_OK):
+            raise Refusal(
+                f"{ROOT} cannot be written, so that .venv cannot be made: copy the checkout to a folder of yours."
+            )
+        return
+    owner = VENV.stat().st_uid
+    if owner != os.geteuid():
+        raise Refusal(f"{VENV} belongs to the user with id {owner}, not to you: remove it, or run this as its owner.")
+    if not os.access(VENV, os.W_OK | os.X_OK):
+        raise Refusal(f"{VENV} cannot be written: make it writable, or remove it.")
+
+
+@contextlib.contextmanager
+def one_at_a_time() -> Generator[None]:
+    """Let one set-up of this checkout run at a time; the lock is on this very file, so that none has to be made."""
+    import fcntl
+
+    with open(__file__, encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def fingerprint() -> dict[str, str]:
+    """What an installed `.venv` depends on: where it stands, its Python, and pyproject.toml."""
+    project = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    return {"home": str(ROOT), "python": sys.version.split()[0], "project": project}
+
+
+def read_stamp() -> dict[str, str]:
+    """Read what the last set-up left, or nothing."""
+    try:
+        return json.loads(STAMP.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def setup(level: str) -> None:
+    """Make `.venv` and install what the level needs; does nothing when that was done before."""
+    check_python()
+    check_venv_is_ours()
+    with one_at_a_time():
+        now, stamp = fingerprint(), read_stamp()
+        levels = list(LEVELS)
+        done = stamp.get("level")
+        if done in LEVELS and levels.index(done) > levels.index(level):
+            level = done
+        if PYTHON.exists() and stamp == {**now, "level": level}:
+            return
+        if any(stamp.get(part) != now[part] for part in ("home", "python")):
+            make_venv()
+        STAMP.unlink(missing_ok=True)
+        if not run_quietly(f"installing {' '.join(LEVELS[level])}", [PYTHON, "-m", "pip", "install", *LEVELS[level]]):
+            raise Refusal("pip could not install what is needed; its last lines say why.")
+        STAMP.write_text(json.dumps({**now, "level": level}), encoding="utf-8")
+
+
+def make_venv() -> None:
+    """Make an empty `.venv` with a new pip, by this Python's own pip if it has one, else by ensurepip."""
+    if Path(sys.prefix) == VENV:
+        raise Refusal(
+            ".venv has to be made anew, which its own Python cannot do: run this with the Python outside of it."
+        )
+    if VENV.exists():
+        shutil.rmtree(VENV)
+    version = sys.version.split()[0]
+    if importlib.util.find_spec("pip"):
+        steps = [
+            [sys.executable, "-m", "venv", "--without-pip", VENV],
+            [sys.executable, "-m", "pip", "--python", PYTHON, "install", PIP],
+        ]
+    elif importlib.util.find_spec("ensurepip"):
+        steps = [[sys.executable, "-m", "venv", VENV], [PYTHON, "-m", "pip", "install", "--upgrade", PIP]]
+    else:
+        raise Refusal(
+            f"{sys.executable} has neither pip nor ensurepip: on Debian `apt-get install python3-pip` brings the first."
+        )
+    for number, step in enumerate(steps, 1):
+        if not run_quietly(f"making .venv with Python {version}, step {number} of {len(steps)}", step):
+            shutil.rmtree(VENV, ignore_errors=True)
+            raise Refusal("the virtual environment could not be made; the lines above say why.")
+
+
+# The servers that the tests run on
+
+
+def servers() -> list[tuple[str, dict[str, str]]]:
+    """Choose what the suite runs on: a title, and the variables that lead the tests there.
+
+    What the user's environment names is taken alone; else the system's PostgreSQL and the newest embedded one, or the
+    first alone when they are the same major version.
+    """
+    for name in ("ASYNCQ_TEST_DATABASE_URL", "ASYNCQ_PG_BIN"):
+        if os.environ.get(name):
+            return [(f"the PostgreSQL of {name}", {})]
+    listing = subprocess.run(
+        [PYTHON, "-m", "asyncq.server", "list"], cwd=ROOT, text=True, stdout=subprocess.PIPE, check=True
+    )
+    chosen: dict[str, tuple[str, str, str]] = {}
+    for line in listing.stdout.splitlines():
+        major, version, origin, bindir = line.split("\t")
+        chosen.setdefault(origin, (major, version, bindir))
+    if "system" in chosen and chosen.get("embedded", ("",))[0] == chosen["system"][0]:
+        del chosen["embedded"]
+    if not chosen:
+        raise Refusal("no PostgreSQL is here, not even the embedded one: `python3 tools/x.py clean`, then try again.")
+    return [
+        (f"PostgreSQL {version} ({origin}, {bindir})", {"ASYNCQ_PG_BIN": bindir})
+        for origin, (_, version, bindir) in chosen.items()
+    ]
+
+
+def pytest(on: Sequence[tuple[str, dict[str, str]]], arguments: Sequence[str]) -> int:
+    """Run the suite once on each server, and return the first exit code that is not zero."""
+    failed = 0
+    for title, variables in on:
+        say(f"tests on {title}")
+        code = run([PYTHON, "-m", "pytest", *arguments], **variables)
+        failed = failed or code
+        if code in (2, 130):  # interrupted: the user does not want the next server either
+            break
+    return failed
+
+
+# The commands, each with the words that follow it
+
+
+def do_setup(arguments: Sequence[str]) -> int:
+    """Make .venv with everything a developer needs; `setup demo` or `setup test` for less."""
+    level = arguments[0] if arguments else "dev"
+    if level not in LEVELS:
+        raise Refusal(f"there is no set-up {level!r}: it is one of {', '.join(LEVELS)}.")
+    setup(level)
+    say(f"ready: {PYTHON} has what `{level}` needs")
+    return 0
+
+
+def do_demo(arguments: Sequence[str]) -> int:
+    """Install asyncq with an embedded PostgreSQL, and run `asyncq demo`."""
+    setup("demo")
+    return run([VENV / "bin" / "asyncq", "demo", *arguments])
+
+
+def do_test(arguments: Sequence[str]) -> int:
+    """Run the tests on the system's PostgreSQL, if there is one, and on the newest; words go to pytest."""
+    setup("test")
+    return pytest(servers(), arguments)
+
+
+def do_test_fast(arguments: Sequence[str]) -> int:
+    """Run the tests on one PostgreSQL, those that failed last time first; stop at the first failure."""
+    setup("test")
+    return pytest(servers()[:1], ["-q", "--failed-first", "--exitfirst", *arguments])
+
+
+def do_test_slow(arguments: Sequence[str]) -> int:
+    """Run the tests that take seconds, on the same servers."""
+    setup("test")
+    return pytest(servers(), ["-m", "slow", *arguments])
+
+
+def do_lint(_arguments: Sequence[str]) -> int:
+    """Check style, format and layers."""
+    setup("dev")
+    return all_of(lint_steps())
+
+
+def do_types(_arguments: Sequence[str]) -> int:
+    """Check the types: pyright over the package, mypy over tests/typing."""
+    setup("dev")
+    return all_of(types_steps())
+
+
+def do_check(_arguments: Sequence[str]) -> int:
+    """Run every check that needs no server: lint, types, the rules of the house."""
+    setup("dev")
+    house = ("tests/house", [PYTHON, "-m", "pytest", "-q", "tests/house"])
+    return all_of([*lint_steps(), *types_steps(), house])
+
+
+def do_fmt(_arguments: Sequence[str]) -> int:
+    """Format the code, and mend what ruff can mend by itself."""
+    setup("dev")
+    return run([PYTHON, "-m", "ruff", "check", "--fix-only", "--quiet", "."]) or run(
+        [PYTHON, "-m", "ruff", "format", "."]
+    )
+
+
+def do_bench(arguments: Sequence[str]) -> int:
+    """Run our benchmarks; words go to benchmarks/run.py."""
+    if not (ROOT / "benchmarks" / "run.py").exists():
+        raise Refusal("there are no benchmarks in this checkout.")
+    setup("test")
+    return run([PYTHON, "-m", "benchmarks.run", *arguments])
+
+
+def do_bench_quick(arguments: Sequence[str]) -> int:
+    """Run the benchmarks on little work, to see that they run."""
+    return do_bench(["--quick", *arguments])
+
+
+def do_schema(arguments: Sequence[str]) -> int:
+    """Write the golden dump of the schema again."""
+    setup("test")
+    return run([PYTHON, "-m", "tools.schema", *arguments])
+
+
+def do_build(_arguments: Sequence[str]) -> int:
+    """Build the wheel and the sdist into dist/."""
+    setup("test")
+    shutil.rmtree(ROOT / "dist", ignore_errors=True)
+    return run([PYTHON, "-m", "hatchling", "build", "-d", "dist"])
+
+
+def do_clean(_arguments: Sequence[str]) -> int:
+    """Remove .venv and everything else that was made here."""
+    check_venv_is_ours()
+    made = [ROOT / name for name in CACHES]
+    for top in ("asyncq", "benchmarks", "examples", "tests", "tools"):
+        made.extend((ROOT / top).rglob("__pycache__"))
+    for folder in made:
+        if folder.is_dir():
+            shutil.rmtree(folder)
+    say("clean")
+    return 0
+
+
+Step = tuple[str, "list[str | Path]"]
+
+
+def lint_steps() -> list[Step]:
+    """What `lint` runs."""
+    return [
+        ("ruff check", [PYTHON, "-m", "ruff", "check", "."]),
+        ("ruff format --check", [PYTHON, "-m", "ruff", "format", "--check", "."]),
+        ("import-linter", [VENV / "bin" / "lint-imports", "--no-logo"]),
+    ]
+
+
+def types_steps() -> list[Step]:
+    """What `types` runs."""
+    steps: list[Step] = [("pyright", [PYTHON, "-m", "pyright"])]
+    if (ROOT / "tests" / "typing").is_dir():
+        steps.append(("mypy tests/typing", [PYTHON, "-m", "mypy", "tests/typing"]))
+    return steps
+
+
+def all_of(steps: Sequence[Step]) -> int:
+    """Run every step, also after one failed."""
+    failed = [what for what, command in steps if not run_quietly(what, command)]
+    say(f"failed: {', '.join(failed)}" if failed else "all checks passed")
+    return 1 if failed else 0
+
+
+COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    name.removeprefix("do_").replace("_", "-"): function
+    for name, function in list(globals().items())
+    if name.startswith("do_")
+}
+
+
+def main(words: Sequence[str]) -> int:
+    """Carry out one command."""
+    if not words or words[0] not in COMMANDS:
+        print("usage: python3 tools/x.py COMMAND [WORDS...]\n")
+        for name, function in COMMANDS.items():
+            print(f"  {name:<12}{(function.__doc__ or '').strip()}")
+        return 0 if words and words[0] in {"-h", "--help", "help"} else 2
+    try:
+        return COMMANDS[words[0]](words[1:])
+    except Refusal as sentence:
+        say(str(sentence))
+    except KeyboardInterrupt:
+        say("interrupted")
+        return 130
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
