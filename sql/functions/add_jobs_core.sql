@@ -6,6 +6,8 @@ create or replace function asyncq._add_jobs(
   priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[])
   returns table (ord bigint, outcome text, id bigint, existing_id bigint, existing_state text)
   language plpgsql volatile
+  -- Planning these statements anew for each call costs more than running them.
+  set plan_cache_mode = force_generic_plan
   as $$
 #variable_conflict use_column
 declare

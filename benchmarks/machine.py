@@ -1,0 +1,36 @@
+"""What the figures were measured on."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+
+import asyncpg
+
+SETTINGS = ("server_version", "fsync", "synchronous_commit", "shared_buffers")
+
+
+async def conditions(dsn: str, loop: str) -> dict[str, str]:
+    """Versions and settings that a figure depends on.
+
+    Args:
+        dsn: The server that is measured.
+        loop: The name of the event loop.
+
+    Returns:
+        Name -> value.
+    """
+    connection = await asyncpg.connect(dsn)
+    try:
+        settings = {name: await connection.fetchval("select current_setting($1)", name) for name in SETTINGS}
+    finally:
+        await connection.close()
+    return {
+        "asyncq": importlib.metadata.version("asyncq"),
+        "python": platform.python_version(),
+        "loop": loop,
+        "asyncpg": importlib.metadata.version("asyncpg"),
+        "cores": str(os.cpu_count()),
+        **settings,
+    }

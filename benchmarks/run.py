@@ -1,0 +1,83 @@
+"""`python -m benchmarks.run`: the four figures, on a throw-away server with fsync on, or on --dsn."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from asyncq import Client
+from asyncq.server import start
+from benchmarks import work
+from benchmarks.machine import conditions
+
+SERVER = {"shared_buffers": "1GB", "max_wal_size": "8GB"}
+
+
+async def measure(dsn: str, rounds: int, scale: float) -> dict[str, Any]:
+    """All measurements, so many rounds, in turn.
+
+    Args:
+        dsn: The server.
+        rounds: How often.
+        scale: 1 for the full work.
+
+    Returns:
+        Conditions, and a list of figures for each measurement.
+    """
+    await Client(dsn).migrate()
+    loop = type(asyncio.get_running_loop()).__module__.partition(".")[0]
+    figures: dict[str, list[float]] = {}
+
+    def note(name: str, value: float) -> None:
+        figures.setdefault(name, []).append(value)
+
+    for _ in range(rounds):
+        note("drained_per_s", await work.drain(dsn, int(50_000 * scale)))
+        delays = await work.latency(dsn, int(500 * scale))
+        note("latency_p50_ms", delays[len(delays) // 2])
+        note("latency_p99_ms", delays[int(len(delays) * 0.99)])
+        note("single_adds_per_s", await work.single_adds(dsn, int(3_000 * scale)))
+        note("bulk_adds_per_s", await work.bulk_adds(dsn, int(100_000 * scale), 1_000))
+    return {"conditions": await conditions(dsn, loop), "figures": figures}
+
+
+def table(result: dict[str, Any]) -> str:
+    """The result for people: medians with their range."""
+    lines = [", ".join(f"{name} {value}" for name, value in result["conditions"].items()), ""]
+    for name, values in result["figures"].items():
+        unit = 3 if name.endswith("ms") else 0
+        median, low, high = (f"{value:,.{unit}f}" for value in (statistics.median(values), min(values), max(values)))
+        lines.append(f"{name:<20} {median:>10}   ({low} - {high})")
+    return "\n".join(lines)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="benchmarks.run", description=__doc__)
+    parser.add_argument("--dsn", help="a server whose schema asyncq may be used; else one is started")
+    parser.add_argument("--rounds", type=int, default=3, help="how often; 3 by default, the median is printed")
+    parser.add_argument("--quick", action="store_true", help="a twentieth of the work, one round: only to see it run")
+    parser.add_argument("--uvloop", action="store_true", help="use uvloop")
+    parser.add_argument("--json", action="store_true", help="print every figure as JSON")
+    args = parser.parse_args(words)
+    rounds, scale = (1, 0.05) if args.quick else (args.rounds, 1.0)
+    factory = None
+    if args.uvloop:
+        import uvloop
+
+        factory = uvloop.new_event_loop
+    with nullcontext(None) if args.dsn else start(fsync=True, settings=SERVER) as server:
+        dsn = args.dsn or server.dsn
+        with asyncio.Runner(loop_factory=factory) as runner:
+            result = runner.run(measure(dsn, rounds, scale))
+    print(json.dumps(result, indent=2) if args.json else table(result))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
