@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Self, Unpack, overload
-
-import asyncpg
+from typing import Any, Self, Unpack, cast, overload
 
 from asyncq.domain.adding import NOTHING, make_spec
 from asyncq.domain.errors import ConfigurationError, JobNotFound
@@ -17,7 +15,7 @@ from asyncq.domain.job import Added, Job, JobOptions, JobSpec
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing, Task
 from asyncq.store import jobs as store
-from asyncq.store.database import Database
+from asyncq.store.database import CallersConnection, Connection, Database, Pool, check_connection
 from asyncq.store.failures import connecting
 from asyncq.store.migrate import Report, check_version, migrate
 from asyncq.store.statements import DEFAULT_SCHEMA
@@ -57,7 +55,7 @@ class Client:
             raise ConfigurationError(f"pool_size lies between 1 and 1000, got {pool_size}")
         self._max_payload = max_payload
         self._pool_size = pool_size
-        self._pool: asyncpg.Pool | None = None
+        self._pool: Pool | None = None
         self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
 
     async def __aenter__(self) -> Self:
@@ -120,20 +118,40 @@ class Client:
 
     @overload
     async def add_job(
-        self, task: Takes[PayloadT], payload: PayloadT, /, *, connection: Any = None, **options: Unpack[JobOptions]
+        self,
+        task: Takes[PayloadT],
+        payload: PayloadT,
+        /,
+        *,
+        connection: CallersConnection | None = None,
+        **options: Unpack[JobOptions],
     ) -> Added: ...
     @overload
     async def add_job(
-        self, task: TakesNothing, /, *, connection: Any = None, **options: Unpack[JobOptions]
+        self, task: TakesNothing, /, *, connection: CallersConnection | None = None, **options: Unpack[JobOptions]
     ) -> Added: ...
     @overload
     async def add_job(
-        self, task: str, payload: Any = None, /, *, connection: Any = None, **options: Unpack[JobOptions]
+        self,
+        task: str,
+        payload: Any = None,
+        /,
+        *,
+        connection: CallersConnection | None = None,
+        **options: Unpack[JobOptions],
     ) -> Added: ...
     @overload
-    async def add_job(self, task: JobSpec, /, *, connection: Any = None, **options: Unpack[JobOptions]) -> Added: ...
     async def add_job(
-        self, task: Any, payload: Any = NOTHING, /, *, connection: Any = None, **options: Unpack[JobOptions]
+        self, task: JobSpec, /, *, connection: CallersConnection | None = None, **options: Unpack[JobOptions]
+    ) -> Added: ...
+    async def add_job(
+        self,
+        task: Any,
+        payload: Any = NOTHING,
+        /,
+        *,
+        connection: CallersConnection | None = None,
+        **options: Unpack[JobOptions],
     ) -> Added:
         """Add a job.
 
@@ -160,7 +178,7 @@ class Client:
         spec = self._spec(task, payload, options)
         return (await self._add([spec], connection))[0]
 
-    async def add_jobs(self, specs: Sequence[JobSpec], *, connection: Any = None) -> list[Added]:
+    async def add_jobs(self, specs: Sequence[JobSpec], *, connection: CallersConnection | None = None) -> list[Added]:
         """Add jobs in one round trip and one transaction; ids follow the order of the specs.
 
         Args:
@@ -198,18 +216,16 @@ class Client:
         return job
 
     def _spec(self, what: Any, payload: Any, options: Mapping[str, Any]) -> JobSpec:
-        return make_spec(
-            what, payload, options, registry=self._registry, strict=True, max_payload=self._max_payload
-        )
+        return make_spec(what, payload, options, registry=self._registry, strict=True, max_payload=self._max_payload)
 
-    async def _add(self, specs: Sequence[JobSpec], connection: Any) -> list[Added]:
+    async def _add(self, specs: Sequence[JobSpec], connection: CallersConnection | None) -> list[Added]:
         if connection is not None:
-            return await store.add_jobs(self._database, _checked(connection), specs)
+            return await store.add_jobs(self._database, check_connection(connection), specs)
         async with self._connection() as own:
             return await store.add_jobs(self._database, own, specs)
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
+    async def _connection(self) -> AsyncGenerator[Connection]:
         if self._pool is None or self._home is None:
             raise ConfigurationError("the client is not open: use `async with Client(...)`, or call open()")
         pid, loop = self._home
@@ -220,27 +236,19 @@ class Client:
         with connecting(self._database.dsn):
             connection = await self._pool.acquire()
         try:
-            yield connection  # pyright: ignore[reportReturnType]
+            # A proxy has every method of a connection.
+            yield cast(Connection, connection)
         finally:
             await self._pool.release(connection)
 
 
-def _checked(connection: Any) -> Any:
-    """What has the methods of an asyncpg connection; anything else is told apart before it fails obscurely."""
-    if not isinstance(connection, asyncpg.Connection | asyncpg.pool.PoolConnectionProxy):
-        kind = type(connection)
-        raise TypeError(
-            f"connection must be an asyncpg connection, got {kind.__module__}.{kind.__qualname__}; "
-            "of a pool, acquire one first"
-        )
-    return connection  # pyright: ignore[reportUnknownVariableType]
-
-
-async def _keep(connection: Any) -> None:  # noqa: RUF029
+async def _keep(connection: CallersConnection | None) -> None:
     """No reset: the client leaves no session state behind, and a reset costs a round trip."""
 
 
-async def add_job(dsn: str, task: str, payload: Any = None, *, schema: str = DEFAULT_SCHEMA, **options: Any) -> Added:
+async def add_job(
+    dsn: str, task: str, payload: Any = None, *, schema: str = DEFAULT_SCHEMA, **options: Unpack[JobOptions]
+) -> Added:
     """Connect, add one job, disconnect: for scripts; a service keeps a `Client`, which is some ten times as fast.
 
     Args:
@@ -257,5 +265,7 @@ async def add_job(dsn: str, task: str, payload: Any = None, *, schema: str = DEF
         InvalidJob: The job breaks a rule.
         StoreError: The database cannot be used.
     """
-    async with Client(dsn, schema=schema, pool_size=1) as client:
-        return await client.add_job(task, payload, **options)
+    client = Client(dsn, schema=schema, pool_size=1)
+    spec = client._spec(task, payload, options)
+    async with client:
+        return await client.add_job(spec)

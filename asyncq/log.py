@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
 
 from asyncq.domain import events as on
 
 logger = logging.getLogger("asyncq")
+
+EventT = TypeVar("EventT", bound=on.Event)
+_Entry = tuple[type[on.Event], tuple[int, Callable[[Any], str]]]
 
 _QUIET: tuple[type[on.Event], ...] = (
     on.JobsFetched,
@@ -27,7 +30,8 @@ class LogObserver:
         loud = [kind for kind in _SENTENCES if kind not in _QUIET]
         return [*loud, *_QUIET] if logger.isEnabledFor(logging.DEBUG) else loud
 
-    def __call__(self, event: Any, /) -> None:
+    def __call__(self, event: on.Event, /) -> None:
+        """Write one event."""
         level, sentence = _SENTENCES[type(event)]
         fields: dict[str, Any] = {"event": type(event).__name__}
         if isinstance(event, on.JobEvent):
@@ -49,101 +53,136 @@ def _first_line(error: str) -> str:
     return error.partition("\n")[0]
 
 
-_SENTENCES: dict[type[on.Event], tuple[int, Any]] = {
-    on.WorkerStarted: (
-        logging.INFO,
-        lambda e: (
-            f"worker {e.worker_id} takes jobs of {len(e.tasks)} tasks ({', '.join(e.tasks) or 'none'}) from schema "
-            f"{e.schema!r}: concurrency {e.concurrency}, poll {e.poll_s:g} s, lease {e.lease_s:g} s, grace "
-            f"{e.grace_s:g} s, at most {e.connections} connections and {e.pool_size} for handlers; PostgreSQL "
-            f"{e.server}, {e.loop}"
+def _said(kind: type[EventT], level: int, sentence: Callable[[EventT], str]) -> _Entry:
+    return kind, (level, sentence)
+
+
+_SENTENCES = dict(
+    [
+        _said(
+            on.WorkerStarted,
+            logging.INFO,
+            lambda e: (
+                f"worker {e.worker_id} takes jobs of {len(e.tasks)} tasks ({', '.join(e.tasks) or 'none'}) from schema "
+                f"{e.schema!r}: concurrency {e.concurrency}, poll {e.poll_s:g} s, lease {e.lease_s:g} s, grace "
+                f"{e.grace_s:g} s, at most {e.connections} connections and {e.pool_size} for handlers; PostgreSQL "
+                f"{e.server}, {e.loop}"
+            ),
         ),
-    ),
-    on.WorkerStopping: (
-        logging.INFO,
-        lambda e: (
-            f"worker {e.worker_id} stops ({e.reason}): {e.running} running jobs may finish within {e.grace_s:g} s"
+        _said(
+            on.WorkerStopping,
+            logging.INFO,
+            lambda e: (
+                f"worker {e.worker_id} stops ({e.reason}): {e.running} running jobs may finish within {e.grace_s:g} s"
+            ),
         ),
-    ),
-    on.WorkerStopped: (
-        logging.INFO,
-        lambda e: (
-            f"worker {e.worker_id} has stopped: {e.completed} jobs completed, {e.failed} attempts failed, "
-            f"{e.returned} returned unstarted" + (f", {e.stuck} handlers would not end" if e.stuck else "")
+        _said(
+            on.WorkerStopped,
+            logging.INFO,
+            lambda e: (
+                f"worker {e.worker_id} has stopped: {e.completed} jobs completed, {e.failed} attempts failed, "
+                f"{e.returned} returned unstarted" + (f", {e.stuck} handlers would not end" if e.stuck else "")
+            ),
         ),
-    ),
-    on.GraceExceeded: (
-        logging.WARNING,
-        lambda e: f"worker {e.worker_id} cancels jobs that did not finish within the grace period: {_ids(e.job_ids)}",
-    ),
-    on.WorkerLost: (
-        logging.ERROR,
-        lambda e: (
-            f"worker {e.worker_id} was declared dead by another one: its {e.running} running jobs are cancelled, and "
-            "it registers anew; was this process stalled for longer than its lease?"
+        _said(
+            on.GraceExceeded,
+            logging.WARNING,
+            lambda e: (
+                f"worker {e.worker_id} cancels jobs that did not finish within the grace period: {_ids(e.job_ids)}"
+            ),
         ),
-    ),
-    on.HeartbeatFailed: (
-        logging.WARNING,
-        lambda e: (
-            f"worker {e.worker_id} could not prove that it lives, for {e.silent_s:.1f} s of a lease of "
-            f"{e.lease_s:g} s: {e.error}"
+        _said(
+            on.WorkerLost,
+            logging.ERROR,
+            lambda e: (
+                f"worker {e.worker_id} was declared dead by another one: its {e.running} running jobs are cancelled, "
+                "and it registers anew; was this process stalled for longer than its lease?"
+            ),
         ),
-    ),
-    on.JobsRescued: (
-        logging.WARNING,
-        lambda e: (
-            f"returned {len(e.job_ids)} jobs of dead workers ({_ids(e.worker_ids)}): {_ids(e.job_ids)}"
-            + (f"; failed for good: {_ids(e.dead_job_ids)}" if e.dead_job_ids else "")
+        _said(
+            on.HeartbeatFailed,
+            logging.WARNING,
+            lambda e: (
+                f"worker {e.worker_id} could not prove that it lives, for {e.silent_s:.1f} s of a lease of "
+                f"{e.lease_s:g} s: {e.error}"
+            ),
         ),
-    ),
-    on.MaintenanceFailed: (logging.WARNING, lambda e: f"maintenance failed, the next round tries again: {e.error}"),
-    on.TasksLeftBehind: (
-        logging.WARNING,
-        lambda e: f"handlers left asyncio tasks behind, which are cancelled: {', '.join(e.names)}",
-    ),
-    on.UnknownTasks: (
-        logging.WARNING,
-        lambda e: f"jobs wait for tasks that this worker does not know, it leaves them alone: {', '.join(e.names)}",
-    ),
-    on.ListenConnected: (
-        logging.INFO,
-        lambda e: f"listening on {e.channel!r}" + (f" again, after {e.attempt} tries" if e.attempt > 1 else ""),
-    ),
-    on.ListenLost: (
-        logging.WARNING,
-        lambda e: f"cannot listen, polling goes on; next try in {e.retry_in_s:.1f} s: {e.error}",
-    ),
-    on.FetchFailed: (logging.WARNING, lambda e: f"fetching failed; next try in {e.retry_in_s:.1f} s: {e.error}"),
-    on.JobsFetched: (
-        logging.DEBUG,
-        lambda e: f"fetched {e.count} of {e.wanted} wanted jobs in {e.duration_s * 1000:.1f} ms",
-    ),
-    on.JobsReturned: (logging.INFO, lambda e: f"returned {len(e.job_ids)} unstarted jobs ({e.reason})"),
-    on.SettleFailed: (
-        logging.WARNING,
-        lambda e: f"could not write {e.count} settlements, they are kept; next try in {e.retry_in_s:.1f} s: {e.error}",
-    ),
-    on.SettlementsAbandoned: (
-        logging.ERROR,
-        lambda e: f"could not write what became of jobs before the end, they will run again: {_ids(e.job_ids)}",
-    ),
-    on.ObserverFailed: (logging.ERROR, lambda e: f"{e.observer} failed on {e.event}: {e.error!r}"),
-    on.JobStarted: (logging.DEBUG, lambda e: f"{_job(e)} starts"),
-    on.JobCompleted: (logging.DEBUG, lambda e: f"{_job(e)} completed in {e.duration_s * 1000:.1f} ms"),
-    on.JobRetried: (
-        logging.WARNING,
-        lambda e: f"{_job(e)} failed, next try in {e.delay_s:.1f} s: {_first_line(e.error)}",
-    ),
-    on.JobFailed: (logging.ERROR, lambda e: f"{_job(e)} has failed for good: {e.error}"),
-    on.JobSnoozed: (logging.DEBUG, lambda e: f"{_job(e)} snoozed for {e.delay_s:.1f} s"),
-    on.JobInterrupted: (logging.WARNING, lambda e: f"{_job(e)} was interrupted by the shutdown and is due again"),
-    on.JobLost: (
-        logging.WARNING,
-        lambda e: f"{_job(e)} was no longer held by this worker when its run ended; what it came to was refused",
-    ),
-    on.ResultIgnored: (
-        logging.INFO,
-        lambda e: f"task {e.task} returned a {e.type_name}: results are not kept",
-    ),
-}
+        _said(
+            on.JobsRescued,
+            logging.WARNING,
+            lambda e: (
+                f"returned {len(e.job_ids)} jobs of dead workers ({_ids(e.worker_ids)}): {_ids(e.job_ids)}"
+                + (f"; failed for good: {_ids(e.dead_job_ids)}" if e.dead_job_ids else "")
+            ),
+        ),
+        _said(
+            on.MaintenanceFailed,
+            logging.WARNING,
+            lambda e: f"maintenance failed, the next round tries again: {e.error}",
+        ),
+        _said(
+            on.TasksLeftBehind,
+            logging.WARNING,
+            lambda e: f"handlers left asyncio tasks behind, which are cancelled: {', '.join(e.names)}",
+        ),
+        _said(
+            on.UnknownTasks,
+            logging.WARNING,
+            lambda e: f"jobs wait for tasks that this worker does not know, it leaves them alone: {', '.join(e.names)}",
+        ),
+        _said(
+            on.ListenConnected,
+            logging.INFO,
+            lambda e: f"listening on {e.channel!r}" + (f" again, after {e.attempt} tries" if e.attempt > 1 else ""),
+        ),
+        _said(
+            on.ListenLost,
+            logging.WARNING,
+            lambda e: f"cannot listen, polling goes on; next try in {e.retry_in_s:.1f} s: {e.error}",
+        ),
+        _said(
+            on.FetchFailed, logging.WARNING, lambda e: f"fetching failed; next try in {e.retry_in_s:.1f} s: {e.error}"
+        ),
+        _said(
+            on.JobsFetched,
+            logging.DEBUG,
+            lambda e: f"fetched {e.count} of {e.wanted} wanted jobs in {e.duration_s * 1000:.1f} ms",
+        ),
+        _said(on.JobsReturned, logging.INFO, lambda e: f"returned {len(e.job_ids)} unstarted jobs ({e.reason})"),
+        _said(
+            on.SettleFailed,
+            logging.WARNING,
+            lambda e: (
+                f"could not write {e.count} settlements, they are kept; next try in {e.retry_in_s:.1f} s: {e.error}"
+            ),
+        ),
+        _said(
+            on.SettlementsAbandoned,
+            logging.ERROR,
+            lambda e: f"could not write what became of jobs before the end, they will run again: {_ids(e.job_ids)}",
+        ),
+        _said(on.ObserverFailed, logging.ERROR, lambda e: f"{e.observer} failed on {e.event}: {e.error!r}"),
+        _said(on.JobStarted, logging.DEBUG, lambda e: f"{_job(e)} starts"),
+        _said(on.JobCompleted, logging.DEBUG, lambda e: f"{_job(e)} completed in {e.duration_s * 1000:.1f} ms"),
+        _said(
+            on.JobRetried,
+            logging.WARNING,
+            lambda e: f"{_job(e)} failed, next try in {e.delay_s:.1f} s: {_first_line(e.error)}",
+        ),
+        _said(on.JobFailed, logging.ERROR, lambda e: f"{_job(e)} has failed for good: {e.error}"),
+        _said(on.JobSnoozed, logging.DEBUG, lambda e: f"{_job(e)} snoozed for {e.delay_s:.1f} s"),
+        _said(
+            on.JobInterrupted, logging.WARNING, lambda e: f"{_job(e)} was interrupted by the shutdown and is due again"
+        ),
+        _said(
+            on.JobLost,
+            logging.WARNING,
+            lambda e: f"{_job(e)} was no longer held by this worker when its run ended; what it came to was refused",
+        ),
+        _said(
+            on.ResultIgnored,
+            logging.INFO,
+            lambda e: f"task {e.task} returned a {e.type_name}: results are not kept",
+        ),
+    ]
+)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from datetime import timedelta
-from typing import Any
 
 import anyio
 
@@ -30,8 +29,8 @@ class Worker:
         tasks: The tasks.
         schema: The schema's name; `asyncq` by default.
         concurrency: Jobs at once; 10 by default. Raise it for handlers that mostly wait.
-        poll: How long an idle worker sleeps at most before it looks again; 2 s by default, at most 60 s. Only the safety
-            net: notifications and due times wake it earlier.
+        poll: How long an idle worker sleeps at most before it looks again; 2 s by default, at most 60 s. Only the
+            safety net: notifications and due times wake it earlier.
         lease: After how long without a sign of life other workers take over its jobs; 30 s by default.
         grace: How long a stopping worker lets running handlers finish; 25 s by default.
         pool_size: Connections for handlers, opened on demand; 5 by default.
@@ -80,6 +79,7 @@ class Worker:
         self._migrate = migrate
         self._stop: StopRequest | None = None
         self._ended: anyio.Event | None = None
+        self._running: Supervisor | None = None
         self._doors_may_move = False
 
     async def run(self) -> None:
@@ -93,8 +93,11 @@ class Worker:
         """
         await self._run(once=False, handle_signals=True)
 
-    async def run_once(self) -> None:
+    async def run_once(self, *, handle_signals: bool = False) -> None:
         """Run until nothing is runnable: what is due, and what becomes due by that, named queues to their end.
+
+        Args:
+            handle_signals: Whether SIGTERM and SIGINT stop it in order, as with `run`; False by default.
 
         Jobs that wait for a later time or a retry stay.
 
@@ -103,10 +106,10 @@ class Worker:
 
         If cancelled, it stops in order, as `run` does.
         """
-        await self._run(once=True, handle_signals=False)
+        await self._run(once=True, handle_signals=handle_signals)
 
     @asynccontextmanager
-    async def start(self) -> AsyncIterator[Worker]:
+    async def start(self) -> AsyncGenerator[Worker]:
         """Run inside a service for as long as the block lasts; signals are the service's business.
 
         Yields:
@@ -115,10 +118,11 @@ class Worker:
         Raises:
             StoreError: The database cannot be used at the start.
 
-        At the end of the block it stops in order, within the grace period and a few seconds.
+        At the end of the block it stops in order, within the grace period and a few seconds. If a part of the worker
+        fails, its error is raised at the end of the block, unless the block raises one of its own.
         """
         started = anyio.Event()
-        failure: list[BaseException] = []
+        failure: list[Exception] = []
 
         async def work() -> None:
             try:
@@ -134,6 +138,8 @@ class Worker:
             if not failure:
                 try:
                     yield self
+                except Exception as error:  # noqa: BLE001 - raised below: the task group would wrap it
+                    failure.insert(0, error)
                 finally:
                     with anyio.CancelScope(shield=True):
                         await self.stop()
@@ -143,11 +149,14 @@ class Worker:
     async def stop(self) -> None:
         """Stop, and wait until the worker has ended; from a handler it only asks.
 
-        If cancelled, the worker goes on stopping.
+        Called by a handler of this worker, or by a task that one started, it returns at once: the worker would wait for
+        the handler, and the handler for the worker. If cancelled, the worker goes on stopping.
         """
-        if self._stop is not None and self._ended is not None:
-            if not self._stop.is_asked:
-                self._stop.ask("stop() was called")
+        if self._stop is None or self._ended is None:
+            return
+        if not self._stop.is_asked:
+            self._stop.ask("stop() was called")
+        if self._running is None or not self._running.in_handler:
             await self._ended.wait()
 
     async def _run(self, *, once: bool, handle_signals: bool, started: anyio.Event | None = None) -> None:
@@ -160,12 +169,13 @@ class Worker:
                     stack.enter_context(signals(self._stop.ask))
                 if self._migrate:
                     await migrate_database(self._database)
-                await self._supervisor().run(self._stop, once=once, started=started)
+                self._running = self._supervisor()
+                await self._running.run(self._stop, once=once, started=started)
         finally:
             self._ended.set()
-            self._stop = None
+            self._stop = self._running = None
 
-    def _supervisor(self) -> Any:
+    def _supervisor(self) -> Supervisor:
         return Supervisor(
             self._database, self._registry, self._options, self._observers, doors_may_move=self._doors_may_move
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -32,10 +33,29 @@ def dsn() -> Iterator[str]:
 
 
 @pytest.fixture
-async def schema(dsn: str) -> AsyncIterator[str]:
-    """The name of an installed schema that only this test uses."""
+async def schema(dsn: str, request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    """The name of an installed schema that only this test uses; at its end no claim and no connection is left."""
     async with temporary_schema(dsn) as name:
         yield name
+        if not _may_leave(request):
+            await _nothing_left(dsn, name)
+
+
+async def _nothing_left(dsn: str, schema: str) -> None:
+    """A connection that was closed is gone from the server's list a moment later: so it is asked a few times."""
+    connection = await asyncpg.connect(dsn, server_settings={"application_name": "leak check"})
+    try:
+        left: list[str] = []
+        for _ in range(100):
+            rows = await connection.fetch(LEFT.replace("asyncq", schema))
+            left = [row["what"] for row in rows]
+            if not left:
+                break
+            await asyncio.sleep(0.02)
+    finally:
+        await connection.close(timeout=5)
+
+    assert left == []
 
 
 @pytest.fixture
@@ -54,19 +74,38 @@ async def client(dsn: str, schema: str) -> AsyncIterator[Client]:
 
 
 @pytest.fixture(autouse=True)
+def leak_check(request: pytest.FixtureRequest) -> None:
+    """Around each async test: nothing runs on in this process."""
+    if inspect.iscoroutinefunction(getattr(request, "function", None)):
+        request.getfixturevalue("no_leaks")
+
+
+@pytest.fixture
 async def no_leaks(request: pytest.FixtureRequest) -> AsyncIterator[None]:
-    """After each async test: no asyncio task, no heartbeat thread, no connection and no claim is left.
+    """After the test no asyncio task and no heartbeat thread is left.
 
     A test that leaves something on purpose (a killed worker, say) is marked `leaves_something`.
     """
-    if not asyncio.iscoroutinefunction(getattr(request, "function", None)):
-        yield
-        return
     before = asyncio.all_tasks()
     yield
-    if request.node.get_closest_marker("leaves_something"):
+    if _may_leave(request):
         return
     left = [task for task in asyncio.all_tasks() - before if not task.done()]
     beating = [thread.name for thread in threading.enumerate() if thread.name == "asyncq heartbeat"]
 
     assert (left, beating) == ([], [])
+
+
+def _may_leave(request: pytest.FixtureRequest) -> bool:
+    return request.node.get_closest_marker("leaves_something") is not None
+
+
+LEFT = """
+select 'claim of job ' || id as what from asyncq._jobs where locked_by is not null
+union all
+select 'locked queue ' || name from asyncq._queues where locked_by is not null
+union all
+select 'worker ' || id from asyncq._workers
+union all
+select 'connection ' || application_name from pg_catalog.pg_stat_activity where application_name like 'asyncq %'
+"""

@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -26,6 +27,12 @@ STAMP = VENV / "asyncq-setup.json"
 OLDEST_PYTHON = (3, 11)
 PIP = "pip>=25.1"
 """The first pip that knows `--group`."""
+
+if TYPE_CHECKING:
+    Target = tuple[str, dict[str, str]]
+    """A server to test on: its title, and the variables that lead the tests there."""
+    Step = tuple[str, list[str | Path]]
+    """A check: its name, and its command."""
 
 LEVELS = {"demo": ["-e", ".[embedded]"], "test": ["-e", ".", "--group", "test"], "dev": ["-e", ".", "--group", "dev"]}
 """What pip installs for each level; a later level holds all of the earlier ones."""
@@ -79,6 +86,7 @@ def run(command: Sequence[str | Path], **more: str) -> int:
 def run_quietly(what: str, command: Sequence[str | Path]) -> bool:
     """Run a program, show its output only if it fails, and print how long it took."""
     started = time.monotonic()
+    print(f"x.py: {what} ... ", end="", flush=True)
     done = subprocess.run(
         [str(word) for word in command],
         cwd=ROOT,
@@ -90,9 +98,9 @@ def run_quietly(what: str, command: Sequence[str | Path]) -> bool:
         check=False,
     )
     passed = done.returncode == 0
+    print(f"{'ok' if passed else 'FAILED'} ({time.monotonic() - started:.1f} s)", flush=True)
     if not passed:
-        print(done.stdout, end="", flush=True)
-    say(f"{what}: {'ok' if passed else 'FAILED'} ({time.monotonic() - started:.1f} s)")
+        print(done.stdout.rstrip(), flush=True)
     return passed
 
 
@@ -121,6 +129,8 @@ def check_venv_is_ours() -> None:
         raise Refusal(f"{VENV} belongs to the user with id {owner}, not to you: remove it, or run this as its owner.")
     if not os.access(VENV, os.W_OK | os.X_OK):
         raise Refusal(f"{VENV} cannot be written: make it writable, or remove it.")
+    if not STAMP.exists():
+        raise Refusal(f"{VENV} was made by something else than this script: remove it, or give it another name.")
 
 
 @contextlib.contextmanager
@@ -159,11 +169,11 @@ def setup(level: str) -> None:
             level = done
         if PYTHON.exists() and stamp == {**now, "level": level}:
             return
-        if any(stamp.get(part) != now[part] for part in ("home", "python")):
+        if not PYTHON.exists() or any(stamp.get(part) != now[part] for part in ("home", "python")):
             make_venv()
-        STAMP.unlink(missing_ok=True)
-        if not run_quietly(f"installing {' '.join(LEVELS[level])}", [PYTHON, "-m", "pip", "install", *LEVELS[level]]):
-            raise Refusal("pip could not install what is needed; its last lines say why.")
+        STAMP.write_text(json.dumps({**now, "level": ""}), encoding="utf-8")
+        if not run_quietly(f"installing what `{level}` needs", [PYTHON, "-m", "pip", "install", *LEVELS[level]]):
+            raise Refusal("pip could not install what is needed; the lines above say why.")
         STAMP.write_text(json.dumps({**now, "level": level}), encoding="utf-8")
 
 
@@ -175,7 +185,6 @@ def make_venv() -> None:
         )
     if VENV.exists():
         shutil.rmtree(VENV)
-    version = sys.version.split()[0]
     if importlib.util.find_spec("pip"):
         steps = [
             [sys.executable, "-m", "venv", "--without-pip", VENV],
@@ -187,17 +196,22 @@ def make_venv() -> None:
         raise Refusal(
             f"{sys.executable} has neither pip nor ensurepip: on Debian `apt-get install python3-pip` brings the first."
         )
-    for number, step in enumerate(steps, 1):
-        if not run_quietly(f"making .venv with Python {version}, step {number} of {len(steps)}", step):
+    made = False
+    try:
+        titles = f"making .venv with Python {sys.version.split()[0]}", f"installing {PIP}"
+        made = all(run_quietly(title, step) for title, step in zip(titles, steps, strict=True))
+    finally:
+        if not made:
             shutil.rmtree(VENV, ignore_errors=True)
-            raise Refusal("the virtual environment could not be made; the lines above say why.")
+    if not made:
+        raise Refusal("the virtual environment could not be made; the lines above say why.")
 
 
 # The servers that the tests run on
 
 
-def servers() -> list[tuple[str, dict[str, str]]]:
-    """Choose what the suite runs on: a title, and the variables that lead the tests there.
+def servers() -> list[Target]:
+    """Choose what the suite runs on.
 
     What the user's environment names is taken alone; else the system's PostgreSQL and the newest embedded one, or the
     first alone when they are the same major version.
@@ -222,7 +236,7 @@ def servers() -> list[tuple[str, dict[str, str]]]:
     ]
 
 
-def pytest(on: Sequence[tuple[str, dict[str, str]]], arguments: Sequence[str]) -> int:
+def pytest(on: Sequence[Target], arguments: Sequence[str]) -> int:
     """Run the suite once on each server, and return the first exit code that is not zero."""
     failed = 0
     for title, variables in on:
@@ -286,7 +300,7 @@ def do_types(_arguments: Sequence[str]) -> int:
 def do_check(_arguments: Sequence[str]) -> int:
     """Run every check that needs no server: lint, types, the rules of the house."""
     setup("dev")
-    house = ("tests/house", [PYTHON, "-m", "pytest", "-q", "tests/house"])
+    house = ("tests/house", [PYTHON, "-m", "pytest", "-q", "--tb=short", "tests/house"])
     return all_of([*lint_steps(), *types_steps(), house])
 
 
@@ -337,9 +351,6 @@ def do_clean(_arguments: Sequence[str]) -> int:
     return 0
 
 
-Step = tuple[str, "list[str | Path]"]
-
-
 def lint_steps() -> list[Step]:
     """What `lint` runs."""
     return [
@@ -365,7 +376,7 @@ def all_of(steps: Sequence[Step]) -> int:
 
 
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
-    name.removeprefix("do_").replace("_", "-"): function
+    name[len("do_") :].replace("_", "-"): function
     for name, function in list(globals().items())
     if name.startswith("do_")
 }

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.job import JobSpec
-from asyncq.domain.payload import encode
+from asyncq.domain.payload import check_text, encode
 from asyncq.domain.task import Registry, Task
 
 NOTHING: Any = object()
-
-_IDENTIFIER = re.compile(r"[^\x00-\x1f\x7f]+")
 
 
 def make_spec(
@@ -37,9 +34,6 @@ def make_spec(
         UnknownTask: The registry lacks the name.
     """
     spec = _spec(what, payload, registry, strict, max_payload)
-    if len(spec.payload) > max_payload:
-        said = f"payload is {len(spec.payload)} bytes of JSON, at most {max_payload} are allowed (option max_payload)"
-        raise InvalidJob(said, code="GWBPL", field="payload", limit=max_payload, length=len(spec.payload))
     return spec.with_options(**options)
 
 
@@ -49,23 +43,23 @@ def _spec(what: Any, payload: Any, registry: Registry | None, strict: bool, max_
             raise TypeError("a spec has its payload already: make it with task.job(...)")
         if strict and registry is not None:
             registry.find(what.task)
+        check_text(what.payload, limit=max_payload)
         return what
     if isinstance(what, Task):
         if strict and registry is not None:
             registry.find(what.name)
         args: tuple[Any, ...] = () if payload is NOTHING else (payload,)
-        return what.spec(what.signature.encode_call(args, {}, max_payload))  # pyright: ignore[reportUnknownMemberType]
+        return what.spec(what.signature.encode_call(args, {}, max_payload))
     if not isinstance(what, str):
         raise InvalidJob(
             f"a job is added by task, name or spec, got {what!r}; is the function decorated with @task?",
             code="GWBID",
             field="identifier",
         )
-    known = registry.find(what) if strict and registry is not None else (registry or {}).get(what)
+    known = (
+        registry.find(what) if strict and registry is not None else registry.get(what) if registry is not None else None
+    )
     value: Any = {} if payload is NOTHING or payload is None else payload
     if known is not None:
         return known.spec(known.signature.encode_payload(value, max_payload))
-    if not _IDENTIFIER.fullmatch(what):
-        said = f"identifier {what!r} is empty or holds a control character"
-        raise InvalidJob(said, code="GWBID", field="identifier")
     return JobSpec(task=what, payload=encode(value, limit=max_payload))

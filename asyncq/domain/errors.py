@@ -24,6 +24,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Literal
 
+CENTURY_S = 100 * 365.25 * 86400
+
 
 class AsyncqError(Exception):
     """The base of all errors that asyncq raises."""
@@ -129,8 +131,8 @@ class PoolExhausted(AsyncqError):
     """A handler waited too long for a connection: every one is held by another handler."""
 
 
-class HandlerSignal(Exception):  # noqa: N818 - a verdict of a handler, not an error
-    """The base of what a handler raises to say how its job goes on."""
+class HandlerSignal(Exception):
+    """The base of what a handler raises to say how its job goes on: a verdict, not an error."""
 
 
 class RetryAfter(HandlerSignal):
@@ -189,6 +191,3 @@ def seconds(delay: timedelta | float) -> float:
     if not 0 <= value <= CENTURY_S:
         raise ConfigurationError(f"a delay lies between 0 and {CENTURY_S:.0f} seconds (100 years), got {delay!r}")
     return float(value)
-
-
-CENTURY_S = 100 * 365.25 * 86400

@@ -1,12 +1,12 @@
-"""One frozen struct for everything that happens, and the observers that are told; `log.py` turns them into sentences."""
+"""One frozen struct for everything that happens, and the observers that are told; `log.py` makes sentences of them."""
 
-from __future__ import annotations
-
+import inspect
 from collections.abc import Callable, Collection
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
+from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.job import Claim
 
 
@@ -245,7 +245,13 @@ def observer(*wants: type[Event]) -> Callable[[Callable[[Any], None]], Observer]
 
     Returns:
         A decorator.
+
+    Raises:
+        ConfigurationError: One of them is no type of event.
     """
+    for kind in wants:
+        if not (inspect.isclass(kind) and issubclass(kind, Event)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigurationError(f"observer takes types of events, got {kind!r}; for all events write @observer()")
 
     def decorate(function: Callable[[Any], None]) -> Observer:
         return _FunctionObserver(function, wants or (Event,))

@@ -1,15 +1,15 @@
 """What a job is: the request (`JobSpec`), the stored row (`Job`), the answer to an add (`Added`)."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from datetime import datetime
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Literal, NoReturn, TypedDict
+from typing import Any, Literal, NoReturn, Self, TypedDict, Unpack
 
 import msgspec
 
 from asyncq.domain.errors import InvalidJob
+from asyncq.domain.payload import check_text, encode
 
 MAX_NAME = 128
 MAX_KEY = 512
@@ -39,6 +39,25 @@ class JobKeyMode(StrEnum):
     UNSAFE_DEDUPE = "unsafe_dedupe"
 
 
+class JobOptions(TypedDict, total=False):
+    """What can be given with every add; None means the task's default."""
+
+    queue: str | None
+    run_at: datetime | None
+    max_attempts: int | None
+    priority: int | None
+    flags: Iterable[str] | None
+    job_key: str | None
+    job_key_mode: JobKeyMode | str | None
+    meta: dict[str, Any] | None
+
+
+# What a log line or a terminal would not survive.
+_CONTROL = re.compile("[\x00-\x1f\x7f]")
+
+OPTIONS = frozenset(JobOptions.__annotations__)
+
+
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A job to be added: everything but its id. None means the default.
 
@@ -66,7 +85,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     job_key_mode: JobKeyMode | str | None = None
     meta: str | None = None
 
-    def with_options(self, **options: Any) -> JobSpec:
+    def with_options(self, **options: Unpack[JobOptions]) -> Self:
         """A copy with other options.
 
         Args:
@@ -79,9 +98,9 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
             InvalidJob: An option breaks a rule.
             TypeError: An option does not exist.
         """
-        given = {name: value for name, value in options.items() if value is not None}
+        given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         if unknown := given.keys() - OPTIONS:
-            raise TypeError(f"a job has no option {sorted(unknown)[0]!r}; there are {', '.join(sorted(OPTIONS))}")
+            raise TypeError(f"a job has no option {min(unknown)!r}; there are {', '.join(sorted(OPTIONS))}")
         if "flags" in given:
             given["flags"] = _flags(given["flags"])
         if "meta" in given:
@@ -89,22 +108,6 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
         spec = msgspec.structs.replace(self, **given)
         check(spec)
         return spec
-
-
-class JobOptions(TypedDict, total=False):
-    """What can be given with every add; None means the task's default."""
-
-    queue: str | None
-    run_at: datetime | None
-    max_attempts: int | None
-    priority: int | None
-    flags: Sequence[str] | None
-    job_key: str | None
-    job_key_mode: JobKeyMode | str | None
-    meta: dict[str, Any] | None
-
-
-OPTIONS = frozenset(JobOptions.__annotations__)
 
 
 class Added(msgspec.Struct, frozen=True):
@@ -196,6 +199,8 @@ def check(spec: JobSpec) -> None:
     Source: the table of error codes in the README of graphile-worker, `GWBID` to `GWBKM`.
     """
     _check_text("identifier", spec.task, MAX_NAME, "GWBID")
+    if not spec.task or _CONTROL.search(spec.task):
+        _refuse(f"identifier {spec.task!r} is empty or holds a control character", "GWBID", "identifier")
     if spec.queue is not None:
         _check_text("queue", spec.queue, MAX_NAME, "GWBQN")
         if spec.queue == "default":
@@ -210,9 +215,15 @@ def check(spec: JobSpec) -> None:
         _check_number("priority", spec.priority, -INT2 - 1, INT2, "22003")
     if spec.run_at is not None:
         _check_instant(spec.run_at)
-    if spec.job_key_mode is not None and spec.job_key_mode not in set(JobKeyMode):
+    if spec.job_key_mode is not None and spec.job_key_mode not in tuple(JobKeyMode):
         modes = ", ".join(repr(str(mode)) for mode in JobKeyMode)
         _refuse(f"job_key_mode {spec.job_key_mode!r} is unknown, expected one of {modes}", "GWBKM", "job_key_mode")
+    if spec.flags:
+        _flags(spec.flags)
+    if spec.meta is not None:
+        check_text(spec.meta, field="meta")
+        if not spec.meta.lstrip().startswith("{"):
+            _refuse(f"meta must be an object, got {spec.meta[:20]!r}", "22023", "meta")
     if spec.job_key is not None:
         _refuse("job_key is not supported yet", "0A000", "job_key")
 
@@ -241,12 +252,16 @@ def _check_instant(run_at: Any) -> None:
     if run_at.utcoffset() is None:
         said = f"run_at {run_at.isoformat()} has no time zone; use datetime.now(timezone.utc) + ... or .astimezone()"
         _refuse(said, "22007", "run_at")
+    try:
+        run_at.astimezone(UTC)
+    except OverflowError:
+        _refuse(f"run_at {run_at.isoformat()} is outside of the years 1 to 9999 in UTC", "22007", "run_at")
 
 
 def _flags(flags: Any) -> tuple[str, ...]:
-    if isinstance(flags, str) or not isinstance(flags, Sequence | set | frozenset):
+    if isinstance(flags, str | bytes) or not isinstance(flags, Iterable):
         _refuse(f"flags must be a list of str, got {flags!r}", "22023", "flags")
-    names: list[Any] = list(flags)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    names: list[Any] = list(flags)  # pyright: ignore[reportUnknownArgumentType]
     for name in names:
         _check_text("flags", name, MAX_NAME, "22023")
     return tuple(sorted(set(names)))
@@ -255,8 +270,6 @@ def _flags(flags: Any) -> tuple[str, ...]:
 def _meta(meta: Any) -> str:
     if not isinstance(meta, dict):
         _refuse(f"meta must be a dict, got {meta!r}", "22023", "meta")
-    from asyncq.domain.payload import encode  # noqa: PLC0415 - payload.py names this module's errors
-
     return encode(meta, field="meta")
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from asyncq.domain.errors import ConfigurationError, seconds
 
-ForbiddenFlags = Sequence[str] | Callable[[], Sequence[str] | None | Awaitable[Sequence[str] | None]] | None
+Flags = Sequence[str]
+ForbiddenFlags = Flags | Callable[[], Flags | Awaitable[Flags | None] | None] | None
 
 LONGEST_POLL_S = 60.0
 
@@ -20,13 +20,13 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         concurrency: Jobs at once; 10 by default. Raise it for handlers that mostly wait.
-        poll: How long an idle worker sleeps at most before it looks again; 2 s by default, at most 60 s. Only the
+        poll_s: How long an idle worker sleeps at most before it looks again; 2 s by default, at most 60 s. Only the
             safety net: notifications and due times wake it. Costs a query or two each time.
-        lease: After how long without a sign of life other workers take over its jobs; 30 s by default, at least 1 s.
-        grace: How long a stopping worker lets running handlers finish; 25 s by default, below the 30 s after which
+        lease_s: After how long without a sign of life other workers take over its jobs; 30 s by default, at least 1 s.
+        grace_s: How long a stopping worker lets running handlers finish; 25 s by default, below the 30 s after which
             Kubernetes kills.
         pool_size: Connections for handlers (`ctx.connection`, `ctx.query`, `ctx.add_job`), opened on demand; 5.
-        pool_wait: How long a handler waits for one of them; 30 s by default.
+        pool_wait_s: How long a handler waits for one of them; 30 s by default.
         listen: Whether to hold a LISTEN connection; False polls only.
         forbidden_flags: Jobs with one of these flags are left alone: a list, a function or an async function, called
             before each fetch.
@@ -48,24 +48,36 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
             value: Any = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
                 raise ConfigurationError(f"{name} must be a whole number from {low} to {high}, got {value!r}")
-        for name, low, high in (("poll", 0.01, LONGEST_POLL_S), ("lease", 1.0, 86400.0), ("pool_wait", 0.01, 3600.0)):
+        for name, least, most in (("poll", 0.01, LONGEST_POLL_S), ("lease", 1.0, 86400.0), ("pool_wait", 0.01, 3600.0)):
             value = getattr(self, f"{name}_s")
-            if not low <= value <= high:
-                raise ConfigurationError(f"{name} must lie between {low:g} and {high:g} seconds, got {value:g}")
+            if not least <= value <= most:
+                raise ConfigurationError(f"{name} must lie between {least:g} and {most:g} seconds, got {value:g}")
         flags: Any = self.forbidden_flags
-        if isinstance(flags, str) or not (flags is None or callable(flags) or isinstance(flags, Sequence)):
+        if not (flags is None or callable(flags) or _is_list_of_str(flags)):
             raise ConfigurationError(f"forbidden_flags must be a list of str or a function, got {flags!r}")
 
 
+def _is_list_of_str(flags: Any) -> bool:
+    if isinstance(flags, str) or not isinstance(flags, Sequence):
+        return False
+    return all(isinstance(flag, str) for flag in cast(Sequence[object], flags))
+
+
 def worker_options(**given: Any) -> WorkerOptions:
-    """The options from what a user gave: delays as timedelta or seconds, None for the default.
+    """The options from what a user gave.
+
+    Args:
+        **given: By their public names, `poll` for `poll_s`: delays as timedelta or seconds, None for the default.
+
+    Returns:
+        The options, checked.
 
     Raises:
         ConfigurationError: A value cannot work.
         TypeError: An option does not exist.
     """
     delays = {"poll", "lease", "grace", "pool_wait"}
-    named = {
+    named: dict[str, Any] = {
         (f"{name}_s" if name in delays else name): (seconds(value) if name in delays else value)
         for name, value in given.items()
         if value is not None

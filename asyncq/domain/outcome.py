@@ -8,6 +8,8 @@
     Snoozed        waits                                          + 0
     Interrupted    due at once; the 11th in a row fails           + 0
     Returned       due as it was, never started                   + 0
+
+A job that a shutdown interrupted ten times in a row may be what breaks the worker: the eleventh counts.
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ from typing import assert_never
 
 import msgspec
 
+from asyncq.domain.errors import seconds
 from asyncq.domain.job import INT2, Claim
 from asyncq.domain.retry import RetryPolicy
 
 MAX_INTERRUPTIONS = 10
 MAX_ERROR = 16 * 1024
+FALLBACK_DELAY_S = 60.0
 
 
 class Completed(msgspec.Struct, frozen=True):
@@ -130,12 +134,8 @@ def _failure(claim: Claim, error: str, delay_s: float | None, policy: RetryPolic
     attempt = claim.attempts + 1
     dead = attempt >= claim.max_attempts
     if delay_s is None:
-        try:
-            delay_s = policy.delay_s(attempt, random)
-        except Exception as broken:
-            # A retry function of the user's: its error must not lose the job's own.
-            error = f"{error}\n\nThe task's retry policy failed too, the default was used: {broken!r}"
-            delay_s = FALLBACK_DELAY_S
+        delay_s, complaint = _delay_s(policy, attempt, random)
+        error = clean_error(error + complaint)
     return Settlement(
         claim.id,
         claim.token,
@@ -148,20 +148,33 @@ def _failure(claim: Claim, error: str, delay_s: float | None, policy: RetryPolic
     )
 
 
-FALLBACK_DELAY_S = 60.0
+def _delay_s(policy: RetryPolicy, attempt: int, random: float) -> tuple[float, str]:
+    """What a policy says, and what there is to add to the error when it fails: that must not lose the job's own."""
+    try:
+        return seconds(policy.delay_s(attempt, random)), ""
+    except Exception as broken:  # noqa: BLE001 - policies and functions of the user's
+        said = f"{type(broken).__name__}: {_words(broken)}"
+        return FALLBACK_DELAY_S, f"\n\nThe task's retry policy failed too, the job waits a minute: {said}"
+
+
+def _words(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - a user's __str__
+        return "<its __str__ raised>"
 
 
 def clean_error(text: str) -> str:
-    """Text that PostgreSQL can store, cut in the middle at `MAX_ERROR` characters.
+    """Text that PostgreSQL can store.
 
     Args:
         text: An error's text, of any origin.
 
     Returns:
-        The text without U+0000 and lone surrogates.
+        The text with U+0000 and lone surrogates written as escapes, cut in the middle to at most 16,384 characters.
     """
     text = text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
     if len(text) <= MAX_ERROR:
         return text
-    half = MAX_ERROR // 2
+    half = MAX_ERROR // 2 - 32
     return f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"

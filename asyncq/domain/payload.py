@@ -1,10 +1,11 @@
-"""Payloads: a Python value -> JSON text at the door, JSON text -> the handler's arguments in the worker."""
+"""Payloads: a Python value -> JSON text at the door, and what is no JSON or cannot be stored is refused there."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
 from typing import Any
 
 import msgspec
@@ -15,6 +16,10 @@ DEFAULT_MAX_PAYLOAD = 1024 * 1024
 LARGEST_PAYLOAD = 16 * 1024 * 1024
 
 _encoder = msgspec.json.Encoder()
+# Reads nothing, but checks that the text is JSON, and that its escapes are characters.
+_checker = msgspec.json.Decoder(msgspec.Raw)
+# An even number of backslashes before it: after an odd one `u0000` is plain text.
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def encode(value: Any, *, field: str = "payload", limit: int = DEFAULT_MAX_PAYLOAD) -> str:
@@ -36,18 +41,39 @@ def encode(value: Any, *, field: str = "payload", limit: int = DEFAULT_MAX_PAYLO
         encoded = _encoder.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidJob(f"{field} cannot be written as JSON: {error}", code="GWBPL", field=field) from error
-    if len(encoded) > limit:
-        said = f"{field} is {len(encoded)} bytes of JSON, at most {limit} are allowed (option max_payload)"
-        raise InvalidJob(said, code="GWBPL", field=field, limit=limit, length=len(encoded))
     if b"null" in encoded and (path := _not_finite(value, "$")):
         raise InvalidJob(f"{field} holds NaN or Infinity at {path}, which JSON lacks", code="GWBPL", field=field)
-    if b"\\u0000" in encoded and "\0" in (text := _strings(encoded)):
-        raise InvalidJob(
-            f"{field} holds the character U+0000 after {text[: text.index(chr(0))][-20:]!r}, which PostgreSQL cannot store",
-            code="GWBPL",
-            field=field,
-        )
-    return encoded.decode()
+    text = encoded.decode()
+    check_text(text, field=field, limit=limit)
+    return text
+
+
+def check_text(text: str, *, field: str = "payload", limit: int = DEFAULT_MAX_PAYLOAD) -> None:
+    """Check a payload that is JSON text already.
+
+    Args:
+        text: The text.
+        field: The name of the argument, for the error.
+        limit: The largest size in bytes of UTF-8.
+
+    Raises:
+        InvalidJob: With code GWBPL: it is no JSON, holds a lone surrogate or U+0000, or is too large.
+    """
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidJob(f"{field} must be JSON text, got {text!r}", code="GWBPL", field=field)
+    try:
+        size = len(text) if text.isascii() else len(text.encode())
+        _checker.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise InvalidJob(f"{field} is no JSON: {error}", code="GWBPL", field=field) from error
+    if size > limit:
+        said = f"{field} is {size} bytes of JSON, at most {limit} are allowed (option max_payload)"
+        raise InvalidJob(said, code="GWBPL", field=field, limit=limit, length=size)
+    if "\\u0000" in text and (found := _NUL.search(text)):
+        # Where, not what: messages end up in logs, payloads must not.
+        place = found.end() - len("\\u0000")
+        said = f"{field} holds U+0000, which PostgreSQL cannot store, at character {place} of its JSON text"
+        raise InvalidJob(said, code="GWBPL", field=field)
 
 
 def decode_error(error: Exception) -> str:
@@ -57,39 +83,32 @@ def decode_error(error: Exception) -> str:
 
 def _not_finite(value: Any, path: str) -> str | None:
     """The path of a number that msgspec would silently write as null."""
-    if isinstance(value, float):
+    kind: type[Any] = value.__class__
+    if issubclass(kind, Enum):
+        return _not_finite(value.value, path)
+    if issubclass(kind, float):
         return None if math.isfinite(value) else path
-    if isinstance(value, Mapping):
-        members: Any = value.items()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        return _first(_not_finite(item, f"{path}.{key}") for key, item in members)
-    if isinstance(value, list | tuple | set | frozenset):
-        items: Any = enumerate(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        return _first(_not_finite(item, f"{path}[{index}]") for index, item in items)
-    if isinstance(value, str | bytes | int | bool | None):
+    if issubclass(kind, str | bytes | int | None):
         return None
-    if fields := getattr(type(value), "__struct_fields__", None) or getattr(type(value), "__dataclass_fields__", None):
-        return _first(_not_finite(getattr(value, name, None), f"{path}.{name}") for name in fields)
-    return None
+    return _first(_not_finite(item, path + step) for step, item in _members(kind, value))
 
 
-def _first(paths: Any) -> str | None:
+def _members(kind: type[Any], value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what an object or array holds, each with its step of the path."""
+    if issubclass(kind, Mapping):
+        yield from ((f".{key}", item) for key, item in value.items())
+    elif issubclass(kind, list | tuple | set | frozenset):
+        yield from ((f"[{index}]", item) for index, item in enumerate(value))
+    else:
+        yield from ((f".{name}", getattr(value, name, None)) for name in _fields(kind))
+
+
+def _fields(kind: type[Any]) -> Iterable[str]:
+    """The fields of a struct, a dataclass or an attrs class."""
+    if hasattr(kind, "__attrs_attrs__"):
+        return [field.name for field in kind.__attrs_attrs__]
+    return getattr(kind, "__struct_fields__", ()) or getattr(kind, "__dataclass_fields__", ())
+
+
+def _first(paths: Iterable[str | None]) -> str | None:
     return next((path for path in paths if path), None)
-
-
-def _strings(encoded: bytes) -> str:
-    """All strings of the JSON text, keys included, one after the other."""
-    found: list[str] = []
-
-    def collect(value: Any) -> None:
-        if isinstance(value, str):
-            found.append(value)
-        elif isinstance(value, dict):
-            for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
-                collect(key)
-                collect(item)
-        elif isinstance(value, list):
-            for item in value:  # pyright: ignore[reportUnknownVariableType]
-                collect(item)
-
-    collect(json.loads(encoded))
-    return "".join(found)

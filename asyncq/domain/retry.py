@@ -1,19 +1,20 @@
 """Retry policies: how long a job waits after its n-th failed attempt. Pure: the random number comes from outside."""
 
-from __future__ import annotations
-
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import msgspec
 
 from asyncq.domain.errors import CENTURY_S, ConfigurationError, seconds
 
+Delay = timedelta | float
+
 
 class RetryPolicy(Protocol):
-    """What a task's `retry=` takes."""
+    """How long a job waits after a failed attempt; one of the policies here, or any object with `delay_s`."""
 
     def delay_s(self, attempt: int, random: float) -> float:
         """Seconds to wait after a failed attempt.
@@ -34,28 +35,32 @@ class ExponentialRetry(msgspec.Struct, frozen=True):
     Args:
         first: The wait after the first failed attempt; 1 s by default.
         factor: By how much each wait is longer than the one before; 2 by default.
-        longest: The limit of a wait; one day by default.
+        longest: The limit of a wait, before jitter; one day by default.
         jitter: The wait is multiplied by a random number between 1 - jitter and 1 + jitter; 0 by default.
+
+    Raises:
+        ConfigurationError: A value cannot work.
     """
 
-    first: timedelta | float = 1.0
+    first: Delay = 1.0
     factor: float = 2.0
-    longest: timedelta | float = 86400.0
+    longest: Delay = 86400.0
     jitter: float = 0.0
 
     def __post_init__(self) -> None:
         seconds(self.first)
         seconds(self.longest)
         _check_jitter(self.jitter)
-        if not (math.isfinite(self.factor) and self.factor >= 1):
+        if not _is_number(self.factor) or not (math.isfinite(self.factor) and self.factor >= 1):
             raise ConfigurationError(f"factor must be a number of at least 1, got {self.factor!r}")
 
     def delay_s(self, attempt: int, random: float) -> float:
-        longest_s = seconds(self.longest)
+        """See `RetryPolicy.delay_s`."""
+        first_s, longest_s = seconds(self.first), seconds(self.longest)
         try:
-            wait_s = seconds(self.first) * self.factor ** (attempt - 1)
+            wait_s = first_s * float(self.factor) ** (attempt - 1)
         except OverflowError:
-            wait_s = longest_s
+            wait_s = longest_s if first_s else 0.0
         return _jittered(min(wait_s, longest_s), self.jitter, random)
 
 
@@ -64,12 +69,15 @@ class LinearRetry(msgspec.Struct, frozen=True):
 
     Args:
         step: By how much each wait is longer than the one before.
-        longest: The limit of a wait; one day by default.
+        longest: The limit of a wait, before jitter; one day by default.
         jitter: The wait is multiplied by a random number between 1 - jitter and 1 + jitter; 0 by default.
+
+    Raises:
+        ConfigurationError: A value cannot work.
     """
 
-    step: timedelta | float
-    longest: timedelta | float = 86400.0
+    step: Delay
+    longest: Delay = 86400.0
     jitter: float = 0.0
 
     def __post_init__(self) -> None:
@@ -78,6 +86,7 @@ class LinearRetry(msgspec.Struct, frozen=True):
         _check_jitter(self.jitter)
 
     def delay_s(self, attempt: int, random: float) -> float:
+        """See `RetryPolicy.delay_s`."""
         return _jittered(min(seconds(self.step) * attempt, seconds(self.longest)), self.jitter, random)
 
 
@@ -87,9 +96,12 @@ class ConstantRetry(msgspec.Struct, frozen=True):
     Args:
         delay: The wait.
         jitter: The wait is multiplied by a random number between 1 - jitter and 1 + jitter; 0 by default.
+
+    Raises:
+        ConfigurationError: A value cannot work.
     """
 
-    delay: timedelta | float
+    delay: Delay
     jitter: float = 0.0
 
     def __post_init__(self) -> None:
@@ -97,6 +109,7 @@ class ConstantRetry(msgspec.Struct, frozen=True):
         _check_jitter(self.jitter)
 
     def delay_s(self, attempt: int, random: float) -> float:  # noqa: ARG002
+        """See `RetryPolicy.delay_s`."""
         return _jittered(seconds(self.delay), self.jitter, random)
 
 
@@ -106,19 +119,26 @@ class TableRetry(msgspec.Struct, frozen=True):
     Args:
         delays: The waits after the first, second, ... attempt; at least one.
         jitter: The wait is multiplied by a random number between 1 - jitter and 1 + jitter; 0 by default.
+
+    Raises:
+        ConfigurationError: A value cannot work.
     """
 
-    delays: Sequence[timedelta | float]
+    delays: Sequence[Delay]
     jitter: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.delays:
-            raise ConfigurationError("a retry table needs at least one delay")
+        delays: Any = self.delays
+        if not isinstance(delays, Sequence) or not delays:
+            raise ConfigurationError(f"a retry table needs at least one delay, got {delays!r}")
         for delay in self.delays:
             seconds(delay)
         _check_jitter(self.jitter)
+        # A copy: what the caller does to the list later changes no policy.
+        msgspec.structs.force_setattr(self, "delays", tuple(self.delays))
 
     def delay_s(self, attempt: int, random: float) -> float:
+        """See `RetryPolicy.delay_s`."""
         return _jittered(seconds(self.delays[min(attempt, len(self.delays)) - 1]), self.jitter, random)
 
 
@@ -126,17 +146,25 @@ class FunctionRetry(msgspec.Struct, frozen=True):
     """Wait as a function says; a plain function as `retry=` means the same.
 
     Args:
-        function: Takes the number of the failed attempt, the first is 1; returns a timedelta or seconds.
+        function: Takes the number of the failed attempt, the first is 1; returns a timedelta or seconds. When it fails,
+            the job waits a minute, and `last_error` says so.
         jitter: The wait is multiplied by a random number between 1 - jitter and 1 + jitter; 0 by default.
+
+    Raises:
+        ConfigurationError: A value cannot work.
     """
 
-    function: Callable[[int], timedelta | float]
+    function: Callable[[int], Delay]
     jitter: float = 0.0
 
     def __post_init__(self) -> None:
+        function: Any = self.function
+        if not callable(function) or inspect.iscoroutinefunction(function):
+            raise ConfigurationError(f"a retry function is a plain function of the attempt, got {function!r}")
         _check_jitter(self.jitter)
 
     def delay_s(self, attempt: int, random: float) -> float:
+        """See `RetryPolicy.delay_s`."""
         return _jittered(seconds(self.function(attempt)), self.jitter, random)
 
 
@@ -147,10 +175,14 @@ class DefaultRetry(msgspec.Struct, frozen=True):
     """
 
     def delay_s(self, attempt: int, random: float) -> float:  # noqa: ARG002
+        """See `RetryPolicy.delay_s`."""
         return math.exp(min(attempt, 10))
 
 
-def as_policy(retry: Any) -> RetryPolicy:
+Retry = RetryPolicy | Sequence[Delay] | Callable[[int], Delay]
+
+
+def as_policy(retry: Retry | None) -> RetryPolicy:
     """What `retry=` means.
 
     Args:
@@ -164,18 +196,23 @@ def as_policy(retry: Any) -> RetryPolicy:
     """
     if retry is None:
         return DefaultRetry()
-    if hasattr(retry, "delay_s"):
-        return retry
-    if isinstance(retry, list | tuple):
-        return TableRetry(retry)  # pyright: ignore[reportUnknownArgumentType]
-    if callable(retry):
-        return FunctionRetry(retry)
+    if not isinstance(retry, type):
+        if hasattr(retry, "delay_s"):
+            return cast(RetryPolicy, retry)
+        if isinstance(retry, list | tuple):
+            return TableRetry(cast(Sequence[Delay], retry))
+        if callable(retry):
+            return FunctionRetry(retry)
     raise ConfigurationError(f"retry must be a policy, a list of delays or a function of the attempt, got {retry!r}")
 
 
 def _check_jitter(jitter: float) -> None:
-    if not 0 <= jitter <= 1:
+    if not _is_number(jitter) or not 0 <= jitter <= 1:
         raise ConfigurationError(f"jitter lies between 0 and 1, got {jitter!r}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _jittered(wait_s: float, jitter: float, random: float) -> float:

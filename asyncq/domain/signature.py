@@ -3,21 +3,25 @@
     async def f(email: Email, ctx: JobContext)   one parameter that is no scalar: the payload itself
     async def f(day: str, dry_run: bool = False) parameters are the fields of the payload
     async def f(ctx: JobContext)                 the payload is ignored
+
+What cannot be served is refused with a sentence when the module is imported.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
 from asyncq.domain.errors import InvalidJob, TaskError
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, encode
+
+EMPTY = "{}"
 
 
 class Context:
@@ -29,6 +33,13 @@ class Context:
 class Signature:
     """How a handler is called.
 
+    Args:
+        handler: The handler.
+        name: The task's name, for the errors.
+
+    Raises:
+        TaskError: The handler cannot be served.
+
     Attributes:
         takes_context: Whether it has a parameter for the context.
         is_async: Whether it is a coroutine function; others run in threads.
@@ -37,36 +48,38 @@ class Signature:
 
     def __init__(self, handler: Callable[..., Any], name: str) -> None:
         self._name = name
-        self.is_async = _kind(handler, name)
+        self.is_async = _is_async(handler, name)
         parameters = _parameters(handler, name)
         context = [parameter for parameter in parameters if _is_context(parameter)]
         if len(context) > 1:
             raise TaskError(f"task {name!r}: two parameters take the context: {context[0].name} and {context[1].name}")
-        self._context = context[0] if context else None
-        self._payload = [parameter for parameter in parameters if parameter is not self._context]
-        self.takes_context = self._context is not None
-        self.whole_payload = len(self._payload) == 1 and not is_scalar(_annotation(self._payload[0]))
-        # A context that stands last beside one payload is passed by position: the fast and usual form.
-        order = [parameter.name for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
-        self._context_first = self._context is not None and order[:1] == [self._context.name]
-        self._by_position = len(order) == len(parameters)
-        self._decoder = self._build_decoder()
+        payload = [parameter for parameter in parameters if parameter not in context]
+        self.takes_context = bool(context)
+        self.whole_payload = len(payload) == 1 and not is_scalar(_annotation(payload[0]))
+        self._binder = inspect.Signature([parameter.replace(kind=_bindable(parameter)) for parameter in payload])
+        self._decoder = _decoder(payload, whole=self.whole_payload, name=name)
+        # Python's order: positional parameters, then keyword-only ones; the context may stand anywhere.
+        by_position = [parameter for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
+        self._names = tuple(parameter.name for parameter in payload if parameter.kind is parameter.KEYWORD_ONLY)
+        self._positions = len(payload) - len(self._names)
+        self._context_name = context[0].name if context else ""
+        self._context_at = by_position.index(context[0]) if context and context[0] in by_position else None
+        self._default = payload[0].default if self.whole_payload else inspect.Parameter.empty
+        self._empty_means_default = self._default is not inspect.Parameter.empty and not self._decodes(EMPTY)
 
-    def _build_decoder(self) -> msgspec.json.Decoder[Any] | None:
+    def _decodes(self, payload: str) -> bool:
         try:
-            if self.whole_payload:
-                return msgspec.json.Decoder(_annotation(self._payload[0]))
-            if not self._payload:
-                return None
-            fields: list[Any] = [
-                (parameter.name, _annotation(parameter))
-                if parameter.default is parameter.empty
-                else (parameter.name, _annotation(parameter), msgspec.field(default_factory=_returns(parameter.default)))
-                for parameter in self._payload
-            ]
-            return msgspec.json.Decoder(msgspec.defstruct("Payload", fields, kw_only=True))
-        except (TypeError, ValueError) as error:
-            raise TaskError(f"task {self._name!r}: a parameter cannot be read from JSON: {error}") from error
+            self._read(payload)
+        except msgspec.MsgspecError:
+            return False
+        return True
+
+    def _read(self, payload: str) -> tuple[Any, ...]:
+        """The values of the parameters for the payload, in their order."""
+        if self._decoder is None:
+            return ()
+        decoded = self._decoder.decode(payload)
+        return (decoded,) if self.whole_payload else msgspec.structs.astuple(decoded)
 
     def decode(self, payload: str, context: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of a call.
@@ -82,24 +95,19 @@ class Signature:
             msgspec.ValidationError: The payload does not fit; the message holds the path of the field.
             msgspec.DecodeError: It is no JSON.
         """
-        if self._decoder is None:
-            values: tuple[Any, ...] = ()
-        elif self.whole_payload:
-            values = (self._decoder.decode(payload),)
+        if self._empty_means_default and payload == EMPTY:
+            values: tuple[Any, ...] = (self._default,)
         else:
-            decoded = self._decoder.decode(payload)
-            values = tuple(getattr(decoded, parameter.name) for parameter in self._payload)
-        if self._by_position:
-            if self._context is None:
-                return values, {}
-            if self._context_first:
-                return (context, *values), {}
-            if len(values) == 1:
-                return (*values, context), {}
-        named = {parameter.name: value for parameter, value in zip(self._payload, values, strict=True)}
-        if self._context is not None:
-            named[self._context.name] = context
-        return (), named
+            values = self._read(payload)
+        named: dict[str, Any] = {}
+        if self._names:
+            named.update(zip(self._names, values[self._positions :], strict=True))
+            values = values[: self._positions]
+        if self._context_at is not None:
+            values = (*values[: self._context_at], context, *values[self._context_at :])
+        elif self.takes_context:
+            named[self._context_name] = context
+        return values, named
 
     def encode_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], limit: int = DEFAULT_MAX_PAYLOAD) -> str:
         """The payload that makes the worker call the handler with these arguments.
@@ -110,20 +118,24 @@ class Signature:
             limit: The largest payload in bytes.
 
         Returns:
-            The payload as JSON text, checked against the handler's types.
+            The payload as JSON text, checked against the handler's types. Parameters that were not given are left out:
+            their defaults are those of the handler that runs it.
 
         Raises:
             InvalidJob: With code GWBPL: an argument is missing, unknown, or of another type.
         """
+        if self.whole_payload and len(args) == 1 and not (kwargs or self._names):
+            return self.encode_payload(args[0], limit)
         try:
-            bound = inspect.Signature(
-                [parameter.replace(kind=_bindable(parameter)) for parameter in self._payload]
-            ).bind(*args, **kwargs)
+            given = self._binder.bind(*args, **kwargs).arguments
         except TypeError as error:
             said = f"payload of task {self._name!r}: {error}"
             raise InvalidJob(said, code="GWBPL", field="payload") from error
-        value = bound.arguments.get(self._payload[0].name, {}) if self.whole_payload else bound.arguments
-        return self.encode_payload(value, limit)
+        if not self.whole_payload:
+            return self.encode_payload(given, limit)
+        if not given:
+            return EMPTY if self._empty_means_default else self.encode_payload(self._default, limit)
+        return self.encode_payload(next(iter(given.values())), limit)
 
     def encode_payload(self, value: Any, limit: int = DEFAULT_MAX_PAYLOAD) -> str:
         """A payload as JSON text, checked against the handler's types.
@@ -139,26 +151,29 @@ class Signature:
             InvalidJob: With code GWBPL: it does not fit; the message holds the path of the field.
         """
         text = encode(value, limit=limit)
-        if self._decoder is not None:
-            try:
-                self._decoder.decode(text)
-            except msgspec.MsgspecError as error:
-                said = f"payload of task {self._name!r}: {error}"
-                raise InvalidJob(said, code="GWBPL", field="payload") from error
+        if self._empty_means_default and text == EMPTY:
+            return text
+        try:
+            self._read(text)
+        except msgspec.MsgspecError as error:
+            said = f"payload of task {self._name!r}: {error}"
+            raise InvalidJob(said, code="GWBPL", field="payload") from error
         return text
 
 
-def _kind(handler: Callable[..., Any], name: str) -> bool:
+def _is_async(handler: Callable[..., Any], name: str) -> bool:
     """Whether the handler is a coroutine function; raises for what cannot be run."""
     if not callable(handler):
         raise TaskError(f"task {name!r}: a handler is a function, got {handler!r}")
-    call = handler if inspect.isroutine(handler) else getattr(handler, "__call__", handler)  # noqa: B004
-    while hasattr(call, "func"):  # functools.partial
-        call = call.func  # pyright: ignore[reportFunctionMemberAccess, reportUnknownMemberType, reportUnknownVariableType]
-    if inspect.isasyncgenfunction(call) or inspect.isgeneratorfunction(call):
-        raise TaskError(f"task {name!r}: the handler is a generator (it has a yield); a handler is a plain function")
     if inspect.isclass(handler):
         raise TaskError(f"task {name!r}: a handler is a function, got the class {handler.__name__}")
+    call: Any = handler
+    while isinstance(call, functools.partial):
+        call = call.func
+    if not inspect.isroutine(call):
+        call = type(call).__call__
+    if inspect.isasyncgenfunction(call) or inspect.isgeneratorfunction(call):
+        raise TaskError(f"task {name!r}: the handler is a generator (it has a yield); a handler is a plain function")
     return inspect.iscoroutinefunction(call)
 
 
@@ -182,6 +197,51 @@ def _parameters(handler: Callable[..., Any], name: str) -> list[inspect.Paramete
     return list(signature.parameters.values())
 
 
+def _decoder(payload: list[inspect.Parameter], *, whole: bool, name: str) -> msgspec.json.Decoder[Any] | None:
+    """Reads the payload itself, or a struct whose fields are the parameters."""
+    try:
+        for parameter in payload:
+            _check_readable(parameter, name)
+        if not payload:
+            return None
+        if whole:
+            return msgspec.json.Decoder(_annotation(payload[0]))
+        return msgspec.json.Decoder(msgspec.defstruct("Payload", [_field(item) for item in payload], kw_only=True))
+    except (TypeError, ValueError, NameError) as error:
+        raise TaskError(f"task {name!r}: a parameter cannot be read from JSON: {error}") from error
+
+
+def _field(parameter: inspect.Parameter) -> tuple[str, Any] | tuple[str, Any, Any]:
+    if parameter.default is parameter.empty:
+        return parameter.name, _annotation(parameter)
+    # The default itself, not a copy: as when the function is called.
+    return parameter.name, _annotation(parameter), msgspec.field(default_factory=_returns(parameter.default))
+
+
+def _check_readable(parameter: inspect.Parameter, name: str) -> None:
+    """Refuse classes that msgspec would only fail on when a job runs."""
+    if (foreign := _foreign(msgspec.inspect.type_info(_annotation(parameter)), set())) is not None:
+        raise TaskError(
+            f"task {name!r}: parameter {parameter.name!r} cannot be read from JSON, because of the class "
+            f"{foreign.__module__}.{foreign.__qualname__}: use a msgspec.Struct, a dataclass, a TypedDict or plain "
+            "types; for the context annotate it with JobContext"
+        )
+
+
+def _foreign(info: Any, seen: set[int]) -> type[Any] | None:
+    """The first class in a type that msgspec does not know."""
+    if isinstance(info, msgspec.inspect.CustomType):
+        return None if info.cls is object else info.cls
+    if isinstance(info, tuple):
+        parts: list[Any] = [*info]
+    elif isinstance(info, msgspec.inspect.Type | msgspec.inspect.Field) and id(info) not in seen:
+        seen.add(id(info))
+        parts = [getattr(info, name) for name in info.__struct_fields__ if name not in ("default", "default_factory")]
+    else:
+        return None
+    return next((found for part in parts if (found := _foreign(part, seen)) is not None), None)
+
+
 def _annotation(parameter: inspect.Parameter) -> Any:
     return Any if parameter.annotation is parameter.empty else parameter.annotation
 
@@ -194,16 +254,27 @@ def _is_context(parameter: inspect.Parameter) -> bool:
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:
+    """The types that a union, an Annotated, a NewType or an alias stands for."""
     origin = typing.get_origin(annotation)
     if origin is typing.Annotated:
         return _members(typing.get_args(annotation)[0])
     if origin in (typing.Union, types.UnionType):
         return tuple(member for part in typing.get_args(annotation) for member in _members(part))
+    for real in ("__supertype__", "__value__"):  # NewType("X", int), and `type X = int` of Python 3.12
+        if hasattr(annotation, real):
+            return _members(getattr(annotation, real))
     return (annotation,)
 
 
 def is_scalar(annotation: Any) -> bool:
-    """Whether values of a type are single values (a field of the payload) and not objects or arrays (a payload)."""
+    """Whether values of a type are single values (a field of the payload) and not objects or arrays (a payload).
+
+    Args:
+        annotation: The type.
+
+    Returns:
+        False for what may be an object or an array: Any, dicts, lists, structs, and unions with one of them.
+    """
     members = [member for member in _members(annotation) if member is not type(None)]
     return bool(members) and all(_is_scalar_type(member) for member in members)
 
@@ -211,13 +282,12 @@ def is_scalar(annotation: Any) -> bool:
 def _is_scalar_type(kind: Any) -> bool:
     if typing.get_origin(kind) is typing.Literal:
         return True
-    if kind is Any or typing.get_origin(kind) is not None or not isinstance(kind, type):
+    if kind is Any or kind is object or typing.get_origin(kind) is not None or not inspect.isclass(kind):
         return False
-    if issubclass(kind, msgspec.Struct | dict | list | tuple | set | frozenset | msgspec.Raw):
-        return False
-    if dataclasses.is_dataclass(kind) or typing.is_typeddict(kind) or hasattr(kind, "__attrs_attrs__"):
-        return False
-    return kind is not object and not issubclass(kind, Mapping)
+    if issubclass(kind, str | bytes | bytearray | memoryview):
+        return True
+    marks = ("__struct_fields__", "__dataclass_fields__", "__attrs_attrs__", "__total__")
+    return not (issubclass(kind, Iterable | msgspec.Raw) or any(hasattr(kind, mark) for mark in marks))
 
 
 def _bindable(parameter: inspect.Parameter) -> Any:

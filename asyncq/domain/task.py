@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
+import msgspec
+
 from asyncq.domain.errors import ConfigurationError, InvalidJob, TaskError, UnknownTask
+from asyncq.domain.events import JobFailed
 from asyncq.domain.job import JobSpec
-from asyncq.domain.retry import RetryPolicy, as_policy
+from asyncq.domain.payload import LARGEST_PAYLOAD
+from asyncq.domain.retry import Retry, RetryPolicy, as_policy
 from asyncq.domain.signature import Context, Signature
 
 P = ParamSpec("P")
@@ -18,7 +24,7 @@ ContextT = TypeVar("ContextT", bound=Context)
 
 
 class Takes(Protocol[ContraT]):
-    """A task that can be called with one payload of a type; how `add_job` checks its second argument."""
+    """A task whose job takes one payload of a type; by this `add_job` checks its second argument."""
 
     @property
     def name(self) -> str: ...
@@ -27,7 +33,7 @@ class Takes(Protocol[ContraT]):
 
 
 class TakesNothing(Protocol):
-    """A task that can be called without a payload."""
+    """A task whose job can do without a payload."""
 
     @property
     def name(self) -> str: ...
@@ -42,6 +48,7 @@ class Task(Generic[P]):
 
     Attributes:
         name: The identifier in the database.
+        is_named: Whether the name was given, and is not that of the function.
         handler: The decorated function.
         signature: How the handler is called.
         retry: Its retry policy.
@@ -57,18 +64,17 @@ class Task(Generic[P]):
         max_attempts: int | None = None,
         priority: int | None = None,
         flags: Iterable[str] | None = None,
-        retry: Any = None,
-        on_failed: Callable[..., Any] | None = None,
+        retry: Retry | None = None,
+        on_failed: Callable[[JobFailed], Any] | None = None,
     ) -> None:
-        self.name: str = getattr(handler, "__name__", type(handler).__name__) if name is None else name
-        if not self.name:
-            raise TaskError("a task needs a name of at least one character")
+        self.name: str = _name_of(handler) if name is None else name
+        self.is_named = name is not None
         self.handler = handler
         self.signature = Signature(handler, self.name)
         try:
             self.retry: RetryPolicy = as_policy(retry)
             self._defaults = JobSpec(task=self.name).with_options(
-                queue=queue, max_attempts=max_attempts, priority=priority, flags=None if flags is None else list(flags)
+                queue=queue, max_attempts=max_attempts, priority=priority, flags=flags
             )
         except (InvalidJob, ConfigurationError) as error:
             raise TaskError(f"task {self.name!r}: {error}") from error
@@ -91,10 +97,18 @@ class Task(Generic[P]):
         Raises:
             InvalidJob: The arguments do not fit the handler.
         """
-        return self.spec(self.signature.encode_call(args, kwargs))
+        # How large it may be, the client says that adds it.
+        return self.spec(self.signature.encode_call(args, kwargs, LARGEST_PAYLOAD))
 
     def spec(self, payload: str) -> JobSpec:
-        """A job of this task with a payload that is JSON text already."""
+        """A job of this task with a payload that is JSON text already.
+
+        Args:
+            payload: The text; not compared with the handler's types.
+
+        Returns:
+            The spec, with the task's defaults.
+        """
         defaults = self._defaults
         return JobSpec(
             task=self.name,
@@ -105,6 +119,29 @@ class Task(Generic[P]):
             flags=defaults.flags,
         )
 
+    def renamed(self, name: str) -> Task[P]:
+        """The same task under another name.
+
+        Args:
+            name: The identifier in the database, at most 128 characters.
+
+        Returns:
+            A copy; the task itself when that is its name already.
+
+        Raises:
+            TaskError: The name breaks a rule.
+        """
+        if name == self.name:
+            return self
+        other = copy.copy(self)
+        other.name, other.is_named = name, True
+        other.signature = Signature(self.handler, name)
+        try:
+            other._defaults = msgspec.structs.replace(self._defaults, task=name).with_options()
+        except InvalidJob as error:
+            raise TaskError(f"task {name!r}: {error}") from error
+        return other
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.handler(*args, **kwargs)
 
@@ -112,7 +149,16 @@ class Task(Generic[P]):
         return f"<Task {self.name}>"
 
 
+class _Anything:
+    """Nobody names this class: only a parameter that takes anything (Any, object) takes it. What such a handler's job
+    takes is not checked; otherwise its payload would be mistaken for the context."""
+
+
 class _Decorator(Protocol):
+    @overload
+    def __call__(self, handler: Callable[Concatenate[_Anything, P], Any], /) -> Task[...]: ...
+    @overload
+    def __call__(self, handler: Callable[[PayloadT, _Anything], Any], /) -> Task[...]: ...
     @overload
     def __call__(self, handler: Callable[Concatenate[ContextT, P], Any], /) -> Task[P]: ...
     @overload
@@ -121,6 +167,10 @@ class _Decorator(Protocol):
     def __call__(self, handler: Callable[P, Any], /) -> Task[P]: ...
 
 
+@overload
+def task(handler: Callable[Concatenate[_Anything, P], Any], /) -> Task[...]: ...
+@overload
+def task(handler: Callable[[PayloadT, _Anything], Any], /) -> Task[...]: ...
 @overload
 def task(handler: Callable[Concatenate[ContextT, P], Any], /) -> Task[P]: ...
 @overload
@@ -135,16 +185,17 @@ def task(
     max_attempts: int | None = None,
     priority: int | None = None,
     flags: Iterable[str] | None = None,
-    retry: Any = None,
-    on_failed: Callable[..., Any] | None = None,
+    retry: Retry | None = None,
+    on_failed: Callable[[JobFailed], Any] | None = None,
 ) -> _Decorator: ...
 def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a task.
 
     Args:
-        handler: The function, when used without parentheses. A coroutine function, or a plain one (it runs in a thread).
-            Its parameters are the fields of the payload, or its one parameter that is no scalar is the payload itself;
-            a parameter annotated `JobContext` receives the context.
+        handler: The function, when used without parentheses. A coroutine function, or a plain one (it runs in a
+            thread). Its parameters are the fields of the payload, or its one parameter that is no scalar is the payload
+            itself; a parameter annotated `JobContext` receives the context. For type checkers the context has to stand
+            first, or last behind one payload: `(ctx, day, dry_run)`, `(email, ctx)`.
         name: The identifier in the database, at most 128 characters; the function's name by default.
         queue: The named queue that runs its jobs one after the other; none by default.
         max_attempts: Total attempts; 25 by default.
@@ -162,7 +213,21 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """
     if handler is not None:
         return Task(handler, **options)
-    return lambda function: Task(function, **options)
+
+    def decorate(function: Callable[..., Any], /) -> Task[...]:
+        return Task(function, **options)
+
+    return decorate
+
+
+def _name_of(handler: Any) -> str:
+    """The name of a function, of what a partial calls, or of an object's class."""
+    while isinstance(handler, functools.partial):
+        handler = handler.func
+    name: str = getattr(handler, "__name__", type(handler).__name__)
+    if name == "<lambda>":
+        raise TaskError("a lambda has no name that a task could have: give it one, task(name=...)")
+    return name
 
 
 class Registry(Mapping[str, Task[...]]):
@@ -188,6 +253,12 @@ class Registry(Mapping[str, Task[...]]):
 
     def find(self, name: str) -> Task[...]:
         """The task of a name.
+
+        Args:
+            name: The name.
+
+        Returns:
+            The task.
 
         Raises:
             UnknownTask: There is none; names the nearest.

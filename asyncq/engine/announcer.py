@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import Any, assert_never
+import asyncio
+from typing import Any, TypeVar, assert_never
 
 from anyio.abc import TaskGroup
 
 from asyncq.domain.events import (
-    Event,
     JobCompleted,
+    JobEvent,
     JobFailed,
     JobInterrupted,
     JobLost,
@@ -28,8 +28,11 @@ from asyncq.domain.outcome import (
     Settlement,
     Snoozed,
 )
+from asyncq.engine import isolation
 from asyncq.engine.executor import Run
 from asyncq.engine.observers import Observers
+
+JobEventT = TypeVar("JobEventT", bound=JobEvent)
 
 
 class Announcer:
@@ -47,6 +50,13 @@ class Announcer:
         self.completed = 0
         self.failed = 0
         self.returned = 0
+        self._calls = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+
+    async def quiet(self) -> None:
+        """Wait until no `on_failed` runs."""
+        await self._quiet.wait()
 
     def settled(self, run: Run | None, settlement: Settlement, outcome: Outcome, duration_s: float) -> None:
         """A settlement was committed."""
@@ -81,23 +91,27 @@ class Announcer:
             return
         self._tell(JobFailed, run, duration_s=duration_s, error=error)
         if run is not None and run.task.on_failed is not None:
-            self._group.start_soon(self._call_on_failed, run, _event(JobFailed, run, duration_s=duration_s, error=error))
+            event = _event(JobFailed, run, duration_s=duration_s, error=error)
+            self._calls += 1
+            self._quiet.clear()
+            self._group.start_soon(self._call_on_failed, run, event)
 
-    async def _call_on_failed(self, run: Run, event: Event) -> None:
+    async def _call_on_failed(self, run: Run, event: JobFailed) -> None:
         """A function of the user's: what it raises is reported, and hurts nobody."""
         try:
-            answer = run.task.on_failed(event) if run.task.on_failed is not None else None
-            if inspect.isawaitable(answer):
-                await answer
-        except Exception as error:  # noqa: BLE001
-            self._observers.emit(
-                ObserverFailed(observer=f"on_failed of {run.task.name}", event=type(event).__name__, error=error)
-            )
+            end = await isolation.call(run.task.on_failed, event) if run.task.on_failed is not None else None
+            if isinstance(end, isolation.Raised):
+                name = f"on_failed of {run.task.name}"
+                self._observers.emit(ObserverFailed(observer=name, event=type(event).__name__, error=end.error))
+        finally:
+            self._calls -= 1
+            if not self._calls:
+                self._quiet.set()
 
-    def _tell(self, kind: Any, run: Run | None, **fields: Any) -> None:
+    def _tell(self, kind: type[JobEvent], run: Run | None, **fields: Any) -> None:
         if run is not None and self._observers.wanted(kind):
             self._observers.emit(_event(kind, run, **fields))
 
 
-def _event(kind: Any, run: Run, **fields: Any) -> Event:
+def _event(kind: type[JobEventT], run: Run, **fields: Any) -> JobEventT:
     return kind(claim=run.claim, task=run.task.name, attempt=run.claim.attempts + 1, **fields)

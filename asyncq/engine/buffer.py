@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 
 from asyncq.domain.job import Claim
 
-
 BREATH = 32
 
 

@@ -13,15 +13,16 @@ from collections.abc import Callable, Collection, Iterable
 import anyio
 import msgspec
 
-from asyncq.domain.errors import AsyncqError
+from asyncq.domain.errors import AsyncqError, StoreUnavailable
 from asyncq.domain.events import JobsReturned, SettleFailed
 from asyncq.domain.job import Claim
 from asyncq.domain.outcome import Outcome, Returned, Settlement, settle
 from asyncq.domain.retry import DefaultRetry
 from asyncq.engine.announcer import Announcer
+from asyncq.engine.backoff import backoff_s
 from asyncq.engine.executor import Run
-from asyncq.engine.identity import Identity
 from asyncq.engine.observers import Observers
+from asyncq.engine.shield import shielded
 from asyncq.store import jobs as store
 from asyncq.store.database import Line
 
@@ -29,6 +30,7 @@ BATCH = 500
 FULL = 2 * BATCH
 LATER_S = 0.1
 WRITE_DEADLINE_S = 30.0
+FIRST_RETRY_S = 0.04
 SLOWEST_RETRY_S = 0.5
 IDLE_S = 30.0
 
@@ -48,7 +50,6 @@ class Completer:
 
     Args:
         line: Its connection.
-        identity: Whose claims they are.
         announcer: Tells what was committed.
         observers: Told when writing fails.
         settled: Called with the settlements that were written: a queue was freed, a retry is due.
@@ -57,19 +58,18 @@ class Completer:
     def __init__(
         self,
         line: Line,
-        identity: Identity,
         announcer: Announcer,
         observers: Observers,
         settled: Callable[[Iterable[Settlement]], None],
     ) -> None:
         self._line = line
-        self._identity = identity
         self._announcer = announcer
         self._observers = observers
         self._settled = settled
         self._pending: dict[int, Ended] = {}
         self._writing: dict[int, Ended] = {}
         self._held_back: dict[int, Ended] = {}
+        self._later_at = 0.0
         self._stir = asyncio.Event()
         self._emptied = asyncio.Event()
         self._closing = False
@@ -92,8 +92,8 @@ class Completer:
 
     def hand_over(self, run: Run, outcome: Outcome) -> None:
         """Take what a run came to; it is written soon."""
-        settlement = settle(run.claim, outcome, run.task.retry, random.random())  # noqa: S311
-        self._add(Ended(settlement, self._identity.worker_id, run, outcome, time.perf_counter() - run.started_at))
+        settlement = settle(run.claim, outcome, run.task.retry, random.random())
+        self._add(Ended(settlement, run.worker_id, run, outcome, time.perf_counter() - run.started_at))
 
     def give_back(self, claims: Collection[Claim], reason: str, worker_id: int) -> None:
         """Return claims that were not started.
@@ -130,6 +130,7 @@ class Completer:
         """
         while not (self._closing and not self.unwritten):
             self._stir.clear()
+            self._look_at_held_back()
             if self._pending:
                 await self._write_batch()
                 self._emptied.set()
@@ -137,33 +138,43 @@ class Completer:
             else:
                 await self._rest()
 
+    def _look_at_held_back(self) -> None:
+        """Rows that another transaction held are tried again after a while, however busy this worker is."""
+        if self._held_back and time.perf_counter() >= self._later_at:
+            self._pending.update(self._held_back)
+            self._held_back.clear()
+
     async def _rest(self) -> None:
         """Wait for something to write; an idle worker gives its connection back."""
-        wait_s = LATER_S if self._held_back else IDLE_S
+        wait_s = max(self._later_at - time.perf_counter(), 0.0) if self._held_back else IDLE_S
         try:
             async with asyncio.timeout(wait_s):
                 await self._stir.wait()
         except TimeoutError:
             if not self._held_back:
-                await self._line.close()
-            self._pending.update(self._held_back)
-            self._held_back.clear()
+                await self._line.rest()
 
     async def _write_batch(self) -> None:
         ids = list(self._pending)[:BATCH]
         self._writing = {job_id: self._pending.pop(job_id) for job_id in ids}
         tries = 0
+        uncertain = False
         while self._writing:
             try:
-                # Shielded: a settlement that was sent is waited for, whoever wants to stop.
-                with anyio.CancelScope(shield=True), anyio.fail_after(WRITE_DEADLINE_S):
-                    await self._write_once()
+                async with shielded(self._line, WRITE_DEADLINE_S):
+                    await self._write_once(uncertain)
             except (AsyncqError, TimeoutError) as error:
                 tries += 1
+                uncertain = uncertain or not isinstance(error, StoreUnavailable) or error.outcome == "unknown"
                 await self._back_off(error, tries)
 
-    async def _write_once(self) -> None:
-        """Write what is in hand, by the worker id under which it was claimed; sort out what was not written."""
+    async def _write_once(self, uncertain: bool) -> None:
+        """Write what is in hand, by the worker id under which it was claimed; sort out what was not written.
+
+        Args:
+            uncertain: Whether an earlier try may have been committed although its answer was lost. A claim that is not
+                held any more then counts as settled by it.
+        """
         for worker_id in {ended.worker_id for ended in self._writing.values()}:
             mine = {job_id: ended for job_id, ended in self._writing.items() if ended.worker_id == worker_id}
             written = await store.settle(self._line, worker_id, [ended.settlement for ended in mine.values()])
@@ -171,16 +182,17 @@ class Completer:
             later = await store.still_held(self._line, worker_id, missed) if missed else set[int]()
             for job_id, ended in mine.items():
                 del self._writing[job_id]
-                if job_id in written:
-                    self._announcer.settled(ended.run, ended.settlement, ended.outcome, ended.duration_s)
-                elif job_id in later:
+                if job_id in later:
                     self._held_back[job_id] = ended
+                    self._later_at = time.perf_counter() + LATER_S
+                elif job_id in written or uncertain:
+                    self._announcer.settled(ended.run, ended.settlement, ended.outcome, ended.duration_s)
                 else:
                     self._announcer.lost(ended.run)
-            self._settled(mine[job_id].settlement for job_id in written if job_id in mine)
+            self._settled(ended.settlement for job_id, ended in mine.items() if job_id not in later)
 
     async def _back_off(self, error: Exception, tries: int) -> None:
-        wait_s = min(0.02 * 2**tries, SLOWEST_RETRY_S) * random.uniform(0.5, 1.0)  # noqa: S311
+        wait_s = backoff_s(tries, FIRST_RETRY_S, SLOWEST_RETRY_S)
         said = str(error) or type(error).__name__
         self._observers.emit(SettleFailed(count=self.unwritten, error=said, retry_in_s=wait_s))
         await anyio.sleep(wait_s)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Unpack, overload
 
-import asyncpg
 import msgspec
 
 from asyncq.domain.adding import NOTHING, make_spec
@@ -16,7 +15,7 @@ from asyncq.domain.job import Added, Claim, Job, JobOptions, JobSpec, JobState
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
 from asyncq.domain.signature import Context
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing
-from asyncq.store.database import Database, HandlerPool
+from asyncq.store.database import CallersConnection, Connection, Database, HandlerPool, Record, check_connection
 from asyncq.store.jobs import add_jobs
 
 _logger = logging.getLogger("asyncq.job")
@@ -91,7 +90,7 @@ class JobContext(Context):
         return logging.LoggerAdapter(_logger, fields)
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[asyncpg.Connection]:
+    async def connection(self) -> AsyncGenerator[Connection]:
         """A connection to the worker's database, shared with the other handlers.
 
         Yields:
@@ -106,7 +105,7 @@ class JobContext(Context):
         async with self._surroundings.pool.acquire() as connection:
             yield connection
 
-    async def query(self, sql: str, *args: Any) -> list[asyncpg.Record]:
+    async def query(self, sql: str, *args: Any) -> list[Record]:
         """Run one statement on such a connection.
 
         Args:
@@ -125,20 +124,40 @@ class JobContext(Context):
 
     @overload
     async def add_job(
-        self, task: Takes[PayloadT], payload: PayloadT, /, *, connection: Any = None, **options: Unpack[JobOptions]
+        self,
+        task: Takes[PayloadT],
+        payload: PayloadT,
+        /,
+        *,
+        connection: CallersConnection | None = None,
+        **options: Unpack[JobOptions],
     ) -> Added: ...
     @overload
     async def add_job(
-        self, task: TakesNothing, /, *, connection: Any = None, **options: Unpack[JobOptions]
+        self, task: TakesNothing, /, *, connection: CallersConnection | None = None, **options: Unpack[JobOptions]
     ) -> Added: ...
     @overload
     async def add_job(
-        self, task: str, payload: Any = None, /, *, connection: Any = None, **options: Unpack[JobOptions]
+        self,
+        task: str,
+        payload: Any = None,
+        /,
+        *,
+        connection: CallersConnection | None = None,
+        **options: Unpack[JobOptions],
     ) -> Added: ...
     @overload
-    async def add_job(self, task: JobSpec, /, *, connection: Any = None, **options: Unpack[JobOptions]) -> Added: ...
     async def add_job(
-        self, task: Any, payload: Any = NOTHING, /, *, connection: Any = None, **options: Unpack[JobOptions]
+        self, task: JobSpec, /, *, connection: CallersConnection | None = None, **options: Unpack[JobOptions]
+    ) -> Added: ...
+    async def add_job(
+        self,
+        task: Any,
+        payload: Any = NOTHING,
+        /,
+        *,
+        connection: CallersConnection | None = None,
+        **options: Unpack[JobOptions],
     ) -> Added:
         """Add a job, as `Client.add_job` does; on a connection of `connection()` or of the handlers' pool.
 
@@ -160,7 +179,7 @@ class JobContext(Context):
         spec = self._spec(task, payload, options)
         return (await self.add_jobs([spec], connection=connection))[0]
 
-    async def add_jobs(self, specs: Sequence[JobSpec], *, connection: Any = None) -> list[Added]:
+    async def add_jobs(self, specs: Sequence[JobSpec], *, connection: CallersConnection | None = None) -> list[Added]:
         """Add jobs in one round trip, as `Client.add_jobs` does.
 
         Args:
@@ -177,7 +196,7 @@ class JobContext(Context):
         database = self._surroundings.database
         checked = [self._spec(spec, NOTHING, {}) for spec in specs]
         if connection is not None:
-            return await add_jobs(database, connection, checked)
+            return await add_jobs(database, check_connection(connection), checked)
         async with self.connection() as own:
             return await add_jobs(database, own, checked)
 

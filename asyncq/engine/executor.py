@@ -1,17 +1,13 @@
-"""Runs one job: decode, context, call the handler in a task of its own, turn its end into an outcome.
-
-The one place that catches BaseException: there the end of a handler's own task, however it ended, becomes an outcome.
-"""
+"""Runs one job: decode, context, call the handler in a task of its own, turn its end, however bad, into an outcome."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-import sys
+import threading
 import time
 import traceback
-from collections.abc import Callable, Coroutine
-from contextvars import Context as ContextVars
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -34,6 +30,7 @@ from asyncq.domain.outcome import (
 )
 from asyncq.domain.payload import decode_error
 from asyncq.domain.task import Task
+from asyncq.engine import isolation
 from asyncq.engine.context import JobContext, Surroundings
 from asyncq.engine.identity import Identity
 from asyncq.engine.leftovers import Leftovers
@@ -46,17 +43,19 @@ class Run:
     Attributes:
         claim: Its claim.
         task: Its task.
+        worker_id: The worker's id under which it was claimed.
         context: Its context.
         handler: The asyncio task of the handler, once it was created.
         interrupted: Whether the worker cancelled it.
         started_at: When, on the performance counter.
     """
 
-    __slots__ = ("claim", "context", "handler", "interrupted", "started_at", "task")
+    __slots__ = ("claim", "context", "handler", "interrupted", "started_at", "task", "worker_id")
 
-    def __init__(self, claim: Claim, task: Task[...], context: JobContext | None) -> None:
+    def __init__(self, claim: Claim, task: Task[...], worker_id: int, context: JobContext | None) -> None:
         self.claim = claim
         self.task = task
+        self.worker_id = worker_id
         self.context = context
         self.handler: asyncio.Task[Any] | None = None
         self.interrupted = False
@@ -68,18 +67,19 @@ class Run:
             self.context.cancelled.set()
 
     def cancel(self) -> None:
-        """Cancel the handler, once."""
+        """Cancel the handler, once; a thread cannot be cancelled, and its job runs as long as it does."""
         self.tell()
         if not self.interrupted and self.handler is not None:
             self.interrupted = True
-            self.handler.cancel()
+            if self.task.signature.is_async:
+                self.handler.cancel()
 
 
 class Executor:
     """Runs jobs, one for each call.
 
     Attributes:
-        running: The jobs that run now.
+        running: The jobs that run now, those too whose coroutine worker was cancelled.
         finished: How many runs have ended.
     """
 
@@ -113,11 +113,11 @@ class Executor:
 
         If cancelled, the handler goes on: stopping is `Run.cancel`.
         """
-        task = self._identity.task(claim.task_id)
+        task, worker_id = self._identity.task(claim.task_id), self._identity.worker_id
         context = None
         if task.signature.takes_context:
-            context = JobContext(claim, task.name, self._identity.worker_id, self._surroundings)
-        run = Run(claim, task, context)
+            context = JobContext(claim, task.name, worker_id, self._surroundings)
+        run = Run(claim, task, worker_id, context)
         if self._observers.wanted(JobStarted):
             self._observers.emit(JobStarted(claim=claim, task=task.name, attempt=claim.attempts + 1))
         try:
@@ -125,14 +125,18 @@ class Executor:
         except (msgspec.MsgspecError, RecursionError) as error:
             self.finished += 1
             return run, Failed(clean_error(f"{type(error).__name__}: {decode_error(error)}"))
+        except Exception as error:  # noqa: BLE001 - the payload's type is the user's code
+            self.finished += 1
+            return run, Failed(describe(error))
         self.running.add(run)
         if self._stopping:
             run.tell()
         try:
             outcome = await self._call(run, args, kwargs)
         finally:
-            self.running.discard(run)
             self.finished += 1
+            if run.handler is None or run.handler.done():
+                self.running.discard(run)
         return run, outcome
 
     async def _call(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
@@ -140,12 +144,13 @@ class Executor:
             call = partial(run.task.handler, *args, **kwargs)
         else:
             call = partial(self._in_thread, partial(run.task.handler, *args, **kwargs))
-        run.handler = _start(_end_of(call), self._leftovers.mark(run.task.name))
-        if not run.handler.done():
-            await _done(run.handler)
-        end = run.handler.result()
-        if isinstance(end, BaseException):
-            return self._outcome(run, end)
+        run.handler = isolation.start(call, self._leftovers.mark(run.task.name))
+        end = await isolation.end_of(run.handler)
+        if isinstance(end, isolation.Raised):
+            try:
+                return _outcome(run, end.error)
+            except Exception as broken:  # noqa: BLE001 - a subclass of RetryAfter, Snooze or Discard gone wrong
+                return Failed(describe(broken))
         if end is not None and run.task.name not in self._told_results:
             self._told_results.add(run.task.name)
             self._observers.emit(
@@ -158,23 +163,6 @@ class Executor:
     async def _in_thread(self, call: Callable[[], Any]) -> Any:
         # Not abandoned when cancelled: as long as the thread runs, the job does, and its claim is held.
         return await anyio.to_thread.run_sync(call, limiter=self._threads)
-
-    def _outcome(self, run: Run, end: BaseException) -> Outcome:
-        match end:
-            case RetryAfter():
-                return RetryLater(clean_error(f"RetryAfter: {end.reason}" if end.reason else "RetryAfter"), end.delay_s)
-            case Snooze():
-                return Snoozed(end.delay_s)
-            case Discard():
-                return Discarded(clean_error(f"Discard: {end.reason}" if end.reason else "Discard"))
-            case asyncio.CancelledError() if run.interrupted:
-                return Interrupted()
-            case asyncio.CancelledError():
-                return Failed(clean_error(f"CancelledError: the handler cancelled itself\n\n{_traceback(end)}"))
-            case KeyboardInterrupt() if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-                raise end
-            case _:
-                return Failed(describe(end))
 
     def tell_all(self) -> None:
         """Let all handlers know that they should finish soon, and those that start from now on."""
@@ -190,33 +178,28 @@ class Executor:
         return runs
 
 
-async def _end_of(call: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-    """What a handler returned, or what it raised, whatever that is: SystemExit must not end the event loop."""
-    try:
-        return await call()
-    except BaseException as error:  # noqa: BLE001 - see the top of the file
-        return error
+def _outcome(run: Run, end: BaseException) -> Outcome:
+    match end:
+        case RetryAfter():
+            return RetryLater(_reason("RetryAfter", end.reason), end.delay_s)
+        case Snooze():
+            return Snoozed(end.delay_s)
+        case Discard():
+            return Discarded(_reason("Discard", end.reason))
+        case asyncio.CancelledError() if run.interrupted:
+            return Interrupted()
+        case asyncio.CancelledError():
+            return Failed(clean_error(f"CancelledError: the handler cancelled itself\n\n{_traceback(end)}"))
+        case KeyboardInterrupt() if _may_be_real():
+            raise end
+        case _:
+            return Failed(describe(end))
 
 
-def _start(coroutine: Coroutine[Any, Any, Any], variables: ContextVars) -> asyncio.Task[Any]:
-    """Start a handler in a task and a context of its own; eagerly where Python can."""
-    loop = asyncio.get_running_loop()
-    if sys.version_info >= (3, 12):
-        return asyncio.Task(coroutine, loop=loop, context=variables, eager_start=True)
-    return asyncio.Task(coroutine, loop=loop, context=variables)
-
-
-async def _done(handler: asyncio.Task[Any]) -> None:
-    """Wait for a handler. Not by awaiting it: a cancelled coroutine worker must not cancel the handler, least of all
-    again and again."""
-    waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def wake(_: asyncio.Task[Any]) -> None:
-        if not waiter.done():
-            waiter.set_result(None)
-
-    handler.add_done_callback(wake)
-    await waiter
+def _may_be_real() -> bool:
+    """Whether a KeyboardInterrupt may be a Ctrl-C: not in other threads, nor where SIGINT is handled."""
+    in_main = threading.current_thread() is threading.main_thread()
+    return in_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def describe(error: BaseException) -> str:
@@ -228,16 +211,24 @@ def describe(error: BaseException) -> str:
     Returns:
         Text that PostgreSQL can store, cut at 16 KiB.
     """
+    return clean_error(f"{type(error).__name__}: {_text(error)}\n\n{_traceback(error)}")
+
+
+def _reason(name: str, reason: object) -> str:
+    said = _text(reason)
+    return clean_error(f"{name}: {said}" if said else name)
+
+
+def _text(value: object) -> str:
     try:
-        message = str(error)
+        return str(value)
     except Exception as broken:  # noqa: BLE001 - a user's __str__
-        message = f"<its __str__ raised {type(broken).__name__}>"
-    return clean_error(f"{type(error).__name__}: {message}\n\n{_traceback(error)}")
+        return f"<its __str__ raised {type(broken).__name__}>"
 
 
 def _traceback(error: BaseException) -> str:
     try:
-        # Without the frame of _end_of, which is always the first.
+        # Without the frame of isolation.py, which is always the first.
         shown = error.__traceback__.tb_next if error.__traceback__ is not None else None
         return "".join(traceback.format_exception(type(error), error, shown, limit=-30))
     except Exception:  # noqa: BLE001 - a user's __str__ or __repr__

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
-import random
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import anyio
 
-from asyncq.domain.errors import AsyncqError
+from asyncq.domain.errors import AsyncqError, StoreUnavailable
 from asyncq.domain.events import FetchFailed, JobsFetched
 from asyncq.domain.job import Claim
 from asyncq.domain.options import ForbiddenFlags, WorkerOptions
+from asyncq.engine import isolation
+from asyncq.engine.backoff import backoff_s
 from asyncq.engine.buffer import Buffer
 from asyncq.engine.context import Surroundings
 from asyncq.engine.identity import Identity
+from asyncq.engine.lost_claims import LostClaims
 from asyncq.engine.observers import Observers
+from asyncq.engine.shield import shielded
 from asyncq.store.database import Line
 from asyncq.store.jobs import START, Place, fetch_jobs, next_due_s
 from asyncq.store.workers import queue_names
@@ -26,6 +29,7 @@ FROM_START_S = 0.1  # a fetch from the very start at least this often: jobs may 
 STALE_S = 0.1  # a claim that has not started after this long goes back
 MOST_QUEUES = 10_000
 FETCH_DEADLINE_S = 30.0
+FIRST_RETRY_S = 0.04
 SLOWEST_RETRY_S = 0.5
 
 
@@ -44,6 +48,7 @@ class Fetcher:
         buffer: Where the claims go.
         drained: Whether the last fetch found less than there was room for.
         give_back: Takes claims that are returned.
+        lost: Claims whose answer was lost.
     """
 
     def __init__(
@@ -66,6 +71,8 @@ class Fetcher:
         self._stir = asyncio.Event()
         self._woken = True
         self._stopping = False
+        self._scope = anyio.CancelScope()
+        self.lost = LostClaims(line, observers)
         self.drained = False
         self._look_at = 0.0
         self._low_water = 0
@@ -80,13 +87,15 @@ class Fetcher:
 
     def wake_in(self, delay_s: float) -> None:
         """Something becomes due after a delay: look for it then."""
+        if delay_s <= 0:
+            self.wake()
         self._look_at = min(self._look_at, _now() + delay_s)
         self._stir.set()
 
     def stop(self) -> None:
-        """Fetch no more."""
+        """Fetch no more; a fetch that was sent is waited for, a function of the user's is not."""
         self._stopping = True
-        self._stir.set()
+        self._scope.cancel()
 
     @property
     def is_idle(self) -> bool:
@@ -108,6 +117,10 @@ class Fetcher:
         Raises:
             AsyncqError: Fetching failed for longer than that.
         """
+        with self._scope:
+            await self._until_stopped(progress, give_up_s)
+
+    async def _until_stopped(self, progress: Callable[[], None], give_up_s: float | None) -> None:
         self._pace_from = (_now(), self._finished())
         failures, well_at = 0, _now()
         while not self._stopping:
@@ -117,6 +130,8 @@ class Fetcher:
                 await self._sleep(wanted)
                 continue
             try:
+                if self.lost.is_time:
+                    await self.lost.give_back()
                 await self.fetch(wanted)
                 failures, well_at = 0, _now()
             except (AsyncqError, TimeoutError) as error:
@@ -133,7 +148,7 @@ class Fetcher:
             How many were claimed.
 
         Raises:
-            AsyncqError: It failed; claims whose answer was lost come back after the lease.
+            AsyncqError: It failed; claims whose answer was lost are noted, and given back later.
         """
         forbidden = await current_flags(self._options.forbidden_flags)
         # Cleared before the fetch: a notification during it asks for another one.
@@ -141,20 +156,10 @@ class Fetcher:
         sent_at = _now()
         after = self._begin(sent_at)
         worker_id = self._identity.worker_id
-        # Shielded: a fetch that was sent is waited for, or its claims would be lost until the lease ends.
-        with anyio.CancelScope(shield=True), anyio.fail_after(FETCH_DEADLINE_S):
-            claims = await fetch_jobs(
-                self._line,
-                worker_id,
-                self._identity.next_token(),
-                wanted,
-                self._identity.tasks,
-                forbidden,
-                after,
-            )
-            await self._learn_queues(claims)
+        claims = await self._claim(worker_id, wanted, forbidden, after)
         if worker_id != self._identity.worker_id or self._stopping:
-            self.give_back(claims, "the worker was declared dead" if not self._stopping else "the worker stops", worker_id)
+            reason = "the worker stops" if self._stopping else "the worker was declared dead"
+            self.give_back(claims, reason, worker_id)
             return 0
         if claims:
             self._low_water = len(claims) // 2
@@ -167,6 +172,21 @@ class Fetcher:
         if self.drained and not self._woken:
             await self._set_alarm(sent_at)
         return len(claims)
+
+    async def _claim(self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place) -> list[Claim]:
+        token, tasks = self._identity.next_token(), self._identity.tasks
+        claims: list[Claim] = []
+        try:
+            async with shielded(self._line, FETCH_DEADLINE_S):
+                claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after)
+                await self._learn_queues(claims)
+        except (AsyncqError, TimeoutError) as error:
+            if claims:
+                self.give_back(claims, "the names of their queues could not be read", worker_id)
+            elif not isinstance(error, StoreUnavailable) or error.outcome == "unknown":
+                self.lost.note(worker_id, token)
+            raise
+        return claims
 
     async def _learn_queues(self, claims: Collection[Claim]) -> None:
         """Note the names of queues that this worker meets for the first time."""
@@ -193,8 +213,10 @@ class Fetcher:
     async def _set_alarm(self, sent_at: float) -> None:
         """Know when to look again: at the next due time, at the poll at the latest."""
         self._look_at = _now() + self._options.poll_s
-        with anyio.CancelScope(shield=True), anyio.fail_after(FETCH_DEADLINE_S):
-            due_s = await next_due_s(self._line, _now() - sent_at)
+        due_s: float | None = None
+        async with shielded(self._line, FETCH_DEADLINE_S):
+            # Twice the time since then: this statement may be longer on its way to the server than the fetch was.
+            due_s = await next_due_s(self._line, 2 * (_now() - sent_at))
         if due_s is not None:
             self._look_at = min(self._look_at, _now() + due_s)
 
@@ -226,17 +248,11 @@ class Fetcher:
             self._stir.set()
 
     async def _back_off(self, error: Exception, failures: int) -> None:
-        wait_s = min(0.02 * 2**failures, SLOWEST_RETRY_S) * random.uniform(0.5, 1.0)  # noqa: S311
+        wait_s = backoff_s(failures, FIRST_RETRY_S, SLOWEST_RETRY_S)
         said = str(error) or type(error).__name__
         self._observers.emit(FetchFailed(error=said, retry_in_s=wait_s))
         self._woken = True
-        try:
-            async with asyncio.timeout(wait_s):
-                while not self._stopping:
-                    self._stir.clear()
-                    await self._stir.wait()
-        except TimeoutError:
-            return
+        await anyio.sleep(wait_s)
 
 
 def wanted_now(waiting: int, buffered: int, pace: float, batch: int) -> int:
@@ -284,12 +300,14 @@ async def current_flags(forbidden: ForbiddenFlags) -> list[str] | None:
 
     Raises:
         AsyncqError: The user's function failed.
+
+    If cancelled, the user's function is cancelled, and not waited for.
     """
     if not callable(forbidden):
         return list(forbidden) if forbidden else None
-    try:
-        answer = forbidden()
-        flags = await answer if inspect.isawaitable(answer) else answer
-    except Exception as error:
-        raise AsyncqError(f"forbidden_flags failed, nothing is fetched: {error!r}") from error
-    return list(flags) if flags else None
+    flags: Any = await isolation.call(forbidden)
+    if isinstance(flags, isolation.Raised):
+        raise AsyncqError(f"forbidden_flags failed, nothing is fetched: {flags.error!r}") from flags.error
+    if flags is not None and (isinstance(flags, str) or not isinstance(flags, Sequence | set | frozenset)):
+        raise AsyncqError(f"forbidden_flags must return a list of str, nothing is fetched: it returned {flags!r}")
+    return [*flags] if flags else None

@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Callable
 
+import anyio.to_thread
+
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import Event, HeartbeatFailed
 from asyncq.engine.identity import Identity
@@ -60,7 +62,8 @@ class Heartbeat:
                 self._away.call_soon_threadsafe(self._stirred.set)
             except RuntimeError:
                 pass  # The thread's loop closed in this very moment: it has ended.
-        await asyncio.to_thread(self._thread.join, END_S)
+        # A thread of our own: those of the loop may all be taken by blocked handlers.
+        await anyio.to_thread.run_sync(self._thread.join, END_S, limiter=anyio.CapacityLimiter(1))
 
     def _run(self) -> None:
         asyncio.run(self._beat_until_stopped())

@@ -8,58 +8,78 @@ from contextvars import Context, ContextVar, copy_context
 from typing import Any
 from weakref import WeakKeyDictionary
 
-_owner: ContextVar[str | None] = ContextVar("asyncq_job", default=None)
-
 
 class Leftovers:
-    """The marks of one worker.
+    """The marks of one worker; several workers may share an event loop.
 
-    Python 3.11 cannot ask a task for its context: there a task factory notes the mark when a task is created, unless the
-    loop has a factory of its own.
+    Python 3.11 cannot ask a task for its context: there a task factory notes the mark when a task is created, unless
+    the loop has a factory of its own.
     """
 
     def __init__(self) -> None:
-        self._noted: WeakKeyDictionary[asyncio.Task[Any], str] = WeakKeyDictionary()
-        self._installed: asyncio.AbstractEventLoop | None = None
+        self._noting: asyncio.AbstractEventLoop | None = None
 
     def install(self) -> None:
         """Begin to note tasks, where that is needed."""
         loop = asyncio.get_running_loop()
-        if sys.version_info < (3, 12) and loop.get_task_factory() is None:
-            loop.set_task_factory(self._note)
-            self._installed = loop
+        if sys.version_info >= (3, 12):
+            return
+        if loop.get_task_factory() is None:
+            loop.set_task_factory(_note)
+        if loop.get_task_factory() is _note:
+            _users[loop] = _users.get(loop, 0) + 1
+            self._noting = loop
 
     def uninstall(self) -> None:
-        """Leave the loop as it was."""
-        if self._installed is not None:
-            self._installed.set_task_factory(None)
-            self._installed = None
+        """Leave the loop as it was, once no worker of it needs the notes."""
+        loop, self._noting = self._noting, None
+        if loop is None:
+            return
+        _users[loop] -= 1
+        if not _users[loop]:
+            del _users[loop]
+            if loop.get_task_factory() is _note:
+                loop.set_task_factory(None)
 
     def mark(self, task_name: str) -> Context:
         """A copy of the current context, marked as that of a handler."""
         context = copy_context()
-        context.run(_owner.set, task_name)
+        context.run(_owner.set, (self, task_name))
         return context
 
-    def find(self) -> dict[asyncio.Task[Any], str]:
-        """Tasks that are not done and bear a mark: asyncio task -> name of the job's task.
+    @property
+    def in_handler(self) -> bool:
+        """Whether the current code was called by a handler of this worker, or by a task that one started."""
+        owner = _owner.get()
+        return owner is not None and owner[0] is self
 
-        A handler that still runs is one of them.
+    def find(self) -> dict[asyncio.Task[Any], str]:
+        """Tasks that are not done and bear this worker's mark: asyncio task -> name of the job's task.
+
+        A handler that still runs may be one of them.
         """
         found: dict[asyncio.Task[Any], str] = {}
         for task in asyncio.all_tasks():
-            owner = self._owner_of(task)
-            if owner is not None and not task.done():
-                found[task] = owner
+            owner = _owner_of(task)
+            if owner is not None and owner[0] is self and not task.done():
+                found[task] = owner[1]
         return found
 
-    def _owner_of(self, task: asyncio.Task[Any]) -> str | None:
-        if sys.version_info >= (3, 12):
-            return task.get_context().get(_owner)
-        return self._noted.get(task)
 
-    def _note(self, loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
-        task = asyncio.Task(coroutine, loop=loop, **options)
-        if (owner := _owner.get()) is not None:
-            self._noted[task] = owner
-        return task
+_Owner = tuple[Leftovers, str]
+_owner: ContextVar[_Owner | None] = ContextVar("asyncq_job", default=None)
+_noted: WeakKeyDictionary[asyncio.Task[Any], _Owner] = WeakKeyDictionary()
+_users: dict[asyncio.AbstractEventLoop, int] = {}
+
+
+def _owner_of(task: asyncio.Task[Any]) -> _Owner | None:
+    if sys.version_info >= (3, 12):
+        return task.get_context().get(_owner)
+    return _noted.get(task)
+
+
+def _note(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
+    task = asyncio.Task(coroutine, loop=loop, **options)
+    if (owner := _owner.get()) is not None:
+        _noted[task] = owner
+    return task

@@ -1,9 +1,8 @@
-"""Keeps the LISTEN connection alive. A notification is a wake-up, and so is every (re)connect: nothing was heard before."""
+"""Keeps the LISTEN connection alive. A notification is a wake-up; so is every (re)connect: nothing was heard before."""
 
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable
 
 import anyio
@@ -11,12 +10,14 @@ from anyio.abc import TaskStatus
 
 from asyncq.domain.errors import AsyncqError, StoreUnavailable
 from asyncq.domain.events import ListenConnected, ListenLost
+from asyncq.engine.backoff import backoff_s
 from asyncq.engine.observers import Observers
 from asyncq.store.database import Database
 from asyncq.store.listen import Listening, channel, listening
 
 PROBE_S = 20.0
 PROBE_DEADLINE_S = 5.0
+FIRST_RETRY_S = 0.05
 SLOWEST_RETRY_S = 5.0
 
 
@@ -46,7 +47,7 @@ async def listen(
                 _started(task_status)
                 await _until_lost(connection)
         except AsyncqError as error:
-            wait_s = min(0.05 * 2**attempt, SLOWEST_RETRY_S) * random.uniform(0.5, 1.0)  # noqa: S311
+            wait_s = backoff_s(attempt + 1, FIRST_RETRY_S, SLOWEST_RETRY_S)
             observers.emit(ListenLost(error=str(error), retry_in_s=wait_s))
             _started(task_status)
             await anyio.sleep(wait_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import anyio
 
@@ -10,10 +11,12 @@ from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import JobsRescued, MaintenanceFailed, UnknownTasks
 from asyncq.engine.identity import Identity
 from asyncq.engine.observers import Observers
+from asyncq.engine.shield import shielded
 from asyncq.store.database import Line
-from asyncq.store.workers import rescue_jobs, unknown_tasks
+from asyncq.store.workers import Rescued, rescue_jobs, unknown_tasks
 
 THOROUGH_EVERY = 30
+DEADLINE_S = 60.0
 
 
 class Maintenance:
@@ -37,13 +40,14 @@ class Maintenance:
         while True:
             try:
                 await self.round()
-            except AsyncqError as error:
-                self._observers.emit(MaintenanceFailed(error=str(error)))
-            await anyio.sleep(every_s * random.uniform(0.8, 1.2))  # noqa: S311
+            except (AsyncqError, TimeoutError) as error:
+                self._observers.emit(MaintenanceFailed(error=str(error) or type(error).__name__))
+            await anyio.sleep(every_s * random.uniform(0.8, 1.2))
 
     async def round(self) -> None:
         """Rescue what can be rescued, and tell of tasks that nobody here knows."""
-        with anyio.CancelScope(shield=True):
+        rescued: Sequence[Rescued] = ()
+        async with shielded(self._line, DEADLINE_S):
             rescued = await rescue_jobs(self._line, thorough=self._rounds % THOROUGH_EVERY == 0)
         self._rounds += 1
         if rescued:

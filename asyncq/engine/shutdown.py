@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 import anyio
@@ -52,7 +52,7 @@ class StopRequest:
 
 
 @contextmanager
-def signals(ask: Callable[[str], None]) -> Iterator[None]:
+def signals(ask: Callable[[str], None]) -> Generator[None]:
     """Let SIGTERM and SIGINT ask to stop, for as long as the block lasts.
 
     Args:
@@ -74,4 +74,5 @@ def signals(ask: Callable[[str], None]) -> Iterator[None]:
     finally:
         for number in handled:
             loop.remove_signal_handler(number)
-            signal.signal(number, before[number])
+            if (handler := before[number]) is not None:  # None: it was set by other code than Python's
+                signal.signal(number, handler)

@@ -11,7 +11,7 @@ import os
 import platform
 import socket
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import anyio
 from anyio import CapacityLimiter
@@ -92,6 +92,13 @@ class Supervisor:
         self._loops_left = options.concurrency
         self._loops_ended = anyio.Event()
         self._written = anyio.Event()
+        self._heartbeat: Heartbeat | None = None
+        self._once = self._tell = self._telling = False
+
+    @property
+    def in_handler(self) -> bool:
+        """Whether the current code was called by a handler of this worker."""
+        return self._leftovers.in_handler
 
     async def run(self, stop: StopRequest, *, once: bool = False, started: Any = None) -> None:
         """Work until asked to stop, or, with once, until nothing is runnable.
@@ -127,10 +134,12 @@ class Supervisor:
                     if not ended.is_set():
                         stop.ask("cancelled")
         except BaseExceptionGroup as group:
-            # A part that failed: its own error says more than a group of one.
-            if len(group.exceptions) == 1:
-                raise group.exceptions[0] from None
-            raise
+            # A part that failed: its own error says more than groups of one.
+            error, parts = cast("BaseException", group), group.exceptions
+            while len(parts) == 1:
+                error = parts[0]
+                parts = cast("BaseExceptionGroup", error).exceptions if isinstance(error, BaseExceptionGroup) else ()
+            raise error from None
 
     async def _register(self) -> str:
         """Check the database, learn the ids of the tasks, become known; returns the server's version."""
@@ -144,7 +153,7 @@ class Supervisor:
         self._identity.learn(await store.task_ids(self._reading, list(self._identity.registry)))
         self._identity.worker_id = await self._new_id()
         server = connection.get_server_version()
-        return f"{server.major}.{server.minor}"
+        return f"{server.major}.{server.micro}"  # asyncpg reads 15.18 as 15.0.18
 
     async def _new_id(self) -> int:
         return await store.register(
@@ -167,17 +176,32 @@ class Supervisor:
                     await self._wait(stop, once)
                     await self._shut_down(stop)
                     group.cancel_scope.cancel()
+                    with anyio.CancelScope(shield=True):
+                        # A part that waits for a server that does not answer ends with its connection.
+                        await self._reading.close()
+                        await self._writing.close()
+            except BaseException:
+                await self._abandon()
+                raise
             finally:
-                # Only after a defect of our own are there any left: without their worker they must not go on.
-                self._executor.cancel_all()
                 ended.set()
+
+    async def _abandon(self) -> None:
+        """After the failure of a part nothing goes on: no handler, and no heartbeat: so others rescue the claims."""
+        runs = self._executor.cancel_all()
+        if handlers := [run.handler for run in runs if run.handler is not None]:
+            await asyncio.wait(handlers, timeout=CANCEL_S)
+        self._clear_away()
+        if self._heartbeat is not None:
+            await self._heartbeat.stop()
 
     async def _start(self, group: TaskGroup, once: bool) -> None:
         """Start the parts, writers before readers."""
+        self._once = once
         self._leftovers.install()
         self._group = group
         self._announcer = Announcer(self._observers, group)
-        self._completer = Completer(self._writing, self._identity, self._announcer, self._observers, self._settled)
+        self._completer = Completer(self._writing, self._announcer, self._observers, self._settled)
         self._fetcher.give_back = self._completer.give_back
         self._heartbeat = Heartbeat(
             self._database, self._identity, self._options.lease_s, self._observers.emit, self._declared_dead
@@ -213,7 +237,12 @@ class Supervisor:
         if not once:
             await stop.asked()
             return
-        while not stop.is_asked and not self._is_calm():
+        async with anyio.create_task_group() as race:
+            for end in (self._calm, stop.asked):
+                race.start_soon(_first, end, race.cancel_scope)
+
+    async def _calm(self) -> None:
+        while not self._is_calm():
             self._progress.clear()
             await self._progress.wait()
 
@@ -240,8 +269,11 @@ class Supervisor:
         self._completer.close()
         with anyio.move_on_after(FLUSH_S):
             await self._written.wait()
+        with anyio.move_on_after(CANCEL_S):
+            await self._announcer.quiet()
         self._clear_away()
-        await self._heartbeat.stop()
+        if self._heartbeat is not None:
+            await self._heartbeat.stop()
         await self._leave(stuck)
 
     async def _let_finish(self, stop: StopRequest) -> None:
@@ -252,10 +284,10 @@ class Supervisor:
                     race.start_soon(_first, end, race.cancel_scope)
         if self._loops_ended.is_set():
             return
-        runs = self._executor.cancel_all()
-        self._observers.emit(
-            GraceExceeded(worker_id=self._identity.worker_id, job_ids=tuple(run.claim.id for run in runs))
-        )
+        if runs := self._executor.cancel_all():
+            self._observers.emit(
+                GraceExceeded(worker_id=self._identity.worker_id, job_ids=tuple(run.claim.id for run in runs))
+            )
         with anyio.move_on_after(CANCEL_S):
             await self._loops_ended.wait()
 
@@ -275,8 +307,13 @@ class Supervisor:
         if abandoned:
             self._observers.emit(SettlementsAbandoned(job_ids=abandoned))
         if not abandoned and not stuck:
-            with anyio.move_on_after(FLUSH_S):
-                await store.remove(self._reading, self._identity.worker_id)
+            try:
+                with anyio.move_on_after(FLUSH_S):
+                    await self._fetcher.lost.give_back()
+                    await store.remove(self._reading, self._identity.worker_id)
+            except (AsyncqError, TimeoutError) as error:
+                said = str(error) or type(error).__name__
+                self._observers.emit(MaintenanceFailed(error=f"the worker could not be removed: {said}"))
         self._observers.emit(
             WorkerStopped(
                 worker_id=self._identity.worker_id,
@@ -292,28 +329,41 @@ class Supervisor:
 
     def _settled(self, settlements: Iterable[Settlement]) -> None:
         """What was written may have made something runnable, here or elsewhere."""
+        if self._once:
+            self._fetcher.wake()  # What jobs added is found by one more fetch: nothing listens.
         tell_others = False
         for settlement in settlements:
-            if settlement.delay_s is not None and not settlement.dead:
-                self._fetcher.wake_in(settlement.delay_s)
-            elif settlement.queue_id is not None or not settlement.done:
+            waits = settlement.delay_s is not None and not settlement.dead
+            if waits:
+                self._fetcher.wake_in(settlement.delay_s or 0.0)
+            if settlement.queue_id is not None or not (waits or settlement.done):
                 self._fetcher.wake()
                 tell_others = tell_others or not self._fetcher.has_room
         if tell_others:
-            self._group.start_soon(self._tell_others)
+            self._tell = True
+            if not self._telling:
+                self._telling = True
+                self._group.start_soon(self._tell_others)
 
     async def _tell_others(self) -> None:
-        """Wake other workers: something is runnable for which there is no room here."""
-        with anyio.move_on_after(FLUSH_S):
-            await store.wake_workers(self._writing)
+        """Wake other workers: something is runnable for which there is no room here. A hint: it may fail."""
+        try:
+            while self._tell:
+                self._tell = False
+                await store.wake_workers(self._writing)
+        except AsyncqError as error:
+            self._observers.emit(MaintenanceFailed(error=f"other workers could not be woken: {error}"))
+        finally:
+            self._telling = False
 
     def _declared_dead(self) -> None:
         """Others took over: what runs here must end, what it comes to is refused, and a new id is needed."""
         if not self._identity.worker_id:
             return
-        self._observers.emit(WorkerLost(worker_id=self._identity.worker_id, running=len(self._executor.running)))
+        lost_id = self._identity.worker_id
+        self._observers.emit(WorkerLost(worker_id=lost_id, running=len(self._executor.running)))
         self._identity.worker_id = 0
-        self._fetcher.buffer.drain()
+        self._completer.give_back(self._fetcher.buffer.drain(), "the worker was declared dead", lost_id)
         self._executor.cancel_all()
         self._group.start_soon(self._register_again)
 

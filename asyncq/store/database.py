@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import asyncpg
+from asyncpg.types import ServerVersion
 
-from asyncq.domain.errors import ConfigurationError, PoolExhausted, UnsupportedServer
+from asyncq.domain.errors import ConfigurationError, PoolExhausted, StoreUnavailable, UnsupportedServer
 from asyncq.store.failures import calling, connecting
 from asyncq.store.statements import check_schema, query
 
+# The layers above name the driver's types by these.
+Connection = asyncpg.Connection
+Pool = asyncpg.Pool
+Record = asyncpg.Record
+if TYPE_CHECKING:
+    CallersConnection = asyncpg.Connection[Any] | asyncpg.pool.PoolConnectionProxy[Any]
+else:
+    CallersConnection = asyncpg.Connection | asyncpg.pool.PoolConnectionProxy
+
 CONNECT_TIMEOUT_S = 10.0
-OLDEST_SERVER = 140000
+OLDEST_SERVER = 14
 
 
 class Database:
@@ -39,7 +49,7 @@ class Database:
         """Open a connection.
 
         Args:
-            role: What it is for; its application_name becomes `asyncq <role>`.
+            role: What it is for; its application_name becomes `<schema> <role>`.
             generic_plans: Plan each statement once: for large statements that run all the time on few rows, whose
                 planning costs more than they do.
 
@@ -53,12 +63,17 @@ class Database:
 
         If cancelled, no connection stays open.
         """
-        settings = {"application_name": f"{self.schema} {role}"}
+        # A database or a role may default to another isolation: every statement of ours is made for this one.
+        settings = {"application_name": f"{self.schema} {role}", "default_transaction_isolation": "read committed"}
         if generic_plans:
             settings["plan_cache_mode"] = "force_generic_plan"
         with connecting(self.dsn):
             connection = await asyncpg.connect(self.dsn, timeout=CONNECT_TIMEOUT_S, server_settings=settings)
-        check_server(connection)
+        try:
+            check_server(connection.get_server_version())
+        except UnsupportedServer:
+            await hang_up(connection)
+            raise
         return connection
 
     def pool(self, role: str, size: int, *, reset: Callable[[Any], Any] | None = None) -> asyncpg.Pool:
@@ -129,17 +144,34 @@ class Line:
         """
         async with self._free:
             connection = await self.connection()
-            with calling(self._database.schema):
-                return await connection.fetch(self._database.query(name), *args)
+            try:
+                with calling(self._database.schema):
+                    return await connection.fetch(self._database.query(name), *args)
+            except asyncio.CancelledError:
+                # Without an answer in time the link may be dead: the next statement would wait for the end of this one.
+                connection.terminate()
+                raise
+
+    async def ready(self) -> None:
+        """Open the connection if need be: connecting may take long, and, unlike `fetch`, be cancelled without loss.
+
+        Raises:
+            StoreError: See `failures.connecting`.
+        """
+        if not self.is_open:
+            async with self._free:
+                await self.connection()
+
+    async def rest(self) -> None:
+        """Close the connection until it is needed again, unless somebody uses it now."""
+        if not self._free.locked():
+            await self.close()
 
     async def close(self) -> None:
         """Close the connection, if one is open; within a second or by force."""
         connection, self._connection = self._connection, None
-        if connection is not None and not connection.is_closed():
-            try:
-                await connection.close(timeout=1.0)
-            except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                connection.terminate()
+        if connection is not None:
+            await hang_up(connection)
 
 
 class HandlerPool:
@@ -156,37 +188,42 @@ class HandlerPool:
         self._size = size
         self._wait_s = wait_s
         self._pool: asyncpg.Pool | None = None
+        self._is_closed = False
 
     @asynccontextmanager
-    async def acquire(self) -> AsyncIterator[asyncpg.Connection]:
+    async def acquire(self) -> AsyncGenerator[asyncpg.Connection]:
         """A connection for as long as the block lasts.
 
         Raises:
             PoolExhausted: None became free in time.
-            StoreUnavailable: The server cannot be reached.
+            StoreUnavailable: The server cannot be reached, or the pool is closed.
         """
+        if self._is_closed:
+            raise StoreUnavailable("the connections for handlers are closed: the worker has stopped")
         if self._pool is None:
             self._pool = self._database.pool("handlers", self._size)
         pool = self._pool
         with connecting(self._database.dsn):
             await pool
+            try:
+                connection = await pool.acquire(timeout=self._wait_s)
+            except TimeoutError as error:
+                # With fewer connections than allowed it is the server that did not answer.
+                if pool.get_size() < self._size:
+                    raise
+                raise PoolExhausted(
+                    f"no connection for a handler became free within {self._wait_s:g} s: all {self._size} are held by "
+                    "other handlers; hold them for a shorter time, or raise pool_size"
+                ) from error
         try:
-            connection = await pool.acquire(timeout=self._wait_s)
-        except TimeoutError as error:
-            raise PoolExhausted(
-                f"no connection for a handler became free within {self._wait_s:g} s: all {self._size} are held by other "
-                "handlers; hold them for a shorter time, or raise pool_size"
-            ) from error
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-            with connecting(self._database.dsn):
-                raise
-        try:
-            yield connection  # pyright: ignore[reportReturnType]
+            # A proxy has every method of a connection.
+            yield cast(asyncpg.Connection, connection)
         finally:
             await pool.release(connection)
 
     async def close(self) -> None:
-        """Close all connections; those that are still held are cut after a second."""
+        """Close all connections for good; those that are still held are cut after a second."""
+        self._is_closed = True
         pool, self._pool = self._pool, None
         if pool is None:
             return
@@ -197,15 +234,47 @@ class HandlerPool:
             pool.terminate()
 
 
-def check_server(connection: asyncpg.Connection) -> None:
+def check_connection(connection: object) -> Connection:
+    """Tell what is no connection apart, before it fails obscurely.
+
+    Args:
+        connection: What a caller gave; of a pool, its proxy has every method of a connection.
+
+    Returns:
+        The same.
+
+    Raises:
+        TypeError: It is none of asyncpg's.
+    """
+    if not isinstance(connection, asyncpg.Connection | asyncpg.pool.PoolConnectionProxy):
+        kind = type(connection)
+        raise TypeError(
+            f"connection must be an asyncpg connection, got {kind.__module__}.{kind.__qualname__}; "
+            "of a pool, acquire one first"
+        )
+    return cast(Connection, connection)
+
+
+async def hang_up(connection: asyncpg.Connection) -> None:
+    """Close a connection, within a second or by force; nothing if it is closed."""
+    if connection.is_closed():
+        return
+    try:
+        await connection.close(timeout=1.0)
+    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        connection.terminate()
+
+
+def check_server(version: ServerVersion) -> None:
     """Refuse servers that are too old.
 
     Raises:
         UnsupportedServer: It is older than PostgreSQL 14.
     """
-    version = connection.get_server_version()
-    if version.major * 10000 < OLDEST_SERVER:
-        raise UnsupportedServer(f"asyncq needs PostgreSQL 14 or newer, this server is {version.major}.{version.minor}")
+    if version.major < OLDEST_SERVER:
+        # asyncpg reads 13.5 as 13.0.5.
+        said = f"{version.major}.{version.micro}"
+        raise UnsupportedServer(f"asyncq needs PostgreSQL {OLDEST_SERVER} or newer, this server is {said}")
 
 
 def default_dsn() -> str | None:

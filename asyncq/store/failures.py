@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import os
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Literal
 from urllib.parse import parse_qs, urlsplit
@@ -23,19 +24,19 @@ from asyncq.domain.errors import (
 
 # The server, or the way to it, may be well again later. 25006: a standby that is not promoted yet.
 _TRANSIENT = ("08", "40001", "40P01", "53", "55P03", "57", "25006")
-_UNREACHABLE = ("08", "53300", "57")
+_UNREACHABLE = ("08", "53300", "57P")
 _DENIED = ("28", "3D000", "42501")
 _MISSING = ("3F000", "42P01", "42883", "42703", "42704")
 _UNUSABLE = ("25P02", "25006")
-_INVALID = ("GWB", "22003", "22007", "22023", "0A000")
+_INVALID = ("GWB", "22003", "22007", "22008", "22023", "0A000")
 
-_LOST = (
-    OSError,
-    asyncio.TimeoutError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-    asyncpg.ConnectionDoesNotExistError,
-)
+# What asyncpg raises when a connection breaks under way. The first one is a PostgresError by its family, but comes from
+# the driver: the server has said nothing, the statement may have been committed.
+_BROKEN = (asyncpg.ConnectionDoesNotExistError, asyncpg.InternalClientError, OSError, asyncio.TimeoutError)
+# How the driver says that a connection was gone before the call: nothing was sent.
+_GONE = ("closed", "closing", "released", "not initialized")
+
+Sent = Literal["not_sent", "unknown"]
 
 
 def is_transient(error: Exception) -> bool:
@@ -49,8 +50,12 @@ def target(dsn: str) -> str:
     """Where a DSN leads, without its password."""
     try:
         parts = urlsplit(dsn)
+        if "@" not in parts.netloc and ":" in parts.netloc and "@" in dsn:
+            # A password with an unescaped / ? or #: what looks like a host and a port is its beginning.
+            return "the given DSN (special characters in a password are written as %2F and so on)"
         asked = parse_qs(parts.query)
-        host = parts.netloc.rpartition("@")[2] or asked.get("host", ["the default host (PGHOST or a local socket)"])[0]
+        default = os.environ.get("PGHOST") or "the default host (PGHOST or a local socket)"
+        host = parts.netloc.rpartition("@")[2] or asked.get("host", [default])[0]
         user = asked.get("user", [parts.username or ""])[0]
     except ValueError:
         return "the given DSN"
@@ -59,7 +64,7 @@ def target(dsn: str) -> str:
 
 
 @contextmanager
-def connecting(dsn: str) -> Iterator[None]:
+def connecting(dsn: str) -> Generator[None]:
     """Translates what goes wrong while a connection is opened.
 
     Args:
@@ -73,16 +78,22 @@ def connecting(dsn: str) -> Iterator[None]:
     try:
         yield
     except asyncpg.PostgresError as error:
-        raise _refused(error, f"PostgreSQL at {target(dsn)} refused the connection") from error
-    except (ValueError, asyncpg.ClientConfigurationError) as error:
+        raise _refused(error, f"PostgreSQL at {target(dsn)} refused the connection", "not_sent") from error
+    except asyncpg.ClientConfigurationError as error:
         raise ConfigurationError(f"the DSN cannot be used: {error}") from error
-    except _LOST as error:
+    except (ValueError, OverflowError):
+        # Without the cause: its text may hold a piece of the password.
+        raise ConfigurationError(
+            "the DSN cannot be read; expected postgresql://user:password@host:port/database, with special characters "
+            "in the password written as %2F and so on"
+        ) from None
+    except (*_BROKEN, asyncpg.InterfaceError) as error:
         said = f"PostgreSQL at {target(dsn)} cannot be reached: {_words(error)}"
         raise StoreUnavailable(said, outcome="not_sent") from error
 
 
 @contextmanager
-def calling(schema: str) -> Iterator[None]:
+def calling(schema: str) -> Generator[None]:
     """Translates what goes wrong while a statement runs.
 
     Args:
@@ -93,22 +104,20 @@ def calling(schema: str) -> Iterator[None]:
         SchemaMissing: The schema is not there, or too old.
         AccessDenied: A privilege is missing.
         TransactionUnusable: The caller's transaction is aborted or read only.
-        StoreUnavailable: The connection broke; the outcome is unknown.
-        StoreError: Anything else that the server says.
+        StoreUnavailable: The connection broke, and the outcome is unknown; or it was closed before.
+        StoreError: Anything else that the server or the driver says.
     """
     try:
         yield
+    except _BROKEN as error:
+        said = f"the connection to PostgreSQL was lost: {_words(error)}"
+        raise StoreUnavailable(said, outcome="unknown") from error
     except asyncpg.PostgresError as error:
         raise _translated(error, schema) from error
-    except _LOST as error:
-        said = f"the connection to PostgreSQL was lost: {_words(error)}"
-        raise StoreUnavailable(said, outcome=_outcome(error)) from error
-
-
-def _outcome(error: Exception) -> Literal["not_sent", "unknown"]:
-    """Whether the statement can have reached the server."""
-    refused = isinstance(error, asyncpg.InterfaceError) and not isinstance(error, asyncpg.InternalClientError)
-    return "not_sent" if refused else "unknown"
+    except asyncpg.InterfaceError as error:
+        if any(word in str(error) for word in _GONE):
+            raise StoreUnavailable(f"the connection to PostgreSQL is closed: {error}", outcome="not_sent") from error
+        raise StoreError(f"the statement cannot be sent: {error}") from error
 
 
 def _translated(error: asyncpg.PostgresError, schema: str) -> AsyncqError:
@@ -128,16 +137,16 @@ def _translated(error: asyncpg.PostgresError, schema: str) -> AsyncqError:
         return TransactionUnusable(
             "the caller's transaction is aborted: an earlier statement in it failed; roll it back first", sqlstate=code
         )
-    return _refused(error, "PostgreSQL refused a statement")
+    return _refused(error, "PostgreSQL refused a statement", "unknown")
 
 
-def _refused(error: asyncpg.PostgresError, what: str) -> StoreError:
+def _refused(error: asyncpg.PostgresError, what: str, outcome: Sent) -> StoreError:
     code = _code(error)
     said = f"{what}: {error} [{code}]"
     if code.startswith(_DENIED):
         return AccessDenied(said, sqlstate=code)
     if code.startswith(_UNREACHABLE):
-        return StoreUnavailable(said, outcome="unknown" if code.startswith("57") else "not_sent", sqlstate=code)
+        return StoreUnavailable(said, outcome=outcome, sqlstate=code)
     return StoreError(said, sqlstate=code)
 
 

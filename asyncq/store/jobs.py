@@ -175,7 +175,8 @@ async def next_due_s(line: Line, since_s: float) -> float | None:
         StoreError: See `failures.calling`.
     """
     rows = await line.fetch("next_due", since_s, None)
-    return rows[0]["delay_s"]
+    delay_s: float | None = rows[0]["delay_s"]
+    return delay_s
 
 
 async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]) -> set[int]:
@@ -219,6 +220,23 @@ async def still_held(line: Line, worker_id: int, settlements: Collection[Settlem
     """Of settlements that were not written: the jobs whose claims the worker still holds."""
     in_order = sorted(settlements, key=_id)
     return set(await _ids(line, "still_held", worker_id, *_claims(in_order)))
+
+
+async def return_lost(line: Line, worker_id: int, tokens: Collection[int]) -> set[int]:
+    """Return the claims of fetches whose answer was lost.
+
+    Args:
+        line: A connection.
+        worker_id: Who fetched.
+        tokens: The tokens of those fetches.
+
+    Returns:
+        The ids of the jobs that were returned.
+
+    Raises:
+        StoreError: See `failures.calling`.
+    """
+    return set(await _ids(line, "return_lost", worker_id, sorted(tokens)))
 
 
 def _id(settlement: Settlement) -> int:

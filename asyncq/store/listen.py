@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 import asyncpg
 
-from asyncq.store.database import Database
+from asyncq.store.database import Database, hang_up
 from asyncq.store.failures import calling
 
 
@@ -28,7 +28,10 @@ class Listening:
         self._connection = connection
         self._schema = schema
         self.broken = asyncio.Event()
-        connection.add_termination_listener(lambda *_: self.broken.set())
+        connection.add_termination_listener(self._broke)
+
+    def _broke(self, _: object) -> None:
+        self.broken.set()
 
     async def probe(self, timeout_s: float) -> None:
         """Ask the server for an answer: a half-open connection gives none.
@@ -41,7 +44,7 @@ class Listening:
 
 
 @asynccontextmanager
-async def listening(database: Database, notified: Callable[[], None]) -> AsyncIterator[Listening]:
+async def listening(database: Database, notified: Callable[[], None]) -> AsyncGenerator[Listening]:
     """Listen for as long as the block lasts.
 
     Args:
@@ -54,15 +57,15 @@ async def listening(database: Database, notified: Callable[[], None]) -> AsyncIt
     Raises:
         StoreError: It cannot be opened.
     """
+
+    def heard(*_: object) -> None:
+        notified()
+
     connection = await database.connect("listen")
     listening = Listening(connection, database.schema)
     try:
         with calling(database.schema):
-            await connection.add_listener(channel(database.schema), lambda *_: notified())
+            await connection.add_listener(channel(database.schema), heard)
         yield listening
     finally:
-        if not connection.is_closed():
-            try:
-                await connection.close(timeout=1.0)
-            except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                connection.terminate()
+        await hang_up(connection)

@@ -1,12 +1,14 @@
 """Installs and upgrades the schema: pending migrations, then all functions, under one advisory lock.
 
-An older release never touches a newer database. Files whose first line is `-- no transaction` run alone after the rest;
-`-- breaking` marks a migration after which releases that do not know it must not run.
+An older release never touches a newer database. Files whose first line is `-- no transaction` hold one statement, which
+runs alone after the rest; `-- breaking` marks a migration after which releases that do not know it must not run.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import asyncpg
 import msgspec
 
 from asyncq.domain.errors import SchemaMissing, SchemaTooNew
-from asyncq.store.database import Database
+from asyncq.store.database import Database, hang_up
 from asyncq.store.failures import calling
 from asyncq.store.statements import folder, render
 
@@ -54,11 +56,13 @@ class Report(msgspec.Struct, frozen=True):
         applied: The names of the migrations that it applied, in order.
         version: The database's version afterwards.
         newest: The version that this release knows.
+        pending: The names of the migrations that are yet to be applied; none after `migrate`.
     """
 
     applied: tuple[str, ...]
     version: int
     newest: int
+    pending: tuple[str, ...] = ()
 
     @property
     def is_newer(self) -> bool:
@@ -77,7 +81,7 @@ def _migration(path: Path) -> Migration:
     return Migration(int(number), path.stem, path.read_text("utf-8"))
 
 
-async def migrate(database: Database, say: Say = lambda line: None) -> Report:
+async def migrate(database: Database, say: Say = lambda _: None) -> Report:
     """Bring the schema up to this release.
 
     Args:
@@ -96,72 +100,130 @@ async def migrate(database: Database, say: Say = lambda line: None) -> Report:
     connection = await database.connect("migrate")
     try:
         with calling(database.schema):
-            await connection.execute(f"set lock_timeout = '{LOCK_TIMEOUT_S}s'")
+            # The role may have a statement_timeout: an index takes its time.
+            await connection.execute(f"set lock_timeout = '{LOCK_TIMEOUT_S}s'; set statement_timeout = 0")
             return await _with_patience(connection, database.schema, say)
     finally:
-        await connection.close(timeout=1.0)
+        await hang_up(connection)
+
+
+async def status(database: Database) -> Report:
+    """What `migrate` would do; changes nothing.
+
+    Args:
+        database: Where.
+
+    Returns:
+        The database's version, 0 when nothing is installed, and what is pending.
+
+    Raises:
+        StoreError: The server refused.
+        SchemaTooNew: The schema holds a breaking migration that this release does not know.
+    """
+    connection = await database.connect("migrate")
+    try:
+        with calling(database.schema):
+            applied = await _applied_if_any(connection, database.schema)
+        known = migrations()
+        pending = tuple(migration.name for migration in known if migration.id not in applied)
+        if pending and max(applied, default=0) < known[-1].id:
+            return Report((), max(applied, default=0), known[-1].id, pending)
+        return Report((), await check_version(connection, database.schema), known[-1].id)
+    finally:
+        await hang_up(connection)
 
 
 async def _with_patience(connection: asyncpg.Connection, schema: str, say: Say) -> Report:
     """Try until the locks come: each try gives up after `lock_timeout`, so that nobody queues behind a waiting DDL."""
+    done: list[str] = []
     for attempt in range(1, LOCK_TRIES + 1):
         try:
-            report = await _migrate(connection, schema)
-            await _migrate_alone(connection, schema)
+            version, newest = await _migrate(connection, schema, done)
+            if version <= newest:
+                await _migrate_alone(connection, schema, done)
         except asyncpg.LockNotAvailableError:
             if attempt == LOCK_TRIES:
                 raise
             say(f"waiting for a lock, held by {await _blockers(connection, schema)}; try {attempt} of {LOCK_TRIES}")
         else:
-            return report
+            return Report(tuple(done), version, newest)
     raise AssertionError("unreachable")
 
 
-async def _migrate(connection: asyncpg.Connection, schema: str) -> Report:
+async def _migrate(connection: asyncpg.Connection, schema: str, done: list[str]) -> tuple[int, int]:
+    """Everything that can stand in one transaction; returns the database's version and ours."""
     known = migrations()
+    newest = known[-1].id
     async with connection.transaction():
-        await connection.fetchval("select pg_advisory_xact_lock(hashtextextended($1, 0))", f"{schema}:migrate")
+        await connection.fetchval("select pg_advisory_xact_lock(hashtextextended($1, 0))", _key(schema))
         if not await connection.fetchval("select to_regnamespace($1) is not null", schema):
             await connection.execute(f"create schema {schema}")
             await connection.execute(f"revoke all on schema {schema} from public")
         await connection.execute(render(_BOOKKEEPING, schema))
         applied = await _applied(connection, schema)
-        newest = known[-1].id
         version = max(applied, default=0)
         if version > newest:
-            return Report((), version, newest)
+            return version, newest
         pending = [migration for migration in known if migration.id not in applied and not migration.is_alone]
         for migration in pending:
             await connection.execute(render(migration.text, schema))
             await _record(connection, schema, migration)
         await _functions(connection, schema)
-    return Report(tuple(migration.name for migration in pending), newest, newest)
+    done.extend(migration.name for migration in pending)
+    return newest, newest
 
 
-async def _migrate_alone(connection: asyncpg.Connection, schema: str) -> None:
+async def _migrate_alone(connection: asyncpg.Connection, schema: str, done: list[str]) -> None:
     """Run what cannot stand in a transaction, one by one; an INVALID index of an earlier try is dropped first."""
-    applied = await _applied(connection, schema)
-    if max(applied, default=0) > migrations()[-1].id:
-        return
     for migration in migrations():
-        if migration.is_alone and migration.id not in applied:
-            for row in await connection.fetch(_INVALID_INDEXES, schema):
-                await connection.execute(f"drop index concurrently {row['name']}")
-            await connection.execute(render(migration.text, schema))
-            await _record(connection, schema, migration)
+        if not migration.is_alone or migration.id in await _applied(connection, schema):
+            continue
+        await _lock_alone(connection, schema)
+        try:
+            if migration.id not in await _applied(connection, schema):
+                for row in await connection.fetch(_INVALID_INDEXES, schema):
+                    if re.search(rf"\b{row['name']}\b", migration.text):
+                        await connection.execute(f"drop index concurrently {schema}.{row['name']}")
+                await connection.execute(render(migration.text, schema))
+                await _record(connection, schema, migration)
+                done.append(migration.name)
+        finally:
+            await connection.execute("select pg_advisory_unlock(hashtextextended($1, 0))", _key(schema))
+
+
+async def _lock_alone(connection: asyncpg.Connection, schema: str) -> None:
+    """Ask again and again: who waits in the server holds a snapshot, and `create index concurrently` waits for that."""
+    for _ in range(LOCK_TIMEOUT_S * 20):
+        if await connection.fetchval("select pg_try_advisory_lock(hashtextextended($1, 0))", _key(schema)):
+            return
+        await asyncio.sleep(0.05)
+    raise asyncpg.LockNotAvailableError("another migration of the same schema is under way")
+
+
+def _key(schema: str) -> str:
+    """The name of the advisory lock under which a schema is migrated."""
+    return f"{schema}:migrate"
 
 
 async def _functions(connection: asyncpg.Connection, schema: str) -> None:
     # Functions call each other: their bodies are checked when all are there, by their own tests.
     await connection.execute("set local check_function_bodies = off")
     for path in sorted((folder() / "functions").glob("*.sql")):
-        await connection.execute(render(path.read_text("utf-8"), schema))
-    await connection.execute(f"revoke all on all functions in schema {schema} from public")
+        text = render(path.read_text("utf-8"), schema)
+        await connection.execute(text)
+        # Of our own functions only: the schema may hold others.
+        for name in re.findall(rf"^create or replace function ({schema}\.\w+)\(", text, re.MULTILINE):
+            await connection.execute(f"revoke all on function {name} from public")
 
 
 async def _applied(connection: asyncpg.Connection, schema: str) -> dict[int, bool]:
     rows = await connection.fetch(render("select id, breaking from asyncq._migrations", schema))
     return {row["id"]: row["breaking"] for row in rows}
+
+
+async def _applied_if_any(connection: asyncpg.Connection, schema: str) -> dict[int, bool]:
+    there = await connection.fetchval("select to_regclass($1) is not null", f"{schema}._migrations")
+    return await _applied(connection, schema) if there else {}
 
 
 async def _record(connection: asyncpg.Connection, schema: str, migration: Migration) -> None:
@@ -189,8 +251,7 @@ async def check_version(connection: asyncpg.Connection, schema: str) -> int:
         SchemaTooNew: It holds a breaking migration that this release does not know.
     """
     with calling(schema):
-        there = await connection.fetchval("select to_regclass($1) is not null", f"{schema}._migrations")
-        applied = await _applied(connection, schema) if there else {}
+        applied = await _applied_if_any(connection, schema)
     known = {migration.id: migration for migration in migrations()}
     if missing := [migration.name for migration in known.values() if migration.id not in applied]:
         what = "is not installed" if not applied else f"lacks {', '.join(missing)}"
@@ -212,7 +273,7 @@ async def changed_migrations(connection: asyncpg.Connection, schema: str) -> lis
 
 
 async def _blockers(connection: asyncpg.Connection, schema: str) -> str:
-    rows = await connection.fetch(_HOLDERS, schema)
+    rows = await connection.fetch(_HOLDERS, schema, _key(schema), LOCK_TIMEOUT_S)
     return ", ".join(f"pid {row['pid']} ({row['application_name']}: {row['doing']})" for row in rows) or "somebody"
 
 
@@ -227,19 +288,31 @@ create table if not exists asyncq._migrations (
 """
 
 _INVALID_INDEXES = """
-select index.indexrelid::regclass::text as name
+select relation.relname as name
 from pg_catalog.pg_index as index
 join pg_catalog.pg_class as relation on relation.oid = index.indexrelid
 where not index.indisvalid and relation.relnamespace = to_regnamespace($1)
 """
 
+# Who has a lock on our tables or the lock of migrations; then who has had a transaction open for long, which is what
+# `create index concurrently` waits for.
 _HOLDERS = """
-select distinct activity.pid, activity.application_name, left(activity.query, 60) as doing
-from pg_catalog.pg_locks as lock
-join pg_catalog.pg_stat_activity as activity on activity.pid = lock.pid
-left join pg_catalog.pg_class as relation on relation.oid = lock.relation
-where lock.granted and lock.pid <> pg_backend_pid()
-  and (lock.locktype = 'advisory' or relation.relnamespace = to_regnamespace($1))
-order by activity.pid
+with wanted as (select hashtextextended($2, 0) as key),
+held as (
+  select lock.pid
+  from pg_catalog.pg_locks as lock
+  join pg_catalog.pg_database as here on here.oid = lock.database and here.datname = current_database()
+  left join pg_catalog.pg_class as relation on relation.oid = lock.relation
+  cross join wanted
+  where lock.granted
+    and (relation.relnamespace = to_regnamespace($1)
+      or lock.locktype = 'advisory' and lock.classid = (wanted.key >> 32 & 4294967295)::oid
+        and lock.objid = (wanted.key & 4294967295)::oid))
+select activity.pid, activity.application_name, left(activity.query, 60) as doing
+from pg_catalog.pg_stat_activity as activity
+where activity.pid <> pg_backend_pid()
+  and (activity.pid in (select pid from held)
+    or activity.datname = current_database() and activity.xact_start < clock_timestamp() - make_interval(secs => $3))
+order by activity.pid in (select pid from held) desc, activity.xact_start
 limit 3
 """

@@ -28,7 +28,7 @@ async def register(line: Line, *, lease_s: float, pid: int, concurrency: int, ho
         StoreError: See `failures.calling`.
     """
     rows = await line.fetch("register_worker", lease_s, pid, concurrency, host, list(tasks))
-    return rows[0]["id"]
+    return int(rows[0]["id"])
 
 
 async def beat(line: Line, worker_id: int) -> bool:

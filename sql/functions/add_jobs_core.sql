@@ -12,8 +12,10 @@ create or replace function asyncq._add_jobs(
 #variable_conflict use_column
 declare
   moment constant timestamptz := asyncq.now();
+  stored int;
 begin
-  perform asyncq._check_jobs(identifiers, payloads, queue_names, max_attempts, job_keys, priorities, job_key_modes);
+  perform asyncq._check_jobs(
+    identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, job_key_modes);
   perform from asyncq._task_ids(identifiers);
   insert into asyncq._queues (name)
     select distinct queue_name from unnest(queue_names) as queue_name
@@ -39,8 +41,15 @@ begin
       select id, run_at, moment, moment, queue_id, task_id, priority, max_attempts, flags, payload, meta
       from specs order by ord)
     select specs.ord, 'added', specs.id, null::bigint, null::text from specs order by specs.ord;
-  -- A worker looks for its next due job at least once a minute by itself: only what is due before that must wake it.
-  if exists (select from unnest(run_ats) as run_at where run_at is null or run_at <= moment + interval '60 s') then
+  get diagnostics stored = row_count;
+  if stored <> cardinality(identifiers) then
+    raise exception using errcode = '40001',
+      message = 'a task or queue vanished while its job was added; the same call will work';
+  end if;
+  -- A worker looks for its next due job at least once a minute by itself: only what is due before that must wake it. The
+  -- instant decides, not the start of the transaction, which may be long ago.
+  if exists (
+    select from unnest(run_ats) as run_at where run_at is null or run_at <= asyncq.clock() + interval '60 s') then
     perform asyncq._wake_workers();
   end if;
 end

@@ -1,16 +1,18 @@
 -- The limits of a job, each with graphile's error code. The first spec that breaks a rule is named.
+-- run_at: a Python worker cannot hold a time outside of the years 1 to 9999, and infinity has no distance from now.
+-- Backslashes stand in E'' strings: the caller may have switched standard_conforming_strings off.
 
 create or replace function asyncq._check_jobs(
-  identifiers text[], payloads json[], queue_names text[], max_attempts int[], job_keys text[], priorities int[],
-  job_key_modes text[]) returns void
-  language plpgsql immutable
+  identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
+  priorities int[], job_key_modes text[]) returns void
+  language plpgsql stable
   as $$
 declare
   bad record;
 begin
   select spec.ord, fault.code, fault.field, fault.said into bad
-  from unnest(identifiers, payloads, queue_names, max_attempts, job_keys, priorities, job_key_modes)
-    with ordinality as spec(identifier, payload, queue_name, max_attempts, job_key, priority, job_key_mode, ord)
+  from unnest(identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, job_key_modes)
+    with ordinality as spec(identifier, payload, queue_name, run_at, max_attempts, job_key, priority, job_key_mode, ord)
   cross join lateral (select case
     when spec.identifier is null then 'GWBID identifier must not be null'
     when length(spec.identifier) > 128
@@ -30,8 +32,11 @@ begin
         || ''' is unknown, expected ''replace'', ''preserve_run_at'' or ''unsafe_dedupe'''
     when spec.priority not between -32768 and 32767
       then '22003 priority is ' || spec.priority || ', expected -32768 to 32767'
-    when strpos(spec.payload::text, '\u0000') > 0 and spec.payload::text ~ '(^|[^\\])(\\\\)*\\u0000'
-      then 'GWBPL payload holds \u0000, which PostgreSQL cannot store as text'
+    when spec.run_at < '0001-01-01 00:00:00+00' or spec.run_at >= '10000-01-01 00:00:00+00'
+      then '22008 run_at is ' || spec.run_at || ', expected a year from 1 to 9999'
+    when strpos(spec.payload::text, E'\\u0000') > 0
+      and spec.payload::text ~ E'(^|[^\\\\])(\\\\\\\\)*\\\\u0000'
+      then E'GWBPL payload holds \\u0000, which PostgreSQL cannot store as text'
     when spec.job_key is not null then '0A000 job_key is not supported yet'
   end) as broken(rule)
   cross join lateral (select

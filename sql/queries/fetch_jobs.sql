@@ -1,6 +1,8 @@
 -- fetch_jobs(worker int, token bigint, max int, task_ids int[], forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz) -> id bigint, task_id int, queue_id bigint, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at timestamptz, created_at timestamptz, updated_at timestamptz, key text, flags jsonb, payload json, meta jsonb, last_error text
 -- Claims up to max due jobs, in order of priority, run_at, id; of each named queue at most one, and none while another of
--- it runs. All conditions stand in the nodes that lock, so that they are checked again on the newest row.
+-- it runs. All conditions stand in the nodes that lock, so that they are checked again on the newest row. A node locks
+-- what it takes and no more: a row that is locked here and left is invisible to the workers that fetch at this moment,
+-- and they would go to sleep over it. Each lateral subquery is one index probe, whatever the planner knows of the table.
 with recursive
 -- Each priority that has jobs, one index probe each: the scans below stop at run_at <= now within a priority.
 queued_priorities(priority) as (
@@ -14,7 +16,7 @@ queued_priorities(priority) as (
     where queue_id is not null and locked_by is null and attempts < max_attempts
       and priority > queued_priorities.priority
     order by priority limit 1) as further),
--- A bounded window over the due jobs of queues, in order.
+-- A bounded window over the due jobs of queues, in order; of each queue in it the first job, if the queue is free.
 near as materialized (
   select due.id, due.queue_id, due.priority, due.run_at
   from queued_priorities
@@ -23,53 +25,67 @@ near as materialized (
     where queue_id is not null and locked_by is null and attempts < max_attempts
       and priority = queued_priorities.priority and run_at <= coalesce($9, asyncq.now())
       and task_id = any($4) and ($5::text[] is null or flags is null or not flags ?| $5)
-    order by run_at, id limit 4 * $3) as due
-  limit 4 * $3),
+    order by run_at, id limit 4 * $3 + 100) as due
+  limit 4 * $3 + 100),
 near_heads as materialized (
-  select distinct on (near.queue_id) near.queue_id, near.priority, near.run_at, near.id
-  from near join asyncq._queues queue on queue.id = near.queue_id and queue.locked_by is null
-  order by near.queue_id, near.priority, near.run_at, near.id),
--- The window is full of jobs behind busy queues and yields too few: take the head of every free queue that has jobs.
-waiting_queues(queue_id) as (
-  (select queue_id from asyncq._jobs
-    where queue_id is not null and locked_by is null and attempts < max_attempts
-      and (select count(*) from near) >= 4 * $3 and (select count(*) from near_heads) < $3
-    order by queue_id limit 1)
-  union all
-  select further.queue_id from waiting_queues
+  select head.queue_id, head.priority, head.run_at, head.id
+  from (
+    select distinct on (queue_id) queue_id, priority, run_at, id from near
+    order by queue_id, priority, run_at, id) as head
   cross join lateral (
-    select queue_id from asyncq._jobs
-    where queue_id is not null and locked_by is null and attempts < max_attempts
-      and queue_id > waiting_queues.queue_id
-    order by queue_id limit 1) as further),
+    select from asyncq._queues where id = head.queue_id and locked_by is null offset 0) as free),
+-- The window is full of jobs behind busy queues and yields too few: walk over the queues that have jobs, from one to the
+-- next by the index, and take the first job of each free one. The walk is bounded, and begins anywhere, so that each queue
+-- has its turn; with fewer queues than the bounds it meets them all, and the order is exact.
+pivot(queue_id) as materialized (
+  select (random() * last.id)::bigint
+  from (select id from asyncq._queues order by id desc limit 1) as last
+  where (select count(*) from near) >= 4 * $3 + 100 and (select count(*) from near_heads) < $3),
+waiting_queues(queue_id, wrapped) as (
+  select first.queue_id, first.wrapped
+  from pivot
+  cross join lateral (
+    (select queue_id, false as wrapped from asyncq._jobs
+      where queue_id is not null and locked_by is null and attempts < max_attempts and queue_id >= pivot.queue_id
+      order by queue_id limit 1)
+    union all
+    (select queue_id, true from asyncq._jobs
+      where queue_id is not null and locked_by is null and attempts < max_attempts and queue_id < pivot.queue_id
+      order by queue_id limit 1)
+    limit 1) as first
+  union all
+  select next.queue_id, next.wrapped
+  from waiting_queues
+  cross join lateral (
+    (select queue_id, waiting_queues.wrapped from asyncq._jobs
+      where queue_id is not null and locked_by is null and attempts < max_attempts
+        and queue_id > waiting_queues.queue_id
+        and (not waiting_queues.wrapped or queue_id < (select queue_id from pivot))
+      order by queue_id limit 1)
+    union all
+    (select queue_id, true from asyncq._jobs
+      where queue_id is not null and locked_by is null and attempts < max_attempts
+        and not waiting_queues.wrapped and queue_id < (select queue_id from pivot)
+      order by queue_id limit 1)
+    limit 1) as next),
 far_heads as materialized (
   select head.queue_id, head.priority, head.run_at, head.id
-  from waiting_queues
-  join asyncq._queues queue on queue.id = waiting_queues.queue_id and queue.locked_by is null
+  from (select queue_id from waiting_queues limit 4 * $3 + 1000) as waiting
   cross join lateral (
-    select id, queue_id, priority, run_at from asyncq._jobs
-    where queue_id = waiting_queues.queue_id and locked_by is null and attempts < max_attempts
+    select from asyncq._queues where id = waiting.queue_id and locked_by is null offset 0) as free
+  cross join lateral (
+    select queue_id, priority, run_at, id from asyncq._jobs
+    where queue_id = waiting.queue_id and locked_by is null and attempts < max_attempts
       and run_at <= coalesce($9, asyncq.now())
       and task_id = any($4) and ($5::text[] is null or flags is null or not flags ?| $5)
     order by priority, run_at, id limit 1) as head
-  order by head.priority, head.run_at, head.id limit $3),
+  limit $3 + 100),
 heads as materialized (
-  select queue_id, id from near_heads union select queue_id, id from far_heads),
-free_queues as materialized (
-  select id from asyncq._queues
-  where id = any(array(select queue_id from heads)) and locked_by is null
-  for no key update skip locked),
-locked_heads as materialized (
-  select id, queue_id, priority, run_at from asyncq._jobs
-  where id = any(array(select id from heads))
-    and queue_id = any(array(select id from free_queues))
-    and locked_by is null and attempts < max_attempts and run_at <= coalesce($9, asyncq.now())
-    and task_id = any($4) and ($5::text[] is null or flags is null or not flags ?| $5)
-  for update skip locked),
--- Once more after the lock: meanwhile a job may have moved to another queue.
-serial as materialized (
-  select distinct on (queue_id) id, queue_id, priority, run_at from locked_heads
-  order by queue_id, priority, run_at, id),
+  select queue_id, priority, run_at, id from near_heads
+  union
+  select queue_id, priority, run_at, id from far_heads
+  order by priority, run_at, id),
+-- The same for jobs without a queue, which begin after the cursor.
 priorities(priority, after_run_at, after_id) as (
   (select priority,
       case when priority = $6 then coalesce($7, '-infinity'::timestamptz) else '-infinity'::timestamptz end,
@@ -85,7 +101,8 @@ priorities(priority, after_run_at, after_id) as (
     select priority from asyncq._jobs
     where queue_id is null and locked_by is null and attempts < max_attempts and priority > priorities.priority
     order by priority limit 1) as further),
-plain as materialized (
+-- How many of the best are jobs of queues: only so many of them are locked, and as many fewer of the others.
+first_plain as materialized (
   select ready.id, ready.priority, ready.run_at
   from priorities
   cross join lateral (
@@ -95,19 +112,47 @@ plain as materialized (
       and (run_at, id) > (priorities.after_run_at, priorities.after_id)
       and run_at <= coalesce($9, asyncq.now())
       and task_id = any($4) and ($5::text[] is null or flags is null or not flags ?| $5)
+    order by run_at, id limit $3) as ready
+  limit case when exists (select from heads) then $3 else 0 end),
+serial_share(jobs) as materialized (
+  select count(*) filter (where is_serial)
+  from (
+    select is_serial
+    from (
+      select priority, run_at, id, true as is_serial from heads
+      union all
+      select priority, run_at, id, false from first_plain) as both_kinds
+    order by priority, run_at, id limit $3) as best),
+serial as materialized (
+  select job.id, job.queue_id
+  from heads
+  cross join lateral (
+    select id from asyncq._queues where id = heads.queue_id and locked_by is null
+    for no key update skip locked) as free
+  cross join lateral (
+    select id, queue_id from asyncq._jobs
+    where id = heads.id and queue_id = free.id
+      and locked_by is null and attempts < max_attempts and run_at <= coalesce($9, asyncq.now())
+      and task_id = any($4) and ($5::text[] is null or flags is null or not flags ?| $5)
+    for update skip locked) as job
+  limit (select jobs from serial_share)),
+plain as materialized (
+  select ready.id
+  from priorities
+  cross join lateral (
+    select id from asyncq._jobs
+    where queue_id is null and locked_by is null and attempts < max_attempts
+      and priority = priorities.priority
+      and (run_at, id) > (priorities.after_run_at, priorities.after_id)
+      and run_at <= coalesce($9, asyncq.now())
+      and task_id = any($4) and ($5::text[] is null or flags is null or not flags ?| $5)
     order by run_at, id limit $3
     for update skip locked) as ready
-  limit $3),
-best as materialized (
-  select id, queue_id from (
-    select id, queue_id, priority, run_at from serial
-    union all
-    select id, null, priority, run_at from plain) as both_kinds
-  order by priority, run_at, id limit $3),
+  limit $3 - (select count(*) from serial)),
 busied as (
   update asyncq._queues set locked_by = $1, lock_token = $2
-  where id = any(array(select queue_id from best where queue_id is not null)))
+  where id = any(array(select queue_id from serial)))
 update asyncq._jobs
 set locked_by = $1, locked_at = coalesce($9, asyncq.now()), lock_token = $2
-where id = any(array(select id from best))
+where id = any(array(select id from serial union all select id from plain))
 returning id, task_id, queue_id, lock_token, attempts, max_attempts, interruptions, priority, revision, run_at, created_at, updated_at, key, flags, payload, meta, last_error

@@ -3,8 +3,10 @@
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -69,6 +71,15 @@ def server() -> Iterator[Server]:
     """A server that the tests share; they may restart it, and leave it running."""
     with start() as running:
         yield running
+
+
+@pytest.fixture
+def public_folder() -> Iterator[Path]:
+    """A folder that every account can read (those of pytest are private)."""
+    folder = Path(tempfile.mkdtemp(prefix="asyncq-test-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture

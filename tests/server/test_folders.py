@@ -24,10 +24,10 @@ def folder() -> Iterator[folders.Folder]:
 
 @pytest.mark.parametrize("name", ["a" * 90, "mit Umlaut ü", "comma,", 'quote"', "percent%20"])
 def test_a_temporary_folder_that_cannot_hold_a_socket_is_passed_over(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, public_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Socket paths end at about 100 bytes, and CI systems like long temporary folders."""
-    unfit = tmp_path / name
+    unfit = public_folder / name
     unfit.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(unfit))
 
@@ -36,6 +36,18 @@ def test_a_temporary_folder_that_cannot_hold_a_socket_is_passed_over(
     os.close(created.lock)
     created.path.rmdir()
     assert str(created.path.parent) in {"/tmp", "/var/tmp"}
+
+
+def test_a_temporary_folder_that_can_hold_a_socket_is_used(
+    public_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TMPDIR is where the user has the room, or a memory disk."""
+    monkeypatch.setattr(tempfile, "tempdir", str(public_folder))
+
+    created = folders.create(account_to_drop_to())
+
+    os.close(created.lock)
+    assert public_folder == created.path.parent
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives its folders to somebody else")
@@ -54,10 +66,10 @@ def test_a_temporary_folder_that_the_servers_account_cannot_enter_is_passed_over
 
 
 def test_a_server_starts_with_a_long_temporary_folder_that_is_not_ascii(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    public_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The whole of it, once: initdb, socket and DSN."""
-    folder = tmp_path / ("ü" * 60)
+    folder = public_folder / ("ü" * 60)
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
 

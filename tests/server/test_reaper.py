@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from asyncq.server import folders
-from asyncq.server.account import account_to_drop_to
+from asyncq.server import start
 from tests.server.conftest import Holder, runs, wait_until
 from tests.server.test_launcher import fetch
 
@@ -96,6 +95,6 @@ def test_the_server_ends_with_a_killed_reaper_and_the_next_start_sweeps_its_fold
         lambda: not any(runs(pid) for pid in (holder.postmaster, *backends)), description="the server's processes end"
     )
     left = holder.folder.exists()
-    folders.sweep(account_to_drop_to())
+    start().stop()
 
     assert (True, False) == (left, holder.folder.exists())

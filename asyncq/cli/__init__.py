@@ -1,0 +1,97 @@
+"""The command `asyncq`: finds the command that was asked for, runs it, turns errors into sentences and exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from asyncq.cli.failures import INTERRUPTED, USAGE, report
+from asyncq.cli.parsing import ENVIRONMENT, EXIT_CODES, Parser, Usage
+from asyncq.domain.errors import AsyncqError
+
+COMMANDS = ("worker", "migrate", "add", "jobs", "demo")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line says.
+
+    Args:
+        arguments: The words after the program's name; those of this process by default.
+
+    Returns:
+        The exit code, as `asyncq --help` lists them.
+    """
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    options = argparse.Namespace(log_level=None)
+    as_json = "--json" in words
+    try:
+        commands = _commands()
+        parser = _parser(commands)
+        parser.parse_args(words, options)
+        if options.command is None:
+            parser.print_help(sys.stderr)
+            return USAGE
+        code: int = commands[options.command].run(options)
+        print(end="", flush=True)  # here, where a closed pipe can still be met
+    except (AsyncqError, Usage) as error:
+        return report(error, as_json=as_json, with_traceback=options.log_level == "debug")
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Who read our output has gone; without this the interpreter would complain when it flushes at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code
+
+
+def _commands() -> dict[str, ModuleType]:
+    """The commands by name: modules with `add_parser(commands)` and `run(options)`; what is not there is left out."""
+    found: dict[str, ModuleType] = {}
+    for name in COMMANDS:
+        path = f"{__name__}.{name}"
+        try:
+            found[name] = importlib.import_module(path)
+        except ModuleNotFoundError as error:
+            if error.name != path:
+                raise
+    return found
+
+
+def _parser(commands: dict[str, ModuleType]) -> Parser:
+    parser = Parser(
+        prog="asyncq",
+        description="A job queue on PostgreSQL: run workers, install the schema, add jobs.",
+        epilog=_EXAMPLES + ENVIRONMENT + EXIT_CODES,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version, and end")
+    below = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for command in commands.values():
+        command.add_parser(below)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Prints the version; looked up only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print(f"asyncq {version('asyncq')}", flush=True)
+        except PackageNotFoundError:
+            print("asyncq (not installed as a package, so that its version is not known)")
+        parser.exit()
+
+
+_EXAMPLES = """\
+examples:
+  asyncq migrate                           install the schema, or upgrade it
+  asyncq worker                            run the tasks of the folder ./tasks
+  asyncq add send_email '{"to": "a@b.c"}'  add a job
+  asyncq jobs show 1                       look at it
+  asyncq COMMAND --help                    what a command takes, with examples
+"""

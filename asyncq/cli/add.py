@@ -1,0 +1,105 @@
+"""`asyncq add`: add a job."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of, duration, instant
+
+if TYPE_CHECKING:
+    from asyncq.domain.job import Added
+
+PURPOSE = """\
+Add a job, and print its id.
+
+The payload is JSON; - reads it from the standard input. What is not given takes
+the defaults of asyncq: those of the task's decorator are known only to the
+program that holds the task."""
+
+EXAMPLES = """\
+  asyncq add send_email '{"to": "a@b.c"}'
+  asyncq add rollup '{"day": "2030-01-31"}' --in 5m --queue reports
+  asyncq add rollup --run-at 2030-01-31T04:00:00Z --max-attempts 3
+  asyncq add import_file - < payload.json
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command to the parser."""
+    parser = add_command(commands, "add", purpose=PURPOSE, examples=EXAMPLES)
+    add = parser.add_argument
+    add("task", metavar="TASK", help="the task's name")
+    add("payload", metavar="PAYLOAD", nargs="?", default="{}", help="the payload as JSON (default: {})")
+    add("--queue", metavar="NAME", help="the queue that runs its jobs one after the other")
+    when = parser.add_mutually_exclusive_group()
+    when.add_argument("--run-at", metavar="TIME", type=instant, help="not before, such as 2030-01-31T04:00:00Z")
+    when.add_argument(
+        "--in", dest="after", metavar="TIME", type=duration, help="not before this has passed: 90s, 5m, 2h"
+    )
+    add("--max-attempts", metavar="N", type=int, help="attempts in all (default: 25)")
+    add("--priority", metavar="N", type=int, help="lower first (default: 0)")
+    add("--flag", metavar="FLAG", action="append", help="a name that a worker may forbid; may be repeated")
+    add("--meta", metavar="JSON", help="an object that goes with the job")
+    add("--json", action="store_true", help="print one JSON object: id, outcome, existing_id, existing_state")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Add a job.
+
+    Args:
+        options: The command line.
+
+    Returns:
+        0: it is added.
+    """
+    from asyncq.client import add_job
+
+    text = sys.stdin.buffer.read() if options.payload == "-" else options.payload
+    payload = _json("the payload", text)
+    meta = None if options.meta is None else _object("--meta", options.meta)
+    added = asyncio.run(
+        add_job(
+            dsn_of(options),
+            options.task,
+            payload,
+            schema=options.schema,
+            queue=options.queue,
+            run_at=options.run_at if options.after is None else datetime.now(UTC) + options.after,
+            max_attempts=options.max_attempts,
+            priority=options.priority,
+            flags=options.flag,
+            meta=meta,
+        )
+    )
+    print(_text(added) if options.json else added.id)
+    return 0
+
+
+def _json(what: str, text: str | bytes) -> msgspec.Raw:
+    """JSON text that was checked and is kept as it is written: no number loses a digit."""
+    try:
+        data = text.encode() if isinstance(text, str) else text
+        decoded: Any = msgspec.json.decode(data)
+    except UnicodeError as error:
+        raise Usage(f"{what} is no valid UTF-8") from error
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise Usage(f"{what} is no JSON: {error}") from error
+    del decoded
+    return msgspec.Raw(data)
+
+
+def _object(what: str, text: str) -> dict[str, Any]:
+    value = msgspec.json.decode(_json(what, text))
+    if not isinstance(value, dict):
+        raise Usage(f"{what} must be a JSON object, got {text}")
+    return cast("dict[str, Any]", value)
+
+
+def _text(added: Added) -> str:
+    return msgspec.json.encode(added).decode()

@@ -1,0 +1,169 @@
+"""`asyncq demo`: the main job on real input, without any set-up; Ctrl-C at any moment ends it and leaves nothing."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.lowlevel
+
+from asyncq.cli.failures import DATABASE, report
+from asyncq.cli.parsing import Commands, positive
+from asyncq.domain.errors import AsyncqError
+
+if TYPE_CHECKING:
+    from asyncq.cli.demo_play import Options
+    from asyncq.cli.demo_screen import Screen
+
+VARIABLE = "ASYNCQ_TEST_DATABASE_URL"
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+PURPOSE = """See it work, without any set-up: a server, workers, one job for each file of Python's standard library.
+
+Starts a throw-away PostgreSQL and worker processes, counts the standard library,
+shows a serial queue, a priority, a retry and a job of the future, and leaves
+nothing behind. Ctrl-C ends it at any moment."""
+
+DETAILS = f"""
+environment:
+  {VARIABLE}  the server, when --dsn is not given; DATABASE_URL is never used
+  ASYNCQ_PG_BIN             the folder of the PostgreSQL to start a server with
+
+exit codes:
+  0    done
+  1    failed
+  2    the command line is wrong
+  3    there is no PostgreSQL on this machine, or the given one cannot be used
+  130  interrupted with Ctrl-C
+"""
+
+NEXT = """
+Nothing is left behind: no process, no server, no file.
+Next: `asyncq worker --help` runs tasks of your own; docs/ has a guide, with a page for each question."""
+
+
+def add_parser(subparsers: Commands) -> None:
+    """Add the command `demo`.
+
+    Args:
+        subparsers: What `ArgumentParser.add_subparsers()` returned.
+    """
+    parser = subparsers.add_parser("demo", help=PURPOSE.partition("\n")[0], description=PURPOSE, epilog=DETAILS)
+    add = parser.add_argument
+    add("--dsn", metavar="DSN", help="use this server, in a schema of its own that is dropped at the end")
+    add("--workers", metavar="N", type=positive, default=2, help="worker processes (default: 2)")
+    add("-j", "--concurrency", metavar="N", type=positive, default=2, help="jobs at once in each (default: 2)")
+    add("--limit", metavar="N", type=positive, help="count the first N files only (default: all)")
+    add("--json", action="store_true", help="print the result as JSON, and all else to stderr")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the demo.
+
+    Args:
+        args: What the parser made of the command line.
+
+    Returns:
+        The exit code: 0; 130 after Ctrl-C (143 after SIGTERM, 129 after SIGHUP); 3 without a PostgreSQL; 1 or 2 after
+        another failure.
+
+    Raises:
+        BrokenPipeError: Nobody reads the output any more; nothing is left behind all the same.
+    """
+    with interruptions() as interruption:
+        # Only now: importing takes a while, in which Ctrl-C is expected too.
+        from asyncq.cli.demo_play import Options
+        from asyncq.cli.demo_screen import Screen
+        from asyncq.server import ServerBinariesNotFound
+
+        screen = Screen(sys.stderr if args.json else sys.stdout)
+        options = Options(args.dsn or os.environ.get(VARIABLE) or None, args.workers, args.concurrency, args.limit)
+        code, words = 0, "Stopped; nothing is left behind."
+        try:
+            asyncio.run(_play(options, screen, interruption, as_json=args.json))
+        except AsyncqError as error:
+            # Ctrl-C reaches the programs that look for PostgreSQL too: that none was found means nothing then.
+            is_missing, words = isinstance(error, ServerBinariesNotFound), "Stopped."
+            if not (is_missing and interruption.number):
+                screen.clear()
+                code = report(error, as_json=args.json, with_traceback=False)
+            code = DATABASE if is_missing else code
+        if interruption.number:
+            screen.say(words)
+            return 128 + interruption.number
+    return code
+
+
+async def _play(options: Options, screen: Screen, interruption: Interruption, *, as_json: bool) -> None:
+    from asyncq.cli import demo_report
+    from asyncq.cli.demo_play import play
+
+    with anyio.CancelScope() as scope, interruption.cancelling(scope):
+        found = await play(options, screen)
+        await anyio.lowlevel.checkpoint()
+        if as_json:
+            print(demo_report.as_json(found), flush=True)
+            return
+        for line in demo_report.as_text(found):
+            screen.say(line)
+        screen.say(NEXT)
+
+
+class Interruption:
+    """The first of the signals that came, which cancels what it was told to; more of them do nothing.
+
+    An exception that a signal raises could hit the very line that cleans up; a cancellation cannot. Cleaning up takes a
+    few seconds at most, so that a second Ctrl-C need not hurry it.
+
+    Attributes:
+        number: The signal; 0 when none has come.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._cancel: Callable[[], object] | None = None
+
+    def take(self, number: int, _frame: object) -> None:
+        """Take a signal; a handler for `signal.signal`."""
+        if not self.number:
+            self.number = number
+            if self._cancel is not None:
+                self._cancel()
+
+    @contextmanager
+    def cancelling(self, scope: anyio.CancelScope) -> Generator[None]:
+        """Let the signal cancel a scope of the running event loop; one that came before does so at once."""
+        loop = asyncio.get_running_loop()
+        self._cancel = lambda: loop.call_soon_threadsafe(scope.cancel)
+        if self.number:
+            scope.cancel()
+        try:
+            yield
+        finally:
+            self._cancel = None
+
+
+@contextmanager
+def interruptions() -> Generator[Interruption]:
+    """Handle SIGINT, SIGTERM and SIGHUP for as long as the block lasts; after one came for good, for the process ends.
+
+    Yields:
+        What came of it.
+
+    Signals that are ignored, as `nohup` ignores SIGHUP, stay so.
+    """
+    interruption = Interruption()
+    taken = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, interruption.take) for number in taken}
+    try:
+        yield interruption
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_IGN if interruption.number else handler)

@@ -1,0 +1,125 @@
+"""The course of the demo: a place, a schema, workers, jobs; watch until all are done, report, leave nothing behind."""
+
+from __future__ import annotations
+
+import platform
+import time
+from datetime import timedelta
+
+import anyio
+import msgspec
+
+from asyncq import Client
+from asyncq.cli.demo_crew import Crew, DemoFailed, Orders, crew
+from asyncq.cli.demo_files import STDLIB, python_files
+from asyncq.cli.demo_place import Place, place
+from asyncq.cli.demo_report import Report, read_report
+from asyncq.cli.demo_screen import Screen
+from asyncq.cli.demo_tables import Progress, Tables, tables
+from asyncq.cli.demo_tasks import STUMBLES, TASKS, URGENT_FILE, count_file, keep_appointment, stumble
+
+FUTURE = timedelta(seconds=2)
+URGENT = 20
+LOOK_S = 0.1
+STALLED_S = 60.0
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What the command line says.
+
+    Attributes:
+        dsn: The server to use; None starts a throw-away one.
+        workers: Worker processes.
+        concurrency: Jobs at once in each.
+        limit: The most files; None for all.
+    """
+
+    dsn: str | None
+    workers: int
+    concurrency: int
+    limit: int | None
+
+
+async def play(options: Options, screen: Screen) -> Report:
+    """Run the demo.
+
+    Args:
+        options: What the command line says.
+        screen: Where to tell what happens.
+
+    Returns:
+        What it found out; nothing of it is left by then.
+
+    Raises:
+        AsyncqError: It could not be done.
+
+    If cancelled, it leaves nothing behind either, which takes a few seconds at most.
+    """
+    files = python_files()[: options.limit]
+    if not files:
+        raise DemoFailed(f"there are no Python files in {STDLIB}, where the standard library should be")
+    python = platform.python_version()
+    screen.say(f"asyncq demo: one job for each of {len(files):,} files, the standard library of Python {python}")
+    screen.say()
+    async with place(options.dsn) as here:
+        screen.say(f"server    {here.title}")
+        async with crew(options.workers, Orders(here, options.concurrency)) as workers, tables(here, files) as own:
+            await _install(here, screen)
+            workers.begin()
+            screen.say(f"workers   {options.workers} processes, {options.concurrency} jobs at once in each")
+            urgent = await _add_jobs(here, own, files, screen)
+            await _watch(own, workers, screen, len(files))
+            report = await read_report(own, here.title, urgent)
+    return report
+
+
+async def _install(here: Place, screen: Screen) -> None:
+    done = await Client(here.dsn, schema=here.schema).migrate()
+    screen.say(f"schema    {here.schema}, made by {len(done.applied)} migrations, dropped at the end")
+
+
+async def _add_jobs(here: Place, own: Tables, files: list[str], screen: Screen) -> list[str]:
+    """Make the tables and add all jobs in one transaction; returns the files that have priority."""
+    urgent = files[-min(URGENT, max(1, len(files) // 4)) :]
+    started_at = time.perf_counter()
+    async with Client(here.dsn, schema=here.schema, tasks=TASKS) as client, own.connection.transaction():
+        await own.make()
+        jobs = [
+            *(count_file.job(file) for file in files[: -len(urgent)]),
+            *(count_file.job(file).with_options(priority=URGENT_FILE) for file in urgent),
+            stumble.job(),
+            keep_appointment.job().with_options(run_at=await own.in_future(FUTURE)),
+        ]
+        await client.add_jobs(jobs, connection=own.connection)
+    screen.say(f"jobs      {len(jobs):,} added in one transaction, in {time.perf_counter() - started_at:.2f} s")
+    screen.say(f"          {len(files):,} count a file each; the {len(urgent)} added last have priority")
+    screen.say("          the last file of each package adds one that tallies it, to a queue that runs in series")
+    screen.say(f"          1 fails twice and is retried, 1 is due in {FUTURE.total_seconds():g} s")
+    screen.say()
+    return urgent
+
+
+async def _watch(own: Tables, workers: Crew, screen: Screen, files: int) -> None:
+    """Look every now and then, until nothing is left to be done."""
+    before, moved_at = Progress(), time.monotonic()
+    while not own.is_end(before):
+        await anyio.sleep(LOOK_S)
+        workers.check()
+        now = await own.progress()
+        if now.failed is not None:
+            raise DemoFailed(f"a job has failed for good: {now.failed}")
+        if now != before:
+            before, moved_at = now, time.monotonic()
+        if time.monotonic() - moved_at > STALLED_S:
+            raise DemoFailed(f"nothing has happened for {STALLED_S:.0f} s: {_words(now, files)}")
+        screen.show(now.files, files, _words(now, files))
+    screen.clear()
+    screen.say()
+
+
+def _words(now: Progress, files: int) -> str:
+    future = "has run" if now.appointments else "waits"
+    return (
+        f"{now.files:,} of {files:,} files, {now.tallies} tallies, attempt {now.attempts} of {STUMBLES + 1}, "
+        f"the future job {future}"
+    )

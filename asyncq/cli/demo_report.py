@@ -1,0 +1,134 @@
+"""What the demo found out: read from its tables, told as a table or as JSON."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from asyncq.cli import demo_tables as ask
+from asyncq.cli.demo_files import STDLIB
+from asyncq.cli.demo_tables import Tables
+from asyncq.cli.demo_tasks import RETRY_S
+
+
+class Longest(msgspec.Struct, frozen=True):
+    """A long function."""
+
+    lines: int
+    name: str
+    file: str
+    line: int
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """The serial queue: how many jobs, of how many workers, and how many began before the one before had ended."""
+
+    jobs: int
+    workers: int
+    overlaps: int
+
+
+class Priority(msgspec.Struct, frozen=True):
+    """The jobs that were added last with priority, and as which of all they started."""
+
+    jobs: int
+    first: int
+    last: int
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a demo; times in seconds."""
+
+    python: str
+    folder: str
+    server: str
+    files: int
+    lines: int
+    words: int
+    imports: int
+    problems: dict[str, str]
+    longest: list[Longest]
+    tally: Tally
+    priority: Priority
+    retry_attempts_after_s: list[float]
+    future_late_s: float
+    jobs: int
+    seconds: float
+    jobs_per_second: float
+    workers: list[int]
+
+
+async def read_report(tables: Tables, server: str, urgent: Sequence[str]) -> Report:
+    """Read the results.
+
+    Args:
+        tables: The demo's tables, when all jobs are done.
+        server: What to call the server.
+        urgent: The files whose jobs had priority.
+
+    Returns:
+        The report.
+    """
+    totals = (await tables.rows(ask.TOTALS))[0]
+    tally = Tally(**(await tables.rows(ask.TALLIES))[0])
+    place = (await tables.rows(ask.PLACES, list(urgent)))[0]
+    speed = (await tables.rows(ask.SPEED))[0]
+    attempts = [row["after"] for row in await tables.rows(ask.ATTEMPTS)]
+    jobs = speed["jobs"] + tally.jobs + len(attempts) + 1
+    return Report(
+        python=platform.python_version(),
+        folder=str(STDLIB),
+        server=server,
+        **totals,
+        problems={row["file"]: row["problem"] for row in await tables.rows(ask.PROBLEMS)},
+        longest=[Longest(**row) for row in await tables.longest()],
+        tally=tally,
+        priority=Priority(len(urgent), place["first"], place["last"]),
+        retry_attempts_after_s=attempts,
+        future_late_s=(await tables.rows(ask.APPOINTMENT))[0]["late"],
+        jobs=jobs,
+        seconds=speed["seconds"],
+        jobs_per_second=speed["jobs"] / max(speed["seconds"], 0.001),
+        workers=[row["jobs"] for row in await tables.rows(ask.SHARES)],
+    )
+
+
+def as_json(report: Report) -> str:
+    """The report as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+
+
+def as_text(report: Report) -> Iterator[str]:
+    """The report as lines for a reader."""
+    yield "The longest functions"
+    yield "  lines  name"
+    for found in report.longest:
+        yield f"{found.lines:>7,}  {found.name}, {found.file}:{found.line}"
+    yield ""
+    problems = sorted(Counter(report.problems.values()).items())
+    said = "".join(f"; {number} {_verb(problem, number)}" for problem, number in problems)
+    yield (
+        f"totals    {report.files:,} files, {report.lines:,} lines, {report.words:,} words, "
+        f"{report.imports:,} imports{said}"
+    )
+    tally, priority = report.tally, report.priority
+    series = f"{tally.overlaps} OVERLAPPED" if tally.overlaps else "no two at the same time"
+    yield f"queue     {tally.jobs} packages tallied in series, {series}, by {tally.workers} of the workers"
+    first, last = priority.first, priority.last
+    yield f"priority  the {priority.jobs} jobs that were added last started as number {first} to {last}"
+    times = ", ".join(f"{after:.2f}" for after in report.retry_attempts_after_s)
+    yield f"retry     `stumble` failed twice, was retried after {RETRY_S:g} s each time, and succeeded (at {times} s)"
+    yield f"schedule  the job of the future started {report.future_late_s * 1000:.0f} ms after its due time"
+    shares = " + ".join(f"{jobs:,}" for jobs in report.workers)
+    yield (
+        f"speed     {report.files:,} files in {report.seconds:.1f} s, {report.jobs_per_second:,.0f} jobs a second, "
+        f"most of it parsing ({shares} by worker)"
+    )
+
+
+def _verb(problem: str, number: int) -> str:
+    """`does not parse` of one, `do not parse` of several."""
+    return problem if number == 1 else problem.replace("does ", "do ")

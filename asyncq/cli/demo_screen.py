@@ -1,0 +1,51 @@
+"""What the demo shows while it runs: lines, and on a terminal a progress bar that is drawn over itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TextIO
+
+WIDTH = 28
+ERASE = "\r\x1b[K"
+
+
+class Screen:
+    """Writes lines, and a bar if the stream is a terminal; plain lines if it is not, or if NO_COLOR is set.
+
+    Args:
+        stream: Where to.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._is_live = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self._quarter = 0
+
+    def say(self, line: str = "") -> None:
+        """Write a line; a bar makes room for it."""
+        self._stream.write((ERASE if self._is_live else "") + line + "\n")
+        self._stream.flush()
+
+    def show(self, done: int, total: int, words: str) -> None:
+        """Show how far it is: draw the bar anew, or write a line at each quarter."""
+        if self._is_live:
+            columns = shutil.get_terminal_size().columns
+            self._stream.write(ERASE + f"{self._bar(done, total)} {words}"[: columns - 1])
+            self._stream.flush()
+            return
+        quarter = 4 * done // total
+        if quarter > self._quarter:
+            self._quarter = quarter
+            self.say(f"{done * 100 // total:>3} %  {words}")
+
+    def clear(self) -> None:
+        """Remove the bar."""
+        if self._is_live:
+            self._stream.write(ERASE)
+            self._stream.flush()
+
+    def _bar(self, done: int, total: int) -> str:
+        full, empty = ("█", "░") if (self._stream.encoding or "").lower().startswith("utf") else ("#", ".")
+        length = WIDTH * done // total
+        return full * length + empty * (WIDTH - length)

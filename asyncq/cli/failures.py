@@ -1,0 +1,71 @@
+"""What went wrong, for a human or as JSON, and the exit code for it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+
+from asyncq.cli.parsing import Usage
+from asyncq.domain.errors import (
+    AsyncqError,
+    ConfigurationError,
+    InvalidJob,
+    StoreError,
+    UnsupportedServer,
+)
+
+FAILED = 1
+USAGE = 2
+DATABASE = 3
+INTERRUPTED = 130
+
+
+def exit_code(error: AsyncqError | Usage) -> int:
+    """The exit code for an error.
+
+    Args:
+        error: What was raised.
+
+    Returns:
+        2 for what the caller has to mend in the command or the code, 3 for the database, 1 for all else.
+    """
+    match error:
+        case StoreError() | UnsupportedServer():
+            return DATABASE
+        case Usage() | ConfigurationError() | InvalidJob():
+            return USAGE
+        case _:
+            return FAILED
+
+
+def report(error: AsyncqError | Usage, *, as_json: bool, with_traceback: bool) -> int:
+    """Say on stderr what went wrong.
+
+    Args:
+        error: What was raised.
+        as_json: Whether as one JSON document: `{"error": {"type", "message", "code", "field"}}`, in which `code` is the
+            code of the broken rule or the SQLSTATE, and `field` the argument that broke the rule; both may be null.
+        with_traceback: Whether to print the traceback before it.
+
+    Returns:
+        The exit code.
+    """
+    if with_traceback and not isinstance(error, Usage):
+        traceback.print_exception(error)
+    if as_json:
+        print(json.dumps({"error": _document(error)}, ensure_ascii=False), file=sys.stderr)
+    elif isinstance(error, Usage):
+        print(f"{error.usage}{error.program}: {error}", file=sys.stderr)
+    else:
+        print(f"asyncq: {error}", file=sys.stderr)
+    return exit_code(error)
+
+
+def _document(error: AsyncqError | Usage) -> dict[str, str | None]:
+    code = field = None
+    if isinstance(error, InvalidJob):
+        code, field = error.code, error.field
+    elif isinstance(error, StoreError):
+        code = error.sqlstate
+    return {"type": type(error).__name__, "message": str(error), "code": code, "field": field}

@@ -1,0 +1,87 @@
+"""`asyncq migrate`: install the schema, bring it up to date, or say whether it is."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from asyncq.cli.failures import DATABASE
+from asyncq.cli.parsing import Commands, add_command, dsn_of
+
+if TYPE_CHECKING:
+    from asyncq.store.migrate import Report
+
+PURPOSE = """\
+Install asyncq's schema, or bring it up to date.
+
+Safe to run at every deploy and from many machines at once: one does the work,
+the others wait for it. It waits for a lock for two seconds at a time at most,
+so that nobody queues up behind it, and says who holds it. On a database that is
+newer than this release it changes nothing, and the exit code is 0."""
+
+EXAMPLES = """\
+  asyncq migrate                install or upgrade
+  asyncq migrate --check        for a deploy script: is it up to date?
+  asyncq migrate --schema jobs  a schema with another name
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command to the parser."""
+    parser = add_command(commands, "migrate", purpose=PURPOSE, examples=EXAMPLES)
+    parser.add_argument("--check", action="store_true", help="change nothing; exit code 3 if migrations are pending")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object: schema, version, newest, applied, pending"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Migrate, or look.
+
+    Args:
+        options: The command line.
+
+    Returns:
+        0, or with --check 3 when migrations are pending.
+    """
+    from asyncq.store.database import Database
+    from asyncq.store.migrate import migrate, status
+
+    database = Database(dsn_of(options), options.schema)
+    report = asyncio.run(status(database) if options.check else migrate(database, _say))
+    if options.json:
+        print(json.dumps(_document(options.schema, report)))
+    else:
+        print("\n".join(_lines(options.schema, report)))
+    return DATABASE if report.pending else 0
+
+
+def _say(line: str) -> None:
+    print(f"asyncq: {line}", file=sys.stderr, flush=True)
+
+
+def _document(schema: str, report: Report) -> dict[str, object]:
+    return {
+        "schema": schema,
+        "version": report.version,
+        "newest": report.newest,
+        "applied": report.applied,
+        "pending": report.pending,
+    }
+
+
+def _lines(schema: str, report: Report) -> list[str]:
+    if report.is_newer:
+        newer = (
+            f"schema {schema!r} is at version {report.version}, newer than this release, which knows {report.newest}"
+        )
+        return [f"{newer}: nothing is changed"]
+    if report.pending:
+        return [*(f"pending: {name}" for name in report.pending), f"schema {schema!r} needs `asyncq migrate`"]
+    if report.applied:
+        done = [f"applied: {name}" for name in report.applied]
+        return [*done, f"schema {schema!r} is now at version {report.version}"]
+    return [f"schema {schema!r} is up to date, at version {report.version}"]

@@ -1,0 +1,166 @@
+"""What the commands share: the parser, the options of every command, the types of their values, texts of the help."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, NoReturn, Protocol
+
+LEVELS = ("debug", "info", "warning", "error")
+
+ENVIRONMENT = """
+environment:
+  DATABASE_URL                   the database, when --dsn is not given
+  PGHOST, PGDATABASE, PGSERVICE  the database, when DATABASE_URL is not set;
+                                 PGPORT, PGUSER, PGPASSWORD, ... complete it
+"""
+
+EXIT_CODES = """
+exit codes:
+  0    done
+  1    failed: there is no such job, or handlers that would not end were left
+  2    the command line, the job or a task file is wrong; nothing was done
+  3    the database cannot be used: it is not reached, it refuses, or its schema
+       is missing, too old or too new
+  130  interrupted with Ctrl-C
+"""
+
+
+class Usage(Exception):
+    """The command line is wrong.
+
+    Args:
+        message: What is wrong.
+        program: The command.
+        usage: How it is called, to be shown before the message.
+    """
+
+    def __init__(self, message: str, program: str = "asyncq", usage: str = "") -> None:
+        super().__init__(message)
+        self.program = program
+        self.usage = usage
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises `Usage`, keeps the line breaks of its texts, and takes options by their full names only."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of leaving the process."""
+        raise Usage(message, self.prog, self.format_usage())
+
+
+class Commands(Protocol):
+    """What `add_subparsers` returns."""
+
+    def add_parser(self, name: str, **options: Any) -> argparse.ArgumentParser:
+        """Make the parser of a command."""
+        ...
+
+
+def add_command(commands: Commands, name: str, *, purpose: str, examples: str) -> argparse.ArgumentParser:
+    """A parser for a command that uses the database, with the options that all of these share.
+
+    Args:
+        commands: Where it belongs.
+        name: Its name.
+        purpose: One sentence; its first line stands in the list of commands.
+        examples: One line for each.
+
+    Returns:
+        The parser.
+    """
+    parser = commands.add_parser(
+        name,
+        help=purpose.partition("\n")[0],
+        description=purpose,
+        epilog=f"examples:\n{examples}{ENVIRONMENT}{EXIT_CODES}",
+    )
+    parser.add_argument(
+        "--dsn",
+        metavar="DSN",
+        help="the database, as postgresql://user@host/name; a password in it can be seen by other users of the machine",
+    )
+    parser.add_argument("--schema", metavar="NAME", default="asyncq", help="the schema of the tables (default: asyncq)")
+    parser.add_argument(
+        "--log-level", choices=LEVELS, default="info", help="(default: info); debug shows the traceback of an error too"
+    )
+    return parser
+
+
+def dsn_of(options: argparse.Namespace) -> str:
+    """The database that a command is to use: the option, else the environment.
+
+    Raises:
+        Usage: There is none.
+    """
+    from asyncq.store.database import default_dsn
+
+    if options.dsn == "":
+        raise Usage("--dsn is empty: is a variable not set?")
+    dsn = options.dsn or default_dsn()
+    if dsn is None:
+        raise Usage("which database? Give --dsn postgresql://user@host/name, or set DATABASE_URL")
+    return dsn
+
+
+def duration(text: str) -> timedelta:
+    """A time span such as `90`, `1.5s`, `500ms`, `5m`, `2h30m`, `7d`; a bare number is seconds.
+
+    Raises:
+        argparse.ArgumentTypeError: It is none, or longer than a century.
+    """
+    parts = _PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time span; write 90s, 5m, 2h30m, 7d or 500ms")
+    total_s = sum(float(number) * _UNITS_S[unit] for number, unit in parts)
+    if total_s > _CENTURY_S:
+        raise argparse.ArgumentTypeError(f"{text!r} is longer than 100 years")
+    return timedelta(seconds=total_s)
+
+
+def instant(text: str) -> datetime:
+    """A point in time in ISO 8601, with its time zone.
+
+    Raises:
+        argparse.ArgumentTypeError: It is none, or lacks the zone.
+    """
+    try:
+        value = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time; write 2030-01-31T09:00:00Z") from error
+    if value.utcoffset() is None:
+        raise argparse.ArgumentTypeError(f"{text!r} has no time zone; write {text}Z for UTC, or {text}+02:00")
+    return value
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1.
+
+    Raises:
+        argparse.ArgumentTypeError: It is none.
+    """
+    if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_OF_BIGINT or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    return int(text)
+
+
+def is_folder(text: str) -> bool:
+    """Whether a word names a folder that is there."""
+    return bool(text) and os.path.isdir(text)
+
+
+def given(options: argparse.Namespace, names: Sequence[str]) -> list[str]:
+    """Which of these options were given, as they are written on the command line."""
+    return [f"--{name.replace('_', '-')}" for name in names if getattr(options, name) not in (None, False)]
+
+
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|)", re.ASCII)
+_UNITS_S = {"ms": 0.001, "": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_CENTURY_S = 100 * 365.25 * 86400
+_DIGITS_OF_BIGINT = 18

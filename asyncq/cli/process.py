@@ -1,0 +1,72 @@
+"""A coroutine as the whole work of a process, which ends even when handlers will not.
+
+A thread cannot be stopped from outside, and a coroutine can refuse to be cancelled: Python waits for both for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from types import FrameType
+from typing import Any, NoReturn
+
+from asyncq.cli.failures import FAILED
+
+PATIENCE_S = 3.0  # how long the loop and the threads have to end, once the work is done
+
+_logger = logging.getLogger("asyncq.cli")
+
+
+def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a coroutine on uvloop if it is installed, else on asyncio's own loop.
+
+    Args:
+        main: Makes the coroutine.
+
+    Raises:
+        Whatever the coroutine raises.
+
+    Not more than three seconds after its end the process ends too, with exit code 1 if threads or coroutines still run.
+    """
+    runner = asyncio.Runner(loop_factory=_loop_factory())
+    try:
+        runner.run(main())
+    finally:
+        threading.Thread(target=_end_by_force, name="asyncq end", daemon=True).start()
+        runner.close()
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def _end_by_force() -> NoReturn:
+    time.sleep(PATIENCE_S)
+    left = [_place(thread) for thread in threading.enumerate() if not thread.daemon and not _is_main(thread)]
+    _logger.error(
+        "the process ends by force, %s",
+        f"threads still run: {', '.join(left)}" if left else "a coroutine refuses to be cancelled",
+    )
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(FAILED)
+
+
+def _is_main(thread: threading.Thread) -> bool:
+    return thread is threading.main_thread()
+
+
+def _place(thread: threading.Thread) -> str:
+    """A thread's name, and the file and line where it is."""
+    frames: dict[int, FrameType] = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+    frame = frames.get(thread.ident or 0)
+    return thread.name if frame is None else f"{thread.name} at {frame.f_code.co_filename}, line {frame.f_lineno}"

@@ -1,0 +1,113 @@
+"""`asyncq worker`: run jobs until a signal comes, or until nothing is left to do."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+
+from asyncq.cli import logs, process
+from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of, duration, given, is_folder, positive
+
+DEFAULT_FOLDER = "tasks"
+
+PURPOSE = """\
+Run jobs until SIGTERM or Ctrl-C.
+
+--tasks FOLDER: every .py file below it is a task file, except those that begin
+with _ or a dot. The one function in it that is decorated with @task is called
+as the path says: tasks/mail/send.py is the task mail/send. In a file with
+several of them each keeps its own name, which is that of the function. A name
+given with @task(name="...") always stays; give one, too, where a program adds
+jobs with the task itself and not by name.
+
+--tasks MODULE: every task in it. --tasks MODULE:NAME: a task, a list of tasks,
+or a Worker, whose options then stand in the code. Modules are looked for in the
+current folder first.
+
+On a signal, running jobs may finish within the grace period; then they are
+cancelled and due again, without an attempt counted. A second signal ends the
+grace period. Where uvloop is installed the worker runs on it."""
+
+EXAMPLES = """\
+  asyncq worker                          the tasks of the folder ./tasks
+  asyncq worker --tasks app.tasks -j 50  those of a module, 50 jobs at once
+  asyncq worker --tasks app.main:worker  a Worker
+  asyncq worker --once                   run what is due, then end
+  asyncq worker --migrate --forbid slow  install the schema first; leave jobs
+                                         with the flag slow alone
+"""
+
+# What a Worker object says in the code.
+_OPTIONS = ("dsn", "concurrency", "poll", "lease", "grace", "no_listen", "forbid", "migrate")
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command to the parser."""
+    parser = add_command(commands, "worker", purpose=PURPOSE, examples=EXAMPLES)
+    add = parser.add_argument
+    add("--tasks", metavar="WHAT", help="a folder, or module:name (default: ./tasks, if it is there)")
+    add("--once", action="store_true", help="run what is due and what becomes due by that, then end")
+    add("-j", "--concurrency", metavar="N", type=positive, help="jobs at once (default: 10)")
+    add(
+        "--poll",
+        metavar="TIME",
+        type=duration,
+        help="how long an idle worker sleeps before it looks again (default: 2s)",
+    )
+    add(
+        "--lease",
+        metavar="TIME",
+        type=duration,
+        help="without a sign of life others take over after this (default: 30s)",
+    )
+    add("--grace", metavar="TIME", type=duration, help="how long running jobs may go on after a signal (default: 25s)")
+    add("--no-listen", action="store_true", help="poll only, for a pooler that cannot LISTEN")
+    add("--forbid", metavar="FLAG", action="append", help="leave jobs with this flag alone; may be repeated")
+    add("--migrate", action="store_true", help="bring the schema up to date first")
+    add("--log-format", choices=logs.FORMATS, default="text", help="text (default), or one JSON object a line")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run a worker.
+
+    Args:
+        options: The command line.
+
+    Returns:
+        0: it stopped in order.
+    """
+    logs.configure(options.log_level, options.log_format)
+
+    from asyncq.loading import load
+    from asyncq.worker import Worker
+
+    found = load(_what(options.tasks))
+    if isinstance(found, Worker):
+        if extra := given(options, _OPTIONS) + (["--schema"] if options.schema != "asyncq" else []):
+            raise Usage(f"{', '.join(extra)}: {options.tasks} is a Worker object, whose options stand in the code")
+        worker = found
+    else:
+        worker = Worker(
+            dsn_of(options),
+            found,
+            schema=options.schema,
+            concurrency=options.concurrency,
+            poll=options.poll,
+            lease=options.lease,
+            grace=options.grace,
+            listen=not options.no_listen,
+            forbidden_flags=options.forbid,
+            migrate=options.migrate,
+        )
+    process.run(partial(worker.run_once, handle_signals=True) if options.once else worker.run)
+    return 0
+
+
+def _what(tasks: str | None) -> str:
+    if tasks is None:
+        if not is_folder(DEFAULT_FOLDER):
+            raise Usage("which tasks? There is no folder ./tasks; give --tasks FOLDER or --tasks module:name")
+        return DEFAULT_FOLDER
+    if not tasks:
+        raise Usage("--tasks is empty: is a variable not set?")
+    return tasks

@@ -1,0 +1,62 @@
+"""Claims of fetches whose answer was lost: nobody knows them, and while this worker lives nobody rescues them.
+
+So it returns them itself, by their tokens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from asyncq.domain.events import JobsReturned
+from asyncq.engine.observers import Observers
+from asyncq.engine.shield import shielded
+from asyncq.store.database import Line
+from asyncq.store.jobs import return_lost
+
+DEADLINE_S = 30.0
+AGAIN_S = 30.0  # a fetch that was cut off may still be running in the server: look again after this long
+FORGET_S = 60.0
+
+
+class LostClaims:
+    """The lost claims of one worker.
+
+    Args:
+        line: A connection.
+        observers: Told of what was returned.
+    """
+
+    def __init__(self, line: Line, observers: Observers) -> None:
+        self._line = line
+        self._observers = observers
+        self._noted: dict[tuple[int, int], float] = {}
+        self._look_at = 0.0
+
+    def note(self, worker_id: int, token: int) -> None:
+        """A fetch failed in a way that leaves unknown whether it was committed."""
+        self._look_at = asyncio.get_running_loop().time()
+        self._noted[worker_id, token] = self._look_at
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is time to look for lost claims."""
+        return bool(self._noted) and asyncio.get_running_loop().time() >= self._look_at
+
+    async def give_back(self) -> None:
+        """Return the lost claims.
+
+        Raises:
+            StoreError: The database cannot be used; the claims stay noted.
+            TimeoutError: It did not answer.
+
+        If cancelled, the statement is waited for.
+        """
+        now = asyncio.get_running_loop().time()
+        for worker_id in {worker_id for worker_id, _ in self._noted}:
+            tokens = [token for owner, token in self._noted if owner == worker_id]
+            async with shielded(self._line, DEADLINE_S):
+                if ids := await return_lost(self._line, worker_id, tokens):
+                    reason = "the answer to their fetch was lost"
+                    self._observers.emit(JobsReturned(job_ids=tuple(sorted(ids)), reason=reason))
+        self._noted = {lost: at for lost, at in self._noted.items() if now - at < FORGET_S}
+        self._look_at = now + AGAIN_S

@@ -1,0 +1,198 @@
+"""Finds tasks by a word on the command line: in the files of a folder, or in a module.
+
+The names in a folder: a file with one task is called as its path says; in a file with several each keeps its own name;
+a name given with `@task(name=...)` always stays. Files and folders that begin with `_` or a dot are no task files.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+
+from asyncq.domain.errors import TaskError
+from asyncq.domain.task import Task
+from asyncq.worker import Worker
+
+_PART = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+
+
+def load(what: str) -> Sequence[Task[...]] | Worker:
+    """The tasks that a word names.
+
+    Args:
+        what: A folder; or `module` for all tasks in a module; or `module:name` for a task, a list or tuple of tasks, or
+            a Worker. A folder that is there comes first. Modules are looked for in the current folder first.
+
+    Returns:
+        The tasks, at least one, or the Worker.
+
+    Raises:
+        TaskError: There is no such folder or module, it holds no task, or it cannot be loaded; names the file and line.
+    """
+    importlib.invalidate_caches()
+    _search_first(Path.cwd())
+    if os.path.isdir(what):
+        return load_folder(Path(what))
+    if os.sep in what or what.endswith(".py"):
+        what_instead = (
+            "a file is loaded with its folder, or as module:name" if os.path.exists(what) else "nothing is there"
+        )
+        raise TaskError(f"{what} is no folder of tasks: {what_instead}")
+    module_name, _, name = what.partition(":")
+    if not all(part.isidentifier() for part in module_name.split(".")):
+        raise TaskError(f"{what!r} is neither a folder nor of the form module or module:name")
+    module = _import(module_name, module_name, Path.cwd())
+    return _in_module(what, module) if not name else _as_tasks(what, _attribute(what, module, name))
+
+
+def load_folder(folder: Path) -> list[Task[...]]:
+    """The tasks of all task files below a folder, in the order of their paths.
+
+    Args:
+        folder: The folder. Its files are imported as modules of the current folder if it lies below that
+            (`tasks/mail.py` as `tasks.mail`), else of the folder above it, so that they can import each other.
+
+    Returns:
+        The tasks, at least one.
+
+    Raises:
+        TaskError: A file cannot be loaded, holds no task or has a name that cannot be one; or there is no file.
+    """
+    root = _root(folder)
+    _search_first(root)
+    tasks = [task for path in _files(folder) for task in _in_file(path, folder, root)]
+    if not tasks:
+        raise TaskError(f"{folder} holds no task file: put a .py file with a function decorated with @task into it")
+    return tasks
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """The task files, folder by folder."""
+    for parent, folders, files in os.walk(folder, onerror=_refuse):
+        folders[:] = sorted(name for name in folders if not name.startswith(("_", ".")))
+        yield from (
+            Path(parent, name) for name in sorted(files) if name.endswith(".py") and not name.startswith(("_", "."))
+        )
+
+
+def _refuse(error: OSError) -> None:
+    raise TaskError(f"{error.filename} cannot be read: {error.strerror}") from error
+
+
+def _in_file(path: Path, folder: Path, root: Path) -> list[Task[...]]:
+    parts = path.relative_to(folder).with_suffix("").parts
+    if bad := next((part for part in parts if not _PART.fullmatch(part)), None):
+        raise TaskError(f"{path}: {bad!r} cannot be part of a task's name; A-Z a-z 0-9 _ - can")
+    module_name = ".".join(path.resolve().relative_to(root).with_suffix("").parts)
+    module = _import(module_name, str(path), root)
+    if Path(module.__file__ or "").resolve() != path.resolve():
+        raise TaskError(f"{path} cannot be imported: the name {module_name!r} belongs to {module.__file__}; rename it")
+    own = [task for task in _tasks(module) if not _comes_from_elsewhere(task, module)]
+    if not own:
+        raise TaskError(f"{path} holds no task: decorate a function with @task, or let the file's name begin with _")
+    if len(own) == 1 and not own[0].is_named:
+        return [own[0].renamed("/".join(parts))]
+    return own
+
+
+def _comes_from_elsewhere(task: Task[...], module: ModuleType) -> bool:
+    """Whether the module only imported it: another module, in which its handler was defined, has it too."""
+    home = sys.modules.get(task.__module__)
+    return home is not None and home is not module and any(item is task for item in _tasks(home))
+
+
+def _tasks(module: ModuleType) -> list[Task[...]]:
+    found = {id(value): value for value in vars(module).values() if isinstance(value, Task)}
+    return list(found.values())
+
+
+def _in_module(what: str, module: ModuleType) -> list[Task[...]]:
+    if tasks := _tasks(module):
+        return tasks
+    raise TaskError(f"module {what} holds no task: decorate a function with @task, or name a list as {what}:name")
+
+
+def _attribute(what: str, module: ModuleType, name: str) -> Any:
+    value: Any = module
+    for part in name.split("."):
+        try:
+            value = getattr(value, part)
+        except AttributeError as error:
+            raise TaskError(f"{what}: module {module.__name__} has no {name!r}") from error
+    return value
+
+
+def _as_tasks(what: str, value: Any) -> Sequence[Task[...]] | Worker:
+    if isinstance(value, Worker):
+        return value
+    tasks = cast("Sequence[Any]", value) if isinstance(value, list | tuple) else [value]
+    for item in tasks:
+        if not isinstance(item, Task):
+            raise TaskError(
+                f"{what} must be a task, a list or tuple of tasks, or a Worker; {item!r} is none, "
+                "is the function decorated with @task?"
+            )
+    if not tasks:
+        raise TaskError(f"{what} is empty: at least one task is needed")
+    return tasks
+
+
+def _import(name: str, shown: str, root: Path) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            top = getattr(sys.modules.get(name.partition(".")[0]), "__file__", None)
+            found = f"; {top} is another module of that name" if top is not None else ""
+            raise TaskError(f"{shown} cannot be loaded: there is no module {error.name!r} in {root}{found}") from error
+        raise _cannot_load(shown, error, root) from error
+    # SystemExit too: a module that leaves the process on import must not end the worker as if all were well.
+    except (Exception, SystemExit) as error:
+        raise _cannot_load(shown, error, root) from error
+
+
+def _cannot_load(shown: str, error: BaseException, root: Path) -> TaskError:
+    what = str(error) if isinstance(error, TaskError) else f"{type(error).__name__}: {error}"
+    return TaskError(f"{shown} cannot be loaded: {what} ({_place(error, root)})")
+
+
+def _place(error: BaseException, root: Path) -> str:
+    """The file and line that the user has to look at: the last one of their own, not of a library."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{_short(error.filename)}, line {error.lineno}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen ")]
+    own = [frame for frame in frames if _is_below(frame.filename, root)]
+    frame = (own or frames)[-1]
+    return f"{_short(frame.filename)}, line {frame.lineno}"
+
+
+def _is_below(filename: str, root: Path) -> bool:
+    path = Path(filename).resolve()
+    libraries = {"site-packages", "dist-packages", "asyncq"}
+    return path.is_relative_to(root) and not libraries & set(path.relative_to(root).parts)
+
+
+def _short(filename: str) -> str:
+    path = Path(filename)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else filename
+
+
+def _root(folder: Path) -> Path:
+    """The folder from which the task files are imported."""
+    there, here = folder.resolve(), Path.cwd().resolve()
+    if there.is_relative_to(here) and all(_PART.fullmatch(part) for part in there.relative_to(here).parts):
+        return here
+    return there.parent
+
+
+def _search_first(folder: Path) -> None:
+    """Let Python look for modules in a folder before it looks elsewhere."""
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))

@@ -1,0 +1,275 @@
+"""Assertions about the jobs that wait: was this job added?"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import typing
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+import asyncpg
+import msgspec
+
+from asyncq.client import Client
+from asyncq.domain.errors import ConfigurationError
+from asyncq.domain.job import OPTIONS, Job
+from asyncq.domain.signature import Context
+from asyncq.domain.task import Task
+from asyncq.store.database import Database
+from asyncq.store.failures import calling
+from asyncq.store.jobs import get_job
+from asyncq.store.statements import render
+
+ANYTHING: Any = object()
+COMPARED_OPTIONS = OPTIONS - {"job_key_mode"}
+MOST_SHOWN = 10
+
+Place = Client | asyncpg.Connection | asyncpg.pool.PoolConnectionProxy
+
+
+async def assert_added(
+    where: Place,
+    task: Task[...] | str,
+    payload: Any = ANYTHING,
+    /,
+    *,
+    schema: str | None = None,
+    **expected: Any,
+) -> list[Job]:
+    """Assert that a job waits which is like this; what is not named may be anything.
+
+    Args:
+        where: A client; or an asyncpg connection, inside whose open transaction it looks, together with `schema`.
+        task: A task, or the name of one. A task's payloads are decoded by it: fields have their Python names and types,
+            and defaults are there. By name, payloads are plain JSON.
+        payload: What the payload is equal to; of a dict, the fields that it has among others. Anything by default.
+        schema: The schema's name, needed with a connection.
+        **expected: Options of the job (queue, run_at, max_attempts, priority, flags, meta, job_key), and fields of its
+            payload; a field that is called like an option goes into `payload`. `queue=None` means: no queue.
+
+    Returns:
+        The jobs that are like this, in the order of running: `[job] = await assert_added(...)` takes just one.
+
+    Raises:
+        AssertionError: There is none; the message shows what there is.
+        TypeError: The task's payload has no such field.
+        StoreError: The database cannot be used.
+
+    Jobs that run, have failed for good or have ended are not seen.
+
+        async def test_an_order_is_billed(client: Client, db: asyncpg.Connection, schema: str) -> None:
+            async with db.transaction():
+                await place_order(db, client)
+                await assert_added(db, send_bill, schema=schema, amount=30, priority=5)
+    """
+    __tracebackhide__ = True
+    wanted = _Wanted(task, payload, expected)
+    async with _connection(where, schema) as (database, connection):
+        waiting, others = await _jobs(database, connection, wanted.name)
+    if found := [job for job in waiting if not wanted.differences(job)]:
+        return found
+    lines = [f"{_line(job)}: differs in {_differences(wanted, job)}" for job in waiting[:MOST_SHOWN]]
+    said = [f"no waiting job of task {wanted.name!r} has {wanted}", *(lines or ["none of it waits"]), *_more(waiting)]
+    raise AssertionError("\n".join([*said, *others]))
+
+
+async def assert_not_added(
+    where: Place,
+    task: Task[...] | str,
+    payload: Any = ANYTHING,
+    /,
+    *,
+    schema: str | None = None,
+    **expected: Any,
+) -> None:
+    """Assert that no job waits which is like this.
+
+    Args:
+        where: As in `assert_added`.
+        task: As in `assert_added`.
+        payload: As in `assert_added`.
+        schema: As in `assert_added`.
+        **expected: As in `assert_added`; nothing means: no job of the task at all.
+
+    Raises:
+        AssertionError: There is one; the message shows it.
+        TypeError: The task's payload has no such field.
+        StoreError: The database cannot be used.
+
+        async def test_an_empty_order_is_not_billed(client: Client) -> None:
+            await place_order([], client)
+            await assert_not_added(client, send_bill)
+    """
+    __tracebackhide__ = True
+    wanted = _Wanted(task, payload, expected)
+    async with _connection(where, schema) as (database, connection):
+        waiting, _ = await _jobs(database, connection, wanted.name)
+    if found := [job for job in waiting if not wanted.differences(job)]:
+        lines = [_line(job) for job in found[:MOST_SHOWN]]
+        raise AssertionError(
+            "\n".join([f"a job of task {wanted.name!r} waits that has {wanted}:", *lines, *_more(found)])
+        )
+
+
+class _Wanted:
+    """What an assertion asks for, compared with one job after the other."""
+
+    def __init__(self, task: Task[...] | str, payload: Any, expected: Mapping[str, Any]) -> None:
+        self._task = task if isinstance(task, Task) else None
+        self.name: str = task.name if isinstance(task, Task) else task
+        self._payload = payload
+        self._options = {name: value for name, value in expected.items() if name in COMPARED_OPTIONS}
+        self._fields = {name: value for name, value in expected.items() if name not in COMPARED_OPTIONS}
+        if isinstance(self._options.get("flags", ANYTHING), list | tuple | set | frozenset | None):
+            self._options["flags"] = tuple(sorted(set(self._options["flags"] or ())))
+        if isinstance(payload, dict):
+            self._fields |= payload
+            self._payload = ANYTHING
+        known = None if self._task is None else _field_names(self._task)
+        if known is not None and (unknown := sorted(self._fields.keys() - known)):
+            raise TypeError(
+                f"the payload of task {self.name!r} has no field {unknown[0]!r}; there are "
+                f"{', '.join(sorted(known)) or 'none'}, and the options {', '.join(sorted(COMPARED_OPTIONS))}"
+            )
+
+    def __str__(self) -> str:
+        parts = [] if self._payload is ANYTHING else [f"payload {self._payload!r}"]
+        parts += [f"{name}={value!r}" for name, value in {**self._fields, **self._options}.items()]
+        return ", ".join(parts) or "anything"
+
+    def differences(self, job: Job) -> dict[str, Any]:
+        """Where a job is not as wanted: name -> what it has there."""
+        payload = self._decoded(job)
+        there = _members(payload)
+        found = {
+            name: there.get(name, "nothing")
+            for name, value in self._fields.items()
+            if name not in there or not _is(value, there[name])
+        }
+        if self._payload is not ANYTHING and not _is(self._payload, payload):
+            found["payload"] = payload
+        for name, value in self._options.items():
+            actual = getattr(job, "key" if name == "job_key" else name)
+            if not _is(value, actual):
+                found[name] = actual
+        return found
+
+    def _decoded(self, job: Job) -> Any:
+        """The payload as the handler would see it: the one value, or its parameters by name."""
+        if self._task is None:
+            return msgspec.json.decode(job.payload)
+        try:
+            args, kwargs = self._task.signature.decode(job.payload, ANYTHING)
+        except msgspec.MsgspecError:
+            return msgspec.json.decode(job.payload)
+        arguments = inspect.signature(self._task.handler).bind(*args, **kwargs).arguments
+        values = {name: value for name, value in arguments.items() if value is not ANYTHING}
+        return next(iter(values.values())) if self._task.signature.whole_payload else values
+
+
+def _field_names(task: Task[...]) -> set[str] | None:
+    """The fields that payloads of a task have; None when they may have any."""
+    parameters = inspect.signature(task.handler, eval_str=True).parameters
+    kinds = {name: parameter.annotation for name, parameter in parameters.items() if not _is_context(parameter)}
+    return _declared(next(iter(kinds.values()))) if task.signature.whole_payload else set(kinds)
+
+
+def _is_context(parameter: inspect.Parameter) -> bool:
+    kind: Any = parameter.annotation
+    return parameter.name == "ctx" if kind is parameter.empty else isinstance(kind, type) and issubclass(kind, Context)
+
+
+def _declared(kind: Any) -> set[str] | None:
+    plain: Any = typing.get_origin(kind) or kind
+    if dataclasses.is_dataclass(plain):
+        return {field.name for field in dataclasses.fields(plain)}
+    if typing.is_typeddict(plain):
+        return set(plain.__annotations__)
+    names: tuple[str, ...] | None = getattr(plain, "__struct_fields__", None)
+    return None if names is None else set(names)
+
+
+def _members(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, Mapping):
+        return typing.cast("Mapping[str, Any]", value)
+    names = _declared(type(value)) or ()
+    return {name: getattr(value, name) for name in names}
+
+
+def _is(expected: Any, actual: Any) -> bool:
+    """Whether two values are equal, or would be the same JSON: a dict stands for the struct with its fields."""
+    if expected == actual:
+        return True
+    try:
+        return bool(_plain(expected) == _plain(actual))
+    except (TypeError, ValueError):
+        return False
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+@asynccontextmanager
+async def _connection(where: Place, schema: str | None) -> AsyncGenerator[tuple[Database, asyncpg.Connection]]:
+    if isinstance(where, Client):
+        database = where._database  # pyright: ignore[reportPrivateUsage]
+        async with where._connection() as connection:  # pyright: ignore[reportPrivateUsage]
+            yield database, connection
+    elif isinstance(where, asyncpg.Connection | asyncpg.pool.PoolConnectionProxy):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if schema is None:
+            raise ConfigurationError("with a connection, name the schema too: schema=...")
+        # Only names the schema: nothing connects by it.
+        yield Database("postgresql:", schema), typing.cast("asyncpg.Connection", where)
+    else:
+        raise TypeError(f"look in a Client or an asyncpg connection, got {where!r}")
+
+
+async def _jobs(database: Database, connection: asyncpg.Connection, task: str) -> tuple[list[Job], list[str]]:
+    """The waiting jobs of a task in the order of running, and a line about all the others."""
+    with calling(database.schema):
+        rows = await connection.fetch(render(_JOBS, database.schema), task)
+    waiting = [await get_job(database, connection, row["id"]) for row in rows if row["id"] is not None]
+    in_order = sorted((job for job in waiting if job is not None), key=_place)
+    others = [f"{row['task']} ({row['number']} {row['what']})" for row in rows if row["id"] is None]
+    return in_order, [f"not counted: {', '.join(others)}"] if others else []
+
+
+def _place(job: Job) -> tuple[int, datetime, int]:
+    return job.priority, job.run_at, job.id
+
+
+def _line(job: Job) -> str:
+    return (
+        f"  job {job.id}: {job.payload}, queue {job.queue!r}, priority {job.priority}, run_at {job.run_at}, "
+        f"attempts {job.attempts} of {job.max_attempts}, flags {list(job.flags)}"
+    )
+
+
+def _differences(wanted: _Wanted, job: Job) -> str:
+    return ", ".join(f"{name} ({value!r})" for name, value in wanted.differences(job).items())
+
+
+def _more(jobs: Sequence[Job]) -> list[str]:
+    return [f"  and {len(jobs) - MOST_SHOWN} more"] if len(jobs) > MOST_SHOWN else []
+
+
+_JOBS = """
+select job.id, null as task, null as what, 1 as number
+from asyncq._jobs as job
+join asyncq._tasks as task on task.id = job.task_id
+where task.identifier = $1 and job.locked_by is null and job.attempts < job.max_attempts
+union all
+select null, task.identifier, state.what, count(*)
+from asyncq._jobs as job
+join asyncq._tasks as task on task.id = job.task_id
+cross join lateral (select case
+  when job.locked_by is not null then 'running'
+  when job.attempts >= job.max_attempts then 'failed for good'
+  when task.identifier <> $1 then 'waiting' end) as state(what)
+where state.what is not null
+group by task.identifier, state.what
+"""

@@ -1,0 +1,173 @@
+"""A clock that a test can move: it replaces the two doors of time, `now()` and `clock()`, in the test's own schema."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, Self
+
+import asyncpg
+
+from asyncq.domain.errors import ConfigurationError, SchemaMissing
+from asyncq.store.database import Database
+from asyncq.store.failures import calling
+from asyncq.store.statements import folder, render
+from asyncq.testing.schema import MARK
+
+
+class MovableClock:
+    """The clock of a test's schema: the server's time plus an offset, so that it goes on after it was moved.
+
+    Everything that asyncq calls now follows it: when a job is due, the next retry, `created_at`. Leases do not: workers
+    live in real time. Workers that run are woken and find what has become due; they must come from `make_worker` or
+    `run_due` of this kit, any other worker refuses to start on a moved clock.
+
+    Args:
+        dsn: The database.
+        schema: A schema that `temporary_schema` made, or one marked by
+            `comment on schema <name> is 'asyncq.testing'`; any other is refused.
+
+    Raises:
+        ConfigurationError: The schema's name cannot be used.
+
+    Use it as it is, or as an async context manager that puts the clock right at the end:
+
+        async def test_a_failed_job_is_tried_again(dsn: str, schema: str) -> None:
+            async with MovableClock(dsn, schema) as clock:
+                await run_due(dsn, [fetch_page], schema=schema)
+                await clock.move(timedelta(minutes=1))
+                ran = await run_due(dsn, [fetch_page], schema=schema)
+    """
+
+    def __init__(self, dsn: str, schema: str) -> None:
+        self._database = Database(dsn, schema)
+
+    async def __aenter__(self) -> Self:
+        await self.now()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.reset()
+
+    async def now(self) -> datetime:
+        """What the clock shows.
+
+        Returns:
+            The instant, in UTC.
+
+        Raises:
+            StoreError: The database cannot be used.
+        """
+        async with self._alone() as connection:
+            return await self._ask(connection, "select asyncq.clock()")
+
+    async def move(self, by: timedelta) -> datetime:
+        """Move the clock from where it is.
+
+        Args:
+            by: How far; a negative one moves it back.
+
+        Returns:
+            What it shows then.
+
+        Raises:
+            ConfigurationError: The schema is not marked as a test's, or `by` is no timedelta.
+            StoreError: The database cannot be used.
+
+        If cancelled, it was moved or not.
+        """
+        if not isinstance(by, timedelta):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigurationError(f"a clock is moved by a timedelta, got {by!r}")
+        async with self._alone() as connection:
+            # Both are the transaction's start: their difference is the offset, to the microsecond.
+            offset = await self._ask(connection, "select asyncq.now() - pg_catalog.now()")
+            return await self._put(connection, offset + by)
+
+    async def set(self, to: datetime) -> datetime:
+        """Set the clock to an instant, from which it goes on.
+
+        Args:
+            to: The instant, with a time zone; earlier or later than now.
+
+        Returns:
+            What it shows then.
+
+        Raises:
+            ConfigurationError: The schema is not marked as a test's, or `to` has no time zone.
+            StoreError: The database cannot be used.
+
+        If cancelled, it was set or not.
+        """
+        if not isinstance(to, datetime) or to.utcoffset() is None:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigurationError(f"a clock is set to a datetime with a time zone, got {to!r}")
+        async with self._alone() as connection:
+            return await self._put(connection, to - await self._ask(connection, "select pg_catalog.now()"))
+
+    async def reset(self) -> None:
+        """Put the clock right: it is the server's own again, and any worker may run.
+
+        Raises:
+            StoreError: The database cannot be used.
+
+        If cancelled, it was put right or not.
+        """
+        async with self._alone() as connection:
+            await self._replace(connection, (folder() / "functions" / "clock.sql").read_text("utf-8"))
+
+    async def _put(self, connection: asyncpg.Connection, offset: timedelta) -> datetime:
+        microseconds = offset // timedelta(microseconds=1)
+        await self._replace(connection, _MOVED_DOORS.format(offset=f"make_interval(secs => {microseconds} / 1e6)"))
+        return await self._ask(connection, "select asyncq.clock()")
+
+    async def _replace(self, connection: asyncpg.Connection, doors: str) -> None:
+        """Replace the doors: the server plans anew what has inlined them, and at the commit the workers look again."""
+        with calling(self._database.schema):
+            await connection.execute(render(f"{doors}; select asyncq._wake_workers()", self._database.schema))
+
+    async def _ask(self, connection: asyncpg.Connection, question: str) -> Any:
+        with calling(self._database.schema):
+            return await connection.fetchval(render(question, self._database.schema))
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncGenerator[asyncpg.Connection]:
+        """A transaction in which nobody else replaces functions of the schema, if the schema is a test's."""
+        connection = await self._database.connect("clock")
+        try:
+            async with connection.transaction():
+                await self._check(connection)
+                yield connection
+        finally:
+            await connection.close(timeout=5.0)
+
+    async def _check(self, connection: asyncpg.Connection) -> None:
+        schema = self._database.schema
+        # The lock of `migrate`, which replaces the same functions.
+        await connection.fetchval("select pg_advisory_xact_lock(hashtextextended($1, 0))", f"{schema}:migrate")
+        found, mark = await connection.fetchrow(_MARK_OF, schema) or (False, None)
+        if not found:
+            raise SchemaMissing(f"there is no schema {schema!r}; make one with asyncq.testing.temporary_schema")
+        if mark != MARK:
+            raise ConfigurationError(
+                f"the clock of schema {schema!r} is not touched: it may be in real use. Use a schema that "
+                "asyncq.testing.temporary_schema made; or, if nobody but tests uses this one, say so by "
+                f"comment on schema {schema} is '{MARK}'"
+            )
+
+
+_MARK_OF = """
+select to_regnamespace($1) is not null, pg_catalog.obj_description(to_regnamespace($1), 'pg_namespace')
+"""
+
+# As plain as the real ones in sql/functions/clock.sql: they must inline, or plans would not follow.
+_MOVED_DOORS = """
+create or replace function asyncq.now() returns timestamptz
+  language sql stable parallel safe
+  as $$ select pg_catalog.now() + pg_catalog.{offset} $$;
+create or replace function asyncq.clock() returns timestamptz
+  language sql volatile parallel safe
+  as $$ select pg_catalog.clock_timestamp() + pg_catalog.{offset} $$
+"""

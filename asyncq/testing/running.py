@@ -1,0 +1,188 @@
+"""Running jobs inside a test: what is due, until nothing is, and a report of what ran."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from asyncq.domain.errors import Snooze
+from asyncq.domain.events import Event, JobCompleted, JobEvent, JobFailed, JobRetried, JobSnoozed, JobStarted, Observer
+from asyncq.domain.task import Task
+from asyncq.store.statements import DEFAULT_SCHEMA
+from asyncq.worker import Worker
+
+
+class Ran(msgspec.Struct, frozen=True, kw_only=True):
+    """What `run_due` ran: job ids, in the order in which it happened. A job that ran twice is named twice.
+
+    Attributes:
+        started: All jobs whose run began.
+        completed: Those whose handler returned; their rows are gone.
+        retried: Those that failed and wait for another attempt.
+        failed: Those that failed for good: no attempt is left, or the handler raised `Discard`.
+        snoozed: Those whose handler raised `Snooze`.
+        errors: Job id -> the text of its last error in this run, with the traceback, as `last_error` holds it.
+        events: All of it as events, which know more: the task, the attempt, the wait until the next one, the duration.
+    """
+
+    started: list[int]
+    completed: list[int]
+    retried: list[int]
+    failed: list[int]
+    snoozed: list[int]
+    errors: dict[int, str]
+    events: list[JobEvent]
+
+    def __repr__(self) -> str:
+        """Ids, and the first line of each error: what a failed assertion should show."""
+        groups = {name: getattr(self, name) for name in ("completed", "retried", "failed", "snoozed")}
+        shown = [f"{name}={ids}" for name, ids in groups.items() if ids]
+        if self.errors:
+            shown.append(f"errors={ {job_id: text.partition(chr(10))[0] for job_id, text in self.errors.items()} }")
+        return f"Ran({', '.join(shown) or 'nothing'})"
+
+
+def make_worker(dsn: str, tasks: Iterable[Task[...]], *, schema: str = DEFAULT_SCHEMA, **options: Any) -> Worker:
+    """A worker that accepts a moved clock; in all else it is the real one.
+
+    Args:
+        dsn: The database.
+        tasks: The tasks.
+        schema: The schema's name; `asyncq` by default.
+        **options: As for `Worker`.
+
+    Returns:
+        The worker, to be run with `start()`, `run()` or `run_once()`.
+
+    Raises:
+        ConfigurationError: An option cannot work.
+        TaskError: Two tasks share a name.
+
+    Beside a service under test, with anyio's plugin for pytest:
+
+        async def test_a_job_runs_at_its_time(dsn: str, schema: str, client: Client) -> None:
+            async with MovableClock(dsn, schema) as clock, make_worker(dsn, [ring], schema=schema).start():
+                await client.add_job(ring, run_at=await clock.now() + timedelta(hours=8))
+                await clock.move(timedelta(hours=8))
+                await rung.wait()
+    """
+    worker = Worker(dsn, tasks, schema=schema, **options)
+    worker._doors_may_move = True  # pyright: ignore[reportPrivateUsage]
+    return worker
+
+
+async def run_due(
+    dsn: str,
+    tasks: Iterable[Task[...]],
+    *,
+    schema: str = DEFAULT_SCHEMA,
+    raise_errors: bool = False,
+    observers: Sequence[Observer | Callable[[Event], None]] = (),
+    **options: Any,
+) -> Ran:
+    """Run what is due inside a test, and what becomes due by that, until nothing is runnable.
+
+    It is a real worker: handlers run concurrently, retries wait for their time. To run those, move the clock and call
+    this again.
+
+    Args:
+        dsn: The database.
+        tasks: The tasks; jobs of others are left alone.
+        schema: The schema's name; `asyncq` by default.
+        raise_errors: Whether to raise the first error of a handler, after everything has run; False by default: errors
+            are in the report.
+        observers: Told of events, as for `Worker`.
+        **options: As for `Worker`: `concurrency=1` runs one job after the other.
+
+    Returns:
+        What ran.
+
+    Raises:
+        ConfigurationError: An option cannot work.
+        StoreError: The database cannot be used.
+        Exception: With `raise_errors`, the very exception that the first failed handler raised, a note names its job;
+            an AssertionError if a job failed without its handler being called (its payload did not decode).
+
+    If cancelled, the worker stops in order first, as `Worker.run_once` does.
+
+    In pytest, with anyio's plugin:
+
+        async def test_a_report_is_sent(dsn: str, schema: str, client: Client) -> None:
+            added = await client.add_job(send_report.job(day="2026-11-20"))
+
+            ran = await run_due(dsn, [send_report], schema=schema)
+
+            assert ran.completed == [added.id]
+    """
+    gathered = _Gathered()
+    raised: list[Exception] = []
+    served = [_recording(task, raised) for task in tasks] if raise_errors else tasks
+    await make_worker(dsn, served, schema=schema, observers=[gathered, *observers], **options).run_once()
+    ran = gathered.report()
+    if raise_errors and (ran.retried or ran.failed):
+        raise _first_error(ran, raised)
+    return ran
+
+
+class _Gathered:
+    """An observer that keeps what happens to jobs."""
+
+    wants = (JobStarted, JobCompleted, JobRetried, JobFailed, JobSnoozed)
+
+    def __init__(self) -> None:
+        self._events: list[JobEvent] = []
+
+    def __call__(self, event: JobEvent, /) -> None:
+        self._events.append(event)
+
+    def report(self) -> Ran:
+        return Ran(
+            started=self._ids(JobStarted),
+            completed=self._ids(JobCompleted),
+            retried=self._ids(JobRetried),
+            failed=self._ids(JobFailed),
+            snoozed=self._ids(JobSnoozed),
+            errors={event.job_id: event.error for event in self._events if isinstance(event, JobRetried | JobFailed)},
+            events=self._events,
+        )
+
+    def _ids(self, kind: type[JobEvent]) -> list[int]:
+        return [event.job_id for event in self._events if isinstance(event, kind)]
+
+
+def _recording(task: Task[...], raised: list[Exception]) -> Task[...]:
+    """The same task with a handler that notes what it raises; what the job comes to is not changed by that."""
+    handler = task.handler
+
+    @functools.wraps(handler)
+    async def call_async(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return await handler(*args, **kwargs)
+        except Exception as error:
+            raised.append(error)
+            raise
+
+    @functools.wraps(handler)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return handler(*args, **kwargs)
+        except Exception as error:
+            raised.append(error)
+            raise
+
+    recording = copy.copy(task)
+    recording.handler = call_async if task.signature.is_async else call
+    return recording
+
+
+def _first_error(ran: Ran, raised: Sequence[Exception]) -> Exception:
+    said = "; ".join(f"job {job_id} failed: {text.partition(chr(10))[0]}" for job_id, text in ran.errors.items())
+    error = next((error for error in raised if not isinstance(error, Snooze)), None)
+    if error is None:
+        return AssertionError(said)
+    error.add_note(said)
+    return error

@@ -1,0 +1,275 @@
+"""The limits of a job, each with the code that SQL raises for it, and the options of a spec."""
+
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import Any
+
+import pytest
+
+from asyncq.domain.errors import InvalidJob
+from asyncq.domain.job import OPTIONS, Claim, JobKeyMode, JobOptions, JobSpec, JobState, check
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+
+class Nowhere(tzinfo):
+    """A zone that knows no offset: a datetime with it is as naive as one without."""
+
+    def utcoffset(self, moment: datetime | None) -> None:
+        return None
+
+
+def spec(**fields: Any) -> JobSpec:
+    """A spec as its constructor makes it: unchecked."""
+    return JobSpec(**{"task": "t", **fields})
+
+
+def refusal(job: JobSpec) -> InvalidJob:
+    """What the check says of it."""
+    with pytest.raises(InvalidJob) as caught:
+        check(job)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        spec(task="x" * 128),
+        spec(task="ü" * 128),
+        spec(task="mail/send now"),
+        spec(queue="q" * 128),
+        spec(queue=""),
+        spec(queue="Default"),
+        spec(max_attempts=1),
+        spec(max_attempts=32767),
+        spec(priority=-32768),
+        spec(priority=32767),
+        spec(priority=0),
+        spec(run_at=NOW),
+        spec(run_at=datetime.min.replace(tzinfo=UTC)),
+        spec(run_at=NOW.astimezone(timezone(timedelta(hours=-9, minutes=-30)))),
+        spec(job_key_mode="replace"),
+        spec(job_key_mode=JobKeyMode.UNSAFE_DEDUPE),
+        spec(flags=("a", "b" * 128)),
+        spec(meta='{"trace": 1}'),
+    ],
+    ids=str,
+)
+def test_what_lies_within_the_limits_passes(job: JobSpec) -> None:
+    """A limit is the last value that works."""
+    assert check(job) is None
+
+
+@pytest.mark.parametrize(
+    ("job", "code", "field", "limit", "length"),
+    [
+        (spec(task="x" * 129), "GWBID", "identifier", 128, 129),
+        (spec(queue="q" * 129), "GWBQN", "queue", 128, 129),
+        (spec(job_key="k" * 513), "GWBJK", "job_key", 512, 513),
+        (spec(job_key=""), "GWBJK", "job_key", 1, 0),
+        (spec(max_attempts=0), "GWBMA", "max_attempts", 1, 0),
+        (spec(max_attempts=-3), "GWBMA", "max_attempts", 1, -3),
+        (spec(max_attempts=32768), "GWBMA", "max_attempts", 32767, 32768),
+        (spec(priority=40000), "22003", "priority", 32767, 40000),
+        (spec(priority=-32769), "22003", "priority", -32768, -32769),
+        (spec(flags=("f" * 129,)), "22023", "flags", 128, 129),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_what_breaks_a_limit_is_refused_with_the_limit(
+    job: JobSpec, code: str, field: str, limit: int, length: int
+) -> None:
+    """The message names the limit and the length too; the data is for programs."""
+    error = refusal(job)
+
+    assert (code, field, limit, length) == (error.code, error.field, error.limit, error.length)
+    assert str(abs(length)) in str(error) or "empty" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("job", "code", "field"),
+    [
+        (spec(task=""), "GWBID", "identifier"),
+        (spec(task="a\nb"), "GWBID", "identifier"),
+        (spec(task="a\x7f"), "GWBID", "identifier"),
+        (spec(task="a\0b"), "GWBID", "identifier"),
+        (spec(task="a\ud800"), "GWBID", "identifier"),
+        (spec(task=5), "GWBID", "identifier"),
+        (spec(task=None), "GWBID", "identifier"),
+        (spec(queue="default"), "GWBQN", "queue"),
+        (spec(queue="a\0"), "GWBQN", "queue"),
+        (spec(queue="\udfff"), "GWBQN", "queue"),
+        (spec(queue=5), "GWBQN", "queue"),
+        (spec(job_key=5), "GWBJK", "job_key"),
+        (spec(job_key="k\0"), "GWBJK", "job_key"),
+        (spec(max_attempts="5"), "GWBMA", "max_attempts"),
+        (spec(max_attempts=1.0), "GWBMA", "max_attempts"),
+        (spec(max_attempts=True), "GWBMA", "max_attempts"),
+        (spec(priority="1"), "22003", "priority"),
+        (spec(priority=False), "22003", "priority"),
+        (spec(run_at=datetime(2026, 1, 1)), "22007", "run_at"),  # noqa: DTZ001 - that is the point
+        (spec(run_at=datetime(2026, 1, 1, tzinfo=Nowhere())), "22007", "run_at"),
+        (spec(run_at=datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))), "22007", "run_at"),
+        (spec(run_at="2026-01-01T00:00:00Z"), "22007", "run_at"),
+        (spec(run_at=1.0), "22007", "run_at"),
+        (spec(job_key_mode="keep"), "GWBKM", "job_key_mode"),
+        (spec(job_key_mode=""), "GWBKM", "job_key_mode"),
+        (spec(job_key_mode=["replace"]), "GWBKM", "job_key_mode"),
+        (spec(flags="slow"), "22023", "flags"),
+        (spec(flags=(1,)), "22023", "flags"),
+        (spec(meta="[]"), "22023", "meta"),
+        (spec(meta="{"), "GWBPL", "meta"),
+        (spec(meta={"a": 1}), "GWBPL", "meta"),
+    ],
+    ids=lambda value: ascii(value)[:60],
+)
+def test_what_no_job_can_have_is_refused_before_the_round_trip(job: JobSpec, code: str, field: str) -> None:
+    """In PostgreSQL the same error would abort the caller's transaction."""
+    error = refusal(job)
+
+    assert (code, field) == (error.code, error.field)
+
+
+def test_a_job_key_is_refused_as_long_as_it_does_nothing() -> None:
+    """Accepted and ignored, it would promise that the job exists once."""
+    error = refusal(spec(job_key="k"))
+
+    assert ("0A000", "job_key", "job_key is not supported yet") == (error.code, error.field, str(error))
+
+
+def test_an_unknown_job_key_mode_is_refused_without_a_key() -> None:
+    """It is a slip whichever way; the message lists what there is."""
+    error = refusal(spec(job_key_mode="keep"))
+
+    assert "job_key_mode 'keep' is unknown, expected one of 'replace', 'preserve_run_at', 'unsafe_dedupe'" == str(error)
+
+
+def test_a_naive_time_is_refused_with_the_way_out() -> None:
+    """Whose nine o'clock it is nobody knows; a guess runs the job at the wrong hour."""
+    error = refusal(spec(run_at=datetime(2026, 1, 1)))  # noqa: DTZ001 - that is the point
+
+    assert "datetime.now(timezone.utc)" in str(error)
+
+
+def test_the_first_broken_rule_is_told() -> None:
+    """In the order of the arguments, as SQL does."""
+    assert "GWBID" == refusal(spec(task="x" * 129, queue="q" * 129, max_attempts=0)).code
+
+
+# with_options
+
+
+def test_with_options_changes_what_was_given() -> None:
+    """And nothing else: the payload stays."""
+    changed = spec(payload="[1]", queue="a").with_options(
+        queue="b", run_at=NOW, max_attempts=3, priority=-1, flags=["y", "x", "y"], meta={"a": 1}
+    )
+
+    assert (
+        spec(payload="[1]", queue="b", run_at=NOW, max_attempts=3, priority=-1, flags=("x", "y"), meta='{"a":1}')
+        == changed
+    )
+
+
+def test_with_options_leaves_the_spec_as_it_was() -> None:
+    """A spec is a value: it can be kept and added again."""
+    before = spec()
+    before.with_options(priority=5)
+
+    assert spec() == before
+
+
+def test_none_leaves_an_option_as_it_is() -> None:
+    """None is `not given`."""
+    assert spec(priority=5, queue="q") == spec(priority=5, queue="q").with_options(priority=None, queue=None)
+
+
+def test_zero_is_a_priority() -> None:
+    """None and 0 are different things: 0 overrides the task's default."""
+    assert 0 == spec(priority=5).with_options(priority=0).priority
+
+
+def test_no_flags_take_the_flags_away() -> None:
+    """An empty list is a list, None is none."""
+    assert () == spec(flags=("a",)).with_options(flags=[]).flags
+
+
+@pytest.mark.parametrize("flags", [{"b", "a"}, ("b", "a"), ["a", "b", "a"], iter("ab")], ids=repr)
+def test_flags_are_any_collection_of_str(flags: Any) -> None:
+    """They are a set: sorted, each once."""
+    assert ("a", "b") == spec().with_options(flags=flags).flags
+
+
+@pytest.mark.parametrize("flags", ["slow", b"slow", 5, [1], [None], ["x\0"]], ids=repr)
+def test_other_flags_are_refused(flags: Any) -> None:
+    """A str would be taken apart into its letters."""
+    with pytest.raises(InvalidJob) as caught:
+        spec().with_options(flags=flags)
+
+    assert ("22023", "flags") == (caught.value.code, caught.value.field)
+
+
+@pytest.mark.parametrize("meta", ["x", [1], 5, {"a": float("nan")}, {"a": "\0"}, {"a": object()}], ids=repr)
+def test_meta_is_an_object_that_json_can_hold(meta: Any) -> None:
+    """It is stored beside the payload, under the same rules."""
+    with pytest.raises(InvalidJob) as caught:
+        spec().with_options(meta=meta)
+
+    assert "meta" == caught.value.field
+
+
+def test_an_option_that_does_not_exist_is_named() -> None:
+    """With those that do: `queue_name` is the word in SQL."""
+    with pytest.raises(TypeError, match=r"no option 'queue_name'; there are flags, .*queue"):
+        spec().with_options(queue_name="q")
+
+
+def test_the_payload_is_no_option() -> None:
+    """It was checked against the handler's types when the spec was made."""
+    with pytest.raises(TypeError, match="no option 'payload'"):
+        spec().with_options(payload="{}")
+
+
+def test_with_options_checks_the_limits() -> None:
+    """At once, where the line of the caller is in the traceback."""
+    with pytest.raises(InvalidJob, match="max_attempts is 0"):
+        spec().with_options(max_attempts=0)
+
+
+def test_the_options_are_those_that_type_checkers_know() -> None:
+    """`JobOptions` is read by type checkers, `OPTIONS` at run time, and all are fields of a spec."""
+    assert OPTIONS == frozenset(JobOptions.__annotations__)
+    assert set(JobSpec.__struct_fields__) - {"task", "payload"} == OPTIONS
+
+
+# The words
+
+
+def test_the_states_are_the_eight_of_the_open_job_spec() -> None:
+    """And no other, in Python, SQL, CLI and JSON."""
+    assert [
+        "scheduled",
+        "available",
+        "active",
+        "retryable",
+        "pending",
+        "completed",
+        "cancelled",
+        "discarded",
+    ] == [str(state) for state in JobState]
+
+
+def test_the_key_modes_are_those_of_graphile_worker() -> None:
+    """So that SQL that was written for it goes on working."""
+    assert ["replace", "preserve_run_at", "unsafe_dedupe"] == [str(mode) for mode in JobKeyMode]
+
+
+def test_the_order_of_running_is_priority_then_time_then_id() -> None:
+    """First in, first out among equals."""
+
+    def claim(job_id: int, priority: int, run_at: datetime) -> Claim:
+        return Claim(job_id, 1, None, 1, 0, 25, 0, priority, 0, run_at, NOW, NOW, None, None, "{}", None, None)
+
+    later = NOW + timedelta(seconds=1)
+    jobs = [claim(1, 1, NOW), claim(4, 0, later), claim(3, 0, NOW), claim(2, 0, NOW), claim(5, -1, later)]
+
+    assert [5, 2, 3, 4, 1] == [job.id for job in sorted(jobs, key=lambda job: job.place)]

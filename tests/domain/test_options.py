@@ -1,0 +1,108 @@
+"""The options of a worker: defaults, units, and what cannot work."""
+
+import math
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from asyncq.domain.errors import ConfigurationError
+from asyncq.domain.options import WorkerOptions, worker_options
+
+
+def test_the_defaults() -> None:
+    """They are printed at the start, and the documentation names them."""
+    assert (
+        WorkerOptions(
+            concurrency=10,
+            poll_s=2.0,
+            lease_s=30.0,
+            grace_s=25.0,
+            pool_size=5,
+            pool_wait_s=30.0,
+            listen=True,
+            forbidden_flags=None,
+            batch=500,
+        )
+        == worker_options()
+    )
+
+
+def test_none_is_the_default() -> None:
+    """A command line passes on what was not given."""
+    assert worker_options() == worker_options(concurrency=None, poll=None, grace=None, forbidden_flags=None)
+
+
+def test_delays_are_timedeltas_or_seconds() -> None:
+    """With one name outside and the unit in the name inside."""
+    actual = worker_options(poll=timedelta(milliseconds=500), lease=60, grace=0, pool_wait=timedelta(seconds=5))
+
+    assert WorkerOptions(poll_s=0.5, lease_s=60.0, grace_s=0.0, pool_wait_s=5.0) == actual
+
+
+def test_listen_can_be_turned_off() -> None:
+    """False is not None."""
+    assert not worker_options(listen=False).listen
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"concurrency": 1},
+        {"concurrency": 10_000},
+        {"pool_size": 1},
+        {"poll": 0.01},
+        {"poll": 60},
+        {"lease": 1},
+        {"lease": timedelta(days=1)},
+        {"grace": 0},
+        {"pool_wait": 0.01},
+        {"batch": 1},
+        {"batch": 500},
+        {"forbidden_flags": []},
+        {"forbidden_flags": ("a", "b")},
+        {"forbidden_flags": lambda: ["a"]},
+    ],
+    ids=str,
+)
+def test_values_at_the_limits_work(given: dict[str, Any]) -> None:
+    """A limit is the last value that works."""
+    assert isinstance(worker_options(**given), WorkerOptions)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"concurrency": 0}, "concurrency must be a whole number from 1 to 10000, got 0"),
+        ({"concurrency": 10_001}, "concurrency"),
+        ({"concurrency": 1.0}, "concurrency"),
+        ({"concurrency": True}, "concurrency"),
+        ({"concurrency": "10"}, "concurrency"),
+        ({"pool_size": 0}, "pool_size"),
+        ({"batch": 501}, "batch"),
+        ({"poll": 0}, "poll must lie between 0.01 and 60 seconds, got 0"),
+        ({"poll": 61}, "poll"),
+        ({"poll": -1}, "a delay"),
+        ({"poll": math.nan}, "a delay"),
+        ({"poll": "2"}, "a delay"),
+        ({"lease": 0.5}, "lease must lie between 1 and 86400 seconds, got 0.5"),
+        ({"lease": timedelta(days=2)}, "lease"),
+        ({"grace": -1}, "a delay"),
+        ({"pool_wait": 0}, "pool_wait"),
+        ({"forbidden_flags": "slow"}, "forbidden_flags must be a list of str or a function, got 'slow'"),
+        ({"forbidden_flags": 5}, "forbidden_flags"),
+        ({"forbidden_flags": [1]}, "forbidden_flags"),
+        ({"forbidden_flags": b"slow"}, "forbidden_flags"),
+    ],
+    ids=str,
+)
+def test_what_cannot_work_is_refused_with_the_name_that_users_write(given: dict[str, Any], said: str) -> None:
+    """When the worker is made, not when it runs."""
+    with pytest.raises(ConfigurationError, match=said):
+        worker_options(**given)
+
+
+def test_an_option_that_does_not_exist_is_a_type_error() -> None:
+    """As everywhere in Python."""
+    with pytest.raises(TypeError):
+        worker_options(threads=5)

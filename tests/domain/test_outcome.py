@@ -1,0 +1,247 @@
+"""The table of transitions: what each outcome of a run makes of the job's row."""
+
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asyncq.domain.job import Claim
+from asyncq.domain.outcome import (
+    MAX_ERROR,
+    MAX_INTERRUPTIONS,
+    Completed,
+    Discarded,
+    Failed,
+    Interrupted,
+    Outcome,
+    RetryLater,
+    Returned,
+    Settlement,
+    Snoozed,
+    clean_error,
+    settle,
+)
+from asyncq.domain.retry import ConstantRetry, DefaultRetry, FunctionRetry, RetryPolicy
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+POLICY = ConstantRetry(10, jitter=0.5)
+
+
+def claim(*, attempts: int = 0, max_attempts: int = 25, interruptions: int = 0) -> Claim:
+    """A claim whose id, token and queue can be told apart."""
+    return Claim(
+        id=7,
+        task_id=1,
+        queue_id=3,
+        token=99,
+        attempts=attempts,
+        max_attempts=max_attempts,
+        interruptions=interruptions,
+        priority=0,
+        revision=0,
+        run_at=NOW,
+        created_at=NOW,
+        updated_at=NOW,
+        key=None,
+        flags=None,
+        payload="{}",
+        meta=None,
+        last_error=None,
+    )
+
+
+def settlement(**fields: Any) -> Settlement:
+    """What is to be written about that claim."""
+    return Settlement(7, 99, 3, **fields)
+
+
+FIRST, LAST = claim(attempts=0, max_attempts=3), claim(attempts=2, max_attempts=3)
+
+TABLE: list[tuple[str, Claim, Outcome, Settlement]] = [
+    ("completed", FIRST, Completed(), settlement(done=True)),
+    ("completed at the last attempt", LAST, Completed(), settlement(done=True)),
+    ("failed", FIRST, Failed("E"), settlement(attempts=1, delay_s=10.0, error="E", interruptions=0)),
+    ("failed for good", LAST, Failed("E"), settlement(attempts=1, delay_s=10.0, error="E", interruptions=0, dead=True)),
+    ("retry later", FIRST, RetryLater("R", 5.0), settlement(attempts=1, delay_s=5.0, error="R", interruptions=0)),
+    ("retry at once", FIRST, RetryLater("R", 0.0), settlement(attempts=1, delay_s=0.0, error="R", interruptions=0)),
+    (
+        "retry later, but none is left",
+        LAST,
+        RetryLater("R", 5.0),
+        settlement(attempts=1, delay_s=5.0, error="R", interruptions=0, dead=True),
+    ),
+    ("discarded", FIRST, Discarded("D"), settlement(attempts=32767, error="D", interruptions=0, dead=True)),
+    ("snoozed", FIRST, Snoozed(30.0), settlement(delay_s=30.0, interruptions=0)),
+    ("snoozed at the last attempt", LAST, Snoozed(30.0), settlement(delay_s=30.0, interruptions=0)),
+    ("interrupted", FIRST, Interrupted(), settlement(interruptions=1)),
+    ("interrupted at the last attempt", LAST, Interrupted(), settlement(interruptions=1)),
+    ("interrupted the tenth time", claim(interruptions=9), Interrupted(), settlement(interruptions=10)),
+    (
+        "interrupted the eleventh time",
+        claim(interruptions=10),
+        Interrupted(),
+        settlement(
+            attempts=1, delay_s=10.0, error="Interrupted: cut off by shutdowns 11 times in a row", interruptions=0
+        ),
+    ),
+    (
+        "interrupted the eleventh time at the last attempt",
+        claim(attempts=2, max_attempts=3, interruptions=10),
+        Interrupted(),
+        settlement(
+            attempts=1,
+            delay_s=10.0,
+            error="Interrupted: cut off by shutdowns 11 times in a row",
+            interruptions=0,
+            dead=True,
+        ),
+    ),
+    ("returned", claim(interruptions=4), Returned(), settlement()),
+]
+
+
+@pytest.mark.parametrize(
+    ("held", "outcome", "expected"), [row[1:] for row in TABLE], ids=[row[0].replace(" ", "-") for row in TABLE]
+)
+def test_the_table(held: Claim, outcome: Outcome, expected: Settlement) -> None:
+    """Every transition of a running job, one row each."""
+    assert expected == settle(held, outcome, POLICY, 0.5)
+
+
+def test_the_table_has_every_outcome() -> None:
+    """A new outcome without a row would be settled by luck."""
+    assert set(Outcome.__args__) == {type(row[2]) for row in TABLE}
+
+
+def test_a_job_of_one_attempt_fails_for_good_at_its_first() -> None:
+    """max_attempts counts all attempts, not the retries."""
+    assert settle(claim(max_attempts=1), Failed("E"), POLICY, 0.5).dead
+
+
+def test_a_claim_whose_attempts_were_used_up_meanwhile_stays_dead() -> None:
+    """Its key went to a newer request while it ran: attempts equals max_attempts already."""
+    assert settle(claim(attempts=25, max_attempts=25), Failed("E"), POLICY, 0.5).dead
+
+
+def test_the_policy_is_told_which_attempt_failed() -> None:
+    """The first is 1."""
+    policy = FunctionRetry(lambda attempt: attempt * 100)
+
+    assert [100, 300] == [settle(claim(attempts=n), Failed("E"), policy, 0.5).delay_s for n in (0, 2)]
+
+
+def test_the_random_number_reaches_the_policy() -> None:
+    """It comes from outside, so that the table above is exact."""
+    assert [5.0, 15.0] == [settle(FIRST, Failed("E"), POLICY, random).delay_s for random in (0.0, 1.0)]
+
+
+def test_the_default_policy_waits_e_seconds_first() -> None:
+    """2.7 s after the first failure."""
+    assert math.e == settle(FIRST, Failed("E"), DefaultRetry(), 0.5).delay_s
+
+
+def test_the_limit_of_interruptions_is_ten_in_a_row() -> None:
+    """A failure or a snooze between them begins the count anew; the documentation names the number."""
+    assert 10 == MAX_INTERRUPTIONS
+    assert [0, 0] == [
+        settle(claim(interruptions=9), outcome, POLICY, 0.5).interruptions for outcome in (Failed("E"), Snoozed(1))
+    ]
+
+
+# A policy of the user's that fails
+
+
+class Broken(Exception):
+    """An error that cannot even be printed."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("not even this")
+
+
+class Answers:
+    """A policy of a user's that answers anything."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def delay_s(self, attempt: int, random: float) -> Any:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [ValueError("no"), Broken(), None, "5", -1.0, math.nan, math.inf, 1e300],
+    ids=lambda answer: type(answer).__name__,
+)
+def test_a_policy_that_fails_makes_the_job_wait_a_minute(answer: Any) -> None:
+    """Its answer is the user's code; a row that cannot be written would block every other one of its batch."""
+    actual = settle(FIRST, Failed("E"), Answers(answer), 0.5)
+
+    assert (60.0, 1, False) == (actual.delay_s, actual.attempts, actual.dead)
+
+
+def test_a_policy_that_fails_does_not_hide_the_error_of_the_job() -> None:
+    """Both are told, the job's own first."""
+    actual = settle(FIRST, Failed("E: the job's own"), Answers(ValueError("no \0")), 0.5)
+
+    assert (
+        "E: the job's own\n\nThe task's retry policy failed too, the job waits a minute: ValueError: no \\x00"
+        == actual.error
+    )
+
+
+def test_a_policy_that_fails_unprintably_is_named() -> None:
+    """Its `__str__` must not end the worker."""
+    assert "Broken: <its __str__ raised>" in (settle(FIRST, Failed("E"), Answers(Broken()), 0.5).error or "")
+
+
+def test_a_policy_is_not_asked_when_the_handler_has_chosen() -> None:
+    """RetryAfter is the handler's word."""
+    policy: RetryPolicy = Answers(ValueError("not asked"))
+
+    assert settlement(attempts=1, delay_s=5.0, error="R", interruptions=0) == settle(
+        FIRST, RetryLater("R", 5.0), policy, 0.5
+    )
+
+
+# clean_error
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ""),
+        ("ValueError: no\n\nTraceback ...", "ValueError: no\n\nTraceback ..."),
+        ("ü 😀", "ü 😀"),
+        ("a\0b", "a\\x00b"),
+        ("a\ud800b", "a\\ud800b"),
+        ("x" * MAX_ERROR, "x" * MAX_ERROR),
+    ],
+    ids=lambda text: ascii(text)[:30],
+)
+def test_an_error_is_stored_as_it_is_but_for_what_postgresql_cannot_hold(text: str, expected: str) -> None:
+    """U+0000 and lone surrogates become their escapes."""
+    assert expected == clean_error(text)
+
+
+def test_a_long_error_is_cut_in_the_middle() -> None:
+    """The type and the message stand at its beginning, the line that raised at its end."""
+    actual = clean_error("begin" + "x" * 100_000 + "end")
+
+    assert (True, True) == (actual.startswith("begin"), actual.endswith("end"))
+    assert "\n... 83688 characters left out ...\n" in actual
+
+
+@given(st.text(alphabet=st.sampled_from("ab\0\ud800\U0001f600"), max_size=50), st.integers(0, 2000))
+def test_an_error_is_never_longer_than_the_limit_and_always_text(text: str, times: int) -> None:
+    """last_error holds at most 16,384 characters; a traceback of a deep recursion has megabytes."""
+    actual = clean_error(text * times)
+
+    assert len(actual) <= MAX_ERROR
+    assert "\0" not in actual
+    assert actual == actual.encode().decode()

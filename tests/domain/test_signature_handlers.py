@@ -1,0 +1,192 @@
+"""Which handlers are served, where they run, and what is refused with a sentence when its module is imported."""
+
+# ruff: noqa: D103 - handlers, whose names say it
+
+import functools
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from asyncq.domain.errors import TaskError
+from asyncq.domain.signature import Context, Signature
+
+CTX = Context()
+
+
+class Email(msgspec.Struct):
+    to: str
+    subject: str = "none"
+
+
+class Options(msgspec.Struct):
+    loud: bool = False
+
+
+class Own:
+    """A class that JSON knows nothing of."""
+
+
+class HoldsOwn(msgspec.Struct):
+    name: str
+    own: list[Own]
+
+
+def one_field(day: str) -> Any:
+    return day
+
+
+def two_fields(day: str, n: int) -> Any:
+    return day, n
+
+
+def payload_then_context(email: Email, ctx: Context) -> Any:
+    return email, ctx
+
+
+# What runs, and where
+
+
+async def coroutine(x: int) -> int:
+    return x
+
+
+class AsyncCallable:
+    """An object with a coroutine method to call."""
+
+    async def __call__(self, x: int, ctx: Context) -> Any:
+        return x
+
+    async def method(self, x: int) -> int:
+        return x
+
+    @classmethod
+    async def class_method(cls, x: int) -> int:
+        return x
+
+    @staticmethod
+    async def static_method(x: int) -> int:
+        return x
+
+
+class SyncCallable:
+    def __call__(self, x: int) -> int:
+        return x
+
+
+@functools.wraps(one_field)
+def wrapped(*args: Any, **kwargs: Any) -> Any:
+    return one_field(*args, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("handler", "expected"),
+    [
+        (coroutine, True),
+        (AsyncCallable(), True),
+        (AsyncCallable().method, True),
+        (AsyncCallable.class_method, True),
+        (AsyncCallable.static_method, True),
+        (functools.partial(coroutine, 1), True),
+        (functools.partial(functools.partial(coroutine), x=1), True),
+        (functools.partial(AsyncCallable(), 1), True),
+        (one_field, False),
+        (SyncCallable(), False),
+        (functools.partial(one_field, "x"), False),
+        (wrapped, False),
+    ],
+)
+def test_a_coroutine_function_is_told_from_a_plain_one(handler: Callable[..., Any], expected: bool) -> None:
+    """The one is awaited in the loop, the other called in a thread; a partial is what it calls."""
+    assert expected == Signature(handler, "t").is_async
+
+
+@pytest.mark.parametrize(
+    ("handler", "payload", "expected"),
+    [
+        (SyncCallable(), '{"x":5}', 5),
+        (functools.partial(two_fields, "x"), '{"n":2}', ("x", 2)),
+        (functools.partial(two_fields, day="x"), '{"n":2}', ("x", 2)),
+        (functools.partial(two_fields, day="x"), '{"n":2,"day":"y"}', ("y", 2)),
+        (functools.partial(payload_then_context, Email("a@b.c")), "{}", (Email("a@b.c"), CTX)),
+        (wrapped, '{"day":"x"}', "x"),
+    ],
+    ids=["object", "partial", "partial by name", "partial overridden", "partial with context", "wrapped"],
+)
+def test_objects_partials_and_wrapped_functions_are_handlers(
+    handler: Callable[..., Any], payload: str, expected: Any
+) -> None:
+    """Whatever can be called and has a signature."""
+    args, kwargs = Signature(handler, "t").decode(payload, CTX)
+
+    assert expected == handler(*args, **kwargs)
+
+
+# What cannot be served
+
+
+def star(*days: str) -> None: ...
+def stars(**fields: str) -> None: ...
+def own_class(own: Own) -> None: ...
+def own_class_in_a_list(owns: list[Own]) -> None: ...
+def own_class_in_a_field(n: int, own: Own | None = None) -> None: ...
+def own_class_in_a_struct(holder: HoldsOwn) -> None: ...
+def unreadable(x: "Nowhere") -> None: ...  # noqa: F821 - the point
+def callback(call: Callable[[], None]) -> None: ...
+def two_structs(x: Email | Options) -> None: ...
+
+
+def generator(x: int) -> Iterator[int]:
+    yield x
+
+
+async def async_generator(x: int) -> AsyncIterator[int]:
+    yield x
+
+
+class GeneratorObject:
+    def __call__(self, x: int) -> Iterator[int]:
+        yield x
+
+
+@pytest.mark.parametrize(
+    ("handler", "said"),
+    [
+        (star, r"\*days cannot be filled from a payload"),
+        (stars, r"\*\*fields cannot be filled from a payload"),
+        (own_class, "parameter 'own' cannot be read from JSON, because of the class .*Own"),
+        (own_class_in_a_list, "parameter 'owns' cannot be read .*Own"),
+        (own_class_in_a_field, "parameter 'own' cannot be read .*Own"),
+        (own_class_in_a_struct, "parameter 'holder' cannot be read .*Own"),
+        (unreadable, "name 'Nowhere' is not defined; import it at the top"),
+        (callback, "cannot be read from JSON"),
+        (two_structs, "cannot be read from JSON"),
+        (generator, "is a generator"),
+        (async_generator, "is a generator"),
+        (GeneratorObject(), "is a generator"),
+        (functools.partial(generator, 1), "is a generator"),
+        (Own, "got the class Own"),
+        (Email, "got the class Email"),
+        ("handler", "a handler is a function, got 'handler'"),
+        (None, "a handler is a function, got None"),
+        (min, "no readable signature"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_handler_that_cannot_be_served_is_refused_with_a_sentence(handler: Any, said: str) -> None:
+    """When its module is imported, with the name of the task."""
+    with pytest.raises(TaskError, match=f"task 't': .*({said})"):
+        Signature(handler, "t")
+
+
+def test_a_struct_with_an_annotation_that_cannot_be_read_is_refused() -> None:
+    """Its decoder needs the class too."""
+    broken = msgspec.defstruct("broken", [("x", "Nowhere")])
+
+    def handler(payload: Any) -> None: ...
+
+    handler.__annotations__["payload"] = broken
+
+    with pytest.raises(TaskError, match="Nowhere"):
+        Signature(handler, "t")

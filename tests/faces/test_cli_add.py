@@ -1,0 +1,190 @@
+"""`asyncq add` and `asyncq jobs show`: a job goes in as it was written, and can be looked at."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import asyncpg
+import pytest
+from anyio.to_thread import run_sync
+
+from asyncq import Client
+from asyncq.cli import main
+from asyncq.cli.jobs import printable
+from tests.faces.cli import environment, error_of
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def words(dsn: str, schema: str) -> list[str]:
+    """What leads a command to the test's schema."""
+    return ["--dsn", dsn, "--schema", schema]
+
+
+async def add(capsys: Output, *command: str) -> int:
+    """Add a job in this process; returns its id."""
+    code = await run_sync(partial(main, ["add", *command]))
+
+    out, err = capsys.readouterr()
+    assert (0, "") == (code, err)
+    return int(out)
+
+
+async def test_add_prints_the_id_of_a_job_with_every_option(
+    words: list[str], db: asyncpg.Connection, client: Client, capsys: Output
+) -> None:
+    """Every option of a job can be given on the command line."""
+    options = ["--queue", "mail", "--run-at", "2030-01-31T04:00:00+02:00", "--max-attempts", "3", "--priority", "-5"]
+
+    job_id = await add(
+        capsys, *words, "send", '{"to": "a"}', *options, "--flag", "b", "--flag", "a", "--meta", '{"by": "me"}'
+    )
+
+    job = await client.get_job(job_id)
+    assert ("send", '{"to": "a"}', "mail", 3, -5) == (job.task, job.payload, job.queue, job.max_attempts, job.priority)
+    assert (datetime(2030, 1, 31, 2, tzinfo=UTC), ("a", "b"), {"by": "me"}) == (job.run_at, job.flags, job.meta)
+
+
+async def test_add_with_only_a_task_takes_the_defaults(words: list[str], client: Client, capsys: Output) -> None:
+    """The shortest command works."""
+    job = await client.get_job(await add(capsys, *words, "send"))
+
+    assert ("{}", None, 25, 0, ()) == (job.payload, job.queue, job.max_attempts, job.priority, job.flags)
+
+
+async def test_in_is_a_delay_from_now(words: list[str], client: Client, capsys: Output) -> None:
+    """Nobody wants to compute a time of day."""
+    before = datetime.now(UTC)
+
+    job = await client.get_job(await add(capsys, *words, "send", "--in", "1h30m"))
+
+    assert timedelta(0) <= job.run_at - before - timedelta(hours=1.5) < timedelta(minutes=1)
+
+
+async def test_a_payload_is_kept_as_it_is_written(words: list[str], client: Client, capsys: Output) -> None:
+    """Numbers beyond 64 bits and the order of members survive."""
+    payload = '{"z": 12345678901234567890123456789, "a": 1.10, "é": "\\u00e9"}'
+
+    job = await client.get_job(await add(capsys, *words, "send", payload))
+
+    assert payload == job.payload
+
+
+async def test_a_dash_reads_the_payload_from_the_standard_input(
+    words: list[str], client: Client, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command line is limited to some hundred kilobytes; a payload is not."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"[1, 2]\n")))
+
+    job = await client.get_job(await add(capsys, *words, "send", "-"))
+
+    assert "[1, 2]" == job.payload.strip()
+
+
+async def test_add_with_json_prints_one_document(words: list[str], capsys: Output) -> None:
+    """A script reads the id from it."""
+    code = await run_sync(partial(main, ["add", *words, "send", "--json"]))
+
+    document = json.loads(capsys.readouterr().out)
+    assert (0, ["id", "outcome", "existing_id", "existing_state"]) == (code, list(document))
+    assert ("added", None) == (document["outcome"], document["existing_id"])
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["send", "{"], "asyncq: the payload is no JSON: Input data was truncated"),
+        (["send", "{'a': 1}"], "asyncq: the payload is no JSON: "),
+        (["send", "NaN"], "asyncq: the payload is no JSON: "),
+        (["send", '{"a": "\udcff"}'], "asyncq: the payload is no valid UTF-8"),
+        (["send", "{}", "--meta", "[1]"], "asyncq: --meta must be a JSON object, got [1]"),
+        (["send", "{}", "--meta", "x"], "asyncq: --meta is no JSON: "),
+        (["send", "--run-at", "2030-01-31T04:00:00"], "asyncq add: argument --run-at: '2030-01-31T04:00:00' has no"),
+        (["send", "--run-at", "soon"], "asyncq add: argument --run-at: 'soon' is no time; write 2030-01-31T09:00:00Z"),
+        (["send", "--in", "-5m"], "asyncq add: argument --in: expected one argument"),
+        (["send", "--in", "5 m"], "asyncq add: argument --in: '5 m' is no time span"),
+        (["send", "--in", "99999999h"], "asyncq add: argument --in: '99999999h' is longer than 100 years"),
+        (["send", "--in", "5m", "--run-at", "2030-01-31T04:00:00Z"], "asyncq add: argument --run-at: not allowed with"),
+        (["send", "--priority", "40000"], "asyncq: priority is 40000, expected -32768 to 32767"),
+        (["send", "--priority", "high"], "asyncq add: argument --priority: invalid int value: 'high'"),
+        (["send", "--max-attempts", "0"], "asyncq: max_attempts is 0, expected 1 to 32767"),
+        (["send", "--queue", "q" * 129], "asyncq: queue is 129 characters long, at most 128 are allowed"),
+        (["a" * 129], "asyncq: identifier is 129 characters long, at most 128 are allowed"),
+        ([""], "asyncq: identifier '' is empty or holds a control character"),
+        (["send", f'"{"x" * 1048576}"'], "asyncq: payload is 1048578 bytes of JSON, at most 1048576 are allowed"),
+    ],
+)
+def test_a_job_that_breaks_a_rule_ends_with_2_before_the_database_is_asked(
+    command: list[str], expected: str, capsys: Output
+) -> None:
+    """The sentence names the value and the limit; nothing was added."""
+    code = main(["add", *command, "--dsn", "postgresql://127.0.0.1:1/nowhere"])
+
+    assert (2, expected) == (code, capsys.readouterr().err.splitlines()[-1][: len(expected)])
+
+
+async def test_show_prints_what_is_known_of_a_job(words: list[str], client: Client, capsys: Output) -> None:
+    """A human reads the state first, and the error without what a terminal would obey."""
+    added = await client.add_job("send", {"to": "a"}, flags=["slow"], run_at=datetime(2030, 1, 1, tzinfo=UTC))
+
+    code = await run_sync(partial(main, ["jobs", "show", str(added.id), *words]))
+
+    lines = capsys.readouterr().out.splitlines()
+    assert 0 == code
+    assert [f"id:         {added.id}", "task:       send", "state:      scheduled"] == lines[:3]
+    assert {"attempts:   0 of 25", "flags:      slow", 'payload:    {"to":"a"}'} <= set(lines)
+
+
+async def test_show_with_json_prints_every_field_with_the_payload_in_it(
+    words: list[str], client: Client, capsys: Output
+) -> None:
+    """`jq .payload.to` works, and the keys are always the same."""
+    added = await client.add_job("send", {"to": "a"}, meta={"by": "me"})
+
+    await run_sync(partial(main, ["jobs", "show", str(added.id), *words, "--json"]))
+
+    document = json.loads(capsys.readouterr().out)
+    expected = {"id", "task", "queue", "state", "attempts", "max_attempts", "last_error", "run_at", "flags"}
+    assert (added.id, "available", {"to": "a"}, {"by": "me"}) == tuple(
+        document[key] for key in ("id", "state", "payload", "meta")
+    )
+    assert expected <= set(document)
+
+
+async def test_a_job_that_is_not_there_is_said_with_exit_code_1(words: list[str], capsys: Output) -> None:
+    """Not found is neither a wrong command nor a database that is away."""
+    code = await run_sync(partial(main, ["jobs", "show", "4711", *words, "--json"]))
+
+    error = error_of(capsys.readouterr().err)
+    assert (1, "JobNotFound") == (code, error["type"])
+
+
+async def test_a_missing_schema_says_to_run_migrate(dsn: str, capsys: Output) -> None:
+    """The first thing that everybody forgets."""
+    code = await run_sync(partial(main, ["add", "send", "--dsn", dsn, "--schema", "no_such_schema"]))
+
+    said = "asyncq: the schema 'no_such_schema' is not installed; run `asyncq migrate`\n"
+    assert (3, said) == (code, capsys.readouterr().err)
+
+
+def test_output_that_nobody_reads_is_no_traceback() -> None:
+    """`asyncq jobs show 1 | head -1` may be gone before we are; that is no error of ours."""
+    reading, writing = os.pipe()
+    os.close(reading)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "asyncq", "--version"], env=environment(), stdout=writing, stderr=subprocess.PIPE
+    )
+
+    os.close(writing)
+    assert (1, b"") == (done.returncode, done.stderr)
+
+
+def test_what_a_terminal_would_obey_is_printed_as_an_escape() -> None:
+    """A job's error may hold whatever a stranger sent."""
+    assert "a\\x1b[2Jb\\x9b\nc\té" == printable("a\x1b[2Jb\x9b\nc\té")

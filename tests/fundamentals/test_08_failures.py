@@ -1,0 +1,97 @@
+"""What is left of a failure: the error with its traceback, a job that stays until somebody decides, a call of yours."""
+
+import asyncpg
+
+from asyncq import Client, JobState, task
+from asyncq.domain.events import JobFailed
+from asyncq.testing import run_due
+
+
+async def test_the_last_error_is_kept_with_its_traceback(dsn: str, schema: str, client: Client) -> None:
+    """Type, message and traceback stand in the job's row, where `select last_error from asyncq.jobs` finds them."""
+
+    @task
+    async def divide(number: int, by: int) -> None:
+        print(number / by)
+
+    added = await client.add_job(divide.job(1, by=0))
+    await run_due(dsn, [divide], schema=schema)
+    error = (await client.get_job(added.id)).last_error
+
+    assert error is not None
+    assert error.startswith("ZeroDivisionError: division by zero\n\nTraceback (most recent call last):\n")
+    assert "print(number / by)" in error
+    assert "asyncq/engine" not in error
+
+
+async def test_a_failed_job_does_not_hurt_the_others(dsn: str, schema: str, client: Client) -> None:
+    """Nor the worker, whatever a handler raises: here it asks Python to exit."""
+
+    @task(max_attempts=1)
+    async def leave() -> None:
+        raise SystemExit("bye")
+
+    @task
+    async def stay() -> None:
+        pass
+
+    left = await client.add_job(leave)
+    stayed = await client.add_job(stay)
+    ran = await run_due(dsn, [leave, stay], schema=schema, concurrency=1)
+
+    assert (ran.failed, ran.completed) == ([left.id], [stayed.id])
+
+
+async def test_a_job_that_failed_for_good_stays(
+    dsn: str, schema: str, client: Client, db: asyncpg.Connection
+) -> None:
+    """It is never lost silently: it can be looked at, and tried again, until it is removed."""
+
+    @task(max_attempts=1)
+    async def charge() -> None:
+        raise ConnectionError("no answer")
+
+    added = await client.add_job(charge)
+    await run_due(dsn, [charge], schema=schema)
+    again = await run_due(dsn, [charge], schema=schema)
+    job = await client.get_job(added.id)
+
+    assert (job.state, job.attempts, job.max_attempts) == (JobState.DISCARDED, 1, 1)
+    assert again.started == []
+    assert await db.fetchval(f"select id from {schema}.jobs where attempts = max_attempts") == added.id
+
+
+async def test_on_failed_is_called_when_a_job_has_failed_for_good(dsn: str, schema: str, client: Client) -> None:
+    """Not for attempts that will be followed by another one. It is told the job, the attempt and the error."""
+    told: list[tuple[int, str, int, str]] = []
+
+    def tell(failed: JobFailed) -> None:
+        told.append((failed.job_id, failed.task, failed.attempt, failed.error.partition("\n")[0]))
+
+    @task(max_attempts=2, retry=[0], on_failed=tell)
+    async def charge() -> None:
+        raise ConnectionError("no answer")
+
+    added = await client.add_job(charge)
+    await run_due(dsn, [charge], schema=schema)
+
+    assert told == [(added.id, "charge", 2, "ConnectionError: no answer")]
+
+
+async def test_on_failed_may_be_async(dsn: str, schema: str, client: Client, db: asyncpg.Connection) -> None:
+    """It runs after the failure was committed, so that it may look at the job, or add another one."""
+    states: list[str] = []
+
+    async def tell(failed: JobFailed) -> None:
+        states.append((await client.get_job(failed.job_id)).state)
+        await client.add_job("apologise", {"job": failed.job_id})
+
+    @task(max_attempts=1, on_failed=tell)
+    async def charge() -> None:
+        raise ConnectionError("no answer")
+
+    added = await client.add_job(charge)
+    await run_due(dsn, [charge], schema=schema)
+
+    assert states == [JobState.DISCARDED]
+    assert await db.fetchval(f"select payload->>'job' from {schema}._jobs where id <> $1", added.id) == str(added.id)

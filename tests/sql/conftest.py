@@ -1,0 +1,32 @@
+"""Fixtures of the SQL tests: one installed schema for all; what a test does in it is rolled back."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from asyncq.testing import temporary_schema
+from tests.sql.session import Session, session
+
+
+@pytest.fixture(scope="package")
+async def installed(dsn: str) -> AsyncIterator[str]:
+    """A schema that the tests of this folder share."""
+    async with temporary_schema(dsn) as name:
+        yield name
+
+
+@pytest.fixture
+async def sql(dsn: str, installed: str) -> AsyncIterator[Session]:
+    """A session inside a transaction that is rolled back: the test finds the schema empty, and leaves it so."""
+    async with session(dsn, installed) as opened:
+        transaction = opened.connection.transaction()
+        await transaction.start()
+        yield opened
+        await transaction.rollback()
+
+
+@pytest.fixture
+async def own(dsn: str, schema: str) -> AsyncIterator[Session]:
+    """A session on a schema of the test's own, for what has to be committed."""
+    async with session(dsn, schema) as opened:
+        yield opened

@@ -1,0 +1,72 @@
+"""A connection that speaks SQL as sql/ is written: the word `asyncq` stands for the test's schema."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg
+
+from asyncq.store.statements import query, render
+
+
+class Session:
+    """One connection and one schema.
+
+    Attributes:
+        connection: The connection itself.
+        schema: The schema's name.
+    """
+
+    def __init__(self, connection: asyncpg.Connection, schema: str) -> None:
+        self.connection = connection
+        self.schema = schema
+
+    async def rows(self, text: str, *args: Any) -> list[asyncpg.Record]:
+        """All rows of a statement."""
+        return await self.connection.fetch(render(text, self.schema), *args)
+
+    async def row(self, text: str, *args: Any) -> asyncpg.Record:
+        """The only row of a statement."""
+        (row,) = await self.rows(text, *args)
+        return row
+
+    async def value(self, text: str, *args: Any) -> Any:
+        """The first column of the only row."""
+        return (await self.row(text, *args))[0]
+
+    async def values(self, text: str, *args: Any) -> list[Any]:
+        """The first column of all rows."""
+        return [row[0] for row in await self.rows(text, *args)]
+
+    async def execute(self, text: str) -> None:
+        """Run statements without parameters."""
+        await self.connection.execute(render(text, self.schema))
+
+    async def run(self, name: str, *args: Any) -> list[asyncpg.Record]:
+        """Run a statement of sql/queries."""
+        return await self.connection.fetch(query(name, self.schema), *args)
+
+    async def refusal(self, text: str, *args: Any) -> asyncpg.PostgresError:
+        """The error of a statement that is refused; the transaction around it goes on."""
+        try:
+            async with self.connection.transaction():
+                await self.rows(text, *args)
+        except asyncpg.PostgresError as error:
+            return error
+        raise AssertionError(f"not refused: {text}")
+
+
+@asynccontextmanager
+async def session(dsn: str, schema: str, **settings: str) -> AsyncIterator[Session]:
+    """A session of its own, closed at the end.
+
+    Args:
+        dsn: The server.
+        schema: The schema.
+        **settings: Settings of the connection.
+    """
+    connection = await asyncpg.connect(dsn, server_settings={"application_name": "test", **settings})
+    try:
+        yield Session(connection, schema)
+    finally:
+        await connection.close(timeout=5)

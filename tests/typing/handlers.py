@@ -1,0 +1,230 @@
+"""Which handlers `@task` takes, and what the type of their tasks is; lines with `# error:` must be refused."""
+
+# ruff: noqa: D103
+
+from typing import Any, assert_type
+
+import msgspec
+
+from asyncq import ConstantRetry, ExponentialRetry, JobContext, JobFailed, JobSpec, Task, task
+
+
+class Email(msgspec.Struct):
+    to: str
+    subject: str = ""
+
+
+# The context first, last behind one payload, nowhere; no payload
+
+
+@task
+async def payload_and_context(email: Email, ctx: JobContext) -> None: ...
+
+
+@task
+async def context_and_payload(ctx: JobContext, email: Email) -> None: ...
+
+
+@task
+async def payload_alone(email: Email) -> None: ...
+
+
+@task
+async def context_alone(ctx: JobContext) -> None: ...
+
+
+@task
+async def nothing() -> None: ...
+
+
+@task
+async def fields(day: str, dry_run: bool = False) -> None: ...
+
+
+@task
+async def context_and_fields(ctx: JobContext, day: str, dry_run: bool = False) -> None: ...
+
+
+@task
+async def keyword_only(ctx: JobContext, *, day: str) -> None: ...
+
+
+@task
+def sync_payload(email: Email, ctx: JobContext) -> None: ...
+
+
+@task
+def sync_fields(day: str, count: int = 1) -> int:
+    return len(day) * count
+
+
+@task
+async def any_payload_and_context(payload: Any, ctx: JobContext) -> None: ...
+
+
+@task
+async def context_and_any_payload(ctx: JobContext, payload: Any) -> None: ...
+
+
+@task
+async def any_payload_alone(payload: Any) -> None: ...
+
+
+@task
+async def any_field_first(a: Any, b: str) -> None: ...
+
+
+@task
+async def any_field_last(a: str, b: Any) -> None: ...
+
+
+# With parentheses the same
+
+
+@task()
+async def bare_parentheses(email: Email, ctx: JobContext) -> None: ...
+
+
+@task(queue="mail", max_attempts=5, priority=-1, flags=["slow"], name="mail.send")
+async def with_options(email: Email, ctx: JobContext) -> None: ...
+
+
+@task(queue="mail")
+async def fields_with_options(day: str, dry_run: bool = False) -> None: ...
+
+
+@task(queue="mail")
+def sync_with_options(ctx: JobContext, email: Email) -> None: ...
+
+
+@task(queue="mail")
+async def any_with_options(payload: object, ctx: JobContext) -> None: ...
+
+
+assert_type(payload_and_context, Task[[Email]])
+assert_type(context_alone, Task[[]])
+assert_type(nothing, Task[[]])
+assert_type(with_options, Task[[Email]])
+assert_type(payload_and_context.job(Email("a@b.c")), JobSpec)
+assert_type(payload_and_context.name, str)
+
+payload_and_context.job(Email("a@b.c"))
+payload_and_context.job("a@b.c")  # error: a str is no Email
+payload_and_context.job()  # error: no payload
+payload_and_context.job(Email("a@b.c"), 5)  # error: one too many
+context_and_payload.job(Email("a@b.c"))
+context_and_payload.job(email=Email("a@b.c"))
+context_and_payload.job("a@b.c")  # error: a str is no Email
+payload_alone.job(Email("a@b.c"))
+payload_alone.job({"to": "a@b.c"})  # error: a dict is no Email
+context_alone.job()
+context_alone.job(Email("a@b.c"))  # error: it takes no payload
+nothing.job()
+nothing.job(1)  # error: it takes no payload
+sync_payload.job(Email("a@b.c"))
+sync_payload.job(1)  # error: an int is no Email
+sync_fields.job("x", count=2)
+sync_fields.job("x", count="2")  # error: a str is no int
+bare_parentheses.job(Email("a@b.c"))
+bare_parentheses.job("a@b.c")  # error: a str is no Email
+with_options.job(Email("a@b.c"))
+with_options.job("a@b.c")  # error: a str is no Email
+sync_with_options.job(Email("a@b.c"))
+sync_with_options.job()  # error: no payload
+
+# What takes anything is not checked, and never mistaken for the context
+
+any_payload_and_context.job({"a": 1})
+context_and_any_payload.job({"a": 1})
+any_payload_alone.job({"a": 1})
+any_field_first.job(1, "x")
+any_field_first.job(a=1, b="x")
+any_field_last.job("x", 1)
+any_field_last.job(a="x", b=1)
+any_with_options.job({"a": 1})
+
+# Fields by name
+
+fields.job(day="2026-11-20", dry_run=True)
+fields.job(day="2026-11-20")
+fields.job("2026-11-20", True)  # noqa: FBT003
+fields.job(dya="2026-11-20")  # error: no such parameter
+fields.job(day=20261120)  # error: an int is no str
+fields.job(day="2026-11-20", dry_run="yes")  # error: a str is no bool
+fields.job(dry_run=True)  # error: day is missing
+fields.job()  # error: day is missing
+fields.job(day="2026-11-20", priority=5)  # error: an option, not a parameter
+fields_with_options.job(day="2026-11-20", dry_run=True)
+fields_with_options.job(day=5)  # error: an int is no str
+context_and_fields.job(day="2026-11-20")
+context_and_fields.job(day=5)  # error: an int is no str
+keyword_only.job(day="2026-11-20")
+keyword_only.job("2026-11-20")  # error: day has to be named
+
+# The context behind two fields: neither checker can leave it out of a list of named parameters, so that `job` asks for
+# it, though the worker would fill it. Write the context first: `async def f(ctx: JobContext, day: str, dry_run: bool)`.
+
+
+@task
+async def context_behind_two_fields(day: str, dry_run: bool, ctx: JobContext) -> None: ...
+
+
+context_behind_two_fields.job("2026-11-20", dry_run=True)  # error: the limit that is described above
+
+
+# Options of the decorator
+
+
+def two_minutes(attempt: int) -> float:
+    return 120.0 * attempt
+
+
+async def report(event: JobFailed) -> None: ...
+
+
+def report_at_once(event: JobFailed) -> None: ...
+
+
+async def takes_a_str(event: str) -> None: ...
+
+
+def takes_a_str_attempt(attempt: str) -> float:
+    return float(attempt)
+
+
+class OwnPolicy:
+    def delay_s(self, attempt: int, random: float) -> float:
+        return attempt * random
+
+
+async def handler(email: Email) -> None: ...
+
+
+task(retry=ConstantRetry(5))(handler)
+task(retry=ExponentialRetry(first=2.0, jitter=0.1))(handler)
+task(retry=[1, 10, 60.0])(handler)
+task(retry=two_minutes)(handler)
+task(retry=lambda attempt: 5.0 * attempt)(handler)
+task(retry=OwnPolicy())(handler)
+task(retry=None)(handler)
+task(retry=5)(handler)  # error: a number is no policy
+task(retry="5s")(handler)  # error: a str is no policy
+task(retry=takes_a_str_attempt)(handler)  # error: the attempt is an int
+task(retry=["5s"])(handler)  # error: a str is no delay
+task(on_failed=report)(handler)
+task(on_failed=report_at_once)(handler)
+task(on_failed=takes_a_str)(handler)  # error: it is given a JobFailed
+task(queue=5)(handler)  # error: a queue is a str
+task(max_attempts="5")(handler)  # error: attempts are an int
+task(priority=1.5)(handler)  # error: a priority is an int
+task(flags=5)(handler)  # error: flags are a list
+task(timeout=5)(handler)  # error: no such option
+task(5)  # error: no function
+
+
+# Calling the task is calling the handler: tests do so
+
+
+async def call() -> None:
+    answer: Any = await payload_alone(Email("a@b.c"))
+    print(answer)
