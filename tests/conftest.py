@@ -90,10 +90,15 @@ async def no_leaks(request: pytest.FixtureRequest) -> AsyncIterator[None]:
     yield
     if _may_leave(request):
         return
-    left = [task for task in asyncio.all_tasks() - before if not task.done()]
+    left = [task for task in asyncio.all_tasks() - before if not task.done() and not _is_runner(task)]
     beating = [thread.name for thread in threading.enumerate() if thread.name == "asyncq heartbeat"]
 
     assert (left, beating) == ([], [])
+
+
+def _is_runner(task: asyncio.Task[object]) -> bool:
+    """Whether it is the task in which anyio's plugin runs the fixtures themselves."""
+    return getattr(task.get_coro(), "__qualname__", "").startswith("TestRunner.")
 
 
 def _may_leave(request: pytest.FixtureRequest) -> bool:

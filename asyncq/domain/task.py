@@ -67,6 +67,8 @@ class Task(Generic[P]):
         retry: Retry | None = None,
         on_failed: Callable[[JobFailed], Any] | None = None,
     ) -> None:
+        if isinstance(handler, Task):
+            raise TaskError(f"{handler!r} is a task already: @task is written once")
         self.name: str = _name_of(handler) if name is None else name
         self.is_named = name is not None
         self.handler = handler
@@ -242,6 +244,8 @@ class Registry(Mapping[str, Task[...]]):
 
     def __init__(self, tasks: Iterable[Task[...]]) -> None:
         self._tasks: dict[str, Task[...]] = {}
+        if isinstance(tasks, Task):
+            raise TaskError(f"tasks must be a list, got {tasks!r} alone")
         for item in tasks:
             if not isinstance(item, Task):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TaskError(f"tasks must be decorated with @task, got {item!r}")

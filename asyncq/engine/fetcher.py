@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-from asyncq.domain.errors import AsyncqError, StoreUnavailable
+from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import FetchFailed, JobsFetched
 from asyncq.domain.job import Claim
 from asyncq.domain.options import ForbiddenFlags, WorkerOptions
@@ -19,6 +19,7 @@ from asyncq.engine.context import Surroundings
 from asyncq.engine.identity import Identity
 from asyncq.engine.lost_claims import LostClaims
 from asyncq.engine.observers import Observers
+from asyncq.engine.pace import Pace
 from asyncq.engine.shield import shielded
 from asyncq.store.database import Line
 from asyncq.store.jobs import START, Place, fetch_jobs, next_due_s
@@ -78,7 +79,7 @@ class Fetcher:
         self._low_water = 0
         self._after = START
         self._from_start_at = 0.0
-        self._pace_from = (0.0, 0)
+        self._pace = Pace()
 
     def wake(self) -> None:
         """Something may have become due: look for it now."""
@@ -121,7 +122,7 @@ class Fetcher:
             await self._until_stopped(progress, give_up_s)
 
     async def _until_stopped(self, progress: Callable[[], None], give_up_s: float | None) -> None:
-        self._pace_from = (_now(), self._finished())
+        self._pace.look(_now(), self._finished())
         failures, well_at = 0, _now()
         while not self._stopping:
             self._return_stale()
@@ -163,7 +164,6 @@ class Fetcher:
             return 0
         if claims:
             self._low_water = len(claims) // 2
-            self._pace_from = (_now(), self._finished())
             self.buffer.put(claims)
             if self._observers.wanted(JobsFetched):
                 self._observers.emit(JobsFetched(count=len(claims), wanted=wanted, duration_s=_now() - sent_at))
@@ -183,7 +183,7 @@ class Fetcher:
         except (AsyncqError, TimeoutError) as error:
             if claims:
                 self.give_back(claims, "the names of their queues could not be read", worker_id)
-            elif not isinstance(error, StoreUnavailable) or error.outcome == "unknown":
+            elif isinstance(error, TimeoutError) or getattr(error, "outcome", "") == "unknown":
                 self.lost.note(worker_id, token)
             raise
         return claims
@@ -221,8 +221,7 @@ class Fetcher:
             self._look_at = min(self._look_at, _now() + due_s)
 
     def _wanted(self) -> int:
-        started_at, finished = self._pace_from
-        pace = (self._finished() - finished) / max(_now() - started_at, 1e-4)
+        pace = self._pace.look(_now(), self._finished())
         return wanted_now(self.buffer.waiting, len(self.buffer), pace, self._options.batch)
 
     def _is_time(self, wanted: int) -> bool:

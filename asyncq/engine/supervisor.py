@@ -261,13 +261,14 @@ class Supervisor:
             )
         )
         self._fetcher.stop()
-        await self._fetched.wait()
         self._completer.give_back(self._fetcher.buffer.close(), "the worker stops", self._identity.worker_id)
         self._executor.tell_all()
         await self._let_finish(stop)
         stuck = tuple(sorted(run.claim.id for run in self._executor.running))
-        self._completer.close()
         with anyio.move_on_after(FLUSH_S):
+            # A fetch that was under way gives back what it brings.
+            await self._fetched.wait()
+            self._completer.close()
             await self._written.wait()
         with anyio.move_on_after(CANCEL_S):
             await self._announcer.quiet()
@@ -306,7 +307,7 @@ class Supervisor:
         abandoned = self._completer.abandoned()
         if abandoned:
             self._observers.emit(SettlementsAbandoned(job_ids=abandoned))
-        if not abandoned and not stuck:
+        if self._written.is_set() and not abandoned and not stuck:
             try:
                 with anyio.move_on_after(FLUSH_S):
                     await self._fetcher.lost.give_back()

@@ -32,12 +32,18 @@ class Link:
         self._open: dict[asyncio.StreamWriter, bytes] = {}
         self._frozen: set[str] = set()
         self._deaf: set[str] = set()
+        self._refused: set[str] = set()
         self._marker: bytes | None = None
         self.was_cut = asyncio.Event()
 
     def freeze(self, role: str) -> None:
         """From now on nothing passes, in either direction, as over a half-open TCP connection."""
         self._frozen.add(role)
+
+    def refuse(self, role: str) -> None:
+        """From now on connections end as soon as they are opened; open ones end at once."""
+        self._refused.add(role)
+        self.cut(role)
 
     def swallow_answers(self, role: str) -> None:
         """From now on what the server answers is lost."""
@@ -52,6 +58,7 @@ class Link:
         broken = self._frozen | self._deaf
         self._frozen.clear()
         self._deaf.clear()
+        self._refused.clear()
         for role in broken:
             self.cut(role)
 
@@ -88,6 +95,8 @@ class Link:
         while data := await _read(reader):
             if len(self._open[key]) < 1000:
                 self._open[key] += data
+            if self._is(self._refused, self._open[key]):
+                return
             if not self._is(self._frozen, self._open[key]):
                 outer.write(data)
 

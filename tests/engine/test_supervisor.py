@@ -18,6 +18,7 @@ from asyncq.domain.events import (
     JobRetried,
     JobStarted,
     ListenConnected,
+    ListenLost,
     TasksLeftBehind,
     WorkerStarted,
     WorkerStopped,
@@ -202,23 +203,19 @@ async def test_the_failure_of_a_part_leaves_no_handler_and_no_heartbeat(
 
 
 @pytest.mark.leaves_something
-async def test_run_once_without_a_database_to_go_on_with_raises_that_error(
-    dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
+async def test_run_once_that_cannot_fetch_any_more_raises_that_error(
+    client: Client, make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not a group of it: `except StoreUnavailable` must catch it."""
+
+    async def fail(*args: Any, **options: Any) -> Any:
+        raise StoreUnavailable("away")
+
     monkeypatch.setattr(supervisor, "GIVE_UP_S", 0.1)
-    await client.add_job(nothing)
-    async with link_to(dsn) as link:
+    monkeypatch.setattr(fetcher, "fetch_jobs", fail)
 
-        async def cut_when_registered(*args: Any, **options: Any) -> Any:
-            link.freeze("fetch")
-            link.cut("fetch")
-            raise StoreUnavailable("away")
-
-        monkeypatch.setattr(fetcher, "fetch_jobs", cut_when_registered)
-        monkeypatch.setattr(supervisor, "FLUSH_S", 0.1)
-        with pytest.raises(StoreUnavailable):
-            await Worker(link.dsn, [nothing], schema=schema, observers=[seen]).run_once()
+    with pytest.raises(StoreUnavailable):
+        await make_worker(nothing).run_once()
 
 
 async def test_an_error_of_the_block_of_start_comes_out_as_itself(make_worker: MakeWorker, seen: Seen) -> None:
@@ -326,16 +323,15 @@ async def test_two_workers_in_one_loop_leave_each_other_s_handlers_alone(
 
 
 async def test_a_stop_while_the_database_is_away_ends_without_an_error(
-    dsn: str, schema: str, db: asyncpg.Connection, seen: Seen, monkeypatch: pytest.MonkeyPatch
+    dsn: str, schema: str, db: asyncpg.Connection, seen: Seen
 ) -> None:
     """Servers are restarted together: the worker's row is left to its lease, the exit code is that of a clean stop."""
-    monkeypatch.setattr(supervisor, "FLUSH_S", 0.2)
     async with link_to(dsn) as link:
         worker = Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60)
         async with worker.start():
-            for role in ("fetch", "listen"):
-                link.freeze(role)
-                link.cut(role)
+            link.refuse("fetch")
+            link.refuse("listen")
+            await seen.wait_for(ListenLost)
     left = await db.fetchval(f"with gone as (delete from {schema}._workers returning id) select count(*) from gone")
 
     assert (1, 1) == (len(seen.of(WorkerStopped)), left)

@@ -1,0 +1,240 @@
+"""What a call of `add_job` means: a task, a name or a spec, with a payload and options, becomes one checked spec."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from asyncq.domain.adding import NOTHING, make_spec
+from asyncq.domain.errors import InvalidJob, UnknownTask
+from asyncq.domain.job import JobSpec
+from asyncq.domain.task import Registry, task
+
+
+class Email(msgspec.Struct):
+    to: str
+    subject: str = "none"
+
+
+@task(queue="mail", max_attempts=5, flags=["slow"])
+async def send_email(email: Email) -> None:
+    """A task with a payload and defaults."""
+
+
+@task
+async def rollup(day: str, dry_run: bool = False) -> None:
+    """A task with fields."""
+
+
+@task
+async def tidy() -> None:
+    """A task without a payload."""
+
+
+EMAIL = Email("a@b.c")
+SENT = JobSpec(
+    task="send_email", payload='{"to":"a@b.c","subject":"none"}', queue="mail", max_attempts=5, flags=("slow",)
+)
+
+
+def spec(
+    what: Any,
+    payload: Any = NOTHING,
+    *,
+    known: list[Any] | None = None,
+    strict: bool = True,
+    max_payload: int = 1000,
+    **options: Any,
+) -> JobSpec:
+    """The spec of a call, on a client that was given tasks or none."""
+    registry = None if known is None else Registry(known)
+    return make_spec(what, payload, options, registry=registry, strict=strict, max_payload=max_payload)
+
+
+# A task
+
+
+def test_a_task_with_its_payload() -> None:
+    """With the defaults of the task."""
+    assert SENT == spec(send_email, EMAIL)
+
+
+def test_a_task_with_its_first_field() -> None:
+    """One value fills the first parameter; more of them need `rollup.job(...)`."""
+    assert JobSpec(task="rollup", payload='{"day":"x"}') == spec(rollup, "x")
+
+
+def test_a_task_without_a_payload() -> None:
+    """Its payload is the empty object."""
+    assert JobSpec(task="tidy", payload="{}") == spec(tidy)
+
+
+def test_none_is_a_payload_of_a_task() -> None:
+    """NOTHING is none: here None does not fit the type."""
+    with pytest.raises(InvalidJob, match="Expected `object`, got `null`"):
+        spec(send_email, None)
+
+
+@pytest.mark.parametrize(
+    ("what", "payload", "said"),
+    [
+        (send_email, NOTHING, "missing a required argument: 'email'"),
+        (send_email, {"to": 5}, r"Expected `str`, got `int` - at `\$.to`"),
+        (tidy, {}, "too many positional arguments"),
+        (rollup, 5, r"Expected `str`, got `int` - at `\$.day`"),
+    ],
+)
+def test_a_payload_that_does_not_fit_its_task_is_refused(what: Any, payload: Any, said: str) -> None:
+    """Before the round trip."""
+    with pytest.raises(InvalidJob, match=said):
+        spec(what, payload)
+
+
+# A name
+
+
+def test_a_name_with_its_payload() -> None:
+    """Of a client that was given no tasks: any name, any payload, no defaults."""
+    assert JobSpec(task="send_email", payload='{"to":5}') == spec("send_email", {"to": 5})
+
+
+@pytest.mark.parametrize("payload", [NOTHING, None], ids=["nothing", "none"])
+def test_a_name_without_a_payload(payload: Any) -> None:
+    """By name None is nothing, as null is in SQL."""
+    assert JobSpec(task="x", payload="{}") == spec("x", payload)
+
+
+@pytest.mark.parametrize("payload", [0, "", [], False], ids=repr)
+def test_an_empty_payload_is_a_payload(payload: Any) -> None:
+    """Only None and nothing are none."""
+    assert msgspec.json.encode(payload).decode() == spec("x", payload).payload
+
+
+def test_a_known_name_has_the_defaults_and_the_type_of_its_task() -> None:
+    """Of a client that was given tasks."""
+    assert SENT == spec("send_email", {"to": "a@b.c", "subject": "none"}, known=[send_email])
+    with pytest.raises(InvalidJob, match=r"Expected `str`, got `int` - at `\$.to`"):
+        spec("send_email", {"to": 5}, known=[send_email])
+
+
+def test_an_unknown_name_is_refused_where_names_are_known() -> None:
+    """With the nearest one."""
+    with pytest.raises(UnknownTask, match="did you mean 'send_email'"):
+        spec("send_emial", {}, known=[send_email])
+
+
+def test_an_unknown_name_is_taken_where_others_may_know_it() -> None:
+    """A handler may add jobs of tasks that another worker runs."""
+    assert JobSpec(task="other", payload="{}") == spec("other", known=[send_email], strict=False)
+    assert SENT == spec("send_email", EMAIL, known=[send_email], strict=False)
+
+
+@pytest.mark.parametrize("what", [tidy, tidy.job()], ids=["task", "spec"])
+def test_a_task_that_the_client_was_not_given_is_refused(what: Any) -> None:
+    """As its name would be."""
+    with pytest.raises(UnknownTask):
+        spec(what, known=[send_email])
+
+
+def test_no_tasks_at_all_are_tasks_too() -> None:
+    """An empty list knows no name; None takes any."""
+    with pytest.raises(UnknownTask):
+        spec("x", known=[])
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "x" * 129, "a\0b"], ids=ascii)
+def test_a_name_that_no_job_can_have_is_refused(name: str) -> None:
+    """With the code of SQL."""
+    with pytest.raises(InvalidJob) as caught:
+        spec(name)
+
+    assert ("GWBID", "identifier") == (caught.value.code, caught.value.field)
+
+
+@pytest.mark.parametrize("what", [5, None, b"x", rollup.handler, Email], ids=repr)
+def test_what_is_neither_task_nor_name_nor_spec_is_refused(what: Any) -> None:
+    """A function without its decorator, mostly."""
+    with pytest.raises(InvalidJob, match="is the function decorated with @task"):
+        spec(what)
+
+
+# A spec
+
+
+def test_a_spec_is_added_as_it_is() -> None:
+    """With the fields and options that it has."""
+    job = rollup.job(day="x", dry_run=True).with_options(priority=5)
+
+    assert job == spec(job)
+
+
+def test_a_spec_takes_no_payload() -> None:
+    """It has one."""
+    with pytest.raises(TypeError, match="a spec has its payload already"):
+        spec(rollup.job("x"), {})
+
+
+@pytest.mark.parametrize(
+    ("job", "field"),
+    [
+        (JobSpec(task=""), "identifier"),
+        (JobSpec(task="x", payload="{"), "payload"),
+        (JobSpec(task="x", payload='"\\u0000"'), "payload"),
+        (JobSpec(task="x", payload={"a": 1}), "payload"),  # type: ignore[arg-type]
+        (JobSpec(task="x", queue="default"), "queue"),
+        (JobSpec(task="x", flags="slow"), "flags"),  # type: ignore[arg-type]
+        (JobSpec(task="x", meta="[]"), "meta"),
+    ],
+    ids=str,
+)
+def test_a_spec_that_was_made_by_hand_is_checked(job: JobSpec, field: str) -> None:
+    """Its constructor checks nothing; the server's refusal would abort the caller's transaction."""
+    with pytest.raises(InvalidJob) as caught:
+        spec(job)
+
+    assert field == caught.value.field
+
+
+# Options and limits
+
+
+@pytest.mark.parametrize("what", [(send_email, EMAIL), ("send_email", {}), (rollup.job("x"), NOTHING)])
+def test_options_apply_to_each_form(what: tuple[Any, Any]) -> None:
+    """They win over the defaults of the task and over those of the spec."""
+    at = datetime(2026, 11, 20, tzinfo=UTC)
+    job = spec(*what, queue="q", run_at=at, max_attempts=1, priority=0, flags=["a"], meta={"a": 1})
+
+    assert ("q", at, 1, 0, ("a",), '{"a":1}') == (
+        job.queue,
+        job.run_at,
+        job.max_attempts,
+        job.priority,
+        job.flags,
+        job.meta,
+    )
+
+
+def test_an_option_that_breaks_a_rule_is_refused() -> None:
+    """With its field."""
+    with pytest.raises(InvalidJob, match="priority is 40000"):
+        spec("x", priority=40000)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [("x", "ü" * 50), (rollup, "ü" * 45), (JobSpec(task="x", payload='"' + "ü" * 50 + '"'), NOTHING)],
+    ids=["name", "task", "spec"],
+)
+def test_the_limit_of_the_payload_counts_bytes_in_each_form(what: tuple[Any, Any]) -> None:
+    """102 bytes are 52 characters here: the limit is about what travels and is stored."""
+    with pytest.raises(InvalidJob) as caught:
+        spec(*what, max_payload=99)
+
+    assert ("GWBPL", "payload", 99) == (caught.value.code, caught.value.field, caught.value.limit)
+    assert 100 <= (caught.value.length or 0)
+
+
+def test_a_payload_of_exactly_the_limit_passes() -> None:
+    """102 bytes."""
+    assert 52 == len(spec("x", "ü" * 50, max_payload=102).payload)

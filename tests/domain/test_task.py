@@ -1,0 +1,271 @@
+"""`@task`: names, defaults, and what is refused at import; the registry of a worker or a client."""
+
+import functools
+from typing import Any
+
+import pytest
+
+from asyncq.domain.errors import InvalidJob, TaskError, UnknownTask
+from asyncq.domain.job import JobSpec
+from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
+from asyncq.domain.retry import ConstantRetry, DefaultRetry, FunctionRetry, TableRetry
+from asyncq.domain.task import Registry, Task, task
+
+
+async def rollup(day: str, dry_run: bool = False) -> str:
+    """Sum up a day."""
+    return f"{day} {dry_run}"
+
+
+async def send_email(to: str) -> None:
+    """Another handler."""
+
+
+class Sender:
+    """An object that can be called."""
+
+    async def __call__(self, to: str) -> None: ...
+
+
+# Names
+
+
+def test_a_task_is_named_after_its_function() -> None:
+    """With and without parentheses."""
+    assert ["rollup", "rollup"] == [task(rollup).name, task(queue="q")(rollup).name]
+
+
+def test_a_task_can_have_another_name() -> None:
+    """The name in the database outlives the function's."""
+    assert "reports/rollup" == task(name="reports/rollup")(rollup).name
+
+
+def test_a_partial_is_named_after_what_it_calls() -> None:
+    """`partial` is no name."""
+    assert "rollup" == task(functools.partial(functools.partial(rollup), dry_run=True)).name
+
+
+def test_an_object_is_named_after_its_class() -> None:
+    """It has no name of its own."""
+    assert "Sender" == task(Sender()).name
+
+
+def test_a_lambda_needs_a_name() -> None:
+    """All of them are called `<lambda>`."""
+    with pytest.raises(TaskError, match=r"give it one, task\(name=...\)"):
+        task(lambda day: None)
+
+    assert "named" == task(name="named")(lambda day: None).name
+
+
+def test_a_task_knows_whether_its_name_was_given() -> None:
+    """A folder of tasks names the others after their files."""
+    assert (False, True) == (task(rollup).is_named, task(name="rollup")(rollup).is_named)
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "x" * 129, 5, "a\0"], ids=ascii)
+def test_a_name_that_no_job_can_have_is_refused(name: Any) -> None:
+    """At import, and not at each add."""
+    with pytest.raises(TaskError, match="identifier"):
+        task(name=name)(rollup)
+
+
+def test_a_renamed_task_is_a_copy_under_another_name() -> None:
+    """Its jobs bear the new name and the old defaults."""
+    first = task(queue="q")(rollup)
+    other = first.renamed("folder/rollup")
+
+    assert ("rollup", "folder/rollup", True) == (first.name, other.name, other.is_named)
+    assert JobSpec(task="folder/rollup", payload='{"day":"x"}', queue="q") == other.job("x")
+
+
+def test_a_task_is_not_renamed_to_its_own_name() -> None:
+    """The same object, so that a registry does not find two."""
+    first = task(rollup)
+
+    assert first is first.renamed("rollup")
+
+
+@pytest.mark.parametrize("name", ["", "x" * 129])
+def test_a_task_is_not_renamed_to_what_no_job_can_be_called(name: str) -> None:
+    """As with `name=`."""
+    with pytest.raises(TaskError, match="identifier"):
+        task(rollup).renamed(name)
+
+
+# Jobs and their defaults
+
+
+def test_a_job_has_the_defaults_of_its_task() -> None:
+    """Options that were not given are those of the database."""
+    mail = task(queue="mail", max_attempts=5, priority=-1, flags=["b", "a"])(send_email)
+
+    assert JobSpec(
+        task="send_email", payload='{"to":"x"}', queue="mail", max_attempts=5, priority=-1, flags=("a", "b")
+    ) == mail.job("x")
+    assert JobSpec(task="rollup", payload='{"day":"x"}') == task(rollup).job("x")
+
+
+def test_an_option_of_the_job_wins_over_that_of_the_task() -> None:
+    """Every one can be overridden per job; 0 is a priority."""
+    job = task(queue="mail", priority=5)(send_email).job("x").with_options(priority=0)
+
+    assert (0, "mail") == (job.priority, job.queue)
+
+
+def test_a_priority_of_zero_is_a_default_too() -> None:
+    """None and 0 are different things."""
+    assert [0, None] == [task(priority=priority)(rollup).job("x").priority for priority in (0, None)]
+
+
+def test_a_job_takes_the_parameters_of_the_handler() -> None:
+    """And checks them."""
+    with pytest.raises(InvalidJob, match=r"Expected `bool`, got `str` - at `\$.dry_run`"):
+        task(rollup).job("x", dry_run="yes")  # type: ignore[arg-type]
+
+
+def test_a_job_may_be_as_large_as_any_client_allows() -> None:
+    """Which of them adds it, and with which limit, a spec does not know."""
+    job = task(send_email).job("x" * DEFAULT_MAX_PAYLOAD)
+
+    assert DEFAULT_MAX_PAYLOAD < len(job.payload)
+    with pytest.raises(InvalidJob, match="at most 16777216 are allowed"):
+        task(send_email).job("x" * LARGEST_PAYLOAD)
+
+
+def test_a_task_is_called_like_its_function() -> None:
+    """So that a handler is tested without a queue."""
+    assert "x 2" == task(name="t")(lambda day, n: f"{day} {n}")("x", n=2)
+
+
+def test_a_task_shows_its_name_and_the_words_of_its_function() -> None:
+    """In a debugger, and in `help()`."""
+    assert ("<Task rollup>", "Sum up a day.", __name__) == (
+        repr(task(rollup)),
+        task(rollup).__doc__,
+        task(rollup).__module__,
+    )
+
+
+# Options
+
+
+@pytest.mark.parametrize(
+    ("retry", "expected"),
+    [
+        (None, DefaultRetry()),
+        (ConstantRetry(5), ConstantRetry(5)),
+        ([1, 10], TableRetry((1, 10))),
+        (abs, FunctionRetry(abs)),
+    ],
+    ids=["none", "policy", "list", "function"],
+)
+def test_retry_becomes_a_policy(retry: Any, expected: Any) -> None:
+    """Once, when the task is made."""
+    assert expected == task(retry=retry)(rollup).retry
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"queue": "default"}, "queue 'default' is reserved"),
+        ({"queue": "q" * 129}, "queue is 129 characters long"),
+        ({"max_attempts": 0}, "max_attempts is 0"),
+        ({"max_attempts": "5"}, "max_attempts must be an int"),
+        ({"priority": 40000}, "priority is 40000"),
+        ({"flags": "slow"}, "flags must be a list of str"),
+        ({"flags": [1]}, "flags must be a str"),
+        ({"retry": 5}, "retry must be a policy"),
+        ({"retry": ConstantRetry}, "retry must be a policy"),
+        ({"retry": []}, "a retry table needs at least one delay"),
+        ({"on_failed": "log"}, "on_failed must be a function"),
+    ],
+    ids=str,
+)
+def test_an_option_that_breaks_a_rule_is_refused_with_the_name_of_the_task(options: dict[str, Any], said: str) -> None:
+    """At import."""
+    with pytest.raises(TaskError, match=f"task 'rollup': {said}"):
+        task(**options)(rollup)
+
+
+def test_an_option_that_does_not_exist_is_a_type_error() -> None:
+    """Later features are unknown until they are there."""
+    with pytest.raises(TypeError, match="timeout"):
+        task(timeout=5)(rollup)  # type: ignore[call-overload]
+
+
+def test_flags_are_any_collection_of_str() -> None:
+    """A generator is read once."""
+    assert [("a", "b")] * 3 == [
+        task(flags=flags)(rollup).job("x").flags for flags in (["b", "a"], {"a", "b"}, (flag for flag in "ba"))
+    ]
+
+
+def test_a_handler_that_cannot_be_served_is_refused() -> None:
+    """The sentences stand in `test_signature_handlers.py`."""
+    with pytest.raises(TaskError, match="task 'unserved': "):
+
+        @task
+        async def unserved(*days: str) -> None: ...
+
+
+def test_a_task_is_no_handler() -> None:
+    """`@task` twice is a slip."""
+    with pytest.raises(TaskError, match="is a task already"):
+        task(task(rollup))
+
+
+# The registry
+
+
+def test_a_registry_finds_tasks_by_name() -> None:
+    """In the order in which they were given."""
+    first, second = task(rollup), task(send_email)
+    registry = Registry([first, second])
+
+    assert (["rollup", "send_email"], 2, first, second) == (
+        list(registry),
+        len(registry),
+        registry["rollup"],
+        registry.find("send_email"),
+    )
+
+
+def test_two_tasks_of_one_name_are_refused_with_both_places() -> None:
+    """One of them would never run."""
+
+    @task
+    async def rollup(day: int) -> None: ...
+
+    places = rf"{__name__}\.send_email and {__name__}\.test_two_tasks.*<locals>\.rollup; give one of them a name="
+    with pytest.raises(TaskError, match=f"two tasks are called 'rollup': {places}"):
+        Registry([task(name="rollup")(send_email), rollup])
+
+
+def test_one_task_may_be_given_twice() -> None:
+    """Two lists of tasks may share one."""
+    first = task(rollup)
+
+    assert ["rollup"] == list(Registry([first, first]))
+
+
+@pytest.mark.parametrize("item", [rollup, "rollup", None, Task], ids=repr)
+def test_what_is_no_task_is_refused(item: Any) -> None:
+    """The decorator was forgotten."""
+    with pytest.raises(TaskError, match="tasks must be decorated with @task, got "):
+        Registry([item])
+
+
+def test_a_single_task_is_no_list() -> None:
+    """`tasks=rollup` for `tasks=[rollup]`."""
+    with pytest.raises(TaskError, match="tasks must be a list"):
+        Registry(task(rollup))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("name", "nearest"), [("send_emial", "send_email"), ("rolup", "rollup"), ("x", None)])
+def test_an_unknown_name_is_told_with_the_nearest_one(name: str, nearest: str | None) -> None:
+    """It is a slip of the keyboard nearly always."""
+    with pytest.raises(UnknownTask) as caught:
+        Registry([task(rollup), task(send_email)]).find(name)
+
+    assert (name, nearest) == (caught.value.name, caught.value.nearest)

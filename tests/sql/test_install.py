@@ -1,0 +1,114 @@
+"""The SQL files are right in any schema and under any search_path, and say truly what goes in and comes out."""
+
+import re
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+import pytest
+
+from asyncq.store.database import Database
+from asyncq.store.migrate import migrate
+from asyncq.store.statements import folder, render
+from tests.sql.session import Session, session
+
+FILES = sorted(folder().rglob("*.sql"))
+QUERIES = sorted((folder() / "queries").glob("*.sql"))
+FUNCTIONS = sorted((folder() / "functions").glob("*.sql"))
+
+LINE_1 = re.compile(r"-- (?P<name>\w+)\((?P<parameters>.*)\) -> (?P<columns>.+)")
+
+
+@asynccontextmanager
+async def database_without_search_path(dsn: str) -> AsyncIterator[str]:
+    """The DSN of a database of its own, in which no name is found without its schema."""
+    name = f"t_{secrets.token_hex(6)}"
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute(f"create database {name}")
+        await connection.execute(f"alter database {name} set search_path = ''")
+        yield urlunsplit(urlsplit(dsn)._replace(path=f"/{name}"))
+        await connection.execute(f"drop database {name}")
+    finally:
+        await connection.close(timeout=5)
+
+
+async def types(sql: Session, declared: str) -> list[tuple[str, int]]:
+    """The names and type oids of a declared list, such as `id bigint, tags text[]`."""
+    pairs = [] if declared in ("", "void") else [entry.split(" ", 1) for entry in declared.split(", ")]
+    return [(name, await sql.value("select $1::text::regtype::oid::int", kind)) for name, kind in pairs]
+
+
+async def assert_that_each_query_says_what_it_takes_and_gives(sql: Session) -> None:
+    """Compare line 1 of each file with what the server makes of the statement."""
+    for path in QUERIES:
+        text = path.read_text("utf-8")
+        said = LINE_1.fullmatch(text.splitlines()[0])
+        assert said, f"{path.name}: line 1 is no signature"
+        prepared = await sql.connection.prepare(render(text, sql.schema))
+        columns = [(column.name, column.type.oid) for column in prepared.get_attributes()]
+
+        assert (path.stem, path.name) == (said["name"], path.name)
+        assert [oid for _, oid in await types(sql, said["parameters"])] == [
+            parameter.oid for parameter in prepared.get_parameters()
+        ], f"{path.name}: parameters"
+        if said["columns"] == "void":
+            assert ["void"] == [column.type.name for column in prepared.get_attributes()], f"{path.name}: columns"
+        else:
+            assert await types(sql, said["columns"]) == columns, f"{path.name}: columns"
+
+
+async def assert_that_each_function_runs(sql: Session) -> None:
+    """Bodies are not checked when a function is created: run each."""
+    added = await sql.row("select * from asyncq.add_job('a', queue_name := 'q', flags := '{f}', options := '{}')")
+    await sql.rows("select * from asyncq.add_jobs(array[('b', '{}', 'q', null, 1, null, 1, '{f}')::asyncq.job_spec])")
+    await sql.execute("update asyncq._jobs set locked_by = 0, locked_at = now(), lock_token = 1 where queue_id is not null")
+    await sql.rows("select asyncq._rescue_jobs(true), asyncq._wake_workers(), asyncq.clock(), asyncq.now()")
+
+    assert ["available", "discarded"] == sorted(await sql.values("select asyncq._state(job) from asyncq._jobs as job"))
+    assert [added["id"]] == await sql.values("select id from asyncq._job($1)", added["id"])
+
+
+@pytest.mark.parametrize("schema", ["asyncq", "elsewhere"])
+async def test_everything_works_in_any_schema_without_a_search_path(dsn: str, schema: str) -> None:
+    """`add_job` runs inside transactions of strangers, with whatever search_path they have set."""
+    async with database_without_search_path(dsn) as alone:
+        await migrate(Database(alone, schema))
+        async with session(alone, schema) as sql:
+            assert "" == (await sql.value("show search_path")).strip('"')
+            await assert_that_each_query_says_what_it_takes_and_gives(sql)
+            await sql.execute("drop index asyncq.jobs_one_running_per_queue")
+            await assert_that_each_function_runs(sql)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_nothing_of_the_default_schema_is_left_after_rendering_for_another(path: Path) -> None:
+    """One name that is not replaced would lead the statements of one schema into the tables of another."""
+    assert [] == re.findall(r"\basyncq\b", render(path.read_text("utf-8"), "elsewhere"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_rendering_for_the_default_schema_changes_nothing(path: Path) -> None:
+    """What is read in sql/ is what runs."""
+    text = path.read_text("utf-8")
+
+    assert text == render(text, "asyncq")
+
+
+@pytest.mark.parametrize("path", FUNCTIONS, ids=lambda path: path.stem)
+def test_each_function_has_a_test_of_its_own(path: Path) -> None:
+    """Nobody else checks the body of a plpgsql function."""
+    name = path.stem
+
+    assert (folder().parent / "tests" / "sql" / f"test_{name}.py").exists()
+
+
+@pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
+def test_queries_name_their_columns(path: Path) -> None:
+    """After somebody adds a column, a cached `select *` or `returning *` raises inside a caller's transaction."""
+    text = "\n".join(line.partition("--")[0] for line in path.read_text("utf-8").splitlines())
+
+    assert [] == re.findall(r"(?:select|returning|,)\s+(?:\w+\.)?\*", text)
