@@ -45,8 +45,8 @@ exit codes:
 """
 
 NEXT = """
-Nothing is left behind: no process, no server, no file.
-Next: `asyncq worker --help` runs tasks of your own; docs/ has a guide, with a page for each question."""
+Nothing is left behind: no process, no server, no schema, no file.
+Next: `asyncq worker --help` for tasks of your own; docs/ is the guide."""
 
 
 def add_parser(subparsers: Commands) -> None:

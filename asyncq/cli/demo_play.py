@@ -59,7 +59,7 @@ async def play(options: Options, screen: Screen) -> Report:
     if not files:
         raise DemoFailed(f"there are no Python files in {STDLIB}, where the standard library should be")
     python = platform.python_version()
-    screen.say(f"asyncq demo: one job for each of {len(files):,} files, the standard library of Python {python}")
+    screen.say(f"asyncq demo: one job per file of Python {python}'s standard library, {len(files):,} files")
     screen.say()
     async with place(options.dsn) as here:
         screen.say(f"server    {here.title}")
@@ -93,7 +93,7 @@ async def _add_jobs(here: Place, own: Tables, files: list[str], screen: Screen) 
         await client.add_jobs(jobs, connection=own.connection)
     screen.say(f"jobs      {len(jobs):,} added in one transaction, in {time.perf_counter() - started_at:.2f} s")
     screen.say(f"          {len(files):,} count a file each; the {len(urgent)} added last have priority")
-    screen.say("          the last file of each package adds one that tallies it, to a queue that runs in series")
+    screen.say("          each package's last file adds one to `tally`, a queue run in series")
     screen.say(f"          1 fails twice and is retried, 1 is due in {FUTURE.total_seconds():g} s")
     screen.say()
     return urgent
@@ -118,8 +118,6 @@ async def _watch(own: Tables, workers: Crew, screen: Screen, files: int) -> None
 
 
 def _words(now: Progress, files: int) -> str:
-    future = "has run" if now.appointments else "waits"
-    return (
-        f"{now.files:,} of {files:,} files, {now.tallies} tallies, attempt {now.attempts} of {STUMBLES + 1}, "
-        f"the future job {future}"
-    )
+    future = "done" if now.appointments else "waits"
+    tries = f"try {now.attempts} of {STUMBLES + 1}"
+    return f"{now.files:,} of {files:,} files, {now.tallies} tallies, {tries}, future {future}"

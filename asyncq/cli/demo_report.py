@@ -11,7 +11,6 @@ import msgspec
 from asyncq.cli import demo_tables as ask
 from asyncq.cli.demo_files import STDLIB
 from asyncq.cli.demo_tables import Tables
-from asyncq.cli.demo_tasks import RETRY_S
 
 
 class Longest(msgspec.Struct, frozen=True):
@@ -108,24 +107,23 @@ def as_text(report: Report) -> Iterator[str]:
     for found in report.longest:
         yield f"{found.lines:>7,}  {found.name}, {found.file}:{found.line}"
     yield ""
-    problems = sorted(Counter(report.problems.values()).items())
-    said = "".join(f"; {number} {_verb(problem, number)}" for problem, number in problems)
     yield (
-        f"totals    {report.files:,} files, {report.lines:,} lines, {report.words:,} words, "
-        f"{report.imports:,} imports{said}"
+        f"totals    {report.files:,} files, {report.lines:,} lines, {report.words:,} words, {report.imports:,} imports"
     )
+    problems = sorted(Counter(report.problems.values()).items())
+    if problems:
+        yield "          " + ", ".join(f"{number} {_verb(problem, number)}" for problem, number in problems)
     tally, priority = report.tally, report.priority
-    series = f"{tally.overlaps} OVERLAPPED" if tally.overlaps else "no two at the same time"
+    series = f"{tally.overlaps} OVERLAPPED" if tally.overlaps else "no two at once"
     yield f"queue     {tally.jobs} packages tallied in series, {series}, by {tally.workers} of the workers"
-    first, last = priority.first, priority.last
-    yield f"priority  the {priority.jobs} jobs that were added last started as number {first} to {last}"
+    yield f"priority  the {priority.jobs} jobs added last started as number {priority.first} to {priority.last}"
     times = ", ".join(f"{after:.2f}" for after in report.retry_attempts_after_s)
-    yield f"retry     `stumble` failed twice, was retried after {RETRY_S:g} s each time, and succeeded (at {times} s)"
+    yield f"retry     `stumble` failed twice, then succeeded: after {times} s"
     yield f"schedule  the job of the future started {report.future_late_s * 1000:.0f} ms after its due time"
     shares = " + ".join(f"{jobs:,}" for jobs in report.workers)
     yield (
-        f"speed     {report.files:,} files in {report.seconds:.1f} s, {report.jobs_per_second:,.0f} jobs a second, "
-        f"most of it parsing ({shares} by worker)"
+        f"speed     {report.jobs_per_second:,.0f} jobs a second, {shares} by worker: {report.files:,} files parsed in "
+        f"{report.seconds:.1f} s"
     )
 
 

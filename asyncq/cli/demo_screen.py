@@ -6,7 +6,7 @@ import os
 import shutil
 from typing import TextIO
 
-WIDTH = 28
+WIDTH = 20
 ERASE = "\r\x1b[K"
 
 
@@ -21,10 +21,12 @@ class Screen:
         self._stream = stream
         self._is_live = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self._quarter = 0
+        self._has_bar = False
 
     def say(self, line: str = "") -> None:
-        """Write a line; a bar makes room for it."""
-        self._stream.write((ERASE if self._is_live else "") + line + "\n")
+        """Write a line, in the place of the bar."""
+        self.clear()
+        self._stream.write(line + "\n")
         self._stream.flush()
 
     def show(self, done: int, total: int, words: str) -> None:
@@ -33,6 +35,7 @@ class Screen:
             columns = shutil.get_terminal_size().columns
             self._stream.write(ERASE + f"{self._bar(done, total)} {words}"[: columns - 1])
             self._stream.flush()
+            self._has_bar = True
             return
         quarter = 4 * done // total
         if quarter > self._quarter:
@@ -41,7 +44,8 @@ class Screen:
 
     def clear(self) -> None:
         """Remove the bar."""
-        if self._is_live:
+        if self._has_bar:
+            self._has_bar = False
             self._stream.write(ERASE)
             self._stream.flush()
 

@@ -113,7 +113,8 @@ class Tables:
 
     async def in_future(self, delay: timedelta) -> datetime:
         """A time by the server's clock, which decides when a job is due."""
-        return (await self.rows("select clock_timestamp() + $1 as at", delay))[0]["at"]
+        at: datetime = (await self.rows("select clock_timestamp() + $1 as at", delay))[0]["at"]
+        return at
 
     async def progress(self) -> Progress:
         """See how far the jobs are."""

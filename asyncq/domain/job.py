@@ -255,7 +255,7 @@ def _check_instant(run_at: Any) -> None:
     try:
         run_at.astimezone(UTC)
     except OverflowError:
-        _refuse(f"run_at {run_at.isoformat()} is outside of the years 1 to 9999 in UTC", "22007", "run_at")
+        _refuse(f"run_at {run_at.isoformat()} is outside of the years 1 to 9999 in UTC", "22008", "run_at")
 
 
 def _flags(flags: Any) -> tuple[str, ...]:

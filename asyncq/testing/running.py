@@ -21,6 +21,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         started: All jobs whose run began.
+        tasks: The names of their tasks, in the same order.
         completed: Those whose handler returned; their rows are gone.
         retried: Those that failed and wait for another attempt.
         failed: Those that failed for good: no attempt is left, or the handler raised `Discard`.
@@ -30,6 +31,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     started: list[int]
+    tasks: list[str]
     completed: list[int]
     retried: list[int]
     failed: list[int]
@@ -142,6 +144,7 @@ class _Gathered:
     def report(self) -> Ran:
         return Ran(
             started=self._ids(JobStarted),
+            tasks=[event.task for event in self._events if isinstance(event, JobStarted)],
             completed=self._ids(JobCompleted),
             retried=self._ids(JobRetried),
             failed=self._ids(JobFailed),

@@ -108,7 +108,7 @@ def test_what_breaks_a_limit_is_refused_with_the_limit(
         (spec(priority=False), "22003", "priority"),
         (spec(run_at=datetime(2026, 1, 1)), "22007", "run_at"),  # noqa: DTZ001 - that is the point
         (spec(run_at=datetime(2026, 1, 1, tzinfo=Nowhere())), "22007", "run_at"),
-        (spec(run_at=datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))), "22007", "run_at"),
+        (spec(run_at=datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))), "22008", "run_at"),
         (spec(run_at="2026-01-01T00:00:00Z"), "22007", "run_at"),
         (spec(run_at=1.0), "22007", "run_at"),
         (spec(job_key_mode="keep"), "GWBKM", "job_key_mode"),

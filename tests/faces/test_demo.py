@@ -417,7 +417,7 @@ def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
 
-    assert f"\r\x1b[K{'█' * 14}{'░' * 14} half\r\x1b[K" == drawn(Terminal())
+    assert f"\r\x1b[K{'█' * 10}{'░' * 10} half\r\x1b[K" == drawn(Terminal())
 
 
 def test_a_file_and_no_color_get_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:

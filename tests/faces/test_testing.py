@@ -267,6 +267,7 @@ async def test_run_due_reports_what_became_of_each_job(dsn: str, schema: str, cl
     ran = await run_due(dsn, [end, fail], schema=schema, concurrency=1)
 
     assert ran.started == [well, badly, later, never]
+    assert ran.tasks == ["end", "fail", "end", "end"]
     assert (ran.completed, ran.retried, ran.snoozed, ran.failed) == ([well], [badly], [later], [never])
     assert ran.errors[badly].startswith("ValueError: no such page\n\nTraceback")
     assert ran.errors[badly] == (await client.get_job(badly)).last_error
@@ -462,9 +463,7 @@ async def test_assert_added_shows_what_there_is(client: Client) -> None:
     )
 
 
-async def test_assert_added_does_not_see_jobs_that_have_failed_for_good(
-    dsn: str, schema: str, client: Client
-) -> None:
+async def test_assert_added_does_not_see_jobs_that_have_failed_for_good(dsn: str, schema: str, client: Client) -> None:
     """They are past; the message tells of them."""
     await client.add_job(fail, max_attempts=1)
     await run_due(dsn, [fail], schema=schema)
@@ -488,13 +487,17 @@ async def test_assert_not_added_shows_the_job(client: Client) -> None:
     """The one that should not be there."""
     added = await client.add_job(rollup.job("monday"))
 
-    with pytest.raises(AssertionError, match=rf"a job of task 'rollup' waits that has day='monday':\n  job {added.id}: "):
+    with pytest.raises(
+        AssertionError, match=rf"a job of task 'rollup' waits that has day='monday':\n  job {added.id}: "
+    ):
         await assert_not_added(client, rollup, day="monday")
 
 
 @pytest.mark.parametrize("look", [assert_added, assert_not_added])
 @pytest.mark.parametrize("looked_for", [send_email, rollup, visit])
-async def test_a_field_that_the_task_does_not_have_is_an_error(client: Client, look: object, looked_for: object) -> None:
+async def test_a_field_that_the_task_does_not_have_is_an_error(
+    client: Client, look: object, looked_for: object
+) -> None:
     """A misspelt field would make assert_not_added pass for ever."""
     with pytest.raises(TypeError, match="has no field 'tpo'"):
         await look(client, looked_for, tpo="ada@example.org")

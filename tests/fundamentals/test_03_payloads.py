@@ -166,15 +166,6 @@ async def test_a_payload_that_does_not_decode_fails_the_job(dsn: str, schema: st
     assert job.state == JobState.RETRYABLE
 
 
-@pytest.mark.parametrize("value", [float("nan"), "\0", object()], ids=["NaN", "U+0000", "object"])
-async def test_what_json_or_postgresql_cannot_hold_is_refused(client: Client, value: object) -> None:
-    """With one error for all of it, whose code is the one that SQL callers get."""
-    with pytest.raises(InvalidJob) as caught:
-        await client.add_job("note", {"value": value})
-
-    assert (caught.value.code, caught.value.field) == ("GWBPL", "payload")
-
-
 async def test_a_large_payload_is_refused(dsn: str, schema: str) -> None:
     """1 MiB by default: store files elsewhere, and send where they are."""
     async with Client(dsn, schema=schema, max_payload=100) as client:

@@ -5,9 +5,7 @@ from datetime import timedelta
 from functools import partial
 
 import anyio
-import pytest
-
-from asyncq import Client, InvalidJob, JobContext, task
+from asyncq import Client, JobContext, task
 from asyncq.testing import MovableClock, run_due
 
 
@@ -85,9 +83,7 @@ async def test_queues_do_not_wait_for_each_other(dsn: str, schema: str, client: 
     assert len(ran.completed) == 2
 
 
-async def test_a_job_that_waits_for_its_retry_does_not_hold_up_its_queue(
-    dsn: str, schema: str, client: Client
-) -> None:
+async def test_a_job_that_waits_for_its_retry_does_not_hold_up_its_queue(dsn: str, schema: str, client: Client) -> None:
     """The next one takes its turn; a task that needs strict order must look for itself what came before."""
 
     @task(queue="account/7")
@@ -115,9 +111,3 @@ async def test_a_job_of_tomorrow_does_not_hold_up_its_queue(dsn: str, schema: st
     ran = await run_due(dsn, [book], schema=schema)
 
     assert ran.completed == [due.id]
-
-
-async def test_no_queue_is_called_default(client: Client) -> None:
-    """That is the name of having none, in the rules for unique jobs."""
-    with pytest.raises(InvalidJob, match="'default' is reserved"):
-        await client.add_job("book", queue="default")

@@ -18,9 +18,12 @@ from asyncq import (
     LinearRetry,
     TableRetry,
     TaskError,
+    observer,
     task,
 )
-from asyncq.testing import MovableClock, run_due
+from asyncq.domain.events import JobRetried
+from asyncq.testing import MovableClock, make_worker, run_due
+from tests.waiting import wait_until
 
 
 async def test_a_failed_job_is_tried_again_when_its_wait_is_over(dsn: str, schema: str, client: Client) -> None:
@@ -44,25 +47,32 @@ async def test_a_failed_job_is_tried_again_when_its_wait_is_over(dsn: str, schem
 
 
 async def test_the_waits_grow_by_e_until_the_tenth_attempt(dsn: str, schema: str, client: Client) -> None:
-    """25 attempts, waits of exp(min(attempt, 10)) seconds: after four days the job has failed for good."""
+    """25 attempts, waits of exp(min(attempt, 10)) seconds: after four days the job has failed for good.
 
-    @task
+    Here a worker stays: whenever the clock is moved, it looks for what is due.
+    """
+    waits: list[float] = []
+    failed: list[int] = []
+
+    @observer(JobRetried)
+    def note(event: JobRetried) -> None:
+        waits.append(event.delay_s)
+
+    @task(on_failed=lambda event: failed.append(event.attempt))
     async def fetch_page() -> None:
         raise ConnectionError("no answer")
 
     clock = MovableClock(dsn, schema)
-    added = await client.add_job(fetch_page)
-    job = await client.get_job(added.id)
-    waits: list[float] = []
-    while job.state != JobState.DISCARDED:
-        await clock.set(job.run_at)
-        await run_due(dsn, [fetch_page], schema=schema)
-        job = await client.get_job(added.id)
-        waits.append((job.run_at - job.updated_at).total_seconds())
+    async with make_worker(dsn, [fetch_page], schema=schema, observers=[note]).start():
+        added = await client.add_job(fetch_page)
+        for attempt in range(1, 25):
+            await wait_until(lambda attempt=attempt: len(waits) == attempt, description=f"attempt {attempt}")
+            await clock.set((await client.get_job(added.id)).run_at)
+        await wait_until(lambda: bool(failed), description="the last attempt")
 
-    assert job.attempts == 25
-    assert waits[:24] == pytest.approx([math.exp(min(attempt, 10)) for attempt in range(1, 25)], abs=1e-5)
-    assert timedelta(seconds=sum(waits[:24])) < timedelta(days=4)
+    assert failed == [25]
+    assert waits == [math.exp(min(attempt, 10)) for attempt in range(1, 25)]
+    assert timedelta(seconds=sum(waits)) < timedelta(days=4)
 
 
 async def test_a_job_can_have_fewer_attempts(dsn: str, schema: str, client: Client) -> None:
@@ -82,7 +92,9 @@ async def test_a_job_can_have_fewer_attempts(dsn: str, schema: str, client: Clie
 @pytest.mark.parametrize(
     ("retry", "waits"),
     [
-        pytest.param(ExponentialRetry(first=10, factor=3, longest=timedelta(minutes=1)), [10, 30, 60], id="exponential"),
+        pytest.param(
+            ExponentialRetry(first=10, factor=3, longest=timedelta(minutes=1)), [10, 30, 60], id="exponential"
+        ),
         pytest.param(LinearRetry(step=10, longest=25), [10, 20, 25], id="linear"),
         pytest.param(ConstantRetry(timedelta(minutes=5)), [300, 300, 300], id="constant"),
         pytest.param(TableRetry([1, timedelta(hours=1)]), [1, 3600, 3600], id="table"),
@@ -91,9 +103,7 @@ async def test_a_job_can_have_fewer_attempts(dsn: str, schema: str, client: Clie
         pytest.param(lambda attempt: timedelta(days=attempt), [86400, 172800, 259200], id="function"),
     ],
 )
-async def test_a_task_chooses_its_waits(
-    dsn: str, schema: str, client: Client, retry: Any, waits: list[float]
-) -> None:
+async def test_a_task_chooses_its_waits(dsn: str, schema: str, client: Client, retry: Any, waits: list[float]) -> None:
     """Waits are timedeltas or seconds. A list is a table whose last entry repeats; a function is given the attempt."""
 
     @task(retry=retry)

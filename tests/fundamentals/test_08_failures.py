@@ -42,9 +42,7 @@ async def test_a_failed_job_does_not_hurt_the_others(dsn: str, schema: str, clie
     assert (ran.failed, ran.completed) == ([left.id], [stayed.id])
 
 
-async def test_a_job_that_failed_for_good_stays(
-    dsn: str, schema: str, client: Client, db: asyncpg.Connection
-) -> None:
+async def test_a_job_that_failed_for_good_stays(dsn: str, schema: str, client: Client, db: asyncpg.Connection) -> None:
     """It is never lost silently: it can be looked at, and tried again, until it is removed."""
 
     @task(max_attempts=1)

@@ -3,7 +3,7 @@
 import asyncpg
 
 from asyncq import Client, Event, observer, task
-from asyncq.domain.events import JobCompleted, JobRetried, JobStarted, WorkerStarted, WorkerStopped
+from asyncq.domain.events import JobCompleted, JobRetried, JobStarted
 from asyncq.testing import run_due
 
 
@@ -97,19 +97,3 @@ async def test_an_observer_that_fails_hurts_nobody(dsn: str, schema: str, client
 
     assert ran.completed == [added.id]
     assert {"JobCompleted", "ObserverFailed"} <= set(seen)
-
-
-async def test_a_worker_tells_how_it_works_and_what_it_did(dsn: str, schema: str, client: Client) -> None:
-    """The two events that an operator reads first."""
-    seen: list[WorkerStarted | WorkerStopped] = []
-
-    await client.add_jobs([greet.job("Ada"), greet.job("Bob")])
-    await run_due(
-        dsn, [greet], schema=schema, concurrency=3, observers=[observer(WorkerStarted, WorkerStopped)(seen.append)]
-    )
-    started, stopped = seen
-
-    assert isinstance(started, WorkerStarted)
-    assert (started.schema, started.tasks, started.concurrency) == (schema, ("greet",), 3)
-    assert isinstance(stopped, WorkerStopped)
-    assert (stopped.completed, stopped.failed) == (2, 0)

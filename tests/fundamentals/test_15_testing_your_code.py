@@ -49,9 +49,7 @@ async def test_assert_added_returns_the_jobs(client: Client, db: asyncpg.Connect
     assert timedelta(days=6) < reminder.run_at - reminder.created_at <= timedelta(days=7)
 
 
-async def test_assert_added_looks_into_an_open_transaction(
-    client: Client, db: asyncpg.Connection, schema: str
-) -> None:
+async def test_assert_added_looks_into_an_open_transaction(client: Client, db: asyncpg.Connection, schema: str) -> None:
     """With the connection instead of the client: a test can roll everything back at its end."""
     transaction = db.transaction()
     await transaction.start()
@@ -91,14 +89,9 @@ async def test_moving_the_clock_brings_the_time_of_a_job(
     await run_due(dsn, [send_welcome, send_reminder], schema=schema)
 
     await MovableClock(dsn, schema).move(timedelta(days=7))
-    ran = await run_due(dsn, [send_welcome, send_reminder], schema=schema, concurrency=1)
+    ran = await run_due(dsn, [send_welcome, send_reminder], schema=schema)
 
-    assert [event.task for event in ran.events if event.job_id in ran.completed] == [
-        "send_reminder",
-        "send_reminder",
-        "send_welcome",
-        "send_welcome",
-    ]
+    assert ran.tasks == ["send_reminder", "send_welcome"]
 
 
 async def test_moving_the_clock_wakes_a_running_worker(dsn: str, schema: str, client: Client) -> None:

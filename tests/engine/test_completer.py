@@ -1,0 +1,340 @@
+"""The completer: what runs came to is written in batches, once, whatever happens to its connection."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any
+
+import asyncpg
+import pytest
+
+from asyncq import Client, JobState, StoreUnavailable, Worker, task
+from asyncq.domain.events import (
+    JobCompleted,
+    JobLost,
+    JobsRescued,
+    JobStarted,
+    SettleFailed,
+    SettlementsAbandoned,
+    WorkerStopped,
+)
+from asyncq.domain.outcome import Settlement
+from asyncq.engine import completer, supervisor
+from tests.engine.conftest import MakeWorker
+from tests.engine.faults import link_to, terminate
+from tests.engine.seen import Seen
+from tests.waiting import wait_until
+
+Settle = Callable[[Any, int, Collection[Settlement]], Awaitable[set[int]]]
+
+
+class Gate:
+    """Holds writes back until it is opened, and counts them."""
+
+    def __init__(self, real: Settle) -> None:
+        self._real = real
+        self.opened = asyncio.Event()
+        self.batches: list[int] = []
+
+    async def settle(self, line: Any, worker_id: int, settlements: Collection[Settlement]) -> set[int]:
+        """The real thing, behind the gate."""
+        self.batches.append(len(settlements))
+        await self.opened.wait()
+        return await self._real(line, worker_id, settlements)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
+    """A closed gate before every write."""
+    made = Gate(completer.store.settle)
+    monkeypatch.setattr(completer.store, "settle", made.settle)
+    return made
+
+
+@task
+async def nothing() -> None:
+    """The least job."""
+
+
+async def test_a_completion_is_told_only_after_its_commit(
+    client: Client, make_worker: MakeWorker, seen: Seen, gate: Gate
+) -> None:
+    """Metrics and tests that trust the event would otherwise count what a crash undoes."""
+    async with make_worker(nothing).start():
+        added = await client.add_job(nothing)
+        await wait_until(lambda: bool(gate.batches), description="the write to begin")
+        before = (seen.ids(JobCompleted), (await client.get_job(added.id)).state)
+        gate.opened.set()
+        await seen.wait_for(JobCompleted)
+
+    assert ([], JobState.ACTIVE) == before
+
+
+async def test_what_ends_during_a_write_is_written_in_one_batch(
+    client: Client, make_worker: MakeWorker, seen: Seen, gate: Gate
+) -> None:
+    """The first completion goes out at once, the rest waits for it together: latency when idle, batches under load."""
+    async with make_worker(nothing, concurrency=1).start():
+        await client.add_job(nothing)
+        await wait_until(lambda: bool(gate.batches), description="the first write to begin")
+        for _ in range(20):
+            await client.add_job(nothing)
+        await seen.wait_for(JobStarted, 21)
+        gate.opened.set()
+        await seen.wait_for(JobCompleted, 21)
+
+    assert [1, 20] == gate.batches
+
+
+async def test_job_loops_wait_when_writing_does_not_keep_up(
+    client: Client, make_worker: MakeWorker, seen: Seen, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a database that hangs would be paid for in memory, and in work that is done twice after a crash."""
+    monkeypatch.setattr(completer, "FULL", 3)
+    async with make_worker(nothing, concurrency=1).start():
+        for _ in range(20):
+            await client.add_job(nothing)
+        # One is being written, three wait, and with the fourth the loop waits.
+        await seen.wait_for(JobStarted, 4)
+        await client.get_job((await client.add_job(nothing)).id)
+        held = len(seen.of(JobStarted))
+        gate.opened.set()
+        await seen.wait_for(JobCompleted, 21)
+
+    assert 4 == held
+
+
+async def test_a_settlement_survives_the_end_of_its_connection(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """A lost connection costs time, never a completion: a job that ran must not run again."""
+    async with make_worker(nothing).start():
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+        cut = await terminate(db, schema, "settle")
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted, 2)
+
+    assert (1, 2, []) == (cut, len(seen.of(JobStarted)), seen.of(JobLost))
+
+
+async def test_a_settlement_whose_answer_is_lost_is_told_once_and_as_done(
+    dsn: str, schema: str, client: Client, seen: Seen, db: asyncpg.Connection
+) -> None:
+    """It was committed: to call the claim lost would be a false alarm, and a completion would be missing."""
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    @task
+    async def wait() -> None:
+        entered.set()
+        await leave.wait()
+
+    async def is_gone() -> bool:
+        return not await db.fetchval(f"select count(*) from {schema}._jobs where id = $1", added.id)
+
+    async with link_to(dsn) as link, Worker(link.dsn, [nothing, wait], schema=schema, observers=[seen]).start():
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+        added = await client.add_job(wait)
+        await entered.wait()
+        link.swallow_answers("settle")
+        leave.set()
+        await wait_until(is_gone, description="the settlement to be committed")
+        link.mend()
+        await seen.wait_for(JobCompleted, 2)
+
+    assert (1, []) == (seen.ids(JobCompleted).count(added.id), seen.of(JobLost))
+    assert 1 <= len(seen.of(SettleFailed))
+
+
+async def test_a_queue_freed_by_a_settlement_whose_answer_is_lost_goes_on(
+    dsn: str, schema: str, client: Client, seen: Seen, db: asyncpg.Connection
+) -> None:
+    """The wake-up for the next job of the queue must not be lost with the answer."""
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    @task(queue="line")
+    async def wait() -> None:
+        entered.set()
+        await leave.wait()
+
+    async def is_free() -> bool:
+        return not await db.fetchval(f"select count(*) from {schema}._queues where locked_by is not null")
+
+    async with (
+        link_to(dsn) as link,
+        Worker(link.dsn, [nothing, wait], schema=schema, observers=[seen], poll=60).start(),
+    ):
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+        for _ in range(2):
+            await client.add_job(wait)
+        await entered.wait()
+        link.swallow_answers("settle")
+        leave.set()
+        await wait_until(is_free, description="the queue to be freed")
+        link.mend()
+        await seen.wait_for(JobCompleted, 3)
+
+    assert 3 == len(seen.of(JobStarted))
+
+
+async def test_a_row_that_another_transaction_holds_is_settled_later_and_delays_nobody(
+    dsn: str, client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """A user's open transaction with one job must not stop the completions of all the others."""
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    @task
+    async def wait() -> None:
+        entered.set()
+        await leave.wait()
+
+    async with make_worker(wait, nothing).start():
+        held = await client.add_job(wait)
+        await entered.wait()
+        async with db.transaction():
+            await db.execute(f"select from {schema}._jobs where id = $1 for update", held.id)
+            leave.set()
+            for _ in range(10):
+                await client.add_job(nothing)
+            await seen.wait_for(JobCompleted, 10)
+            others = set(seen.ids(JobCompleted))
+        await seen.wait_for(JobCompleted, 11)
+
+    assert held.id not in others
+    assert held.id == seen.ids(JobCompleted)[-1]
+
+
+async def test_a_row_that_was_held_is_settled_even_when_the_worker_is_never_idle(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """A worker under load has always something newer to write: the older must not starve behind it."""
+    entered, leave, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @task
+    async def wait() -> None:
+        entered.set()
+        await leave.wait()
+
+    async def keep_busy() -> None:
+        while not done.is_set():
+            await client.add_job(nothing)
+            await asyncio.sleep(0)
+
+    async with make_worker(wait, nothing).start(), asyncio.TaskGroup() as group:
+        held = await client.add_job(wait)
+        await entered.wait()
+        async with db.transaction():
+            await db.execute(f"select from {schema}._jobs where id = $1 for update", held.id)
+            leave.set()
+            group.create_task(keep_busy())
+            await seen.wait_for(JobCompleted, 10)
+        await wait_until(lambda: held.id in seen.ids(JobCompleted), description="the held row to be settled")
+        done.set()
+
+    assert 1 == seen.ids(JobCompleted).count(held.id)
+
+
+async def test_a_run_that_lost_its_claim_is_told_so_and_does_not_settle_the_second_run(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """The second run decides: if the first one settled it, a job whose second run fails would be lost."""
+    entered, leave = [asyncio.Event(), asyncio.Event()], [asyncio.Event(), asyncio.Event()]
+    runs: list[int] = []
+
+    @task
+    async def wait() -> None:
+        number = len(runs)
+        runs.append(number)
+        entered[number].set()
+        await leave[number].wait()
+
+    async with make_worker(wait).start():
+        added = await client.add_job(wait)
+        await entered[0].wait()
+        await db.execute(f"update {schema}._workers set last_seen = last_seen - interval '1 hour'")
+        async with make_worker(wait).start():
+            await entered[1].wait()
+            leave[0].set()
+            await seen.wait_for(JobLost)
+            still = (await client.get_job(added.id)).state
+            leave[1].set()
+            await seen.wait_for(JobCompleted)
+
+    assert ([(added.id,)], JobState.ACTIVE) == ([event.job_ids for event in seen.of(JobsRescued)], still)
+    assert ([added.id], [added.id]) == (seen.ids(JobLost), seen.ids(JobCompleted))
+
+
+async def test_a_failed_write_is_kept_and_tried_again(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was sent: when the server is back the same settlements are written."""
+    real, failures = completer.store.settle, [StoreUnavailable("away"), TimeoutError()]
+
+    async def fail_twice(*args: Any) -> set[int]:
+        if failures:
+            raise failures.pop(0)
+        return await real(*args)
+
+    monkeypatch.setattr(completer.store, "settle", fail_twice)
+    added = await client.add_job(nothing)
+    await make_worker(nothing).run_once()
+
+    assert (["away", "TimeoutError"], [added.id]) == (
+        [event.error for event in seen.of(SettleFailed)],
+        seen.ids(JobCompleted),
+    )
+
+
+async def test_settlements_that_cannot_be_written_at_the_stop_are_told_and_left_to_the_lease(
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    monkeypatch: pytest.MonkeyPatch,
+    db: asyncpg.Connection,
+    schema: str,
+) -> None:
+    """The worker's row stays, so that others rescue the jobs when its lease has ended, and not before."""
+
+    async def fail(*args: Any) -> set[int]:
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr(supervisor, "FLUSH_S", 0.1)
+    async with make_worker(nothing).start() as worker:
+        with monkeypatch.context() as patch:
+            patch.setattr(completer.store, "settle", fail)
+            added = await client.add_job(nothing)
+            await seen.wait_for(SettleFailed)
+            await worker.stop()
+    rows = f"select count(*) from {schema}._workers"
+    left = (await db.fetchval(rows), (await client.get_job(added.id)).state)
+    await db.execute(f"update {schema}._workers set last_seen = last_seen - interval '1 hour'")
+    await make_worker(nothing).run_once()
+
+    assert (1, JobState.ACTIVE) == left
+    assert [(added.id,)] == [event.job_ids for event in seen.of(SettlementsAbandoned)]
+    assert 2 == len(seen.of(WorkerStopped))
+
+
+async def test_an_idle_worker_gives_its_connection_for_settling_back(
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    db: asyncpg.Connection,
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Connections are what PostgreSQL is short of: a fleet of idle workers should not hold the fourth."""
+    monkeypatch.setattr(completer, "IDLE_S", 0.05)
+    names = "select count(*) from pg_stat_activity where application_name = $1"
+
+    async def is_closed() -> bool:
+        return not await db.fetchval(names, f"{schema} settle")
+
+    async with make_worker(nothing).start():
+        for count in (1, 2):
+            await client.add_job(nothing)
+            await seen.wait_for(JobCompleted, count)
+            await wait_until(is_closed, description="the idle connection to be closed")
+
+    assert 2 == len(seen.of(JobCompleted))

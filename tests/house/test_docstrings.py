@@ -1,0 +1,179 @@
+"""What is public says what it does, takes, returns and raises, and what holds if it is cancelled."""
+
+import ast
+import contextlib
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+import asyncq
+from asyncq.domain.events import Event
+
+
+class Documented(NamedTuple):
+    """A public function or method, with the docstring in which its arguments stand."""
+
+    name: str
+    function: Callable[..., Any]
+    words: str
+
+
+def is_ours(thing: Any) -> bool:
+    """Whether it was written here, and not inherited from the standard library."""
+    return getattr(inspect.unwrap(thing), "__module__", "").startswith("asyncq")
+
+
+def methods_of(kind: type) -> Iterator[tuple[str, Any]]:
+    """The public methods and properties of a class, those of our base classes included."""
+    for base in reversed(kind.__mro__):
+        if is_ours(base):
+            yield from ((name, item) for name, item in vars(base).items() if not name.startswith("_"))
+
+
+def functions() -> Iterator[Documented]:
+    """All public functions and methods."""
+    for name in asyncq.__all__:
+        thing = getattr(asyncq, name)
+        if inspect.isfunction(thing):
+            yield Documented(name, thing, thing.__doc__ or "")
+        elif inspect.isclass(thing):
+            for method, item in dict(methods_of(thing)).items():
+                if inspect.isfunction(item):
+                    yield Documented(f"{name}.{method}", item, item.__doc__ or "")
+
+
+def classes() -> Iterator[type]:
+    """All public classes."""
+    return (thing for thing in (getattr(asyncq, name) for name in asyncq.__all__) if inspect.isclass(thing))
+
+
+FUNCTIONS = list(functions())
+CLASSES = list(classes())
+
+
+def section(words: str, title: str) -> str:
+    """A section of a docstring, without its title."""
+    found = re.search(rf"^{title}:\n((?:[ ].*\n|\n)*)", textwrap.dedent(inspect.cleandoc(words)) + "\n", re.MULTILINE)
+    return found[1] if found else ""
+
+
+def entries(words: str, title: str) -> set[str]:
+    """The names that a section explains."""
+    return set(re.findall(r"^    \*{0,2}(\w+): \S", section(words, title), re.MULTILINE))
+
+
+def parameters_of(function: Callable[..., Any]) -> set[str]:
+    """The names of its parameters."""
+    return inspect.signature(function).parameters.keys() - {"self", "cls"}
+
+
+def refers(words: str) -> bool:
+    """Whether it only names the method that it is an instance of."""
+    return bool(re.fullmatch(r"See `[\w.]+`\.", words))
+
+
+def body_of(function: Callable[..., Any]) -> ast.AST:
+    """The source of a function, parsed."""
+    return ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function))))
+
+
+def is_context_manager(function: Callable[..., Any]) -> bool:
+    """Whether it is written as a generator with a decorator of contextlib."""
+    return hasattr(function, "__wrapped__") and inspect.unwrap(function) is not function
+
+
+@pytest.mark.parametrize("name", asyncq.__all__)
+def test_a_public_name_has_a_docstring(name: str) -> None:
+    """One sentence first, that ends as sentences do."""
+    first, _, _ = (inspect.getdoc(getattr(asyncq, name)) or "").partition("\n\n")
+
+    assert re.search(r"\w.*[.;:]$", first, re.DOTALL), first
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_the_public_methods_and_properties_of_a_class_have_docstrings(kind: type) -> None:
+    """A name says what; the docstring says what it is in which unit, and what it costs."""
+    wordless = [
+        name
+        for name, item in methods_of(kind)
+        if (inspect.isfunction(item) or isinstance(item, property | classmethod | staticmethod)) and not item.__doc__
+    ]
+
+    assert [] == wordless
+
+
+@pytest.mark.parametrize("documented", FUNCTIONS, ids=lambda documented: documented.name)
+def test_the_arguments_of_a_function_are_explained(documented: Documented) -> None:
+    """Each one, with its unit and its default; and none that is not there."""
+    expected = set() if refers(documented.words) else parameters_of(documented.function)
+
+    assert expected - {"event", "options"} == entries(documented.words, "Args") - {"event", "options"} or (
+        "task" == documented.name and parameters_of(asyncq.Task) == entries(documented.words, "Args")
+    )
+
+
+@pytest.mark.parametrize("documented", FUNCTIONS, ids=lambda documented: documented.name)
+def test_what_a_function_returns_is_explained(documented: Documented) -> None:
+    """Or what it yields."""
+    answer = str(inspect.signature(documented.function).return_annotation)
+    title = "Yields" if is_context_manager(documented.function) else "Returns"
+    expected = answer not in ("None", "<class 'NoneType'>") and not refers(documented.words)
+
+    assert expected == bool(section(documented.words, title))
+
+
+@pytest.mark.parametrize("documented", FUNCTIONS, ids=lambda documented: documented.name)
+def test_what_a_function_raises_itself_is_explained(documented: Documented) -> None:
+    """What those raise that it calls, only its author can know; `raise` in its own body can be seen."""
+    raised = {
+        ast.unparse(node.exc).partition("(")[0]
+        for node in ast.walk(body_of(documented.function))
+        if isinstance(node, ast.Raise) and node.exc is not None
+    }
+
+    assert set() == {name for name in raised if name[0].isupper()} - entries(documented.words, "Raises")
+
+
+@pytest.mark.parametrize("documented", FUNCTIONS, ids=lambda documented: documented.name)
+def test_an_async_function_says_what_holds_if_it_is_cancelled(documented: Documented) -> None:
+    """Timeouts cancel: who writes one has to know whether the job was added."""
+    function = inspect.unwrap(documented.function)
+    waits = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+
+    assert not waits or re.search(r"(?i)cancelled|at the end of the block", documented.words)
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_what_a_class_is_made_of_is_explained(kind: type) -> None:
+    """The arguments of a constructor that users call; the fields of a struct. Events have their table in the guide."""
+    explained = entries(kind.__doc__ or "", "Args") | entries(kind.__doc__ or "", "Attributes")
+    made_of: set[str] = set()
+    if issubclass(kind, msgspec.Struct) and not issubclass(kind, Event):
+        made_of = {*kind.__struct_fields__}
+    elif "__init__" in vars(kind) and (not issubclass(kind, asyncq.AsyncqError)):
+        made_of = parameters_of(kind)
+
+    with contextlib.suppress(KeyError):
+        made_of -= SPEAKING[kind]
+    assert set() == made_of - explained
+
+
+# What is clear by its name, or is made by asyncq alone.
+SPEAKING: dict[type, set[str]] = {
+    asyncq.Job: {"id", "task", "queue", "priority", "run_at", "max_attempts", "last_error", "created_at", "updated_at"}
+    | {"key", "locked_at", "state"},
+    asyncq.JobContext: {"claim", "task", "worker_id", "surroundings"},
+}
+
+
+def test_the_scan_sees_a_missing_argument() -> None:
+    """A rule whose check sees nothing is no rule."""
+    words = "One.\n\n    Args:\n        a: The first,\n            going on.\n        **rest: More: of it.\n\n    Returns:\n        It.\n"
+
+    assert ({"a", "rest"}, "    It.\n") == (entries(words, "Args"), section(words, "Returns"))
+    assert set() == entries(words, "Raises")

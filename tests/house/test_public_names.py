@@ -1,0 +1,68 @@
+"""The public names are those of `asyncq/__init__.py`, and they are what they say."""
+
+import ast
+import inspect
+import pickle
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import asyncq
+from asyncq.domain.events import Event
+
+MODULE = ast.parse(Path(asyncq.__file__).read_text())
+IMPORTED = [alias.name for node in MODULE.body if isinstance(node, ast.ImportFrom) for alias in node.names]
+
+
+def test_the_public_names_are_sorted() -> None:
+    """Capitals first, as `sorted` does it: one place for each name."""
+    assert sorted(asyncq.__all__) == asyncq.__all__
+
+
+def test_the_public_names_are_those_that_are_imported() -> None:
+    """A name that is imported and not listed, or the other way round, is public for some tools only."""
+    assert sorted(IMPORTED) == asyncq.__all__
+
+
+def test_nothing_else_looks_public() -> None:
+    """Beside the names there are only the sub-packages that have been imported."""
+    others = vars(asyncq).keys() - set(asyncq.__all__)
+
+    assert [] == [name for name in others if not name.startswith("_") and not inspect.ismodule(vars(asyncq)[name])]
+
+
+def test_every_event_is_a_public_name() -> None:
+    """Observers say which ones they want."""
+    events = {kind.__name__ for kind in [Event, *Event.__subclasses__(), *asyncq.JobEvent.__subclasses__()]}
+
+    assert set() == events - set(asyncq.__all__)
+
+
+def test_every_error_that_is_raised_is_a_public_name() -> None:
+    """Otherwise nobody could catch it."""
+    errors: list[type[Exception]] = [asyncq.AsyncqError]
+    for kind in errors:
+        errors += kind.__subclasses__()
+
+    assert set() == {kind.__name__ for kind in errors if kind.__module__.startswith("asyncq")} - set(asyncq.__all__)
+
+
+@pytest.mark.parametrize("name", asyncq.__all__)
+def test_a_public_name_belongs_to_asyncq(name: str) -> None:
+    """In tracebacks, in `help()` and in pickles stands the name that users write."""
+    assert ("asyncq", name) == (getattr(asyncq, name).__module__, getattr(asyncq, name).__name__)
+
+
+@pytest.mark.parametrize("name", asyncq.__all__)
+def test_a_public_name_is_found_by_pickle(name: str) -> None:
+    """`multiprocessing` and caches look classes up by module and name."""
+    assert getattr(asyncq, name) is pickle.loads(pickle.dumps(getattr(asyncq, name)))
+
+
+@pytest.mark.parametrize(
+    "kind", [asyncq.Added, asyncq.Job, *(kind for kind in asyncq.JobEvent.__subclasses__())], ids=lambda k: k.__name__
+)
+def test_the_annotations_of_a_public_struct_can_be_read(kind: type[msgspec.Struct]) -> None:
+    """msgspec looks them up in the module that the class says it is from."""
+    assert msgspec.json.Decoder(kind) is not None
