@@ -93,7 +93,10 @@ class Client:
         self._pool, self._home = pool, (os.getpid(), asyncio.get_running_loop())
 
     async def close(self) -> None:
-        """Close the pool; calls that are under way may finish for a few seconds."""
+        """Close the pool; calls that are under way may finish for a few seconds.
+
+        If cancelled, the connections are cut at once.
+        """
         pool, self._pool = self._pool, None
         if pool is None:
             return
@@ -112,7 +115,7 @@ class Client:
         Raises:
             StoreError: The server refused.
 
-        Safe when many do it at once.
+        Safe when many do it at once. If cancelled, each migration was done or was not.
         """
         return await migrate(self._database)
 
@@ -208,6 +211,8 @@ class Client:
         Raises:
             JobNotFound: There is none, or it has ended well and was removed.
             StoreError: The database cannot be used.
+
+        If cancelled, nothing was changed: it only reads.
         """
         async with self._connection() as connection:
             job = await store.get_job(self._database, connection, job_id)
@@ -264,8 +269,10 @@ async def add_job(
     Raises:
         InvalidJob: The job breaks a rule.
         StoreError: The database cannot be used.
+
+    If cancelled, the outcome is unknown.
     """
-    client = Client(dsn, schema=schema, pool_size=1)
-    spec = client._spec(task, payload, options)
-    async with client:
+    # Checked first: a job that breaks a rule needs no connection.
+    spec = make_spec(task, payload, options, registry=None, strict=True, max_payload=DEFAULT_MAX_PAYLOAD)
+    async with Client(dsn, schema=schema, pool_size=1) as client:
         return await client.add_job(spec)

@@ -118,7 +118,7 @@ def as_text(report: Report) -> Iterator[str]:
     yield f"queue     {tally.jobs} packages tallied in series, {series}, by {tally.workers} of the workers"
     yield f"priority  the {priority.jobs} jobs added last started as number {priority.first} to {priority.last}"
     times = ", ".join(f"{after:.2f}" for after in report.retry_attempts_after_s)
-    yield f"retry     `stumble` failed twice, then succeeded: after {times} s"
+    yield f"retry     `stumble` failed twice, then succeeded: tried at {times} s"
     yield f"schedule  the job of the future started {report.future_late_s * 1000:.0f} ms after its due time"
     shares = " + ".join(f"{jobs:,}" for jobs in report.workers)
     yield (

@@ -16,5 +16,5 @@ def backoff_s(failures: int, first_s: float, longest_s: float) -> float:
     Returns:
         Seconds, between half and all of it.
     """
-    doubled = min(failures - 1, 30)  # 2 ** 1024 is too large for a float: that would end a worker after a long outage
-    return min(first_s * 2**doubled, longest_s) * random.uniform(0.5, 1.0)
+    doubled = min(failures - 1, 30)  # 2.0 ** 1024 is too large for a float: that would end a worker after a long outage
+    return min(first_s * 2.0**doubled, longest_s) * random.uniform(0.5, 1.0)

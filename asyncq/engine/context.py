@@ -118,6 +118,8 @@ class JobContext(Context):
         Raises:
             PoolExhausted: As `connection`.
             asyncpg.PostgresError: What the statement raises.
+
+        If cancelled, the server is asked to stop; whether a statement that writes was committed is unknown.
         """
         async with self.connection() as connection:
             return await connection.fetch(sql, *args)
@@ -192,6 +194,8 @@ class JobContext(Context):
         Raises:
             InvalidJob: A job breaks a rule; none was added.
             StoreError: The database refused.
+
+        If cancelled, the outcome is unknown unless the connection's transaction rolls back; all were added or none.
         """
         database = self._surroundings.database
         checked = [self._spec(spec, NOTHING, {}) for spec in specs]

@@ -267,7 +267,7 @@ async def test_sigterm_and_a_closed_terminal_are_as_good_as_ctrl_c(start: Start,
 async def test_a_killed_demo_leaves_nothing_after_a_short_while(start: Start) -> None:
     """SIGKILL cannot be handled: the workers and the server's guard notice that their parent is gone."""
     demo = start("--limit", "100")
-    await demo.says("jobs ")
+    await demo.says("tallies")
 
     demo.process.kill()
     await demo.end()
@@ -278,7 +278,7 @@ async def test_a_killed_demo_leaves_nothing_after_a_short_while(start: Start) ->
 async def test_a_killed_demo_leaves_no_schema_on_a_given_server(start: Start, dsn: str) -> None:
     """There is no guard on a server that is not ours: the orphaned workers drop the schema."""
     demo = start("--limit", "100", "--dsn", dsn)
-    await demo.says("jobs ")
+    await demo.says("tallies")
     was_there = await exists(dsn, demo.schema)
 
     demo.process.kill()

@@ -8,8 +8,19 @@ import asyncpg
 import msgspec
 import pytest
 
-from asyncq import Client, ConfigurationError, Discard, JobContext, SchemaMissing, Snooze, StoreError, Worker, task
-from asyncq.domain.events import JobCompleted, WorkerStarted
+from asyncq import (
+    Client,
+    ConfigurationError,
+    Discard,
+    JobCompleted,
+    JobContext,
+    SchemaMissing,
+    Snooze,
+    StoreError,
+    Worker,
+    WorkerStarted,
+    task,
+)
 from asyncq.testing import MovableClock, assert_added, assert_not_added, make_worker, run_due, temporary_schema
 
 HOUR = timedelta(hours=1)
@@ -27,31 +38,33 @@ class Address(TypedDict):
 
 @task(queue="mail", max_attempts=5)
 async def send_email(email: Email) -> None:
-    pass
+    """Send an email."""
 
 
 @task
 async def rollup(ctx: JobContext, day: str, dry_run: bool = False) -> None:
-    pass
+    """Add up a day."""
 
 
 @task
 async def visit(address: Address) -> None:
-    pass
+    """Go there."""
 
 
 @task
 async def total(numbers: list[int]) -> None:
-    pass
+    """Add them up."""
 
 
 @task(max_attempts=2)
 async def fail() -> None:
+    """Fail in the event loop."""
     raise ValueError("no such page")
 
 
 @task
 def fail_in_a_thread() -> None:
+    """Fail in a thread."""
     raise KeyError("page")
 
 
@@ -82,13 +95,14 @@ async def test_a_transaction_that_is_left_open_does_not_make_the_test_hang(
 ) -> None:
     """The schema cannot be dropped then; an error with the reason is better than a run that stands still."""
     monkeypatch.setattr("asyncq.testing.schema.DROP_PATIENCE_S", 0.05)
-    schema = ""
+    block = temporary_schema(dsn)
+    schema = await block.__aenter__()
+    forgotten = db.transaction()
+    await forgotten.start()
+    await db.execute(f"lock table {schema}._jobs")
 
     with pytest.raises(StoreError) as caught:
-        async with temporary_schema(dsn) as schema:
-            forgotten = db.transaction()
-            await forgotten.start()
-            await db.execute(f"lock table {schema}._jobs")
+        await block.__aexit__(None, None, None)
 
     await forgotten.rollback()
     await db.execute(f"drop schema {schema} cascade")

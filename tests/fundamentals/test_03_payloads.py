@@ -1,7 +1,7 @@
-"""A job's payload is JSON; the handler's annotations say what it becomes. msgspec does it: anything that it decodes is good.
+"""A job's payload is JSON; the handler's annotations say what it becomes, by anything that msgspec can decode.
 
-One parameter that is no single value (a struct, a dict, a list, ...) is the payload itself; otherwise the parameters are
-the fields of a payload that is an object.
+One parameter that is no single value (a struct, a dict, a list, ...) is the payload itself; otherwise the parameters
+are the fields of a payload that is an object.
 """
 
 from dataclasses import dataclass

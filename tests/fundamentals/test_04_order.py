@@ -13,7 +13,7 @@ from asyncq.testing import MovableClock, run_due
 
 @task
 async def write(line: str) -> None:
-    pass
+    """Write a line."""
 
 
 async def test_equals_run_in_the_order_in_which_they_were_added(dsn: str, schema: str, client: Client) -> None:

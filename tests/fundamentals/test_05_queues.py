@@ -5,6 +5,7 @@ from datetime import timedelta
 from functools import partial
 
 import anyio
+
 from asyncq import Client, JobContext, task
 from asyncq.testing import MovableClock, run_due
 

@@ -14,6 +14,7 @@ from asyncq import (
     ConstantRetry,
     ExponentialRetry,
     FunctionRetry,
+    JobRetried,
     JobState,
     LinearRetry,
     TableRetry,
@@ -21,7 +22,6 @@ from asyncq import (
     observer,
     task,
 )
-from asyncq.domain.events import JobRetried
 from asyncq.testing import MovableClock, make_worker, run_due
 from tests.waiting import wait_until
 

@@ -2,8 +2,7 @@
 
 import asyncpg
 
-from asyncq import Client, JobState, task
-from asyncq.domain.events import JobFailed
+from asyncq import Client, JobFailed, JobState, task
 from asyncq.testing import run_due
 
 

@@ -10,7 +10,7 @@ from asyncq.testing import assert_added, run_due
 
 @task
 async def send(to: str) -> None:
-    pass
+    """Send a message."""
 
 
 async def test_a_worker_leaves_jobs_with_a_forbidden_flag_alone(dsn: str, schema: str, client: Client) -> None:

@@ -2,14 +2,13 @@
 
 import asyncpg
 
-from asyncq import Client, Event, observer, task
-from asyncq.domain.events import JobCompleted, JobRetried, JobStarted
+from asyncq import Client, Event, JobCompleted, JobRetried, JobStarted, observer, task
 from asyncq.testing import run_due
 
 
 @task
 async def greet(name: str) -> None:
-    pass
+    """Greet somebody."""
 
 
 async def test_an_observer_is_told_what_happens(dsn: str, schema: str, client: Client) -> None:

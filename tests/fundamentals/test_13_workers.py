@@ -85,7 +85,7 @@ async def test_a_stopping_worker_lets_running_jobs_finish(dsn: str, schema: str,
 
 
 async def test_a_job_that_does_not_finish_in_time_is_due_again(dsn: str, schema: str, client: Client) -> None:
-    """It is cancelled when the grace period ends, and the next worker runs it from the beginning: no attempt is lost."""
+    """It is cancelled when the grace period ends, and the next worker runs it from the start: no attempt is lost."""
     started = anyio.Event()
 
     @task

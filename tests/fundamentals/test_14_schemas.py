@@ -9,7 +9,7 @@ from asyncq.testing import run_due, temporary_schema
 
 @task
 async def greet(name: str) -> None:
-    pass
+    """Greet somebody."""
 
 
 async def test_a_schema_is_installed_by_migrate(dsn: str, db: asyncpg.Connection) -> None:

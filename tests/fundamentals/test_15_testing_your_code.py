@@ -1,6 +1,6 @@
 """How to test code that adds and runs jobs, with the kit in `asyncq.testing`: on a real PostgreSQL, without waiting.
 
-The `schema` of these tests comes from `temporary_schema`: each test has one of its own, so that they may run in parallel.
+The `schema` of these tests comes from `temporary_schema`: each has one of its own, so that they may run in parallel.
 """
 
 from datetime import timedelta
@@ -15,12 +15,14 @@ from tests.waiting import wait_until
 
 @task(queue="mail")
 async def send_welcome(to: str, name: str = "friend") -> None:
+    """Send an email to a new user."""
     if "@" not in to:
         raise ValueError(f"{to} is no address")
 
 
 @task
 async def send_reminder(to: str, ctx: JobContext) -> None:
+    """Ask again after a week."""
     await ctx.add_job(send_welcome.job(to))
 
 

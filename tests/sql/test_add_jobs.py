@@ -21,13 +21,13 @@ def spec(task: str, queue: str | None = None) -> str:
 
 
 @pytest.mark.parametrize("analysed", [False, True])
-async def test_add_jobs_keeps_the_order_of_its_specs(sql: Session, analysed: bool) -> None:
+async def test_add_jobs_keeps_the_order_of_its_specs(own: Session, analysed: bool) -> None:
     """Equal jobs run by id: an order that follows the planner's join would run them in any order."""
     if analysed:
-        await sql.execute("""
+        await own.execute("""
             select asyncq.add_job('a', queue_name := 'x'), asyncq.add_job('b', queue_name := 'y');
             analyze asyncq._tasks; analyze asyncq._queues""")
-    rows = await sql.rows(f"select * from asyncq.add_jobs({array_of(*(spec(*pair) for pair in SIX))})")
+    rows = await own.rows(f"select * from asyncq.add_jobs({array_of(*(spec(*pair) for pair in SIX))})")
     ids = [row["id"] for row in rows]
 
     assert SIX == [(row["task_identifier"], row["queue_name"]) for row in rows]

@@ -1,0 +1,491 @@
+"""The fetcher: woken by what happens, never losing a wake-up or a claim."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import asyncpg
+import pytest
+
+from asyncq import AsyncqError, Client, StoreUnavailable, Worker, task
+from asyncq.domain.events import FetchFailed, JobCompleted, JobsFetched, JobsReturned, JobStarted
+from asyncq.domain.job import Claim
+from asyncq.engine import fetcher, supervisor
+from asyncq.engine.fetcher import current_flags, wanted_now
+from tests.engine.conftest import MakeWorker
+from tests.engine.faults import link_to, terminate
+from tests.engine.seen import Seen
+from tests.waiting import wait_until
+
+
+@task
+async def nothing() -> None:
+    """The least job."""
+
+
+def soon(milliseconds: int = 150) -> datetime:
+    """A moment from now."""
+    return datetime.now(UTC) + timedelta(milliseconds=milliseconds)
+
+
+def intercept(monkeypatch: pytest.MonkeyPatch, after: Callable[[list[Claim]], Awaitable[None]]) -> None:
+    """Let something happen after each fetch in the database, before the fetcher sees its answer."""
+    real = fetcher.fetch_jobs
+
+    async def fetch(*args: Any) -> list[Claim]:
+        claims = await real(*args)
+        await after(claims)
+        return claims
+
+    monkeypatch.setattr(fetcher, "fetch_jobs", fetch)
+
+
+# When
+
+
+async def test_a_notification_during_an_empty_fetch_is_not_lost(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clearing the wake-up after the fetch instead of before it would let the job wait for the poll, here a minute."""
+    worker = make_worker(nothing)
+    adding, heard = asyncio.Event(), asyncio.Event()
+    added: list[int] = []
+
+    async def add_while_it_is_under_way(claims: list[Claim]) -> None:
+        if not adding.is_set():
+            adding.set()
+            added.append((await client.add_job(nothing)).id)
+            await heard.wait()
+
+    intercept(monkeypatch, add_while_it_is_under_way)
+    real_wake = fetcher.Fetcher.wake
+
+    def wake(self: fetcher.Fetcher) -> None:
+        real_wake(self)
+        if adding.is_set():
+            heard.set()
+
+    monkeypatch.setattr(fetcher.Fetcher, "wake", wake)
+    async with worker.start():
+        await seen.wait_for(JobCompleted)
+
+    assert added == seen.ids(JobCompleted)
+
+
+async def test_a_job_starts_at_its_time_and_not_at_the_poll(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """The worker knows when the next job is due; the poll, here a minute, is only the safety net."""
+    async with make_worker(nothing).start():
+        added = await client.add_job(nothing, run_at=soon())
+        await seen.wait_for(JobCompleted)
+
+    assert [added.id] == seen.ids(JobCompleted)
+
+
+async def test_a_job_that_is_due_later_than_the_last_one_is_not_slept_over(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """Each alarm sets the next one, of plain jobs and of those of queues, of any priority."""
+    times = {"queue": ["line", None, "line", None], "priority": [5, 0, -5, 9]}
+    async with make_worker(nothing).start():
+        for number in range(4):
+            await client.add_job(
+                nothing,
+                run_at=soon(60 * (4 - number)),
+                queue=times["queue"][number],
+                priority=times["priority"][number],
+            )
+        await seen.wait_for(JobCompleted, 4)
+
+    assert 4 == len(seen.of(JobStarted))
+
+
+async def test_a_job_that_becomes_due_while_the_alarm_is_set_is_not_slept_over(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the fetch and the question for the next due time lies a moment in which jobs become due."""
+    due = soon(300)
+    waited: list[int] = []
+
+    async def wait_until_it_is_due(claims: list[Claim]) -> None:
+        if not waited and not claims:
+            waited.append(1)
+            await wait_until(lambda: datetime.now(UTC) > due + timedelta(milliseconds=20), description="the due time")
+
+    await client.add_job(nothing, run_at=due)
+    intercept(monkeypatch, wait_until_it_is_due)
+    async with make_worker(nothing).start():
+        await seen.wait_for(JobCompleted)
+
+    assert [1] == waited
+
+
+async def test_without_listening_the_poll_finds_what_was_added(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """Behind a pooler there are no notifications: `listen=False` must still work."""
+    async with make_worker(nothing, listen=False, poll=0.1).start():
+        added = await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+
+    assert [added.id] == seen.ids(JobCompleted)
+
+
+async def test_a_due_job_that_became_visible_late_is_found_by_the_poll(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """A transaction that adds without a notification, as a restored backup does, costs a poll at most."""
+    async with make_worker(nothing, poll=0.1).start():
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+        await db.execute(f"""
+            insert into {schema}._jobs (run_at, created_at, updated_at, task_id, payload)
+            select now(), now(), now(), id, '{{}}' from {schema}._tasks""")
+        await seen.wait_for(JobCompleted, 2)
+
+    assert 2 == len(seen.of(JobStarted))
+
+
+# No claim is lost
+
+
+async def test_stopping_in_any_moment_of_a_fetch_loses_no_claim(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """A claim that nobody knows would wait for the lease; the check after this test finds it."""
+    for _ in range(25):
+        async with make_worker(nothing, concurrency=3).start():
+            for _ in range(5):
+                await client.add_job(nothing)
+            await asyncio.sleep(random.uniform(0, 0.004))
+    await make_worker(nothing).run_once()
+
+    assert 125 == len(set(seen.ids(JobCompleted)))
+
+
+async def test_cancelling_in_any_moment_of_a_fetch_loses_no_claim(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """The same for a `run()` whose asyncio task is cancelled."""
+    for _ in range(25):
+        started = len(seen.of(JobsFetched))
+        await client.add_job(nothing)
+        running = asyncio.get_running_loop().create_task(make_worker(nothing, concurrency=3).run())
+        await seen.wait_for(JobsFetched, started + 1)
+        for _ in range(5):
+            await client.add_job(nothing)
+        await asyncio.sleep(random.uniform(0, 0.002))
+        running.cancel()
+        await asyncio.wait({running})
+    await make_worker(nothing).run_once()
+
+    assert 150 == len(set(seen.ids(JobCompleted)))
+
+
+async def test_claims_that_arrive_while_the_worker_stops_go_back_with_their_attempts_untouched(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They never started: another worker shall find them as they were."""
+    asked = asyncio.Event()
+
+    async def stop_meanwhile(claims: list[Claim]) -> None:
+        if claims:
+            asked.set()
+            await asyncio.sleep(0.05)
+
+    intercept(monkeypatch, stop_meanwhile)
+    added = await client.add_job(nothing)
+    async with make_worker(nothing).start():
+        await asked.wait()
+    job = await client.get_job(added.id)
+
+    assert ([], 0, 0) == (seen.of(JobStarted), job.attempts, job.interruptions)
+    assert [((added.id,), "the worker stops")] == [(event.job_ids, event.reason) for event in seen.of(JobsReturned)]
+
+
+async def test_a_fetch_whose_answer_is_lost_does_not_hold_its_jobs_for_ever(
+    dsn: str, schema: str, client: Client, seen: Seen
+) -> None:
+    """The claims were committed, and their worker lives: no rescue would ever find them."""
+
+    @task(queue="line")
+    async def say(word: str) -> None:
+        pass
+
+    async with link_to(dsn) as link, Worker(link.dsn, [say], schema=schema, observers=[seen], poll=60).start():
+        link.cut_at_answer_with(b"swallowed")
+        added = await client.add_job(say, "swallowed")
+        await seen.wait_for(JobCompleted)
+        was_cut = link.was_cut.is_set()
+
+    assert was_cut
+    assert [added.id] == seen.ids(JobCompleted)
+    assert [((added.id,), "the answer to their fetch was lost")] == [
+        (event.job_ids, event.reason) for event in seen.of(JobsReturned)
+    ]
+
+
+async def test_claims_lost_by_the_last_fetch_are_returned_at_the_stop(
+    dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its row is about to go: without it the jobs would wait for a thorough rescue by another worker."""
+
+    @task
+    async def say(word: str) -> None:
+        pass
+
+    monkeypatch.setattr(fetcher, "backoff_s", lambda *args: 3600.0)
+    async with link_to(dsn) as link, Worker(link.dsn, [say], schema=schema, observers=[seen], poll=60).start():
+        link.cut_at_answer_with(b"swallowed")
+        added = await client.add_job(say, "swallowed")
+        await seen.wait_for(FetchFailed)
+
+    assert [(added.id,)] == [event.job_ids for event in seen.of(JobsReturned)]
+
+
+async def test_claims_go_back_when_the_names_of_their_queues_cannot_be_read(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are claimed already when that second statement fails."""
+    real, failures = fetcher.queue_names, [StoreUnavailable("gone", outcome="unknown")]
+
+    async def fail_once(*args: Any) -> dict[int, str]:
+        if failures:
+            raise failures.pop()
+        return await real(*args)
+
+    monkeypatch.setattr(fetcher, "queue_names", fail_once)
+    async with make_worker(nothing).start():
+        added = await client.add_job(nothing, queue="line")
+        await seen.wait_for(JobCompleted)
+
+    assert [(added.id,)] == [event.job_ids for event in seen.of(JobsReturned)]
+
+
+async def test_a_worker_whose_fetch_connection_is_ended_goes_on(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """A server restart or an idle timeout of a firewall is everyday life."""
+    async with make_worker(nothing).start():
+        for count in range(1, 4):
+            await terminate(db, schema, "fetch")
+            await client.add_job(nothing)
+            await seen.wait_for(JobCompleted, count)
+
+    assert 3 == len(seen.of(JobCompleted))
+
+
+async def test_a_fetch_on_a_half_open_connection_ends_at_its_deadline_and_the_worker_goes_on(
+    dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A firewall that forgets a connection drops its packets in silence: the next try must use a new one."""
+    monkeypatch.setattr(fetcher, "FETCH_DEADLINE_S", 0.3)
+    async with link_to(dsn) as link, Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start():
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+        link.freeze("fetch")
+        await client.add_job(nothing)
+        await seen.wait_for(FetchFailed)
+        link.mend()
+        await seen.wait_for(JobCompleted, 2)
+
+    assert 2 == len(seen.of(JobStarted))
+
+
+# For whom
+
+
+def fetch_ahead(monkeypatch: pytest.MonkeyPatch, ahead: int) -> None:
+    """Let the first fetch that finds something take more than there are slots, as it does at a fast pace."""
+
+    def wanted(waiting: int, buffered: int, pace: float, batch: int) -> int:
+        return waiting and waiting + ahead
+
+    monkeypatch.setattr(fetcher, "wanted_now", wanted)
+
+
+async def test_claims_that_do_not_start_go_back_and_another_worker_takes_them_at_once(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All slots are suddenly busy for long: jobs that were fetched ahead must not wait behind them."""
+    leave = asyncio.Event()
+
+    @task
+    async def block() -> None:
+        await leave.wait()
+
+    @task
+    async def idle() -> None:
+        pass
+
+    blocking = await client.add_job(block, priority=-1)
+    ids = [(await client.add_job(nothing)).id for _ in range(3)]
+    with monkeypatch.context() as patch:
+        fetch_ahead(patch, 10)
+        busy = make_worker(block, nothing, concurrency=1)
+        async with busy.start(), make_worker(nothing, idle).start():
+            await seen.wait_for(JobCompleted, 3)
+            leave.set()
+            await seen.wait_for(JobCompleted, 4)
+
+    assert ids == sorted(seen.ids(JobCompleted)[:3])
+    assert blocking.id == seen.ids(JobCompleted)[3]
+
+
+async def test_a_job_of_higher_priority_overtakes_a_backlog(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """Only what is buffered, some milliseconds of work, may start before it."""
+    release = asyncio.Semaphore(0)
+
+    @task
+    async def step() -> None:
+        await release.acquire()
+
+    await client.add_jobs([step.job()] * 300)
+    async with make_worker(step, nothing, concurrency=1).start():
+        await seen.wait_for(JobStarted)
+        urgent = await client.add_job(nothing, priority=-10)
+        for _ in range(300):
+            release.release()
+        await seen.wait_for(JobCompleted, 301)
+
+    assert 150 > seen.ids(JobCompleted).index(urgent.id)
+
+
+async def test_jobs_start_in_the_order_of_priority_run_at_and_id(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """What the documentation promises, over several fetches of one drain."""
+    specs = [nothing.job().with_options(priority=random.randint(-2, 2)) for _ in range(200)]
+    ids = [added.id for added in await client.add_jobs(specs)]
+    await make_worker(nothing, concurrency=1).run_once()
+    expected = [job_id for _, job_id in sorted(zip([spec.priority or 0 for spec in specs], ids, strict=True))]
+
+    assert expected == seen.ids(JobStarted)
+
+
+# How many
+
+
+@pytest.mark.parametrize(
+    ("waiting", "buffered", "pace", "batch", "expected"),
+    [
+        (10, 0, 0.0, 500, 10),  # idle: as many as there are free slots
+        (0, 0, 0.0, 500, 0),  # all busy, slow handlers: nothing ahead
+        (10, 10, 0.0, 500, 0),  # the slots are about to take what is there
+        (10, 4, 0.0, 500, 6),
+        (0, 0, 4_000.0, 500, 100),  # fast handlers: 25 ms of work ahead
+        (0, 60, 4_000.0, 500, 0),  # more than half of it is there
+        (0, 50, 4_000.0, 500, 50),  # half of it: fetch the other half
+        (0, 40, 4_000.0, 500, 60),
+        (10, 0, 4_000.0, 500, 110),
+        (10, 0, 1e9, 500, 500),  # never more than a batch
+        (1000, 0, 0.0, 500, 500),
+        (0, 900, 1e9, 500, 0),  # more than enough is there
+    ],
+)
+async def test_how_many_jobs_are_wanted_now(
+    waiting: int, buffered: int, pace: float, batch: int, expected: int
+) -> None:
+    """Enough for the free slots and for 25 ms of their work ahead; nothing as long as half of that is there."""
+    assert expected == wanted_now(waiting, buffered, pace, batch)
+
+
+# Forbidden flags
+
+
+async def test_forbidden_flags_may_be_a_list_a_function_or_an_async_function() -> None:
+    """The three forms of graphile-worker."""
+
+    async def ask() -> list[str]:
+        await asyncio.sleep(0)
+        return ["a"]
+
+    answers = [await current_flags(given) for given in (["a"], lambda: ("a",), ask, lambda: {"a"})]
+
+    assert [["a"]] * 4 == answers
+
+
+async def test_no_forbidden_flags_are_none() -> None:
+    """Then the statement needs no condition."""
+    answers = [await current_flags(given) for given in (None, [], lambda: None, list)]
+
+    assert [None] * 4 == answers
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), SystemExit(1), asyncio.CancelledError(), KeyboardInterrupt()])
+async def test_what_a_function_for_forbidden_flags_raises_is_an_error_of_the_fetch(error: BaseException) -> None:
+    """A CancelledError of the user's would otherwise end the worker without a word."""
+
+    async def fail() -> list[str]:
+        raise error
+
+    with pytest.raises(AsyncqError, match="forbidden_flags failed"):
+        await current_flags(fail)
+
+
+@pytest.mark.parametrize("answer", ["abc", 5, object()])
+async def test_an_answer_of_forbidden_flags_that_is_no_list_is_an_error_of_the_fetch(answer: Any) -> None:
+    """A str would be taken letter by letter, and forbid nothing."""
+    with pytest.raises(AsyncqError, match="must return a list"):
+        await current_flags(lambda: answer)
+
+
+async def test_forbidden_flags_are_asked_before_each_fetch(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
+    """A circuit breaker opens and closes while the worker runs."""
+    forbidden = {"slow"}
+    async with make_worker(nothing, forbidden_flags=lambda: sorted(forbidden)).start():
+        flagged = await client.add_job(nothing, flags=["slow"])
+        free = await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+        forbidden.clear()
+        another = await client.add_job(nothing)
+        await seen.wait_for(JobCompleted, 3)
+
+    assert free.id == seen.ids(JobCompleted)[0]
+    assert {flagged.id, another.id} == set(seen.ids(JobCompleted)[1:])
+
+
+async def test_while_forbidden_flags_fail_nothing_is_fetched(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """To fetch what may be forbidden would be the greater harm; it is loud, and goes on when the function does."""
+    fails = [True, True]
+
+    def ask() -> list[str]:
+        if fails:
+            fails.pop()
+            raise ValueError("no answer")
+        return []
+
+    added = await client.add_job(nothing)
+    await make_worker(nothing, forbidden_flags=ask).run_once()
+
+    assert 2 == len(seen.of(FetchFailed))
+    assert [added.id] == seen.ids(JobCompleted)
+
+
+async def test_a_function_for_forbidden_flags_that_hangs_does_not_keep_the_worker_from_stopping(
+    make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may ask a service that is away; the stop must not wait for it."""
+    asked, ended = asyncio.Event(), asyncio.Event()
+
+    async def hang() -> list[str]:
+        try:
+            asked.set()
+            await asyncio.sleep(3600)
+        finally:
+            ended.set()
+        return []
+
+    monkeypatch.setattr(supervisor, "FLUSH_S", 3600)
+    async with make_worker(nothing, forbidden_flags=hang).start():
+        await asked.wait()
+    await ended.wait()
+
+    assert ended.is_set()

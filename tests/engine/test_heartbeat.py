@@ -1,0 +1,138 @@
+"""The heartbeat: a worker is alive whatever its handlers do to the event loop, and learns when others think not."""
+
+import asyncio
+import time
+from datetime import datetime
+
+import asyncpg
+
+from asyncq import Client, JobState, Worker, task
+from asyncq.domain.events import HeartbeatFailed, JobCompleted, JobInterrupted, JobStarted, WorkerLost, WorkerStarted
+from tests.engine.conftest import MakeWorker
+from tests.engine.faults import link_to, terminate
+from tests.engine.seen import Seen
+from tests.waiting import wait_until
+
+
+@task
+async def nothing() -> None:
+    """The least job."""
+
+
+async def test_the_heart_beats_while_a_handler_blocks_the_event_loop(
+    dsn: str, client: Client, make_worker: MakeWorker, schema: str
+) -> None:
+    """A handler that computes for a minute must not get its worker declared dead and its job run twice."""
+    seen: list[datetime] = []
+
+    @task
+    async def block() -> None:
+        async def read() -> datetime:
+            connection = await asyncpg.connect(dsn)
+            try:
+                return await connection.fetchval(f"select last_seen from {schema}._workers")
+            finally:
+                await connection.close()
+
+        seen.append(await read())
+        until = time.monotonic() + 0.8
+        while time.monotonic() < until:
+            time.sleep(0.05)  # noqa: ASYNC251 - this is the point
+        seen.append(await read())
+
+    await client.add_job(block)
+    await make_worker(block, lease=1).run_once()
+
+    assert seen[0] < seen[1]
+
+
+async def test_a_worker_whose_row_is_gone_registers_anew_and_goes_on(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """It was stalled for too long, and others have taken its jobs over."""
+    async with make_worker(nothing, lease=1).start():
+        await db.execute(f"delete from {schema}._workers")
+        await seen.wait_for(WorkerLost)
+        added = await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+        ids = [row["id"] for row in await db.fetch(f"select id from {schema}._workers")]
+
+    assert [added.id] == seen.ids(JobCompleted)
+    assert 1 == len(ids)
+    assert ids[0] != seen.of(WorkerStarted)[0].worker_id
+
+
+async def test_a_worker_whose_row_is_gone_cancels_its_jobs_and_returns_what_it_still_holds(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """Others may run them already; those that nobody has taken over must not wait for a thorough rescue."""
+    runs: list[int] = []
+
+    @task
+    async def first_hangs() -> None:
+        runs.append(1)
+        if len(runs) == 1:
+            await asyncio.sleep(3600)
+
+    async with make_worker(first_hangs, lease=1).start():
+        added = await client.add_job(first_hangs)
+        await seen.wait_for(JobStarted)
+        await db.execute(f"delete from {schema}._workers")
+        await seen.wait_for(JobCompleted)
+
+    assert ([added.id], [added.id]) == (seen.ids(JobInterrupted), seen.ids(JobCompleted))
+    assert 1 == seen.of(WorkerLost)[0].running
+
+
+async def test_a_heartbeat_whose_connection_is_ended_beats_again(
+    make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """It has a connection of its own, which ends like the others do."""
+
+    async def last_seen() -> datetime:
+        return await db.fetchval(f"select last_seen from {schema}._workers")
+
+    async with make_worker(nothing, lease=1).start():
+        await wait_until(lambda: terminate(db, schema, "heartbeat"), description="the heartbeat to connect")
+        at = await last_seen()
+
+        async def has_moved() -> bool:
+            return await last_seen() > at
+
+        await wait_until(has_moved, description="another beat")
+
+    assert [] == seen.of(WorkerLost)
+
+
+async def test_a_heartbeat_that_cannot_be_written_is_told_with_the_time_since_the_last_one(
+    dsn: str, schema: str, client: Client, seen: Seen
+) -> None:
+    """When it comes near the lease, somebody should know."""
+    async with link_to(dsn) as link, Worker(link.dsn, [nothing], schema=schema, observers=[seen], lease=1).start():
+        link.refuse("heartbeat")
+        failed = await seen.wait_for(HeartbeatFailed, 2)
+        link.mend()
+        added = await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+
+    assert (1.0, True) == (failed.lease_s, failed.silent_s > 0)
+    assert [added.id] == seen.ids(JobCompleted)
+
+
+async def test_a_short_outage_of_the_heartbeat_costs_no_job(dsn: str, schema: str, client: Client, seen: Seen) -> None:
+    """Shorter than the lease: nobody has declared the worker dead, so nothing was lost."""
+    leave = asyncio.Event()
+
+    @task
+    async def wait() -> None:
+        await leave.wait()
+
+    async with link_to(dsn) as link, Worker(link.dsn, [wait], schema=schema, observers=[seen], lease=30).start():
+        added = await client.add_job(wait)
+        await seen.wait_for(JobStarted)
+        link.cut("heartbeat")
+        state = (await client.get_job(added.id)).state
+        leave.set()
+        await seen.wait_for(JobCompleted)
+
+    assert (JobState.ACTIVE, []) == (state, seen.of(WorkerLost))

@@ -1,0 +1,350 @@
+"""The shutdown: what runs may finish within the grace period, then it is cancelled; nothing is lost, nothing runs twice."""
+
+import asyncio
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import asyncpg
+import pytest
+
+from asyncq import Client, JobContext, JobState, task
+from asyncq.domain.events import (
+    GraceExceeded,
+    JobCompleted,
+    JobFailed,
+    JobInterrupted,
+    JobRetried,
+    JobsReturned,
+    JobStarted,
+    WorkerStopped,
+    WorkerStopping,
+)
+from asyncq.engine import fetcher, supervisor
+from asyncq.engine.shutdown import StopRequest, signals
+from tests.engine.conftest import MakeWorker
+from tests.engine.seen import Seen
+from tests.engine.test_fetcher import fetch_ahead
+from tests.waiting import wait_until
+
+ROOT = Path(__file__).parents[2]
+
+
+@task
+async def nothing() -> None:
+    """The least job."""
+
+
+class Program:
+    """A worker in a process of its own."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.lines: list[str] = []
+
+    async def says(self, *words: str) -> None:
+        """Read what it says until it has said all of this, in any order."""
+        wanted = set(words)
+        assert self.process.stdout is not None
+        with anyio.fail_after(30):
+            while wanted - set(self.lines):
+                line = (await self.process.stdout.readline()).decode()
+                assert line, f"it ended without {wanted - set(self.lines)}: {self.lines}"
+                self.lines.append(line.strip())
+
+
+@asynccontextmanager
+async def program(dsn: str, schema: str, grace: float) -> AsyncIterator[Program]:
+    """Such a process, killed at the end if it still runs."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.engine.program", dsn, schema, str(grace), stdout=PIPE, cwd=ROOT
+    )
+    try:
+        yield Program(process)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+# Signals
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_at_a_signal_a_running_job_finishes_and_the_process_ends_well(
+    dsn: str, schema: str, client: Client, db: asyncpg.Connection, number: signal.Signals
+) -> None:
+    """A deploy must cost no job; Ctrl-C in a terminal is the same."""
+    async with program(dsn, schema, grace=25) as worker:
+        added = await client.add_job("hold", {"how": "finish when told"})
+        await worker.says(f"started {added.id}")
+        worker.process.send_signal(number)
+        await worker.says(f"cleaned up {added.id}", "event JobCompleted", "event WorkerStopped", "ended")
+        code = await worker.process.wait()
+
+    assert (0, 0) == (code, await db.fetchval(f"select count(*) from {schema}._jobs"))
+
+
+async def test_a_handler_that_does_not_finish_within_the_grace_period_is_cancelled_and_can_clean_up(
+    dsn: str, schema: str, client: Client, db: asyncpg.Connection
+) -> None:
+    """One plain cancellation: `finally: await ...` works; the job goes back without losing an attempt."""
+    async with program(dsn, schema, grace=0.1) as worker:
+        added = await client.add_job("hold", {"how": "for ever"})
+        await worker.says(f"started {added.id}")
+        worker.process.send_signal(signal.SIGTERM)
+        await worker.says("event GraceExceeded", f"cleaned up {added.id}", "event JobInterrupted", "ended")
+        code = await worker.process.wait()
+    row = await db.fetchrow(
+        f"""
+        select attempts, interruptions, locked_by, run_at <= now() as is_due, last_error
+        from {schema}._jobs where id = $1""",
+        added.id,
+    )
+
+    assert (0, (0, 1, None, True, None)) == (code, tuple(row or ()))
+
+
+async def test_a_second_signal_ends_the_grace_period(dsn: str, schema: str, client: Client) -> None:
+    """Who presses Ctrl-C twice does not want to wait; the handler may still clean up."""
+    async with program(dsn, schema, grace=3600) as worker:
+        added = await client.add_job("hold", {"how": "for ever"})
+        await worker.says(f"started {added.id}")
+        worker.process.send_signal(signal.SIGINT)
+        await worker.says("event WorkerStopping")
+        worker.process.send_signal(signal.SIGINT)
+        await worker.says(f"cleaned up {added.id}", "event JobInterrupted", "ended")
+        code = await worker.process.wait()
+
+    assert (0, JobState.AVAILABLE) == (code, (await client.get_job(added.id)).state)
+
+
+async def test_a_signal_before_the_worker_has_started_stops_it(dsn: str, schema: str) -> None:
+    """A supervisor that restarts in a loop sends it at any time; the handlers stand before the first connection."""
+    async with program(dsn, schema, grace=1) as worker:
+        await worker.says("event ListenConnected")
+        worker.process.send_signal(signal.SIGTERM)
+        await worker.says("ended")
+
+        assert 0 == await worker.process.wait()
+
+
+async def test_the_signal_handlers_of_before_are_back_afterwards() -> None:
+    """A service that runs a worker for a while keeps its own."""
+
+    def mine(*args: object) -> None:
+        pass
+
+    asked: list[str] = []
+    before = signal.signal(signal.SIGTERM, mine)
+    try:
+        with signals(asked.append):
+            signal.raise_signal(signal.SIGTERM)
+            await wait_until(lambda: bool(asked), description="the signal")
+        after = signal.getsignal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+    assert (["SIGTERM"], mine) == (asked, after)
+
+
+async def test_outside_of_the_main_thread_signals_are_left_alone() -> None:
+    """Python allows handlers there only; a worker in a thread is stopped by `stop()`."""
+
+    async def enter() -> str:
+        with signals(lambda name: None):
+            return "entered"
+
+    assert "entered" == await anyio.to_thread.run_sync(lambda: asyncio.run(enter()))
+
+
+async def test_asking_twice_ends_the_grace_period() -> None:
+    """The request keeps its first reason."""
+    stop = StopRequest()
+    stop.ask("first")
+    stop.ask("second")
+    await stop.asked()
+    await stop.forced()
+
+    assert "first" == stop.reason
+
+
+# Handlers
+
+
+async def test_running_jobs_may_finish_within_the_grace_period(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """And what they come to is written before the worker ends."""
+    leave = asyncio.Event()
+
+    @task
+    async def wait(ctx: JobContext) -> None:
+        await ctx.cancelled.wait()
+        await leave.wait()
+
+    async with make_worker(wait).start() as worker, asyncio.TaskGroup() as group:
+        added = await client.add_job(wait)
+        await seen.wait_for(JobStarted)
+        group.create_task(worker.stop())
+        await seen.wait_for(WorkerStopping)
+        leave.set()
+
+    assert ([added.id], []) == (seen.ids(JobCompleted), seen.of(GraceExceeded))
+
+
+async def test_no_job_starts_after_the_stop(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
+    """Those that wait are left to other workers."""
+    leave = asyncio.Event()
+
+    @task
+    async def wait() -> None:
+        await leave.wait()
+
+    async with make_worker(wait, concurrency=1).start() as worker, asyncio.TaskGroup() as group:
+        for _ in range(3):
+            await client.add_job(wait)
+        await seen.wait_for(JobStarted)
+        group.create_task(worker.stop())
+        await seen.wait_for(WorkerStopping)
+        leave.set()
+
+    assert 1 == len(seen.of(JobStarted))
+
+
+async def test_jobs_that_were_fetched_but_not_started_go_back_untouched(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They lose no attempt and no time."""
+    monkeypatch.setattr(fetcher, "STALE_S", 3600)
+    fetch_ahead(monkeypatch, 10)
+
+    @task
+    async def wait(ctx: JobContext) -> None:
+        await ctx.cancelled.wait()
+
+    ids = [(await client.add_job(wait)).id for _ in range(4)]
+    async with make_worker(wait, concurrency=1).start():
+        await seen.wait_for(JobStarted)
+    jobs = [await client.get_job(job_id) for job_id in ids[1:]]
+
+    assert [(tuple(ids[1:]), "the worker stops")] == [(event.job_ids, event.reason) for event in seen.of(JobsReturned)]
+    assert {(0, 0, JobState.AVAILABLE)} == {(job.attempts, job.interruptions, job.state) for job in jobs}
+
+
+async def test_the_eleventh_interruption_in_a_row_counts_as_a_failure(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """A job longer than every grace period would otherwise go round for ever."""
+
+    @task
+    async def hang() -> None:
+        await asyncio.sleep(3600)
+
+    added = await client.add_job(hang)
+    await db.execute(f"update {schema}._jobs set interruptions = 10")
+    async with make_worker(hang, grace=0).start():
+        await seen.wait_for(JobStarted)
+    job = await client.get_job(added.id)
+
+    assert ([], [added.id]) == (seen.ids(JobInterrupted), seen.ids(JobRetried))
+    assert (1, 0) == (job.attempts, job.interruptions)
+
+
+async def test_a_run_that_ends_forgets_earlier_interruptions(
+    client: Client, make_worker: MakeWorker, db: asyncpg.Connection, schema: str
+) -> None:
+    """Only those in a row count."""
+
+    @task
+    async def fail() -> None:
+        raise OSError
+
+    added = await client.add_job(fail)
+    await db.execute(f"update {schema}._jobs set interruptions = 10")
+    await make_worker(fail).run_once()
+    left = await db.fetchval(f"select interruptions from {schema}._jobs where id = $1", added.id)
+
+    assert 0 == left
+
+
+async def test_a_handler_that_ignores_its_cancellation_is_told_and_keeps_its_claim(
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    db: asyncpg.Connection,
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It still runs: returning its job would run it twice. Others take over when the lease has ended."""
+    monkeypatch.setattr(supervisor, "CANCEL_S", 0.1)
+    leave = asyncio.Event()
+
+    @task
+    async def ignore() -> None:
+        while not leave.is_set():
+            try:
+                await leave.wait()
+            except asyncio.CancelledError:
+                continue
+
+    async with make_worker(ignore, nothing, grace=0).start():
+        added = await client.add_job(ignore)
+        await seen.wait_for(JobStarted)
+    state = (await client.get_job(added.id)).state
+    rows = await db.fetchval(f"select count(*) from {schema}._workers")
+    leave.set()
+    await db.execute(f"update {schema}._workers set last_seen = last_seen - interval '1 hour'")
+    await make_worker(ignore).run_once()
+
+    assert (JobState.ACTIVE, 1) == (state, rows)
+    assert [1, 0] == [event.stuck for event in seen.of(WorkerStopped)]
+    assert [(added.id,)] == [event.job_ids for event in seen.of(GraceExceeded)]
+
+
+async def test_a_handler_that_fails_while_it_is_cancelled_has_failed(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """What it raised is worth more than the interruption: it may have lost something."""
+
+    @task(max_attempts=1)
+    async def fail_at_the_end() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            raise LookupError("could not clean up")
+
+    async with make_worker(fail_at_the_end, grace=0).start():
+        added = await client.add_job(fail_at_the_end)
+        await seen.wait_for(JobStarted)
+
+    assert [added.id] == seen.ids(JobFailed)
+
+
+async def test_handlers_are_cancelled_once(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
+    """A second cancellation would hit the clean-up that the first one started."""
+    counts: list[int] = []
+
+    @task
+    async def count() -> None:
+        current = asyncio.current_task()
+        assert current is not None
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.05)
+            counts.append(current.cancelling())
+            raise
+
+    async with make_worker(count, grace=0).start() as worker:
+        await client.add_job(count)
+        await seen.wait_for(JobStarted)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(3):
+                group.create_task(worker.stop())
+
+    assert ([1], 1) == (counts, len(seen.of(JobInterrupted)))

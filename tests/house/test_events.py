@@ -1,0 +1,142 @@
+"""Every event is told: it has a sentence in the log, somebody emits it, and its docstring says when it comes.
+
+Its fields stand in the table of docs/guide/events.md, which test_docs.py compares.
+"""
+
+import ast
+import inspect
+import logging
+import re
+import typing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import asyncq
+from asyncq.domain import events
+from asyncq.domain.events import Event, JobEvent
+from asyncq.domain.job import Claim
+from asyncq.log import LogObserver
+
+PACKAGE = Path(asyncq.__file__).parent
+KINDS = [
+    kind
+    for kind in vars(events).values()
+    if inspect.isclass(kind) and issubclass(kind, Event) and kind not in (Event, JobEvent)
+]
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+SECRET = "payload-key-flag-or-meta"
+CLAIM = Claim(7, 1, 2, 3, 0, 25, 0, 0, 0, NOW, NOW, NOW, SECRET, f'["{SECRET}"]', SECRET, SECRET, None)
+SAMPLES: dict[Any, Any] = {
+    int: 3,
+    float: 1.25,
+    str: "words",
+    tuple[int, ...]: tuple(range(12)),
+    tuple[str, ...]: ("a", "b"),
+    BaseException: ValueError("broken"),
+    Claim: CLAIM,
+}
+
+
+def sample(kind: type[Event]) -> Event:
+    """An event of a type, with a value for each field."""
+    fields = typing.get_type_hints(kind)
+    return kind(**{name: SAMPLES[fields[name]] for name in kind.__struct_fields__})
+
+
+def logged(kind: type[Event], caplog: pytest.LogCaptureFixture) -> logging.LogRecord:
+    """What the log says of an event."""
+    caplog.clear()
+    with caplog.at_level(logging.DEBUG, "asyncq"):
+        LogObserver()(sample(kind))
+    (record,) = caplog.records
+    return record
+
+
+def emitted() -> set[str]:
+    """The names of events that code of the package makes, or hands on to be made."""
+    found: set[str] = set()
+    for path in PACKAGE.glob("engine/*.py"):
+        calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+        for call in calls:
+            found |= {node.id for node in (call.func, *call.args) if isinstance(node, ast.Name)}
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_event_has_a_sentence_in_the_log(kind: type[Event], caplog: pytest.LogCaptureFixture) -> None:
+    """One line that says everything, with the event's name as a field."""
+    record = logged(kind, caplog)
+
+    assert ("asyncq", kind.__name__) == (record.name, vars(record)["event"])
+    assert re.fullmatch(r"\w.{15,}", record.getMessage())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sentence_holds_no_payload_key_flag_or_meta(kind: type[Event], caplog: pytest.LogCaptureFixture) -> None:
+    """Logs are read by more people than the database; not even the fields of the record hold them."""
+    record = logged(kind, caplog)
+
+    assert SECRET not in record.getMessage() + str({**vars(record), "args": ()})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sentence_holds_the_words_of_the_event(kind: type[Event], caplog: pytest.LogCaptureFixture) -> None:
+    """An error that is not in the sentence is not in the log."""
+    fields = typing.get_type_hints(kind)
+    texts = {name for name in kind.__struct_fields__ if fields[name] is str and name != "task"}
+
+    assert not texts or "words" in logged(kind, caplog).getMessage()
+
+
+@pytest.mark.parametrize("kind", JobEvent.__subclasses__())
+def test_a_record_about_a_job_carries_its_id_task_and_attempt(
+    kind: type[JobEvent], caplog: pytest.LogCaptureFixture
+) -> None:
+    """By these fields the lines of a job are found again."""
+    record = vars(logged(kind, caplog))
+
+    assert (7, "words", 3) == (record["job_id"], record["task"], record["attempt"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_event_says_when_it_comes(kind: type[Event]) -> None:
+    """In its docstring: one sentence."""
+    assert re.fullmatch(r"[A-Z].{15,}\.", kind.__dict__["__doc__"], re.DOTALL)
+
+
+def test_every_event_is_emitted() -> None:
+    """One that nobody emits is a promise that nobody keeps."""
+    assert set() == {kind.__name__ for kind in KINDS} - emitted()
+
+
+def test_a_job_that_goes_well_is_quiet() -> None:
+    """Its events are built only if the log is at DEBUG or an observer wants them: at 10,000 jobs a second it shows."""
+    logger = logging.getLogger("asyncq")
+    before = logger.level
+    try:
+        logger.setLevel(logging.INFO)
+        at_info = set(LogObserver().wants)
+        logger.setLevel(logging.DEBUG)
+        at_debug = set(LogObserver().wants)
+    finally:
+        logger.setLevel(before)
+
+    quiet = {events.JobsFetched, events.JobStarted, events.JobCompleted, events.JobSnoozed}
+    assert (set(KINDS) - quiet, set(KINDS)) == (at_info, at_debug)
+
+
+def test_an_observer_that_failed_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    """ERROR, once, at the place that decides."""
+    record = logged(events.ObserverFailed, caplog)
+
+    assert logging.ERROR == record.levelno
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], ValueError)
+
+
+def test_long_lists_of_ids_are_cut(caplog: pytest.LogCaptureFixture) -> None:
+    """A worker that dies with 10,000 claims is one line."""
+    assert "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more" in logged(events.GraceExceeded, caplog).getMessage()

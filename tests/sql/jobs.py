@@ -1,0 +1,107 @@
+"""What the tests do with jobs in SQL: add, claim, settle, look."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import asyncpg
+
+from tests.sql.session import Session
+
+WORKER = 1
+
+
+async def add(
+    sql: Session,
+    task: str = "t",
+    *,
+    queue: str | None = None,
+    run_at: str = "asyncq.now()",
+    priority: int = 0,
+    flags: Sequence[str] | None = None,
+    max_attempts: int = 25,
+) -> int:
+    """Add a job; `run_at` is an expression of SQL. Returns its id."""
+    return await sql.value(
+        f"select id from asyncq.add_job($1, '{{}}', $2, {run_at}, $3, null, $4, $5)",
+        task,
+        queue,
+        max_attempts,
+        priority,
+        flags,
+    )
+
+
+async def add_many(sql: Session, count: int, *, queue: str = "null", run_at: str = "now()", **columns: str) -> None:
+    """Add jobs of task `t` in one statement; everything is an expression of SQL over their number `i`."""
+    await sql.execute(f"""
+        select asyncq.add_jobs(array_agg(
+          ('t', null, {queue}, {run_at}, null, null, {columns.get("priority", "0")}, null)::asyncq.job_spec order by i))
+        from generate_series(1, {count}) as i""")
+
+
+async def fetch(
+    sql: Session,
+    limit: int = 100,
+    *,
+    worker: int = WORKER,
+    token: int = 1,
+    tasks: Sequence[str] | None = None,
+    forbidden: Sequence[str] | None = None,
+    after: tuple[Any, Any, Any] = (None, None, None),
+    now: Any = None,
+) -> list[asyncpg.Record]:
+    """Claim jobs, of all tasks by default. Returns the claims in order of running."""
+    names = "" if tasks is None else "where identifier = any($1::text[])"
+    ids = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
+    rows = await sql.run("fetch_jobs", worker, token, limit, ids, forbidden, *after, now)
+    return sorted(rows, key=lambda row: (row["priority"], row["run_at"], row["id"]))
+
+
+async def fetched(sql: Session, limit: int = 100, **options: Any) -> list[int]:
+    """Claim jobs. Returns their ids in order of running."""
+    return [row["id"] for row in await fetch(sql, limit, **options)]
+
+
+async def complete(sql: Session, claims: Sequence[asyncpg.Record], worker: int = WORKER) -> list[int]:
+    """Settle claims as completed. Returns the ids that were written."""
+    pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
+    rows = await sql.run("settle_completed", worker, [id_ for id_, _ in pairs], [token for _, token in pairs])
+    return [row["id"] for row in rows]
+
+
+async def change(
+    sql: Session,
+    claims: Sequence[asyncpg.Record],
+    *,
+    worker: int = WORKER,
+    attempts: int = 0,
+    delay_s: float | None = None,
+    error: str | None = None,
+    interruptions: int | None = None,
+    now: Any = None,
+) -> list[int]:
+    """Settle claims that go on living, all in the same way. Returns the ids that were written."""
+    pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
+    count = len(pairs)
+    rows = await sql.run(
+        "settle_changed",
+        worker,
+        [id_ for id_, _ in pairs],
+        [token for _, token in pairs],
+        [attempts] * count,
+        [delay_s] * count,
+        [error] * count,
+        [interruptions] * count,
+        now,
+    )
+    return [row["id"] for row in rows]
+
+
+async def locked_queues(sql: Session) -> list[str]:
+    """The names of the queues that are busy."""
+    return await sql.values("select name from asyncq._queues where locked_by is not null order by name")
+
+
+async def claimed(sql: Session) -> list[int]:
+    """The ids of the jobs that are claimed."""
+    return await sql.values("select id from asyncq._jobs where locked_by is not null order by id")

@@ -1,0 +1,66 @@
+"""`_add_jobs`: the one way in, on parallel arrays; what the Python client calls."""
+
+import json
+
+from tests.sql.session import Session
+
+CALL = """
+select * from asyncq._add_jobs(
+  identifiers := $1::text[], payloads := $2::text[]::json[], queue_names := $3::text[], run_ats := $4::text[]::timestamptz[],
+  max_attempts := $5::int[], job_keys := $6::text[], priorities := $7::int[], flags := $8::text[]::jsonb[],
+  job_key_modes := $9::text[], metas := $10::text[]::jsonb[])
+"""
+
+
+def arrays(*names: str) -> list[list[str | None]]:
+    """The arguments for jobs of which only the names are given."""
+    return [list(names), *([None] * len(names) for _ in range(9))]
+
+
+async def test_each_spec_has_one_row_of_the_answer(sql: Session) -> None:
+    """The client pairs answers and specs by their order."""
+    rows = [dict(row) for row in await sql.rows(CALL, *arrays("b", "a", "b"))]
+    nothing = {"outcome": "added", "existing_id": None, "existing_state": None}
+    ids = [row["id"] for row in rows]
+
+    assert [{"ord": ord_, "id": id_, **nothing} for ord_, id_ in enumerate(ids, 1)] == rows
+    assert ["b", "a", "b"] == await sql.values("select task_identifier from asyncq.jobs order by id")
+    assert sorted(ids) == ids
+
+
+async def test_no_specs_no_rows(sql: Session) -> None:
+    """Neither empty arrays nor nulls are an error."""
+    assert [] == await sql.rows(CALL, *arrays())
+    assert [] == await sql.rows(CALL, *[None] * 10)
+
+
+async def test_every_array_ends_in_its_column(sql: Session) -> None:
+    """Ten arrays side by side: two that change places are soon written."""
+    specs = [["t"], ['{"p": 1}'], ["q"], ["2040-01-01T00:00:00+00:00"], [3], [None], [-7], ['{"f": true}'], [None], ['{"m": 1}']]
+    await sql.rows(CALL, *specs)
+    stored = await sql.row("""
+        select task.identifier, job.payload::text, queue.name, job.run_at, job.max_attempts, job.key, job.priority,
+          job.flags, job.meta
+        from asyncq._jobs as job, asyncq._tasks as task, asyncq._queues as queue
+        where task.id = job.task_id and queue.id = job.queue_id""")
+
+    assert ("t", '{"p": 1}', "q", 3, None, -7) == (*stored[:3], *stored[4:7])
+    assert "2040-01-01T00:00:00+00:00" == stored["run_at"].isoformat()
+    assert ({"f": True}, {"m": 1}) == (json.loads(stored["flags"]), json.loads(stored["meta"]))
+
+
+async def test_the_members_of_a_call_become_due_at_one_time(sql: Session) -> None:
+    """run_at is the start of the transaction, so that the order among them is that of their ids."""
+    await sql.rows(CALL, *arrays("a", "b"))
+    await sql.rows(CALL, *arrays("c"))
+
+    assert [True] * 3 == await sql.values("select run_at = now() from asyncq._jobs")
+
+
+async def test_a_spec_is_refused_rather_than_lost(sql: Session) -> None:
+    """Should a name vanish between the two statements (nothing removes one today), the caller hears of it."""
+    await sql.execute("""
+        create or replace function asyncq._task_ids(identifiers text[]) returns table (identifier text, id int)
+        language plpgsql as $$ begin end $$""")
+
+    assert "40001" == (await sql.refusal(CALL, *arrays("t"))).sqlstate

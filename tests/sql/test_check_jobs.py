@@ -1,0 +1,127 @@
+"""`_check_jobs`: every limit, with the error code that graphile-worker gives it."""
+
+import pytest
+
+from tests.sql.session import Session
+
+BAD = {
+    "no identifier": (["null"], "GWBID", "identifier", "identifier must not be null"),
+    "a long identifier": (
+        ["repeat('ü', 129)"], "GWBID", "identifier", "identifier is 129 characters long, at most 128 are allowed",
+    ),
+    "a long queue": (
+        ["'t'", "queue_name := repeat('ü', 129)"], "GWBQN", "queue_name",
+        "queue_name is 129 characters long, at most 128 are allowed",
+    ),
+    "the queue default": (
+        ["'t'", "queue_name := 'default'"], "GWBQN", "queue_name",
+        "queue_name 'default' is reserved for jobs without a queue",
+    ),
+    "an empty key": (
+        ["'t'", "job_key := ''"], "GWBJK", "job_key", "job_key is empty, at least 1 character is needed",
+    ),
+    "a long key": (
+        ["'t'", "job_key := repeat('ü', 513)"], "GWBJK", "job_key",
+        "job_key is 513 characters long, at most 512 are allowed",
+    ),
+    "no attempts": (
+        ["'t'", "max_attempts := 0"], "GWBMA", "max_attempts", "max_attempts is 0, at least 1 is needed",
+    ),
+    "negative attempts": (
+        ["'t'", "max_attempts := -1"], "GWBMA", "max_attempts", "max_attempts is -1, at least 1 is needed",
+    ),
+    "too many attempts": (
+        ["'t'", "max_attempts := 32768"], "GWBMA", "max_attempts", "max_attempts is 32768, at most 32767 is allowed",
+    ),
+    "a low priority": (
+        ["'t'", "priority := -32769"], "22003", "priority", "priority is -32769, expected -32768 to 32767",
+    ),
+    "a high priority": (
+        ["'t'", "priority := 32768"], "22003", "priority", "priority is 32768, expected -32768 to 32767",
+    ),
+    "a mode that does not exist": (
+        ["'t'", "job_key := 'k'", "job_key_mode := 'bogus'"], "GWBKM", "job_key_mode",
+        "job_key_mode 'bogus' is unknown, expected 'replace', 'preserve_run_at' or 'unsafe_dedupe'",
+    ),
+    "a mode that does not exist, without a key": (
+        ["'t'", "job_key_mode := 'bogus'"], "GWBKM", "job_key_mode",
+        "job_key_mode 'bogus' is unknown, expected 'replace', 'preserve_run_at' or 'unsafe_dedupe'",
+    ),
+    "a key": (["'t'", "job_key := 'k'"], "0A000", "job_key", "job_key is not supported yet"),
+    "a time without end": (
+        ["'t'", "run_at := 'infinity'"], "22008", "run_at", "run_at is infinity, expected a year from 1 to 9999",
+    ),
+    "a time without beginning": (
+        ["'t'", "run_at := '-infinity'"], "22008", "run_at", "run_at is -infinity, expected a year from 1 to 9999",
+    ),
+    "a null flag": (["'t'", "flags := array['f', null]"], "22023", "flags", "flags: a flag must be a text, got null"),
+}
+
+NUL = {
+    '{"a": "\\u0000"}': True,
+    '"\\u0000"': True,
+    '{"\\u0000": 1}': True,
+    '{"a": "x\\\\\\u0000"}': True,
+    '{"a": "\\\\u0000"}': False,
+    '{"a": "\\\\\\\\u0000"}': False,
+    '{"a": "u0000"}': False,
+    '{"a": "\\u00000"}': True,
+    '{"a": "\\u0001"}': False,
+}
+
+GOOD = (
+    "repeat('ü', 128)",
+    "'t', queue_name := repeat('ü', 128)",
+    "'t', max_attempts := 1",
+    "'t', max_attempts := 32767",
+    "'t', priority := -32768",
+    "'t', priority := 32767",
+    "'t', job_key_mode := 'unsafe_dedupe'",
+    "'t', job_key_mode := 'preserve_run_at'",
+    "'t', run_at := '0001-01-01 00:00:00+00'",
+    "'t', run_at := '9999-12-31 23:59:59.999999+00'",
+    "'t', queue_name := 'Default'",
+)
+
+
+@pytest.mark.parametrize("case", BAD)
+async def test_a_job_beyond_the_limits_is_refused(sql: Session, case: str) -> None:
+    """The code is what programs look at, the sentence what people read; the client raises the same one."""
+    arguments, code, field, said = BAD[case]
+    error = await sql.refusal(f"select asyncq.add_job({', '.join(arguments)})")
+
+    assert (code, field, said) == (error.sqlstate, error.column_name, error.message)
+
+
+@pytest.mark.parametrize("arguments", GOOD)
+async def test_a_job_at_the_limit_is_taken(sql: Session, arguments: str) -> None:
+    """A limit that refuses its own value is another limit."""
+    assert 1 == await sql.value(f"select count(*) from (select asyncq.add_job({arguments})) as added")
+
+
+@pytest.mark.parametrize(("payload", "refused"), NUL.items())
+async def test_a_payload_with_a_nul_is_refused(sql: Session, payload: str, refused: bool) -> None:
+    """json stores it, and every reader that wants it as text fails; an escaped backslash before u0000 is harmless."""
+    add = "select asyncq.add_job('t', $1::text::json)"
+    if refused:
+        error = await sql.refusal(add, payload)
+
+        assert ("GWBPL", "payload") == (error.sqlstate, error.column_name)
+    else:
+        await sql.rows(add, payload)
+
+        assert payload == await sql.value("select payload::text from asyncq._jobs")
+
+
+async def test_the_first_of_several_faults_is_named(sql: Session) -> None:
+    """With its place in the call: who adds a thousand jobs would search for it."""
+    error = await sql.refusal("""
+        select asyncq._check_jobs(
+          array['a', 'b', 'c'], null, array[null, 'default', null], null, array[1, 1, 0], null, null, null)""")
+
+    assert ("GWBQN", "Job 2 of 3.") == (error.sqlstate, error.detail)
+
+
+async def test_modes_may_be_null(sql: Session) -> None:
+    """Null is the default, as for the other arguments."""
+    assert 1 == await sql.value("select count(*) from (select asyncq.add_job('t', job_key_mode := null)) as added")

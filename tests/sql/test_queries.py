@@ -1,0 +1,97 @@
+"""The small statements: names, workers, one job, the doors of time."""
+
+import json
+
+from tests.sql.jobs import add, add_many, fetch
+from tests.sql.session import Session
+
+
+async def test_tasks_that_nobody_here_knows_are_named(sql: Session) -> None:
+    """Of the first thousand waiting jobs of either kind: a look, no scan."""
+    for task in ("mine", "b", "a", "b"):
+        await add(sql, task)
+    await add(sql, "c", queue="q")
+    await add(sql, "claimed")
+    await sql.execute("update asyncq._jobs set locked_by = 1, locked_at = now(), lock_token = 1 where id = lastval()")
+    mine = await sql.values("select id from asyncq._tasks where identifier = 'mine'")
+
+    assert ["a", "b", "c"] == [row["identifier"] for row in await sql.run("unknown_tasks", mine)]
+
+
+async def test_unknown_tasks_beyond_the_first_thousand_jobs_are_not_looked_for(sql: Session) -> None:
+    """The look is part of each round of maintenance."""
+    await add_many(sql, 1000)
+    await add(sql, "far")
+
+    assert ["t"] == [row["identifier"] for row in await sql.run("unknown_tasks", [])]
+
+
+async def test_queues_have_names(sql: Session) -> None:
+    """Claims carry numbers; people read names."""
+    await add(sql, queue="a")
+    await add(sql, queue="b")
+    ids = await sql.values("select id from asyncq._queues order by name")
+
+    assert dict(zip(ids, "ab", strict=True)) == {row["id"]: row["name"] for row in await sql.run("queue_names", [*ids, 999])}
+
+
+async def test_a_worker_registers_beats_and_leaves(sql: Session) -> None:
+    """Its row says that it lives."""
+    (row,) = await sql.run("register_worker", 30.0, 123, 10, "host", ["a", "b"])
+    stored = await sql.row("select *, last_seen = started_at as fresh, lease = interval '30 s' as leased from asyncq._workers")
+    beaten = await sql.run("beat", row["id"])
+    seen = await sql.value("select last_seen > started_at from asyncq._workers")
+    left = await sql.run("remove_worker", row["id"])
+
+    assert (123, 10, "host", ["a", "b"], True) == (*(stored[name] for name in ("pid", "concurrency", "host", "tasks")), stored["leased"])
+    assert ([(row["id"],)], True, [(row["id"],)]) == ([tuple(b) for b in beaten], seen, [tuple(b) for b in left])
+    assert ([], []) == (await sql.run("beat", row["id"]), await sql.run("remove_worker", row["id"]))
+
+
+async def test_the_number_of_a_worker_is_never_used_again(sql: Session) -> None:
+    """Claims name it, and may outlive its row."""
+    (first,) = await sql.run("register_worker", 30.0, 1, 1, "h", [])
+    await sql.run("remove_worker", first["id"])
+    (second,) = await sql.run("register_worker", 30.0, 1, 1, "h", [])
+
+    assert first["id"] < second["id"]
+
+
+async def test_leases_look_at_the_real_clock(sql: Session) -> None:
+    """A test that moves the time must not bury the living."""
+    await sql.execute("""
+        create or replace function asyncq.now() returns timestamptz language sql stable as $$ select '2000-01-01'::timestamptz $$;
+        create or replace function asyncq.clock() returns timestamptz language sql as $$ select '2000-01-01'::timestamptz $$;""")
+    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [])
+    await sql.run("beat", row["id"])
+
+    assert await sql.value("select last_seen > now() - interval '1 min' from asyncq._workers")
+
+
+async def test_one_job_is_read_with_its_payload_and_state(sql: Session) -> None:
+    """The view has no payload: it may be large, or private."""
+    job = await sql.value("""
+        select id from asyncq.add_job('t', '{"a": 1}', 'q', flags := '{f}', options := '{"meta": {"m": 1}}')""")
+    (row,) = await sql.run("get_job", job)
+    seen = dict(await sql.row("select * from asyncq.jobs"))
+
+    assert ('{"a": 1}', {"m": 1}, {"f": True}) == (row["payload"], json.loads(row["meta"]), json.loads(row["flags"]))
+    assert {**seen, "state": "available"} == {name: value for name, value in dict(row).items() if name not in ("payload", "meta")}
+    assert [] == await sql.run("get_job", job + 1)
+
+
+async def test_a_moved_door_is_seen(sql: Session) -> None:
+    """A worker refuses a schema whose clock somebody else has set."""
+    before = {row["source"] for row in await sql.run("clock_doors")}
+    await sql.execute("""
+        create or replace function asyncq.now() returns timestamptz language sql stable as $$ select '2000-01-01'::timestamptz $$""")
+    after = {row["source"] for row in await sql.run("clock_doors")}
+
+    assert {"select pg_catalog.now()", "select pg_catalog.clock_timestamp()"} == before
+    assert before != after
+
+
+async def test_workers_may_be_woken_by_hand(sql: Session) -> None:
+    """Without rows in the answer but one."""
+    assert 1 == len(await sql.run("wake_workers"))
+    assert [] == await fetch(sql)

@@ -1,0 +1,27 @@
+"""`_task_ids`: names become numbers, stored on first use."""
+
+from tests.sql.session import Session
+
+
+async def test_each_name_has_one_number_for_ever(sql: Session) -> None:
+    """Jobs and workers speak of tasks by number."""
+    first = await sql.rows("select * from asyncq._task_ids(array['b', 'a', 'b'])")
+    second = await sql.rows("select * from asyncq._task_ids(array['a', 'c'])")
+
+    assert {"a", "b"} == {row["identifier"] for row in first}
+    assert 2 == len(first)
+    assert dict(first)["a"] == dict(second)["a"]
+    assert 3 == await sql.value("select count(*) from asyncq._tasks")
+
+
+async def test_new_names_are_stored_in_alphabetical_order(sql: Session) -> None:
+    """Two callers with the same new names in other orders would wait for each other."""
+    await sql.rows("select * from asyncq._task_ids(array['c', 'a', 'b'])")
+
+    assert ["a", "b", "c"] == await sql.values("select identifier from asyncq._tasks order by id")
+
+
+async def test_nulls_and_no_names_give_nothing(sql: Session) -> None:
+    """What is wrong with a null name is said elsewhere."""
+    for names in ("array[null]::text[]", "'{}'::text[]", "null"):
+        assert [] == await sql.rows(f"select * from asyncq._task_ids({names})")
