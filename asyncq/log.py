@@ -36,7 +36,7 @@ class LogObserver:
         fields: dict[str, Any] = {"event": type(event).__name__}
         if isinstance(event, on.JobEvent):
             fields |= {"job_id": event.claim.id, "task": event.task, "attempt": event.attempt}
-        error = event.error if isinstance(event, on.ObserverFailed) else None
+        error = event.error if isinstance(event, on.ObserverFailed | on.WorkerCrashed) else None
         logger.log(level, "%s", sentence(event), extra=fields, exc_info=error)
 
 
@@ -90,6 +90,11 @@ _SENTENCES = dict(
             lambda e: (
                 f"worker {e.worker_id} cancels jobs that did not finish within the grace period: {_ids(e.job_ids)}"
             ),
+        ),
+        _said(
+            on.WorkerCrashed,
+            logging.ERROR,
+            lambda e: f"worker {e.worker_id} ends: a part of it failed; others take over its jobs after the lease",
         ),
         _said(
             on.WorkerLost,

@@ -15,7 +15,7 @@ import anyio
 import anyio.lowlevel
 
 from asyncq.cli.failures import DATABASE, report
-from asyncq.cli.parsing import Commands, positive
+from asyncq.cli.parsing import Commands, Usage, positive
 from asyncq.domain.errors import AsyncqError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from asyncq.cli.demo_screen import Screen
 
 VARIABLE = "ASYNCQ_TEST_DATABASE_URL"
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 PURPOSE = """See it work, without any set-up: a server, workers, one job for each file of Python's standard library.
 
@@ -75,8 +75,11 @@ def run(args: argparse.Namespace) -> int:
         another failure.
 
     Raises:
+        Usage: The DSN is empty.
         BrokenPipeError: Nobody reads the output any more; nothing is left behind all the same.
     """
+    if args.dsn == "":
+        raise Usage("--dsn is empty: is a variable not set?")
     with interruptions() as interruption:
         # Only now: importing takes a while, in which Ctrl-C is expected too.
         from asyncq.cli.demo_play import Options
@@ -85,18 +88,15 @@ def run(args: argparse.Namespace) -> int:
 
         screen = Screen(sys.stderr if args.json else sys.stdout)
         options = Options(args.dsn or os.environ.get(VARIABLE) or None, args.workers, args.concurrency, args.limit)
-        code, words = 0, "Stopped; nothing is left behind."
+        code, last_words = 0, "Stopped; nothing is left behind."
         try:
             asyncio.run(_play(options, screen, interruption, as_json=args.json))
         except AsyncqError as error:
-            # Ctrl-C reaches the programs that look for PostgreSQL too: that none was found means nothing then.
-            is_missing, words = isinstance(error, ServerBinariesNotFound), "Stopped."
-            if not (is_missing and interruption.number):
-                screen.clear()
-                code = report(error, as_json=args.json, with_traceback=False)
-            code = DATABASE if is_missing else code
+            screen.clear()
+            code, last_words = report(error, as_json=args.json, with_traceback=False), "Stopped."
+            code = DATABASE if isinstance(error, ServerBinariesNotFound) else code
         if interruption.number:
-            screen.say(words)
+            screen.say(last_words)
             return 128 + interruption.number
     return code
 

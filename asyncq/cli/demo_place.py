@@ -99,7 +99,7 @@ async def drop(place: Place) -> None:
     Raises:
         StoreError: The server cannot be reached any more, or refused.
     """
-    with anyio.fail_after(DROP_LIMIT_S):
+    with anyio.move_on_after(DROP_LIMIT_S):
         connection = await place.database.connect("demo")
         try:
             with calling(place.schema):
@@ -114,6 +114,7 @@ async def drop(place: Place) -> None:
                         raise
         finally:
             await connection.close(timeout=1.0)
+    raise StoreError(f"the schema {place.schema} could not be dropped within {DROP_LIMIT_S:g} s; please drop it")
 
 
 def _with_search_path(dsn: str, schema: str) -> str:

@@ -64,7 +64,12 @@ class InvalidJob(AsyncqError):
 
 
 class UnknownTask(InvalidJob):
-    """A task name that the client was not given, with the nearest known one."""
+    """A task name that the client was not given.
+
+    Attributes:
+        name: That name.
+        nearest: The known name that is most like it, None if none is.
+    """
 
     def __init__(self, name: str, nearest: str | None) -> None:
         hint = f"; did you mean {nearest!r}?" if nearest else ""
@@ -74,7 +79,11 @@ class UnknownTask(InvalidJob):
 
 
 class JobNotFound(AsyncqError):
-    """There is no job with this id, or it has ended well and was removed."""
+    """There is no job with this id, or it has ended well and was removed.
+
+    Attributes:
+        job_id: The id.
+    """
 
     def __init__(self, job_id: int) -> None:
         super().__init__(f"there is no job {job_id}: it never was, or it ended and was removed")

@@ -59,6 +59,13 @@ class GraceExceeded(Event, frozen=True, kw_only=True):
     job_ids: tuple[int, ...]
 
 
+class WorkerCrashed(Event, frozen=True, kw_only=True):
+    """A part of the worker failed: it ends, and others take over its jobs after the lease."""
+
+    worker_id: int
+    error: BaseException
+
+
 class WorkerLost(Event, frozen=True, kw_only=True):
     """Others declared this worker dead; it cancels its jobs and registers anew."""
 

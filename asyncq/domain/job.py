@@ -40,7 +40,18 @@ class JobKeyMode(StrEnum):
 
 
 class JobOptions(TypedDict, total=False):
-    """What can be given with every add; None means the task's default."""
+    """What can be given with every add; None means the task's default.
+
+    Attributes:
+        queue: The named queue that runs it in series, at most 128 characters.
+        run_at: When it may start, with a time zone.
+        max_attempts: Total attempts, 1 to 32767.
+        priority: -32768 to 32767, lower first.
+        flags: Names that a worker may forbid, at most 128 characters each.
+        job_key: Reserved.
+        job_key_mode: Reserved.
+        meta: An object that goes with the job.
+    """
 
     queue: str | None
     run_at: datetime | None

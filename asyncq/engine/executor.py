@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import signal
 import threading
 import time
@@ -162,7 +163,9 @@ class Executor:
 
     async def _in_thread(self, call: Callable[[], Any]) -> Any:
         # Not abandoned when cancelled: as long as the thread runs, the job does, and its claim is held.
-        return await anyio.to_thread.run_sync(call, limiter=self._threads)
+        answer = await anyio.to_thread.run_sync(call, limiter=self._threads)
+        # A plain function around an async one looks like a plain one: what it returns is still to be run.
+        return await answer if inspect.isawaitable(answer) else answer
 
     def tell_all(self) -> None:
         """Let all handlers know that they should finish soon, and those that start from now on."""

@@ -11,7 +11,7 @@ import os
 import platform
 import socket
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import anyio
 from anyio import CapacityLimiter
@@ -23,6 +23,7 @@ from asyncq.domain.events import (
     MaintenanceFailed,
     SettlementsAbandoned,
     TasksLeftBehind,
+    WorkerCrashed,
     WorkerLost,
     WorkerStarted,
     WorkerStopped,
@@ -134,12 +135,7 @@ class Supervisor:
                     if not ended.is_set():
                         stop.ask("cancelled")
         except BaseExceptionGroup as group:
-            # A part that failed: its own error says more than groups of one.
-            error, parts = cast("BaseException", group), group.exceptions
-            while len(parts) == 1:
-                error = parts[0]
-                parts = cast("BaseExceptionGroup", error).exceptions if isinstance(error, BaseExceptionGroup) else ()
-            raise error from None
+            raise _innermost(group) from None
 
     async def _register(self) -> str:
         """Check the database, learn the ids of the tasks, become known; returns the server's version."""
@@ -180,7 +176,8 @@ class Supervisor:
                         # A part that waits for a server that does not answer ends with its connection.
                         await self._reading.close()
                         await self._writing.close()
-            except BaseException:
+            except BaseException as error:
+                self._observers.emit(WorkerCrashed(worker_id=self._identity.worker_id, error=_innermost(error)))
                 await self._abandon()
                 raise
             finally:
@@ -395,6 +392,16 @@ class Supervisor:
                 loop=f"{loop}, Python {platform.python_version()}",
             )
         )
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """The error itself, out of groups that hold nothing else: it says more than they do."""
+    while isinstance(error, BaseExceptionGroup):
+        parts: tuple[BaseException, ...] = error.exceptions  # pyright: ignore[reportUnknownMemberType]
+        if len(parts) != 1:
+            break
+        error = parts[0]
+    return error  # pyright: ignore[reportUnknownVariableType]
 
 
 async def _first(wait: Any, scope: anyio.CancelScope) -> None:

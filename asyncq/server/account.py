@@ -78,7 +78,14 @@ def _runs(bindir: Path, account: Account) -> bool:
     command = [str(bindir / "initdb"), "--version"]
     try:
         subprocess.run(
-            command, user=account.uid, group=account.gid, extra_groups=[], cwd="/", capture_output=True, check=True
+            command,
+            user=account.uid,
+            group=account.gid,
+            extra_groups=[],
+            cwd="/",
+            capture_output=True,
+            check=True,
+            start_new_session=True,  # Ctrl-C must not look like a PostgreSQL that does not run
         )
     except PermissionError:
         return False

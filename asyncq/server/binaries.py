@@ -128,7 +128,12 @@ def _version(bindir: Path) -> str | None:
         return None
     try:
         answer = subprocess.run(
-            [bindir / "postgres", "--version"], capture_output=True, text=True, check=True, timeout=30
+            [bindir / "postgres", "--version"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=30,
+            start_new_session=True,  # Ctrl-C must not look like a PostgreSQL that does not work
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return None

@@ -34,13 +34,45 @@ near_heads as materialized (
     order by queue_id, priority, run_at, id) as head
   cross join lateral (
     select from asyncq._queues where id = head.queue_id and locked_by is null offset 0) as free),
+-- The priorities of jobs without a queue, from the cursor on; and the first of these jobs, to see which kind comes first.
+priorities(priority, after_run_at, after_id) as (
+  (select priority,
+      case when priority = $6 then coalesce($7, '-infinity'::timestamptz) else '-infinity'::timestamptz end,
+      case when priority = $6 then coalesce($8, 0::bigint) else 0 end
+    from asyncq._jobs
+    where queue_id is null and locked_by is null and attempts < max_attempts
+      and (priority, run_at, id)
+        > (coalesce($6, -32768)::int2, coalesce($7, '-infinity'::timestamptz), coalesce($8, 0::bigint))
+    order by priority, run_at, id limit 1)
+  union all
+  select further.priority, '-infinity'::timestamptz, 0::bigint from priorities
+  cross join lateral (
+    select priority from asyncq._jobs
+    where queue_id is null and locked_by is null and attempts < max_attempts and priority > priorities.priority
+    order by priority limit 1) as further),
+first_plain as materialized (
+  select ready.id, ready.priority, ready.run_at
+  from priorities
+  cross join lateral (
+    select id, priority, run_at from asyncq._jobs
+    where queue_id is null and locked_by is null and attempts < max_attempts
+      and priority = priorities.priority
+      and (run_at, id) > (priorities.after_run_at, priorities.after_id)
+      and run_at <= coalesce($9, asyncq.now())
+      and task_id = any($4) and ($5::text[] is null or flags is null or not flags ?| $5)
+    order by run_at, id limit $3) as ready
+  limit case when exists (select from near) then $3 else 0 end),
 -- The window is full of jobs behind busy queues and yields too few: walk over the queues that have jobs, from one to the
 -- next by the index, and take the first job of each free one. The walk is bounded, and begins anywhere, so that each queue
 -- has its turn; with fewer queues than the bounds it meets them all, and the order is exact.
 pivot(queue_id) as materialized (
   select (random() * last.id)::bigint
   from (select id from asyncq._queues order by id desc limit 1) as last
-  where (select count(*) from near) >= 4 * $3 + 100 and (select count(*) from near_heads) < $3),
+  where (select count(*) from near) >= 4 * $3 + 100
+    and (select count(*) from near_heads) + (
+      select count(*) from first_plain
+      where (priority, run_at, id)
+        < (select priority, run_at, id from near order by priority desc, run_at desc, id desc limit 1)) < $3),
 waiting_queues(queue_id, wrapped) as (
   select first.queue_id, first.wrapped
   from pivot
@@ -85,35 +117,7 @@ heads as materialized (
   union
   select queue_id, priority, run_at, id from far_heads
   order by priority, run_at, id),
--- The same for jobs without a queue, which begin after the cursor.
-priorities(priority, after_run_at, after_id) as (
-  (select priority,
-      case when priority = $6 then coalesce($7, '-infinity'::timestamptz) else '-infinity'::timestamptz end,
-      case when priority = $6 then coalesce($8, 0::bigint) else 0 end
-    from asyncq._jobs
-    where queue_id is null and locked_by is null and attempts < max_attempts
-      and (priority, run_at, id)
-        > (coalesce($6, -32768)::int2, coalesce($7, '-infinity'::timestamptz), coalesce($8, 0::bigint))
-    order by priority, run_at, id limit 1)
-  union all
-  select further.priority, '-infinity'::timestamptz, 0::bigint from priorities
-  cross join lateral (
-    select priority from asyncq._jobs
-    where queue_id is null and locked_by is null and attempts < max_attempts and priority > priorities.priority
-    order by priority limit 1) as further),
 -- How many of the best are jobs of queues: only so many of them are locked, and as many fewer of the others.
-first_plain as materialized (
-  select ready.id, ready.priority, ready.run_at
-  from priorities
-  cross join lateral (
-    select id, priority, run_at from asyncq._jobs
-    where queue_id is null and locked_by is null and attempts < max_attempts
-      and priority = priorities.priority
-      and (run_at, id) > (priorities.after_run_at, priorities.after_id)
-      and run_at <= coalesce($9, asyncq.now())
-      and task_id = any($4) and ($5::text[] is null or flags is null or not flags ?| $5)
-    order by run_at, id limit $3) as ready
-  limit case when exists (select from heads) then $3 else 0 end),
 serial_share(jobs) as materialized (
   select count(*) filter (where is_serial)
   from (

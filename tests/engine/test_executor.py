@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import functools
 import sys
 import threading
 from collections.abc import Callable
@@ -280,6 +281,27 @@ async def test_sync_handlers_run_in_threads_side_by_side(client: Client, make_wo
 
     assert 2 == len(seen.of(JobCompleted))
     assert 2 == len(set(threads) - {home})
+
+
+async def test_a_plain_wrapper_around_an_async_handler_is_run_to_its_end(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """It looks like a sync handler; completing its job with the coroutine not run would lose the job in silence."""
+    ran: list[str] = []
+
+    async def work(name: str) -> None:
+        await asyncio.sleep(0)
+        ran.append(name)
+
+    @functools.wraps(work)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return work(*args, **kwargs)
+
+    job = task(wrapped)
+    await client.add_job(job, "a")
+    await make_worker(job).run_once()
+
+    assert (["a"], 1) == (ran, len(seen.of(JobCompleted)))
 
 
 async def test_a_sync_handler_keeps_its_claim_until_its_thread_ends(

@@ -1,4 +1,4 @@
-"""The shutdown: what runs may finish within the grace period, then it is cancelled; nothing is lost, nothing runs twice."""
+"""The shutdown: what runs may finish within the grace period, then it is cancelled; no job is lost or runs twice."""
 
 import asyncio
 import signal

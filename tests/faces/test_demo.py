@@ -27,6 +27,7 @@ import pytest
 from anyio.to_thread import run_sync
 
 from asyncq import Client, Worker
+from asyncq.cli import main
 from asyncq.cli.demo_files import Function, count
 from asyncq.cli.demo_place import place
 from asyncq.cli.demo_screen import Screen
@@ -37,6 +38,7 @@ from tests.waiting import wait_until
 
 MARK = "ASYNCQ_TEST_DEMO"
 END_S = 15.0
+LOOK_S = 0.03
 INTERRUPTIONS = 20
 AT_ONCE = 4
 LINES = ("asyncq demo:", "server ", "schema ", "workers ", "jobs ")
@@ -74,16 +76,19 @@ class Demo:
 
     async def says(self, words: str) -> None:
         """Wait until it has said something."""
-        await wait_until(
-            lambda: words in self.said or self.process.poll() is not None, description=words, limit_s=END_S
-        )
+        await self._until(lambda: words in self.said or self.process.poll() is not None, END_S)
 
         assert words in self.said
 
     async def end(self) -> int:
         """Wait for its end; returns the exit code."""
-        await wait_until(lambda: self.process.poll() is not None, description="the demo's end", limit_s=4 * END_S)
+        await self._until(lambda: self.process.poll() is not None, 3 * END_S)
         return self.process.returncode
+
+    async def _until(self, predicate: Callable[[], bool], limit_s: float) -> None:
+        with anyio.fail_after(limit_s):
+            while not predicate():
+                await anyio.sleep(LOOK_S)
 
     @property
     def schema(self) -> str:
@@ -133,8 +138,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
     yield start_one
     for demo in demos:
         demo.process.kill()
+    for demo in demos:
         demo.process.wait(END_S)
-        shutil.rmtree(demo.home)
+        shutil.rmtree(demo.home, ignore_errors=True)
 
 
 def recount() -> dict[str, Any]:
@@ -272,7 +278,11 @@ async def test_a_killed_demo_leaves_nothing_after_a_short_while(start: Start) ->
     demo.process.kill()
     await demo.end()
 
-    await wait_until(lambda: not demo.left(), description="the end of all that is left")
+    async def nothing_is_left() -> bool:
+        await anyio.sleep(LOOK_S)
+        return not demo.left()
+
+    await wait_until(nothing_is_left, description="the end of all that is left")
 
 
 async def test_a_killed_demo_leaves_no_schema_on_a_given_server(start: Start, dsn: str) -> None:
@@ -285,6 +295,7 @@ async def test_a_killed_demo_leaves_no_schema_on_a_given_server(start: Start, ds
     await demo.end()
 
     async def nothing_is_left() -> bool:
+        await anyio.sleep(LOOK_S)
         return not demo.left() and not await exists(dsn, demo.schema)
 
     assert was_there
@@ -332,6 +343,13 @@ async def test_without_a_postgresql_one_sentence_says_so(start: Start) -> None:
 
     assert (3, []) == (code, demo.left())
     assert demo.said.splitlines()[-1].startswith("asyncq: ASYNCQ_PG_BIN is '/nonexistent', where no working")
+
+
+def test_an_empty_dsn_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """A variable that is not set must not start another server than the one that was meant."""
+    code = main(["demo", "--dsn", ""])
+
+    assert (2, True) == (code, "--dsn is empty" in capsys.readouterr().err)
 
 
 async def test_a_reader_that_goes_away_ends_it_without_a_trace(start: Start) -> None:

@@ -5,7 +5,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, is_typeddict
 
 import msgspec
 import pytest
@@ -168,10 +168,31 @@ def test_what_a_class_is_made_of_is_explained(kind: type) -> None:
     made_of: set[str] = set()
     if issubclass(kind, msgspec.Struct) and not issubclass(kind, Event):
         made_of = {*kind.__struct_fields__}
+    elif is_typeddict(kind):
+        made_of = {*kind.__annotations__}
     elif "__init__" in vars(kind) and not issubclass(kind, asyncq.AsyncqError) and not is_protocol(kind):
         made_of = parameters_of(kind)
 
     assert set() == made_of - explained - SPEAKING.get(kind, set())
+
+
+def attributes_set_by(function: Callable[..., Any]) -> set[str]:
+    """The names in `self.name = ...`."""
+    return {
+        node.attr
+        for node in ast.walk(body_of(function))
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and not node.attr.startswith("_")
+    }
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [kind for kind in CLASSES if issubclass(kind, asyncq.AsyncqError) and "__init__" in vars(kind)],
+    ids=lambda kind: kind.__name__,
+)
+def test_the_attributes_of_an_error_are_explained(kind: type) -> None:
+    """Programs read them; no program should have to read sentences."""
+    assert set() == attributes_set_by(kind.__init__) - entries(kind.__doc__ or "", "Attributes")
 
 
 def test_the_scan_sees_a_missing_argument() -> None:

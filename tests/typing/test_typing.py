@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tokenize
 from collections.abc import Callable
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,13 @@ def place(path: Path) -> str:
     return path.name if path.resolve().parent == FOLDER else str(path)
 
 
+def missing() -> list[str]:
+    """Which tools of the dependency group `lint` are not installed."""
+    installed = {str(found.metadata["Name"]).lower() for found in distributions()}
+    return sorted({"asyncpg-stubs", "mypy", "pyright"} - installed)
+
+
+@pytest.mark.skipif(bool(missing()), reason=f"not installed: {', '.join(missing())} (dependency group lint)")
 @pytest.mark.parametrize("seen_by", [seen_by_mypy, seen_by_pyright], ids=["mypy", "pyright"])
 @pytest.mark.timeout(180)
 def test_the_checker_reports_the_marked_lines_and_no_others(seen_by: Callable[[], set[Place]]) -> None:

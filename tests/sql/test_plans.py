@@ -1,0 +1,217 @@
+"""The hot statements touch what they need, whatever the planner knows of the table: no scan, no cost for what cannot run."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from asyncq.store.statements import query
+from asyncq.testing import temporary_schema
+from tests.sql.session import Session, session
+
+QUEUES = 500
+ROWS = 20_000
+
+FILL = f"""
+alter table asyncq._jobs set (autovacuum_enabled = off);
+alter table asyncq._queues set (autovacuum_enabled = off);
+insert into asyncq._tasks (identifier) select 't' || i from generate_series(1, 9) as i;
+insert into asyncq._queues (name) select 'q' || i from generate_series(1, {QUEUES}) as i;
+"""
+JOBS = """
+insert into asyncq._jobs (run_at, created_at, updated_at, task_id, priority, payload, attempts, queue_id)
+select now() + interval '{hours} h' - interval '1 s' * (i % 100), now(), now(), 1 + i % 5, i % 3, '{{}}', {attempts},
+  case when i % 4 = 0 then 1 + i / 4 % {queues} end
+from generate_series(1, {rows}) as i;
+"""
+READY = JOBS.format(hours=0, attempts=0, rows=ROWS, queues=QUEUES)
+FUTURE = JOBS.format(hours=1, attempts=0, rows=ROWS, queues=QUEUES)
+DEAD = JOBS.format(hours=0, attempts=25, rows=ROWS, queues=QUEUES)
+FEW = JOBS.format(hours=0, attempts=0, rows=120, queues=QUEUES)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a statement did.
+
+    Attributes:
+        scans: (kind of scan, relation), for each node that reads a table and was executed.
+        rows: Rows of _jobs that were read, those that a filter threw away included.
+        buffers: Pages that were touched, counted each time.
+    """
+
+    scans: frozenset[tuple[str, str]]
+    rows: float
+    buffers: int
+
+
+def nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A node of a plan and all below it."""
+    yield node
+    for below in node.get("Plans", ()):
+        yield from nodes(below)
+
+
+def plan_of(answer: str) -> Plan:
+    """Read what EXPLAIN says."""
+    (top,) = json.loads(answer)
+    executed = [node for node in nodes(top["Plan"]) if node["Actual Loops"]]
+    reading = [node for node in executed if "Scan" in node["Node Type"] and "Relation Name" in node]
+    jobs = [node for node in reading if node["Relation Name"] == "_jobs"]
+    return Plan(
+        frozenset((node["Node Type"], node["Relation Name"]) for node in reading),
+        sum((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"] for node in jobs),
+        top["Plan"]["Shared Hit Blocks"] + top["Plan"]["Shared Read Blocks"],
+    )
+
+
+class Explainer:
+    """Explains statements of sql/queries; what they did is rolled back."""
+
+    def __init__(self, sql: Session) -> None:
+        self._sql = sql
+        self._prepared: set[str] = set()
+
+    async def explain(self, name: str, *arguments: str) -> Plan:
+        """Run a statement, with its arguments as SQL text, planned once for all arguments."""
+        if name not in self._prepared:
+            await self._sql.execute(f"prepare {name} as {query(name, self._sql.schema)}")
+            self._prepared.add(name)
+        transaction = self._sql.connection.transaction()
+        await transaction.start()
+        answer = await self._sql.connection.fetchval(
+            f"explain (analyze, buffers, format json) execute {name}({', '.join(arguments)})"
+        )
+        await transaction.rollback()
+        return plan_of(answer)
+
+    async def fetch(self, limit: int, *, after: str = "null, null, null", forbidden: str = "null") -> Plan:
+        """Explain a fetch by a worker that knows all tasks."""
+        return await self.explain("fetch_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'", forbidden, after, "null")
+
+    async def settle(self, name: str, *arrays: str) -> Plan:
+        """Explain a statement over the claims of worker 7: their ids, their tokens, more arrays of as many elements."""
+        ids = await self._sql.values("select id from asyncq._jobs where locked_by = 7 order by id")
+        array = "'{" + ",".join(map(str, ids)) + "}'"
+        ones = "'{" + ",".join("1" for _ in ids) + "}'"
+        return await self.explain(name, "7", array, ones, *(ones if kind == "ones" else kind for kind in arrays))
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["never analysed", "analysed"])
+async def full(request: pytest.FixtureRequest, dsn: str) -> AsyncIterator[Explainer]:
+    """A table with 20,000 ready, 20,000 future and 20,000 dead jobs, a quarter of each in 500 queues; 200 are claimed."""
+    async with temporary_schema(dsn) as schema, session(dsn, schema, plan_cache_mode="force_generic_plan") as sql:
+        await sql.execute(FILL + READY + FUTURE + DEAD)
+        if request.param:
+            await sql.execute("analyze asyncq._jobs; analyze asyncq._queues; analyze asyncq._tasks")
+        await sql.execute("""
+            update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 1
+              where id in (select id from asyncq._jobs where queue_id is null order by id limit 150)
+                or id in (select min(id) from asyncq._jobs where queue_id <= 50 group by queue_id);
+            update asyncq._queues set locked_by = 7, lock_token = 1 where id <= 50""")
+        yield Explainer(sql)
+
+
+def assert_no_scan_of_jobs(plan: Plan) -> None:
+    """Every row of _jobs was found by an index."""
+    assert ("Seq Scan", "_jobs") not in plan.scans
+    assert "_jobs" in {relation for _, relation in plan.scans}
+
+
+@pytest.mark.parametrize("limit", [1, 10, 100, 500])
+async def test_a_fetch_reads_a_few_rows_for_each_that_it_takes(full: Explainer, limit: int) -> None:
+    """The window over queues, a look at the others, the locks, the claim itself: ten rows for each, and the window."""
+    plan = await full.fetch(limit)
+
+    assert_no_scan_of_jobs(plan)
+    assert plan.rows <= 10 * limit + 250
+    assert plan.buffers <= 45 * limit + 1200
+
+
+async def test_a_fetch_after_the_cursor_reads_no_more(full: Explainer) -> None:
+    """It begins where it is told to, and does not walk there."""
+    plan = await full.fetch(100, after="1::int2, now() - interval '50 s', 10000")
+
+    assert_no_scan_of_jobs(plan)
+    assert plan.rows <= 1250
+
+
+async def test_a_fetch_with_forbidden_flags_reads_no_more(full: Explainer) -> None:
+    """As long as few jobs have them."""
+    plan = await full.fetch(100, forbidden="'{f}'")
+
+    assert_no_scan_of_jobs(plan)
+    assert plan.rows <= 1250
+
+
+@pytest.mark.parametrize("name", ["settle_completed", "still_held"])
+async def test_a_batch_is_settled_by_its_ids(full: Explainer, name: str) -> None:
+    """Two looks at each row: one to lock it, one to delete it."""
+    plan = await full.settle(name)
+
+    assert_no_scan_of_jobs(plan)
+    assert plan.rows <= 400
+    assert plan.buffers <= 5000
+
+
+async def test_a_batch_of_failures_is_settled_by_its_ids(full: Explainer) -> None:
+    """The same, with an update."""
+    plan = await full.settle("settle_changed", "ones", "ones", "ones", "ones", "null")
+
+    assert_no_scan_of_jobs(plan)
+    assert plan.rows <= 400
+    assert plan.buffers <= 8000
+
+
+async def test_the_next_due_time_is_a_few_probes(full: Explainer) -> None:
+    """Of 20,000 jobs that are due and 20,000 that will be, one of each priority and kind is read, twice."""
+    plan = await full.explain("next_due", "1", "null")
+
+    assert_no_scan_of_jobs(plan)
+    assert plan.rows <= 20
+    assert plan.buffers <= 120
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+async def test_future_and_dead_jobs_cost_a_fetch_nothing(dsn: str, analysed: bool) -> None:
+    """Of 40,000 of them a fetch of the 120 that are due reads none: neither before nor after it has found all."""
+    async with temporary_schema(dsn) as schema, session(dsn, schema, plan_cache_mode="force_generic_plan") as sql:
+        await sql.execute(FILL + FUTURE + DEAD + FEW)
+        if analysed:
+            await sql.execute("analyze asyncq._jobs")
+        plan = await Explainer(sql).fetch(200)
+
+    assert_no_scan_of_jobs(plan)
+    assert plan.rows <= 5 * 120
+    assert plan.buffers <= 30 * 120
+
+
+async def test_an_empty_table_costs_a_fetch_nothing(dsn: str) -> None:
+    """Idle workers ask again and again."""
+    async with temporary_schema(dsn) as schema, session(dsn, schema, plan_cache_mode="force_generic_plan") as sql:
+        await sql.execute(FILL)
+        explainer = Explainer(sql)
+
+        assert (await explainer.fetch(500)).buffers <= 20
+        assert (await explainer.explain("next_due", "1", "null")).buffers <= 20
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+async def test_jobs_that_are_stuck_behind_busy_queues_cost_a_bounded_walk(dsn: str, analysed: bool) -> None:
+    """10,000 of them: a fetch looks at its window, then goes from queue to queue."""
+    async with temporary_schema(dsn) as schema, session(dsn, schema, plan_cache_mode="force_generic_plan") as sql:
+        await sql.execute(f"""{FILL}
+            insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload, queue_id)
+              select now() - interval '1 h', now(), now(), 1, '{{}}', 1 + i % 2 from generate_series(1, 10000) as i;
+            insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload, queue_id)
+              select now(), now(), now(), 1, '{{}}', 3 + i % 400 from generate_series(1, 4000) as i;
+            update asyncq._queues set locked_by = 7, lock_token = 1 where id <= 2""")
+        if analysed:
+            await sql.execute("analyze asyncq._jobs; analyze asyncq._queues")
+        plan = await Explainer(sql).fetch(100)
+
+        assert_no_scan_of_jobs(plan)
+        assert plan.rows <= 3000
+        assert plan.buffers <= 12000

@@ -1,0 +1,178 @@
+"""`_rescue_jobs`: what dead workers leave behind comes back."""
+
+import pytest
+
+from tests.sql.jobs import add, add_many, change, claimed, complete, fetch, locked_queues
+from tests.sql.session import Session, session
+
+LONG_AGO = "update asyncq._workers set last_seen = now() - interval '31 s' where id = $1"
+
+
+async def worker(sql: Session) -> int:
+    """Register a worker with a lease of 30 seconds. Returns its id."""
+    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [])
+    return row["id"]
+
+
+async def die(sql: Session, worker_id: int) -> None:
+    """Let a worker be silent for longer than its lease."""
+    await sql.rows(LONG_AGO, worker_id)
+
+
+async def rescue(sql: Session, *, thorough: bool = False) -> list[tuple[int, int, int, int]]:
+    """Rescue. Returns job, worker, attempts and max_attempts of each, in order of the jobs."""
+    rows = await sql.run("rescue_jobs", thorough)
+    return sorted(tuple(row) for row in rows)
+
+
+async def workers(sql: Session) -> list[int]:
+    """The ids of the workers that have a row."""
+    return await sql.values("select id from asyncq._workers order by id")
+
+
+async def test_a_dead_workers_jobs_come_back_with_one_attempt_less(sql: Session) -> None:
+    """They run again at once; what killed the worker may have been the job."""
+    dead = await worker(sql)
+    jobs = [await add(sql, max_attempts=3), await add(sql, queue="q")]
+    await fetch(sql, worker=dead)
+    await die(sql, dead)
+    back = await rescue(sql)
+    stored = await sql.rows("select attempts, last_error, run_at = now() as due, updated_at = now() as touched from asyncq._jobs")
+    said = f"WorkerLost: worker {dead} was not heard of for longer than its lease"
+
+    assert [(jobs[0], dead, 1, 3), (jobs[1], dead, 1, 25)] == back
+    assert [(1, said, True, True)] * 2 == [tuple(row) for row in stored]
+    assert ([], [], []) == (await claimed(sql), await locked_queues(sql), await workers(sql))
+    assert jobs == [claim["id"] for claim in await fetch(sql, worker=await worker(sql))]
+
+
+async def test_the_last_attempt_ends_with_the_worker(sql: Session) -> None:
+    """A job that kills its workers must not do so for ever."""
+    dead = await worker(sql)
+    job = await add(sql, max_attempts=1)
+    await fetch(sql, worker=dead)
+    await die(sql, dead)
+
+    assert [(job, dead, 1, 1)] == await rescue(sql)
+    assert "discarded" == await sql.value("select asyncq._state(job) from asyncq._jobs as job")
+    assert [] == await fetch(sql)
+
+
+@pytest.mark.parametrize("thorough", [False, True])
+async def test_a_living_worker_keeps_its_jobs(sql: Session, thorough: bool) -> None:
+    """However long they run."""
+    alive = await worker(sql)
+    job = await add(sql, queue="q")
+    await fetch(sql, worker=alive)
+    await sql.rows("update asyncq._workers set last_seen = now() - interval '29 s'")
+
+    assert [] == await rescue(sql, thorough=thorough)
+    assert ([job], ["q"], [alive]) == (await claimed(sql), await locked_queues(sql), await workers(sql))
+
+
+async def test_each_worker_has_a_lease_of_its_own(sql: Session) -> None:
+    """Options differ between programs."""
+    (patient,) = await sql.run("register_worker", 3600.0, 1, 1, "h", [])
+    hasty = await worker(sql)
+    for one in (patient["id"], hasty):
+        await die(sql, one)
+    await rescue(sql)
+
+    assert [patient["id"]] == await workers(sql)
+
+
+async def test_claims_of_a_worker_without_a_row_are_found_by_a_thorough_look(sql: Session) -> None:
+    """A stalled worker may claim after it was declared dead; the look costs a scan."""
+    job = await add(sql, queue="q")
+    await fetch(sql, worker=77)
+    at_a_glance = await rescue(sql)
+
+    assert [] == at_a_glance
+    assert [(job, 77, 1, 25)] == await rescue(sql, thorough=True)
+    assert ([], []) == (await claimed(sql), await locked_queues(sql))
+
+
+async def test_a_queue_that_nobody_living_has_locked_is_freed_by_a_thorough_look(sql: Session) -> None:
+    """Should a job's row be deleted by hand, its queue would stand still for ever."""
+    await add(sql, queue="q")
+    await fetch(sql, worker=77)
+    await sql.execute("delete from asyncq._jobs")
+    await rescue(sql, thorough=True)
+
+    assert [] == await locked_queues(sql)
+
+
+async def test_the_claims_of_others_are_left_alone(sql: Session) -> None:
+    """Of jobs and of queues."""
+    dead, alive = await worker(sql), await worker(sql)
+    await add(sql, queue="theirs")
+    await fetch(sql, worker=dead)
+    mine = await add(sql, queue="mine")
+    await fetch(sql, worker=alive)
+    await die(sql, dead)
+    await rescue(sql, thorough=True)
+
+    assert ([mine], ["mine"], [alive]) == (await claimed(sql), await locked_queues(sql), await workers(sql))
+
+
+@pytest.mark.parametrize("settle", [complete, change])
+async def test_a_rescued_job_cannot_be_settled_by_its_late_worker(sql: Session, settle: object) -> None:
+    """It was not dead, only silent: its run counts for nothing."""
+    late = await worker(sql)
+    job = await add(sql)
+    claims = await fetch(sql, worker=late)
+    await die(sql, late)
+    await rescue(sql)
+
+    assert [] == await settle(sql, claims, worker=late)
+    assert [job] == await sql.values("select id from asyncq._jobs")
+
+
+async def test_rescuing_twice_counts_one_attempt(sql: Session) -> None:
+    """Every worker does it, at any time."""
+    dead = await worker(sql)
+    await add(sql)
+    await fetch(sql, worker=dead)
+    await die(sql, dead)
+    await rescue(sql, thorough=True)
+
+    assert [] == await rescue(sql, thorough=True)
+    assert 1 == await sql.value("select attempts from asyncq._jobs")
+
+
+async def test_a_job_that_somebody_holds_is_rescued_the_next_time(dsn: str, own: Session) -> None:
+    """Rescue waits for nobody; the worker's row stays until nothing of it is left."""
+    dead = await worker(own)
+    await add_many(own, 2, queue="'q' || i")
+    held, free = [claim["id"] for claim in await fetch(own, worker=dead)]
+    await die(own, dead)
+    async with session(dsn, own.schema) as other, other.connection.transaction():
+        await other.rows("select from asyncq._jobs where id = $1 for update", held)
+        first = await rescue(own)
+        between = (await claimed(own), await locked_queues(own), await workers(own))
+
+    assert ([free], ([held], ["q1"], [dead])) == ([row[0] for row in first], between)
+    assert [held] == [row[0] for row in await rescue(own)]
+    assert ([], [], []) == (await claimed(own), await locked_queues(own), await workers(own))
+
+
+async def test_two_rescues_at_once_share_no_worker(dsn: str, own: Session) -> None:
+    """The second one skips what the first one has in hand, and does not wait."""
+    dead = await worker(own)
+    await add(own, queue="q")
+    await fetch(own, worker=dead)
+    await die(own, dead)
+    async with session(dsn, own.schema) as other, other.connection.transaction():
+        first = await rescue(other)
+        second = await rescue(own, thorough=True)
+
+    assert (1, []) == (len(first), second)
+
+
+async def test_a_heartbeat_that_comes_too_late_finds_no_row(sql: Session) -> None:
+    """So the worker learns that it was given up."""
+    dead = await worker(sql)
+    await die(sql, dead)
+    await rescue(sql)
+
+    assert [] == await sql.run("beat", dead)

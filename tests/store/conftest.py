@@ -1,0 +1,68 @@
+"""Fixtures of the store's tests: a schema of its own for each, in which claims may be left, but no connection."""
+
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from asyncq.store.database import Database, Line
+from asyncq.testing import temporary_schema
+from tests.sql.session import Session, session
+from tests.store.gate import Gate
+from tests.waiting import wait_until
+
+CONNECTIONS = "select count(*) from pg_catalog.pg_stat_activity where application_name like $1 || ' %'"
+
+
+@pytest.fixture
+async def schema(dsn: str, db: asyncpg.Connection) -> AsyncIterator[str]:
+    """The name of an installed schema that only this test uses; at its end no connection of the store is left."""
+    async with temporary_schema(dsn) as name:
+        yield name
+
+        async def all_closed() -> bool:
+            return not await db.fetchval(CONNECTIONS, name)
+
+        await wait_until(all_closed, description="the store's connections to be closed")
+
+
+@pytest.fixture
+def database(dsn: str, schema: str) -> Database:
+    """The database, as the store names it."""
+    return Database(dsn, schema)
+
+
+@pytest.fixture
+async def line(database: Database) -> AsyncIterator[Line]:
+    """A line as the worker's reader has it."""
+    opened = Line(database, "test", generic_plans=True)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def sql(dsn: str, schema: str) -> AsyncIterator[Session]:
+    """A session that commits each statement."""
+    async with session(dsn, schema) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def other(dsn: str, schema: str) -> AsyncIterator[Session]:
+    """A second session: somebody else."""
+    async with session(dsn, schema) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def gate(dsn: str, sql: Session) -> AsyncIterator[Gate]:
+    """Holds statements between their snapshot and their locks; see `Gate`."""
+    async with session(dsn, sql.schema) as keeper:
+        made = Gate(keeper, sql)
+        await made.build()
+        yield made
+
+
+@pytest.fixture
+async def no_leaks() -> None:
+    """TEMPORARY"""

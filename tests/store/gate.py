@@ -1,0 +1,66 @@
+"""Forces an interleaving: a statement has taken its snapshot, then the world changes, then it goes on to lock its rows."""
+
+from collections.abc import Awaitable
+from typing import TypeVar
+
+import anyio
+
+from tests.sql.session import Session
+from tests.waiting import wait_until
+
+T = TypeVar("T")
+
+# The door of time becomes the place where a statement waits: its conditions look at the time after its snapshot was taken
+# and before the first row is locked. Whoever passes takes the lock, and lets it go at the end of its transaction.
+DOOR = """
+create or replace function asyncq.now() returns timestamptz language plpgsql stable as $$
+begin
+  perform pg_advisory_xact_lock_shared(hashtext('asyncq'));
+  return pg_catalog.now();
+end $$
+"""
+
+
+class Gate:
+    """A gate that statements of the schema pass when they look at the time.
+
+    Args:
+        keeper: The session that shuts and opens it.
+        guest: Another session, to look at the server.
+    """
+
+    def __init__(self, keeper: Session, guest: Session) -> None:
+        self._keeper = keeper
+        self._guest = guest
+
+    async def build(self) -> None:
+        """Replace the door."""
+        await self._keeper.execute(DOOR)
+
+    async def during(self, statement: Awaitable[T], change: Awaitable[object]) -> T:
+        """Run a statement, and a change between its snapshot and its locks. Returns what the statement returns.
+
+        Args:
+            statement: It waits at the gate.
+            change: It runs meanwhile; it must not look at the time through the door.
+        """
+        answers: list[T] = []
+
+        async def run() -> None:
+            answers.append(await statement)
+
+        await self._keeper.rows("select pg_advisory_lock(hashtext('asyncq'))")
+        async with anyio.create_task_group() as group:
+            group.start_soon(run)
+            try:
+                await wait_until(self._is_waiting, description="the statement to wait at the gate")
+                await change
+            finally:
+                await self._keeper.rows("select pg_advisory_unlock(hashtext('asyncq'))")
+        return answers[0]
+
+    async def _is_waiting(self) -> bool:
+        return await self._guest.value("""
+            select exists (
+              select from pg_catalog.pg_locks where locktype = 'advisory' and not granted
+                and pid = any(select pid from pg_catalog.pg_stat_activity where application_name = 'test'))""")

@@ -1,0 +1,230 @@
+"""What changes between the snapshot of a fetch and its locks is seen: each trap by its own forced interleaving.
+
+The conditions of a fetch stand in the nodes that lock, so that the server checks them again on the newest row. A condition
+that stands anywhere else passes every other test, and claims a wrong job once in a million.
+"""
+
+import asyncpg
+import pytest
+
+from tests.sql.jobs import add, add_many, claimed, complete, fetch, fetched, locked_queues
+from tests.sql.session import Session, session
+from tests.store.gate import Gate
+
+BOTH = pytest.mark.parametrize("queue", [None, "q"])
+
+CHANGES = {
+    "it was put off": "run_at = pg_catalog.now() + interval '1 h'",
+    "its task became one that the worker does not know": "task_id = 99",
+    "it got a forbidden flag": "flags = '{\"bad\": true}'",
+    "its attempts were used up": "attempts = max_attempts",
+    "somebody claimed it": "locked_by = 9, locked_at = pg_catalog.now(), lock_token = 9",
+}
+
+
+@BOTH
+@pytest.mark.parametrize("change", CHANGES)
+async def test_a_job_that_can_no_longer_run_is_not_claimed(
+    gate: Gate, sql: Session, other: Session, queue: str | None, change: str
+) -> None:
+    """The fetch still sees it as it was; the lock shows it as it is."""
+    await add(sql, queue=queue)
+    stay = await add(sql, queue=queue and "other")
+    change_it = other.execute(f"update asyncq._jobs set {CHANGES[change]} where id < {stay}")
+
+    assert [stay] == await gate.during(fetched(sql, forbidden=["bad"]), change_it)
+
+
+@BOTH
+async def test_a_job_that_was_deleted_is_not_claimed(
+    gate: Gate, sql: Session, other: Session, queue: str | None
+) -> None:
+    """Somebody removed it, or another worker completed it."""
+    await add(sql, queue=queue)
+
+    assert [] == await gate.during(fetched(sql), other.execute("delete from asyncq._jobs"))
+
+
+@BOTH
+async def test_a_claim_shows_the_newest_payload(gate: Gate, sql: Session, other: Session, queue: str | None) -> None:
+    """A scan beside the update would read the old one, and the worker would run a request that was replaced."""
+    await add(sql, queue=queue)
+    (claim,) = await gate.during(
+        fetch(sql), other.execute("""update asyncq._jobs set payload = '{"new": 1}', attempts = 3, priority = 5""")
+    )
+
+    assert ('{"new": 1}', 3, 5) == (claim["payload"], claim["attempts"], claim["priority"])
+
+
+@BOTH
+async def test_a_job_that_somebody_holds_is_skipped_and_not_waited_for(
+    sql: Session, other: Session, queue: str | None
+) -> None:
+    """A user's open transaction must not stop the workers."""
+    held = await add(sql, queue=queue)
+    free = await add(sql, queue=queue and "other")
+    async with other.connection.transaction():
+        await other.rows("select from asyncq._jobs where id = $1 for update", held)
+        taken = await fetched(sql)
+
+    assert [free] == taken
+    assert [held] == await fetched(sql)
+
+
+async def test_a_queue_stands_still_while_somebody_holds_its_first_job(sql: Session, other: Session) -> None:
+    """Its order is a promise: the second job does not overtake a first one that is being changed."""
+    first, second = await add(sql, queue="q"), await add(sql, queue="q")
+    async with other.connection.transaction():
+        await other.rows("select from asyncq._jobs where id = $1 for update", first)
+        taken = await fetched(sql)
+
+    assert [] == taken
+    assert [first] == await fetched(sql)
+    assert second > first
+
+
+async def test_a_queue_that_was_taken_meanwhile_gives_no_second_job(gate: Gate, sql: Session, other: Session) -> None:
+    """Two fetches saw it free; the first one takes it, and its first job is gone already when the second one locks."""
+    await add(sql, queue="q")
+    await add(sql, queue="q")
+    first: list[asyncpg.Record] = []
+
+    async def take_and_leave() -> None:
+        moment = await other.value("select pg_catalog.now()")
+        first.extend(await fetch(other, worker=2, now=moment))
+
+    second = await gate.during(fetch(sql), take_and_leave())
+
+    assert (1, 0) == (len(first), len(second))
+    assert [first[0]["id"]] == await claimed(sql)
+
+
+async def test_a_queue_whose_first_job_ended_meanwhile_is_left_as_it_is(gate: Gate, sql: Session, other: Session) -> None:
+    """The queue is free again, but what was seen as its first job is gone: whoever ended it looks for the next one."""
+    await add(sql, queue="q")
+    second = await add(sql, queue="q")
+
+    async def run_the_first() -> None:
+        moment = await other.value("select pg_catalog.now()")
+        await complete(other, await fetch(other, worker=2, now=moment), worker=2)
+
+    assert [] == await gate.during(fetched(sql), run_the_first())
+    assert [] == await locked_queues(sql)
+    assert [second] == await fetched(sql)
+
+
+async def test_a_job_that_moved_to_another_queue_is_not_claimed_under_the_old_one(
+    gate: Gate, sql: Session, other: Session
+) -> None:
+    """Only the old queue is locked; the new one may be busy."""
+    moved = await add(sql, queue="old")
+    await add(sql, queue="new", run_at="pg_catalog.now() + interval '1 h'")
+    change = f"update asyncq._jobs set queue_id = (select id from asyncq._queues where name = 'new') where id = {moved}"
+
+    assert [] == await gate.during(fetched(sql), other.execute(change))
+    assert [] == await locked_queues(sql)
+    assert [moved] == await fetched(sql)
+
+
+async def test_two_jobs_that_met_in_one_queue_are_not_both_claimed(gate: Gate, sql: Session, other: Session) -> None:
+    """Each was the first of its queue in the snapshot."""
+    moved, stayed = await add(sql, queue="a"), await add(sql, queue="b")
+    change = f"update asyncq._jobs set queue_id = (select id from asyncq._queues where name = 'b') where id = {moved}"
+
+    assert [stayed] == await gate.during(fetched(sql), other.execute(change))
+
+
+async def test_a_job_that_entered_a_queue_is_not_claimed_as_one_without(
+    gate: Gate, sql: Session, other: Session
+) -> None:
+    """Its queue is not locked."""
+    job = await add(sql)
+    await add(sql, queue="q", run_at="pg_catalog.now() + interval '1 h'")
+
+    assert [] == await gate.during(fetched(sql), other.execute(f"update asyncq._jobs set queue_id = 1 where id = {job}"))
+
+
+async def test_a_job_that_left_its_queue_is_not_claimed_with_the_queue(gate: Gate, sql: Session, other: Session) -> None:
+    """The queue would stay locked by a job that is not in it."""
+    job = await add(sql, queue="q")
+
+    assert [] == await gate.during(fetched(sql), other.execute("update asyncq._jobs set queue_id = null"))
+    assert [] == await locked_queues(sql)
+    assert [job] == await fetched(sql)
+
+
+async def test_a_fetch_locks_no_more_than_it_takes(sql: Session, other: Session) -> None:
+    """What one worker locks and leaves is invisible to another one that fetches at this moment, and then sleeps over it."""
+    await add_many(sql, 40, queue="case when i % 2 = 0 then 'q' || i end")
+    async with other.connection.transaction():
+        mine = await fetched(other, 10, worker=2)
+        others = await fetched(sql, 30)
+
+    assert (10, 30) == (len(mine), len(others))
+    assert 40 == len({*mine, *others})
+
+
+async def test_fetches_side_by_side_take_neighbours(dsn: str, sql: Session) -> None:
+    """Of six open transactions none waits for another, and none leaves a gap."""
+    await add_many(sql, 60)
+    taken: list[list[int]] = []
+    connections = [await asyncpg.connect(dsn) for _ in range(6)]
+    try:
+        for number, connection in enumerate(connections):
+            await connection.execute("begin; set local lock_timeout = '100ms'")
+            taken.append(await fetched(Session(connection, sql.schema), 10, worker=number + 1))
+    finally:
+        for connection in connections:
+            await connection.close()
+
+    assert [[*range(10 * place + 1, 10 * place + 11)] for place in range(6)] == taken
+
+
+async def test_a_fetch_does_not_wait_for_a_queue_that_is_being_freed(sql: Session, other: Session) -> None:
+    """A batch of settlements that is under way holds the queues' rows."""
+    await add(sql, queue="q")
+    await add(sql, queue="q")
+    claims = await fetch(sql)
+    await sql.execute("set lock_timeout = '100ms'")
+    async with other.connection.transaction():
+        await complete(other, claims)
+        during = await fetched(sql)
+
+    assert [] == during
+    assert 1 == len(await fetched(sql))
+
+
+async def test_the_unique_index_is_the_second_fence(dsn: str, sql: Session) -> None:
+    """Should the lock of a queue ever be passed by, the claim fails rather than to run two jobs of it at once."""
+    await add_many(sql, 2, queue="'q'")
+    await fetch(sql)
+    await sql.execute("update asyncq._queues set locked_by = null, lock_token = null")
+    with pytest.raises(asyncpg.UniqueViolationError) as error:
+        await fetch(sql, worker=2)
+
+    assert "jobs_one_running_per_queue" == error.value.constraint_name
+
+
+async def test_eight_workers_drain_queues_and_others_and_run_nothing_twice(dsn: str, sql: Session) -> None:
+    """A ledger of what runs: no queue twice at once (the second fence would raise), no job twice, none left."""
+    import anyio
+
+    await add_many(sql, 600, queue="case when i % 3 > 0 then 'q' || i % 20 end", priority="i % 2")
+    ran: list[int] = []
+
+    async def work(number: int) -> None:
+        async with session(dsn, sql.schema) as mine:
+            empty = 0
+            while empty < 3:
+                claims = await fetch(mine, number % 4 + 1, worker=number, token=len(ran) + 1)
+                empty = 0 if claims else empty + 1
+                ran.extend(await complete(mine, claims, worker=number))
+
+    async with anyio.create_task_group() as group:
+        for number in range(1, 9):
+            group.start_soon(work, number)
+    while claims := await fetch(sql):
+        ran.extend(await complete(sql, claims))
+
+    assert 600 == len(ran) == len(set(ran))
+    assert [] == await locked_queues(sql)
