@@ -48,10 +48,11 @@ class Run:
         context: Its context.
         handler: The asyncio task of the handler, once it was created.
         interrupted: Whether the worker cancelled it.
+        in_thread: Whether its thread runs, which cannot be cancelled.
         started_at: When, on the performance counter.
     """
 
-    __slots__ = ("claim", "context", "handler", "interrupted", "started_at", "task", "worker_id")
+    __slots__ = ("claim", "context", "handler", "in_thread", "interrupted", "started_at", "task", "worker_id")
 
     def __init__(self, claim: Claim, task: Task[...], worker_id: int, context: JobContext | None) -> None:
         self.claim = claim
@@ -60,6 +61,7 @@ class Run:
         self.context = context
         self.handler: asyncio.Task[Any] | None = None
         self.interrupted = False
+        self.in_thread = False
         self.started_at = time.perf_counter()
 
     def tell(self) -> None:
@@ -72,7 +74,7 @@ class Run:
         self.tell()
         if not self.interrupted and self.handler is not None:
             self.interrupted = True
-            if self.task.signature.is_async:
+            if not self.in_thread:
                 self.handler.cancel()
 
 
@@ -144,7 +146,7 @@ class Executor:
         if run.task.signature.is_async:
             call = partial(run.task.handler, *args, **kwargs)
         else:
-            call = partial(self._in_thread, partial(run.task.handler, *args, **kwargs))
+            call = partial(self._in_thread, run, partial(run.task.handler, *args, **kwargs))
         run.handler = isolation.start(call, self._leftovers.mark(run.task.name))
         end = await isolation.end_of(run.handler)
         if isinstance(end, isolation.Raised):
@@ -161,11 +163,19 @@ class Executor:
             )
         return Completed()
 
-    async def _in_thread(self, call: Callable[[], Any]) -> Any:
-        # Not abandoned when cancelled: as long as the thread runs, the job does, and its claim is held.
-        answer = await anyio.to_thread.run_sync(call, limiter=self._threads)
+    async def _in_thread(self, run: Run, call: Callable[[], Any]) -> Any:
+        # Not cancelled meanwhile: as long as the thread runs, the job does, and its claim is held.
+        run.in_thread = True
+        try:
+            answer = await anyio.to_thread.run_sync(call, limiter=self._threads)
+        finally:
+            run.in_thread = False
         # A plain function around an async one looks like a plain one: what it returns is still to be run.
-        return await answer if inspect.isawaitable(answer) else answer
+        if inspect.isawaitable(answer):
+            if run.interrupted and run.handler is not None:
+                run.handler.cancel()
+            return await answer
+        return answer
 
     def tell_all(self) -> None:
         """Let all handlers know that they should finish soon, and those that start from now on."""

@@ -94,6 +94,7 @@ class Supervisor:
         self._loops_ended = anyio.Event()
         self._written = anyio.Event()
         self._heartbeat: Heartbeat | None = None
+        self._has_left = False
         self._once = self._tell = self._telling = False
 
     @property
@@ -172,10 +173,15 @@ class Supervisor:
                     await self._wait(stop, once)
                     await self._shut_down(stop)
                     group.cancel_scope.cancel()
+                    self._has_left = True
                     with anyio.CancelScope(shield=True):
                         # A part that waits for a server that does not answer ends with its connection.
                         await self._reading.close()
                         await self._writing.close()
+                if not self._has_left:
+                    raise AsyncqError(
+                        "a part of the worker was cancelled from inside: a defect of asyncq, please report it"
+                    )
             except BaseException as error:
                 self._observers.emit(WorkerCrashed(worker_id=self._identity.worker_id, error=_innermost(error)))
                 await self._abandon()

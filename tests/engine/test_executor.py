@@ -304,6 +304,28 @@ async def test_a_plain_wrapper_around_an_async_handler_is_run_to_its_end(
     assert (["a"], 1) == (ran, len(seen.of(JobCompleted)))
 
 
+async def test_a_plain_wrapper_around_an_async_handler_is_cancelled_like_one(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """Its thread has ended long ago: what runs is a coroutine."""
+    entered = asyncio.Event()
+
+    async def hang() -> None:
+        entered.set()
+        await asyncio.sleep(3600)
+
+    @functools.wraps(hang)
+    def wrapped() -> Any:
+        return hang()
+
+    job = task(wrapped)
+    async with make_worker(job, grace=0).start():
+        added = await client.add_job(job)
+        await entered.wait()
+
+    assert [added.id] == seen.ids(JobInterrupted)
+
+
 async def test_a_sync_handler_keeps_its_claim_until_its_thread_ends(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:

@@ -349,16 +349,20 @@ async def test_run_due_raises_for_a_payload_that_does_not_decode(dsn: str, schem
 
 
 async def test_run_due_does_not_raise_a_snooze(dsn: str, schema: str, client: Client) -> None:
-    """It is no failure."""
+    """It is no failure, not even before one."""
 
     @task
     async def wait() -> None:
         raise Snooze(60)
 
     await client.add_job(wait)
+    alone = await run_due(dsn, [wait], schema=schema, raise_errors=True)
+    await client.add_job(wait)
+    await client.add_job(fail)
 
-    ran = await run_due(dsn, [wait], schema=schema, raise_errors=True)
-    assert len(ran.snoozed) == 1
+    assert len(alone.snoozed) == 1
+    with pytest.raises(ValueError, match="no such page"):
+        await run_due(dsn, [wait, fail], schema=schema, raise_errors=True, concurrency=1)
 
 
 # Looking at what was added

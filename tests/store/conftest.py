@@ -7,6 +7,7 @@ import pytest
 
 from asyncq.store.database import Database, Line
 from asyncq.testing import temporary_schema
+from tests.sql.jobs import fetched
 from tests.sql.session import Session, session
 from tests.store.gate import Gate
 from tests.waiting import wait_until
@@ -55,12 +56,32 @@ async def other(dsn: str, schema: str) -> AsyncIterator[Session]:
 
 
 @pytest.fixture
-async def gate(dsn: str, sql: Session) -> AsyncIterator[Gate]:
+async def gate(dsn: str, schema: str) -> AsyncIterator[Gate]:
     """Holds statements between their snapshot and their locks; see `Gate`."""
-    async with session(dsn, sql.schema) as keeper:
-        made = Gate(keeper, sql)
+    async with session(dsn, schema) as keeper, session(dsn, schema) as watcher:
+        made = Gate(keeper, watcher)
         await made.build()
         yield made
+
+
+@pytest.fixture
+async def fetcher(dsn: str, schema: str, gate: Gate) -> AsyncIterator[Session]:
+    """A session whose fetches can be held at the gate: they are planned already."""
+    async with session(dsn, schema, plan_cache_mode="force_generic_plan") as opened:
+        await fetched(opened, 0)
+        yield opened
+
+
+@pytest.fixture
+async def guarded(dsn: str, schema: str, gate: Gate) -> AsyncIterator[Session]:
+    """A session of which every statement can be held at the gate when it reads a job."""
+    role = f"guarded_{schema}"
+    async with session(dsn, schema, plan_cache_mode="force_generic_plan") as opened:
+        await opened.execute(f"create role {role}")
+        await gate.guard(role)
+        await opened.execute(f"set role {role}")
+        yield opened
+        await opened.execute(f"reset role; drop owned by {role}; drop role {role}")
 
 
 @pytest.fixture

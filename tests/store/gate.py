@@ -12,12 +12,30 @@ T = TypeVar("T")
 
 # The door of time becomes the place where a statement waits: its conditions look at the time after its snapshot was taken
 # and before the first row is locked. Whoever passes takes the lock, and lets it go at the end of its transaction.
+# The planner looks at the time too, before the snapshot: so the statement has to be planned before, for all parameters, and
+# nothing must make it be planned again.
 DOOR = """
+alter table asyncq._jobs set (autovacuum_enabled = off);
+alter table asyncq._queues set (autovacuum_enabled = off);
 create or replace function asyncq.now() returns timestamptz language plpgsql stable as $$
 begin
   perform pg_advisory_xact_lock_shared(hashtext('asyncq'));
   return pg_catalog.now();
 end $$
+"""
+
+GUARD = """
+grant usage on schema asyncq to {role};
+grant all on all tables in schema asyncq to {role};
+grant all on all functions in schema asyncq to {role};
+create function asyncq.passes() returns boolean language plpgsql stable as $$
+begin
+  perform pg_advisory_xact_lock_shared(hashtext('asyncq'));
+  return true;
+end $$;
+grant execute on function asyncq.passes() to {role};
+alter table asyncq._jobs enable row level security;
+create policy gate on asyncq._jobs using (asyncq.passes());
 """
 
 
@@ -26,22 +44,30 @@ class Gate:
 
     Args:
         keeper: The session that shuts and opens it.
-        guest: Another session, to look at the server.
+        watcher: Another one, that sees who waits.
     """
 
-    def __init__(self, keeper: Session, guest: Session) -> None:
+    def __init__(self, keeper: Session, watcher: Session) -> None:
         self._keeper = keeper
-        self._guest = guest
+        self._watcher = watcher
 
     async def build(self) -> None:
         """Replace the door."""
         await self._keeper.execute(DOOR)
 
+    async def guard(self, role: str) -> None:
+        """Let every look of a role at a job pass the gate too, whatever the statement: row security is checked in the scan.
+
+        Args:
+            role: A role that is no superuser; it gets all privileges on the schema.
+        """
+        await self._keeper.execute(GUARD.format(role=role))
+
     async def during(self, statement: Awaitable[T], change: Awaitable[object]) -> T:
         """Run a statement, and a change between its snapshot and its locks. Returns what the statement returns.
 
         Args:
-            statement: It waits at the gate.
+            statement: It waits at the gate; it was planned before.
             change: It runs meanwhile; it must not look at the time through the door.
         """
         answers: list[T] = []
@@ -60,7 +86,7 @@ class Gate:
         return answers[0]
 
     async def _is_waiting(self) -> bool:
-        return await self._guest.value("""
+        return await self._watcher.value("""
             select exists (
-              select from pg_catalog.pg_locks where locktype = 'advisory' and not granted
-                and pid = any(select pid from pg_catalog.pg_stat_activity where application_name = 'test'))""")
+              select from pg_catalog.pg_locks
+              where locktype = 'advisory' and objid = hashtext('asyncq')::oid and not granted)""")

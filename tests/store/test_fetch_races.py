@@ -4,6 +4,7 @@ The conditions of a fetch stand in the nodes that lock, so that the server check
 that stands anywhere else passes every other test, and claims a wrong job once in a million.
 """
 
+import anyio
 import asyncpg
 import pytest
 
@@ -25,35 +26,35 @@ CHANGES = {
 @BOTH
 @pytest.mark.parametrize("change", CHANGES)
 async def test_a_job_that_can_no_longer_run_is_not_claimed(
-    gate: Gate, sql: Session, other: Session, queue: str | None, change: str
+    gate: Gate, fetcher: Session, other: Session, queue: str | None, change: str
 ) -> None:
     """The fetch still sees it as it was; the lock shows it as it is."""
-    await add(sql, queue=queue)
-    stay = await add(sql, queue=queue and "other")
+    await add(fetcher, queue=queue)
+    stay = await add(fetcher, queue=queue and "other")
     change_it = other.execute(f"update asyncq._jobs set {CHANGES[change]} where id < {stay}")
 
-    assert [stay] == await gate.during(fetched(sql, forbidden=["bad"]), change_it)
+    assert [stay] == await gate.during(fetched(fetcher, forbidden=["bad"]), change_it)
 
 
 @BOTH
 async def test_a_job_that_was_deleted_is_not_claimed(
-    gate: Gate, sql: Session, other: Session, queue: str | None
+    gate: Gate, fetcher: Session, other: Session, queue: str | None
 ) -> None:
     """Somebody removed it, or another worker completed it."""
-    await add(sql, queue=queue)
+    await add(fetcher, queue=queue)
 
-    assert [] == await gate.during(fetched(sql), other.execute("delete from asyncq._jobs"))
+    assert [] == await gate.during(fetched(fetcher), other.execute("delete from asyncq._jobs"))
 
 
 @BOTH
-async def test_a_claim_shows_the_newest_payload(gate: Gate, sql: Session, other: Session, queue: str | None) -> None:
+async def test_a_claim_shows_the_newest_payload(gate: Gate, fetcher: Session, other: Session, queue: str | None) -> None:
     """A scan beside the update would read the old one, and the worker would run a request that was replaced."""
-    await add(sql, queue=queue)
+    await add(fetcher, queue=queue)
     (claim,) = await gate.during(
-        fetch(sql), other.execute("""update asyncq._jobs set payload = '{"new": 1}', attempts = 3, priority = 5""")
+        fetch(fetcher), other.execute("""update asyncq._jobs set payload = '{"new": 1}', attempts = 3""")
     )
 
-    assert ('{"new": 1}', 3, 5) == (claim["payload"], claim["attempts"], claim["priority"])
+    assert ('{"new": 1}', 3) == (claim["payload"], claim["attempts"])
 
 
 @BOTH
@@ -83,74 +84,74 @@ async def test_a_queue_stands_still_while_somebody_holds_its_first_job(sql: Sess
     assert second > first
 
 
-async def test_a_queue_that_was_taken_meanwhile_gives_no_second_job(gate: Gate, sql: Session, other: Session) -> None:
+async def test_a_queue_that_was_taken_meanwhile_gives_no_second_job(gate: Gate, fetcher: Session, other: Session) -> None:
     """Two fetches saw it free; the first one takes it, and its first job is gone already when the second one locks."""
-    await add(sql, queue="q")
-    await add(sql, queue="q")
+    await add(fetcher, queue="q")
+    await add(fetcher, queue="q")
     first: list[asyncpg.Record] = []
 
     async def take_and_leave() -> None:
         moment = await other.value("select pg_catalog.now()")
         first.extend(await fetch(other, worker=2, now=moment))
 
-    second = await gate.during(fetch(sql), take_and_leave())
+    second = await gate.during(fetch(fetcher), take_and_leave())
 
     assert (1, 0) == (len(first), len(second))
-    assert [first[0]["id"]] == await claimed(sql)
+    assert [first[0]["id"]] == await claimed(fetcher)
 
 
-async def test_a_queue_whose_first_job_ended_meanwhile_is_left_as_it_is(gate: Gate, sql: Session, other: Session) -> None:
+async def test_a_queue_whose_first_job_ended_meanwhile_is_left_as_it_is(gate: Gate, fetcher: Session, other: Session) -> None:
     """The queue is free again, but what was seen as its first job is gone: whoever ended it looks for the next one."""
-    await add(sql, queue="q")
-    second = await add(sql, queue="q")
+    await add(fetcher, queue="q")
+    second = await add(fetcher, queue="q")
 
     async def run_the_first() -> None:
         moment = await other.value("select pg_catalog.now()")
         await complete(other, await fetch(other, worker=2, now=moment), worker=2)
 
-    assert [] == await gate.during(fetched(sql), run_the_first())
-    assert [] == await locked_queues(sql)
-    assert [second] == await fetched(sql)
+    assert [] == await gate.during(fetched(fetcher), run_the_first())
+    assert [] == await locked_queues(fetcher)
+    assert [second] == await fetched(fetcher)
 
 
 async def test_a_job_that_moved_to_another_queue_is_not_claimed_under_the_old_one(
-    gate: Gate, sql: Session, other: Session
+    gate: Gate, fetcher: Session, other: Session
 ) -> None:
     """Only the old queue is locked; the new one may be busy."""
-    moved = await add(sql, queue="old")
-    await add(sql, queue="new", run_at="pg_catalog.now() + interval '1 h'")
+    moved = await add(fetcher, queue="old")
+    await add(fetcher, queue="new", run_at="pg_catalog.now() + interval '1 h'")
     change = f"update asyncq._jobs set queue_id = (select id from asyncq._queues where name = 'new') where id = {moved}"
 
-    assert [] == await gate.during(fetched(sql), other.execute(change))
-    assert [] == await locked_queues(sql)
-    assert [moved] == await fetched(sql)
+    assert [] == await gate.during(fetched(fetcher), other.execute(change))
+    assert [] == await locked_queues(fetcher)
+    assert [moved] == await fetched(fetcher)
 
 
-async def test_two_jobs_that_met_in_one_queue_are_not_both_claimed(gate: Gate, sql: Session, other: Session) -> None:
+async def test_two_jobs_that_met_in_one_queue_are_not_both_claimed(gate: Gate, fetcher: Session, other: Session) -> None:
     """Each was the first of its queue in the snapshot."""
-    moved, stayed = await add(sql, queue="a"), await add(sql, queue="b")
+    moved, stayed = await add(fetcher, queue="a"), await add(fetcher, queue="b")
     change = f"update asyncq._jobs set queue_id = (select id from asyncq._queues where name = 'b') where id = {moved}"
 
-    assert [stayed] == await gate.during(fetched(sql), other.execute(change))
+    assert [stayed] == await gate.during(fetched(fetcher), other.execute(change))
 
 
 async def test_a_job_that_entered_a_queue_is_not_claimed_as_one_without(
-    gate: Gate, sql: Session, other: Session
+    gate: Gate, fetcher: Session, other: Session
 ) -> None:
     """Its queue is not locked."""
-    job = await add(sql)
-    await add(sql, queue="q", run_at="pg_catalog.now() + interval '1 h'")
+    job = await add(fetcher)
+    await add(fetcher, queue="q", run_at="pg_catalog.now() + interval '1 h'")
 
-    assert [] == await gate.during(fetched(sql), other.execute(f"update asyncq._jobs set queue_id = 1 where id = {job}"))
+    assert [] == await gate.during(fetched(fetcher), other.execute(f"update asyncq._jobs set queue_id = 1 where id = {job}"))
 
 
-async def test_a_job_that_left_its_queue_is_not_claimed_with_the_queue(gate: Gate, sql: Session, other: Session) -> None:
+async def test_a_job_that_left_its_queue_is_not_claimed_with_the_queue(gate: Gate, fetcher: Session, other: Session) -> None:
     """The queue would stay locked by a job that is not in it."""
-    job = await add(sql, queue="q")
+    job = await add(fetcher, queue="q")
 
-    assert [] == await gate.during(fetched(sql), other.execute("update asyncq._jobs set queue_id = null"))
-    assert [] == await locked_queues(sql)
-    assert [job] == await fetched(sql)
+    assert [] == await gate.during(fetched(fetcher), other.execute("update asyncq._jobs set queue_id = null"))
+    assert [] == await locked_queues(fetcher)
+    assert [job] == await fetched(fetcher)
 
 
 async def test_a_fetch_locks_no_more_than_it_takes(sql: Session, other: Session) -> None:
@@ -207,8 +208,6 @@ async def test_the_unique_index_is_the_second_fence(dsn: str, sql: Session) -> N
 
 async def test_eight_workers_drain_queues_and_others_and_run_nothing_twice(dsn: str, sql: Session) -> None:
     """A ledger of what runs: no queue twice at once (the second fence would raise), no job twice, none left."""
-    import anyio
-
     await add_many(sql, 600, queue="case when i % 3 > 0 then 'q' || i % 20 end", priority="i % 2")
     ran: list[int] = []
 
@@ -218,7 +217,11 @@ async def test_eight_workers_drain_queues_and_others_and_run_nothing_twice(dsn: 
             while empty < 3:
                 claims = await fetch(mine, number % 4 + 1, worker=number, token=len(ran) + 1)
                 empty = 0 if claims else empty + 1
-                ran.extend(await complete(mine, claims, worker=number))
+                while claims:
+                    # A fetch of another worker may hold a row for a moment: it is settled in the next try.
+                    done = await complete(mine, claims, worker=number)
+                    ran.extend(done)
+                    claims = [claim for claim in claims if claim["id"] not in done]
 
     async with anyio.create_task_group() as group:
         for number in range(1, 9):

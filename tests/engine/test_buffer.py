@@ -1,0 +1,151 @@
+"""The buffer: claims reach those who wait, in order, and none is lost when a waiting one is cancelled."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+from asyncq.domain.job import Claim
+from asyncq.engine.buffer import BREATH, Buffer
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def claim(number: int) -> Claim:
+    """A claim of the job of that id."""
+    return Claim(number, 1, None, 1, 0, 25, 0, 0, 0, NOW, NOW, NOW, None, None, "{}", None, None)
+
+
+def make() -> tuple[Buffer, list[int]]:
+    """A buffer, and how often it called `low`."""
+    calls: list[int] = []
+    return Buffer(lambda: calls.append(1)), calls
+
+
+def taking(buffer: Buffer) -> asyncio.Task[Any]:
+    """Somebody who takes one claim."""
+    return asyncio.get_running_loop().create_task(buffer.take())
+
+
+async def turns(count: int = 3) -> None:
+    """Let the loop run."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_claims_are_taken_in_the_order_in_which_they_were_put() -> None:
+    """The order of the fetch is the order of running."""
+    buffer, _ = make()
+    buffer.put([claim(1), claim(2)])
+    buffer.put([claim(3)])
+    taken = [await buffer.take() for _ in range(3)]
+
+    assert [1, 2, 3] == [item.id for item in taken if item]
+
+
+async def test_who_waits_is_counted_and_served_first_come_first() -> None:
+    """The fetcher fetches for as many as wait."""
+    buffer, _ = make()
+    waiting = [taking(buffer) for _ in range(3)]
+    await turns()
+    count = buffer.waiting
+    buffer.put([claim(1), claim(2)])
+    await turns()
+    served = [task.done() for task in waiting]
+    buffer.close()
+    await asyncio.wait(waiting)
+
+    assert (3, [True, True, False]) == (count, served)
+
+
+async def test_a_claim_for_somebody_who_was_cancelled_goes_to_the_next() -> None:
+    """It was woken, and cancelled before it could take: the wake-up must not be lost with it."""
+    buffer, _ = make()
+    first, second = taking(buffer), taking(buffer)
+    await turns()
+    buffer.put([claim(1)])
+    first.cancel()
+    await asyncio.wait({first, second})
+    taken = second.result()
+
+    assert (True, 1) == (first.cancelled(), taken and taken.id)
+
+
+async def test_somebody_who_was_cancelled_while_waiting_does_not_wait_any_more() -> None:
+    """Otherwise the fetcher would fetch for a ghost."""
+    buffer, _ = make()
+    waiting = taking(buffer)
+    await turns()
+    waiting.cancel()
+    await asyncio.wait({waiting})
+
+    assert 0 == buffer.waiting
+
+
+async def test_closing_ends_those_who_wait_and_hands_over_what_nobody_took() -> None:
+    """The unstarted claims go back."""
+    buffer, _ = make()
+    waiting = [taking(buffer) for _ in range(2)]
+    await turns()
+    buffer.put([claim(number) for number in range(5)])
+    await turns()
+    left = buffer.close()
+    ended = taking(buffer)
+    await asyncio.wait([*waiting, ended])
+
+    assert ([2, 3, 4], None) == ([item.id for item in left], ended.result())
+
+
+async def test_draining_leaves_those_who_wait_waiting() -> None:
+    """Stale claims go back; the next fetch serves them."""
+    buffer, _ = make()
+    buffer.put([claim(1)])
+    drained = buffer.drain()
+    waiting = taking(buffer)
+    await turns()
+    buffer.put([claim(2)])
+    taken = await waiting
+
+    assert ([1], 2) == ([item.id for item in drained], taken and taken.id)
+
+
+async def test_the_fetcher_hears_of_each_taken_claim_and_of_each_who_waits() -> None:
+    """It decides whether that is a reason to fetch."""
+    buffer, calls = make()
+    buffer.put([claim(1)])
+    await buffer.take()
+    after_taking = len(calls)
+    waiting = taking(buffer)
+    await turns()
+    after_waiting = len(calls)
+    buffer.close()
+    await asyncio.wait({waiting})
+
+    assert (1, 2) == (after_taking, after_waiting)
+
+
+async def test_taking_many_claims_lets_the_loop_run_now_and_then() -> None:
+    """Handlers that never wait would keep the next fetch, and every notification, from being heard."""
+    buffer, _ = make()
+    heard = asyncio.Event()
+    buffer.put([claim(number) for number in range(BREATH)])
+    asyncio.get_running_loop().call_soon(heard.set)
+    for _ in range(BREATH):
+        await buffer.take()
+
+    assert heard.is_set()
+
+
+async def test_a_claim_that_is_drained_during_that_breath_is_not_taken() -> None:
+    """In that moment the fetcher may give the rest back."""
+    buffer, _ = make()
+    buffer.put([claim(number) for number in range(BREATH)])
+    for _ in range(BREATH - 1):
+        await buffer.take()
+    last = taking(buffer)
+    await turns(1)
+    left = buffer.drain()
+    await turns()
+    buffer.close()
+    await asyncio.wait({last})
+
+    assert (1, None) == (len(left), last.result())

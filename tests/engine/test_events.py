@@ -1,0 +1,271 @@
+"""Every event fires: one scenario for each, so that no struct is documented that nobody is ever told."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import asyncpg
+import msgspec
+import pytest
+
+from asyncq import Client, Snooze, StoreUnavailable, Worker, observer, task
+from asyncq.domain import events
+from asyncq.domain.events import Event, JobEvent
+from asyncq.engine import completer, fetcher, maintenance, supervisor
+from tests.engine.conftest import MakeWorker
+from tests.engine.faults import terminate
+from tests.engine.seen import Seen
+from tests.engine.test_fetcher import fetch_ahead
+from tests.engine.test_maintenance import claim_as_a_dead_worker
+
+
+class Scene(msgspec.Struct):
+    """What a scenario needs."""
+
+    dsn: str
+    schema: str
+    db: asyncpg.Connection
+    client: Client
+    make_worker: MakeWorker
+    seen: Seen
+    patch: pytest.MonkeyPatch
+
+    async def run(self, handler: Callable[..., Any], *, until: type[Event] | None = None, **options: Any) -> None:
+        """Add a job with this handler, run it, wait for an event, stop."""
+        job = handler if hasattr(handler, "job") else task(handler)
+        async with self.make_worker(job, **options).start():
+            await self.client.add_job(job)
+            if until is not None:
+                await self.seen.wait_for(until)
+
+
+SCENARIOS: dict[type[Event], Callable[[Scene], Awaitable[Any]]] = {}
+
+
+def provokes(*kinds: type[Event]) -> Callable[[Callable[[Scene], Awaitable[Any]]], None]:
+    """Note that a scenario provokes these events."""
+
+    def note(scenario: Callable[[Scene], Awaitable[Any]]) -> None:
+        SCENARIOS.update(dict.fromkeys(kinds, scenario))
+
+    return note
+
+
+async def nothing() -> None:
+    """The least job."""
+
+
+async def hang() -> None:
+    """Runs until it is cancelled."""
+    await asyncio.sleep(3600)
+
+
+async def away(*args: Any, **options: Any) -> Any:
+    """The database cannot be reached."""
+    raise StoreUnavailable("away")
+
+
+@provokes(
+    events.WorkerStarted,
+    events.WorkerStopping,
+    events.WorkerStopped,
+    events.ListenConnected,
+    events.JobsFetched,
+    events.JobStarted,
+    events.JobCompleted,
+)
+async def _(scene: Scene) -> None:
+    await scene.run(nothing, until=events.JobCompleted)
+
+
+@provokes(events.GraceExceeded, events.JobInterrupted)
+async def _(scene: Scene) -> None:
+    await scene.run(hang, until=events.JobStarted, grace=0)
+
+
+@provokes(events.WorkerLost)
+async def _(scene: Scene) -> None:
+    async with scene.make_worker(lease=1).start():
+        await scene.db.execute(f"delete from {scene.schema}._workers")
+        await scene.seen.wait_for(events.WorkerLost)
+        await scene.seen.wait_for(events.WorkerStarted)
+
+
+@provokes(events.WorkerCrashed)
+async def _(scene: Scene) -> None:
+    scene.patch.setattr(fetcher, "next_due_s", lambda *args: None)
+    with pytest.raises(TypeError):
+        await scene.make_worker().run()
+    await scene.db.execute(f"delete from {scene.schema}._workers")
+
+
+@provokes(events.HeartbeatFailed)
+async def _(scene: Scene) -> None:
+    async with scene.make_worker(lease=1).start():
+        while not scene.seen.of(events.HeartbeatFailed):
+            await terminate(scene.db, scene.schema, "heartbeat")
+            await asyncio.sleep(0.01)
+
+
+@provokes(events.JobsRescued)
+async def _(scene: Scene) -> None:
+    await scene.client.add_job("gone")
+    await claim_as_a_dead_worker(scene.db, scene.schema, seconds_ago=60)
+    await scene.make_worker().run_once()
+
+
+@provokes(events.MaintenanceFailed)
+async def _(scene: Scene) -> None:
+    with scene.patch.context() as patch:
+        patch.setattr(maintenance, "rescue_jobs", away)
+        async with scene.make_worker().start():
+            await scene.seen.wait_for(events.MaintenanceFailed)
+
+
+@provokes(events.TasksLeftBehind)
+async def _(scene: Scene) -> None:
+    left: list[Any] = []
+
+    async def leave_one() -> None:
+        left.append(asyncio.get_running_loop().create_task(hang()))
+
+    await scene.run(leave_one, until=events.JobCompleted)
+
+
+@provokes(events.UnknownTasks)
+async def _(scene: Scene) -> None:
+    await scene.client.add_job("strange")
+    await scene.make_worker().run_once()
+
+
+@provokes(events.ListenLost)
+async def _(scene: Scene) -> None:
+    async with scene.make_worker().start():
+        await terminate(scene.db, scene.schema, "listen")
+        await scene.seen.wait_for(events.ListenLost)
+
+
+@provokes(events.FetchFailed)
+async def _(scene: Scene) -> None:
+    with scene.patch.context() as patch:
+        patch.setattr(fetcher, "fetch_jobs", away)
+        async with scene.make_worker().start():
+            await scene.seen.wait_for(events.FetchFailed)
+
+
+@provokes(events.JobsReturned)
+async def _(scene: Scene) -> None:
+    fetch_ahead(scene.patch, 10)
+    job = task(hang)
+    await scene.client.add_jobs([job.job()] * 3)
+    async with scene.make_worker(job, concurrency=1, grace=0).start():
+        await scene.seen.wait_for(events.JobStarted)
+
+
+@provokes(events.SettleFailed, events.SettlementsAbandoned)
+async def _(scene: Scene) -> None:
+    scene.patch.setattr(supervisor, "FLUSH_S", 0.1)
+    scene.patch.setattr(completer.store, "settle", away)
+    await scene.run(nothing, until=events.SettleFailed)
+    await scene.db.execute(f"delete from {scene.schema}._jobs")
+    await scene.db.execute(f"delete from {scene.schema}._workers")
+
+
+@provokes(events.ObserverFailed)
+async def _(scene: Scene) -> None:
+    def fail(event: Event) -> None:
+        raise ValueError("an observer's own")
+
+    await scene.run(nothing, until=events.ObserverFailed, observers=[observer(events.JobCompleted)(fail)])
+
+
+async def fail() -> None:
+    """Fails."""
+    raise OSError
+
+
+@provokes(events.JobRetried)
+async def _(scene: Scene) -> None:
+    await scene.run(fail, until=events.JobRetried)
+
+
+@provokes(events.JobFailed)
+async def _(scene: Scene) -> None:
+    await scene.run(task(max_attempts=1)(fail), until=events.JobFailed)
+
+
+@provokes(events.JobSnoozed)
+async def _(scene: Scene) -> None:
+    async def snooze() -> None:
+        raise Snooze(3600)
+
+    await scene.run(snooze, until=events.JobSnoozed)
+
+
+@provokes(events.JobLost)
+async def _(scene: Scene) -> None:
+    leave = asyncio.Event()
+
+    @task
+    async def wait() -> None:
+        await leave.wait()
+
+    async with scene.make_worker(wait).start():
+        await scene.client.add_job(wait)
+        await scene.seen.wait_for(events.JobStarted)
+        await scene.db.execute(f"delete from {scene.schema}._jobs")
+        leave.set()
+        await scene.seen.wait_for(events.JobLost)
+
+
+@provokes(events.ResultIgnored)
+async def _(scene: Scene) -> None:
+    async def answer() -> int:
+        return 42
+
+    await scene.run(answer, until=events.ResultIgnored)
+
+
+def all_events() -> set[type[Event]]:
+    """The events that the module defines, without the bases."""
+    defined = {item for item in vars(events).values() if isinstance(item, type) and issubclass(item, Event)}
+    return defined - {Event, JobEvent}
+
+
+async def test_every_event_has_a_scenario() -> None:
+    """A new event comes with the story of how it happens."""
+    assert all_events() == SCENARIOS.keys()
+
+
+@pytest.mark.parametrize("kind", sorted(all_events(), key=lambda kind: kind.__name__), ids=lambda kind: kind.__name__)
+async def test_the_event_fires(
+    kind: type[Event],
+    dsn: str,
+    schema: str,
+    db: asyncpg.Connection,
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In the scenario that belongs to it, on a real worker."""
+    await SCENARIOS[kind](Scene(dsn, schema, db, client, make_worker, seen, monkeypatch))
+
+    assert seen.of(kind)
+
+
+async def test_events_of_single_jobs_are_not_built_for_nobody(dsn: str, schema: str, client: Client) -> None:
+    """They would cost more than the rest of a small job."""
+    built: list[Event] = []
+
+    @observer(events.WorkerStopped)
+    def only_the_end(event: Event) -> None:
+        built.append(event)
+
+    job = task(nothing)
+    await client.add_job(job)
+    worker = Worker(dsn, [job], schema=schema, observers=[only_the_end])
+    await worker.run_once()
+    wanted = [kind for kind in (events.JobStarted, events.JobCompleted) if worker._observers.wanted(kind)]
+
+    assert ([events.WorkerStopped], []) == ([type(event) for event in built], wanted)

@@ -1,0 +1,99 @@
+"""Isolation: user code ends as a value, however it ends, and its caller is not hurt."""
+
+import asyncio
+from contextvars import ContextVar, copy_context
+
+import pytest
+
+from asyncq.engine import isolation
+from asyncq.engine.isolation import Raised
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError(), SystemExit(), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError(), StopAsyncIteration()],
+    ids=lambda error: type(error).__name__,
+)
+async def test_what_it_raises_is_a_value(error: BaseException) -> None:
+    """SystemExit in an asyncio task would end the event loop, a CancelledError the group of who waits."""
+
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise error
+
+    end = await isolation.end_of(isolation.start(fail, copy_context()))
+
+    assert Raised(error) == end
+
+
+async def test_a_task_that_is_cancelled_before_its_first_step_is_a_value_too() -> None:
+    """Its own `except` never runs then."""
+
+    async def work() -> None:
+        await asyncio.sleep(0)
+
+    task = isolation.start(work, copy_context())
+    task.cancel()
+    end = await isolation.end_of(task)
+
+    assert isinstance(end, Raised)
+    assert isinstance(end.error, asyncio.CancelledError)
+
+
+async def test_cancelling_who_waits_does_not_cancel_what_runs() -> None:
+    """However often: only the one who started it decides."""
+    leave = asyncio.Event()
+
+    async def work() -> str:
+        await leave.wait()
+        return "done"
+
+    task = isolation.start(work, copy_context())
+    waiting = asyncio.get_running_loop().create_task(isolation.end_of(task))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    leave.set()
+
+    assert "done" == await isolation.end_of(task)
+
+
+async def test_its_context_variables_are_its_own() -> None:
+    """What it sets is not seen outside."""
+    variable: ContextVar[int] = ContextVar("variable", default=0)
+
+    async def work() -> None:
+        variable.set(1)
+
+    await isolation.end_of(isolation.start(work, copy_context()))
+
+    assert 0 == variable.get()
+
+
+async def test_call_takes_plain_and_async_functions() -> None:
+    """As `on_failed` and `forbidden_flags` may be."""
+
+    async def later(value: int) -> int:
+        return value
+
+    assert [1, 2] == [await isolation.call(lambda value: value, 1), await isolation.call(later, 2)]
+
+
+async def test_a_call_that_is_cancelled_cancels_what_it_called() -> None:
+    """Once, and without waiting for it."""
+    entered, ended = asyncio.Event(), asyncio.Event()
+
+    async def hang() -> None:
+        entered.set()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.set()
+
+    calling = asyncio.get_running_loop().create_task(isolation.call(hang))
+    await entered.wait()
+    calling.cancel()
+    await asyncio.wait({calling})
+    await ended.wait()
+
+    assert calling.cancelled()

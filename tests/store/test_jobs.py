@@ -1,0 +1,259 @@
+"""`store.jobs`: what goes to the server and what comes back, on connections of ours and of strangers."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import asyncpg
+import pytest
+
+from asyncq.domain.errors import InvalidJob, StoreError, StoreUnavailable, TransactionUnusable
+from asyncq.domain.job import Added, JobSpec, JobState
+from asyncq.store import jobs as store
+from asyncq.store.database import Database, Line
+from asyncq.store.jobs import START, Place
+from tests.sql.jobs import add, add_many
+from tests.sql.session import Session
+
+FULL = JobSpec(
+    task="t",
+    payload='{"n": 1.0}',
+    queue="q",
+    run_at=datetime(2040, 1, 2, 3, 4, 5, 678901, timezone(timedelta(hours=5, minutes=30))),
+    max_attempts=7,
+    priority=-3,
+    flags=("b", "a"),
+    meta='{"m": [1, null]}',
+)
+
+
+@pytest.fixture
+async def strange(dsn: str) -> AsyncIterator[asyncpg.Connection]:
+    """A caller's connection, which has codecs of its own for everything that one could have codecs for."""
+    connection = await asyncpg.connect(dsn)
+    for name in ("json", "jsonb"):
+        await connection.set_type_codec(name, encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
+    for name in ("timestamptz", "text", "int8", "int4", "int2"):
+        await connection.set_type_codec(
+            name, encoder=lambda value: f"{value}", decoder=str if name.startswith("t") else int, schema="pg_catalog"
+        )
+    yield connection
+    await connection.close(timeout=5)
+
+
+async def test_a_job_is_added_and_read_as_it_was_given(database: Database, sql: Session) -> None:
+    """Every field, there and back."""
+    (added,) = await store.add_jobs(database, sql.connection, [FULL])
+    job = await store.get_job(database, sql.connection, added.id)
+
+    assert Added(added.id, "added", None, None) == added
+    assert ("t", "q", '{"n": 1.0}', -3, FULL.run_at, 7) == (
+        *(job.task, job.queue, job.payload, job.priority),
+        *(job.run_at, job.max_attempts),
+    )
+    assert (("a", "b"), {"m": [1, None]}, JobState.SCHEDULED) == (job.flags, job.meta, job.state)
+    assert (0, None, None, None, None, 0, 0) == (
+        *(job.attempts, job.last_error, job.key, job.locked_at, job.locked_by),
+        *(job.revision, job.interruptions),
+    )
+
+
+async def test_a_job_of_defaults_is_added(database: Database, sql: Session) -> None:
+    """None means the server's default."""
+    (added,) = await store.add_jobs(database, sql.connection, [JobSpec(task="t")])
+    job = await store.get_job(database, sql.connection, added.id)
+
+    assert ("{}", None, 25, 0, (), None) == (
+        *(job.payload, job.queue, job.max_attempts),
+        *(job.priority, job.flags, job.meta),
+    )
+    assert (JobState.AVAILABLE, job.created_at) == (job.state, job.run_at)
+
+
+async def test_many_jobs_are_answered_in_the_order_of_their_specs(database: Database, sql: Session) -> None:
+    """And have their ids in that order."""
+    specs = [JobSpec(task=f"t{number % 5}", queue=f"q{number % 3}") for number in range(20)]
+    ids = [added.id for added in await store.add_jobs(database, sql.connection, specs)]
+    names = await sql.values("select task_identifier from asyncq.jobs order by id")
+
+    assert sorted(ids) == ids
+    assert [spec.task for spec in specs] == names
+
+
+async def test_adding_nothing_asks_nothing(database: Database) -> None:
+    """Not even a connection is touched."""
+    nobody: Any = None
+
+    assert [] == await store.add_jobs(database, nobody, [])
+
+
+async def test_a_job_that_is_not_there_is_none(database: Database, sql: Session) -> None:
+    """It ended well, or never was."""
+    assert await store.get_job(database, sql.connection, 1) is None
+
+
+async def test_a_running_job_shows_its_worker_and_its_failed_attempts(database: Database, sql: Session, line: Line) -> None:
+    """The view counts the attempt that runs; `Job.attempts` does not."""
+    job_id = await add(sql)
+    await sql.execute("update asyncq._jobs set attempts = 2")
+    await store.fetch_jobs(line, 7, 1, 1, [1], None, START)
+    job = await store.get_job(database, sql.connection, job_id)
+
+    assert (2, "7", JobState.ACTIVE, False) == (job.attempts, job.locked_by, job.state, job.locked_at is None)
+
+
+async def test_adds_work_on_a_connection_with_codecs_of_its_own(database: Database, strange: asyncpg.Connection) -> None:
+    """The caller's connection keeps its ways: only text and integers cross."""
+    (added,) = await store.add_jobs(database, strange, [FULL])
+
+    assert "added" == added.outcome
+
+
+async def test_adds_work_on_a_connection_whose_pool_made_it_a_proxy(dsn: str, database: Database) -> None:
+    """That is what `pool.acquire()` gives."""
+    async with asyncpg.create_pool(dsn, min_size=0, max_size=1) as pool, pool.acquire() as connection:
+        (added,) = await store.add_jobs(database, connection, [FULL])
+
+    assert "added" == added.outcome
+
+
+async def test_an_add_is_part_of_the_callers_transaction(database: Database, sql: Session) -> None:
+    """It is there when the transaction commits, and only then."""
+    transaction = sql.connection.transaction()
+    await transaction.start()
+    (added,) = await store.add_jobs(database, sql.connection, [FULL])
+    await transaction.rollback()
+
+    assert await store.get_job(database, sql.connection, added.id) is None
+
+
+async def test_an_add_in_an_aborted_transaction_says_so(database: Database, sql: Session) -> None:
+    """An earlier statement of the caller failed, and was swallowed: the server's own sentence helps nobody."""
+    transaction = sql.connection.transaction()
+    await transaction.start()
+    with pytest.raises(asyncpg.PostgresError):
+        await sql.rows("select 1 / 0")
+    with pytest.raises(TransactionUnusable, match="aborted: an earlier statement in it failed") as error:
+        await store.add_jobs(database, sql.connection, [FULL])
+    await transaction.rollback()
+
+    assert "25P02" == error.value.sqlstate
+
+
+async def test_an_add_in_a_read_only_transaction_says_so(database: Database, sql: Session) -> None:
+    """Or on a replica."""
+    async with sql.connection.transaction(readonly=True):
+        with pytest.raises(TransactionUnusable, match="read only") as error:
+            await store.add_jobs(database, sql.connection, [FULL])
+
+    assert "25006" == error.value.sqlstate
+
+
+async def test_a_job_that_the_server_refuses_names_the_field_and_the_code(database: Database, sql: Session) -> None:
+    """Somebody may call the store with a spec that was not checked; the server checks again."""
+    with pytest.raises(InvalidJob, match="at least 1 is needed") as error:
+        await store.add_jobs(database, sql.connection, [JobSpec(task="t"), JobSpec(task="t", max_attempts=0)])
+
+    assert ("GWBMA", "max_attempts") == (error.value.code, error.value.field)
+    assert 0 == await sql.value("select count(*) from asyncq._jobs")
+
+
+async def test_a_number_that_does_not_fit_is_no_lost_connection(database: Database, sql: Session) -> None:
+    """The driver refuses it; trying again will not help."""
+    with pytest.raises(StoreError, match="value out of int64 range") as error:
+        await store.get_job(database, sql.connection, 2**70)
+
+    assert not isinstance(error.value, StoreUnavailable)
+
+
+async def test_a_connection_that_is_in_use_is_no_lost_connection(database: Database, sql: Session) -> None:
+    """The caller shares it between two tasks: a defect of the program, which no retry mends."""
+    await sql.execute("begin; declare held cursor for select 1")
+    with sql.connection._stmt_exclusive_section, pytest.raises(StoreError, match="another operation") as error:
+        await store.add_jobs(database, sql.connection, [FULL])
+
+    assert not isinstance(error.value, StoreUnavailable)
+
+
+async def test_a_connection_that_was_closed_before_has_sent_nothing(dsn: str, database: Database) -> None:
+    """So the call may be made again without a second thought."""
+    connection = await asyncpg.connect(dsn)
+    await connection.close(timeout=5)
+    with pytest.raises(StoreUnavailable, match="is closed") as error:
+        await store.add_jobs(database, connection, [FULL])
+
+    assert "not_sent" == error.value.outcome
+
+
+@pytest.mark.parametrize("zone", [timezone.utc, timezone(timedelta(hours=-9, minutes=-30)), timezone(timedelta(seconds=53))])
+async def test_times_with_any_offset_arrive(database: Database, sql: Session, zone: timezone) -> None:
+    """Offsets with seconds are no syntax of PostgreSQL."""
+    run_at = datetime(2040, 1, 1, tzinfo=zone)
+    await store.add_jobs(database, sql.connection, [JobSpec(task="t", run_at=run_at)])
+
+    assert run_at == await sql.value("select run_at from asyncq._jobs")
+
+
+async def test_claims_come_in_the_order_of_running(line: Line, sql: Session) -> None:
+    """The statement returns them as it likes."""
+    await add_many(sql, 30, priority="-(i % 3)", queue="case when i % 4 = 0 then 'q' || i end")
+    claims = await store.fetch_jobs(line, 1, 1, 100, [1], None, START)
+
+    assert 30 == len(claims)
+    assert sorted(claim.place for claim in claims) == [claim.place for claim in claims]
+
+
+async def test_a_claim_says_everything_about_its_job(line: Line, sql: Session) -> None:
+    """By the names of its fields, not by their places: two numbers that change places are soon read."""
+    await sql.execute("""
+        select asyncq.add_job('t', '{"a": 1}', 'q', flags := '{f}', max_attempts := 9, priority := 3,
+          options := '{"meta": {"m": 1}}');
+        update asyncq._jobs set attempts = 2, interruptions = 1, revision = 4, last_error = 'e', key = 'k'""")
+    (claim,) = await store.fetch_jobs(line, 7, 42, 1, [1], None, START)
+    row = await sql.row("""
+        select id, task_id, queue_id, lock_token as token, attempts, max_attempts, interruptions, priority, revision, run_at,
+          created_at, updated_at, key, flags, payload, meta, last_error
+        from asyncq._jobs""")
+
+    assert dict(row) == {name: getattr(claim, name) for name in claim.__struct_fields__}
+
+
+async def test_a_fetch_goes_on_at_a_place(line: Line, sql: Session) -> None:
+    """The place of the last claim of one fetch is where the next one begins."""
+    await add_many(sql, 4)
+    first = await store.fetch_jobs(line, 1, 1, 2, [1], None, START)
+    await sql.execute("update asyncq._jobs set locked_by = null, locked_at = null, lock_token = null")
+    second = await store.fetch_jobs(line, 1, 2, 10, [1], None, Place(*first[-1].place))
+
+    assert ([1, 2], [3, 4]) == ([claim.id for claim in first], [claim.id for claim in second])
+
+
+async def test_a_job_at_either_end_of_the_calendar_is_fetched_like_any_other(line: Line, sql: Session) -> None:
+    """One that the driver cannot decode would take its batch with it, at each fetch anew."""
+    await add(sql, run_at="'0001-01-01 00:00:00+00'")
+    await add(sql)
+    claims = await store.fetch_jobs(line, 1, 1, 10, [1], None, START)
+    again = await store.fetch_jobs(line, 1, 2, 10, [1], None, Place(*claims[0].place))
+
+    assert [datetime(1, 1, 1, tzinfo=UTC)] == [claim.run_at for claim in claims[:1]]
+    assert (2, 0) == (len(claims), len(again))
+
+
+async def test_the_next_due_time_is_in_seconds(line: Line, sql: Session) -> None:
+    """None when there is nothing to wait for."""
+    nothing = await store.next_due_s(line, 0.5)
+    await add(sql, run_at="now() + interval '60 s'")
+
+    assert nothing is None
+    assert await store.next_due_s(line, 0.5) == pytest.approx(60, abs=1)
+
+
+async def test_lost_claims_are_returned(line: Line, sql: Session) -> None:
+    """By the numbers of the fetches whose answer never came."""
+    await add_many(sql, 3)
+    await store.fetch_jobs(line, 1, 5, 2, [1], None, START)
+    await store.fetch_jobs(line, 1, 6, 1, [1], None, START)
+
+    assert {1, 2} == await store.return_lost(line, 1, [5])
+    assert [3] == await sql.values("select id from asyncq._jobs where locked_by is not null")

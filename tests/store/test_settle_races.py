@@ -1,0 +1,137 @@
+"""A settlement waits for nobody, and ends no claim but its own."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from asyncq.domain.outcome import Settlement
+from asyncq.store import jobs as store
+from asyncq.store.database import Line
+from tests.sql.jobs import WORKER, add, add_many, change, claimed, complete, fetch, locked_queues
+from tests.sql.session import Session
+from tests.store.gate import Gate
+
+Settle = Callable[..., Awaitable[list[int]]]
+
+COMPLETED: dict[str, Any] = {"done": True}
+FAILED: dict[str, Any] = {"attempts": 1, "delay_s": 60.0, "error": "e"}
+KINDS = pytest.mark.parametrize("kind", [COMPLETED, FAILED], ids=["completed", "failed"])
+
+
+def settlements(claims: list, kind: dict) -> list[Settlement]:
+    """Settle all claims in the same way, in no particular order."""
+    return [Settlement(claim["id"], claim["lock_token"], claim["queue_id"], **kind) for claim in reversed(claims)]
+
+
+@KINDS
+async def test_a_row_that_somebody_holds_is_reported_as_later_and_not_waited_for(
+    line: Line, sql: Session, other: Session, kind: dict
+) -> None:
+    """One open transaction of a user with one of the jobs must not stop a batch of five hundred."""
+    await add_many(sql, 3, queue="'q' || i")
+    claims = await fetch(sql)
+    ended = settlements(claims, kind)
+    async with other.connection.transaction():
+        await other.rows("select from asyncq._jobs where id = $1 for update", claims[1]["id"])
+        written = await store.settle(line, WORKER, ended)
+        later = await store.still_held(line, WORKER, ended)
+
+    assert ({claims[0]["id"], claims[2]["id"]}, {claims[1]["id"]}) == (written, later)
+    assert ["q2"] == await locked_queues(sql)
+    assert {claims[1]["id"]} == await store.settle(line, WORKER, ended)
+    assert [] == await locked_queues(sql)
+
+
+@KINDS
+async def test_a_claim_that_was_taken_over_is_lost(line: Line, sql: Session, kind: dict) -> None:
+    """By a rescue, and then by another worker."""
+    await add(sql, queue="q")
+    old = await fetch(sql)
+    await sql.rows("select from asyncq._rescue_jobs(true)")
+    new = await fetch(sql, worker=2, token=2)
+
+    assert set() == await store.settle(line, WORKER, settlements(old, kind))
+    assert set() == await store.still_held(line, WORKER, settlements(old, kind))
+    assert ([new[0]["id"]], ["q"]) == (await claimed(sql), await locked_queues(sql))
+
+
+@KINDS
+async def test_a_claim_of_the_same_worker_from_a_later_fetch_is_another_claim(
+    line: Line, sql: Session, kind: dict
+) -> None:
+    """A first run that lost its claim must not settle the second run of the same job by the same worker."""
+    await add(sql)
+    old = await fetch(sql, token=1)
+    await sql.rows("select from asyncq._rescue_jobs(true)")
+    await fetch(sql, token=2)
+
+    assert set() == await store.settle(line, WORKER, settlements(old, kind))
+    assert [old[0]["id"]] == await claimed(sql)
+
+
+@pytest.mark.parametrize("settle", [complete, change])
+async def test_a_claim_that_changes_hands_during_a_settlement_is_not_settled(
+    gate: Gate, guarded: Session, other: Session, settle: Settle
+) -> None:
+    """The fence stands in the node that locks: it is checked again on the newest row."""
+    job = await add(other, queue="q")
+    claims = await fetch(other)
+    await settle(guarded, [{**claims[0], "lock_token": 99}])
+    take_over = other.execute("""
+        update asyncq._jobs set lock_token = 2;
+        update asyncq._queues set lock_token = 2""")
+
+    assert [] == await gate.during(settle(guarded, claims), take_over)
+    assert ([job], ["q"]) == (await claimed(other), await locked_queues(other))
+
+
+async def test_settling_in_any_order_settles_all(line: Line, sql: Session) -> None:
+    """The statement wants its ids sorted; whoever calls need not know."""
+    await add_many(sql, 50)
+    ended = settlements(await fetch(sql, 50), COMPLETED)
+    mixed = [*ended[::2], *ended[1::2]]
+
+    assert {item.id for item in ended} == await store.settle(line, WORKER, mixed)
+
+
+async def test_all_kinds_of_ends_are_settled_in_one_call(line: Line, sql: Session) -> None:
+    """A batch of the completer is what happened meanwhile."""
+    await add_many(sql, 4)
+    claims = await fetch(sql)
+    kinds = [COMPLETED, FAILED, {"delay_s": 5.0}, {}]
+    ended = [
+        Settlement(claim["id"], claim["lock_token"], None, **kind) for claim, kind in zip(claims, kinds, strict=True)
+    ]
+    written = await store.settle(line, WORKER, ended)
+    left = await sql.rows("select attempts, last_error, extract(epoch from run_at - now())::int from asyncq._jobs order by id")
+
+    assert {claim["id"] for claim in claims} == written
+    assert [(1, "e", 60), (0, None, 5), (0, None, 0)] == [tuple(row) for row in left]
+
+
+async def test_settling_twice_changes_nothing(line: Line, sql: Session) -> None:
+    """The answer of the first time was lost."""
+    await add_many(sql, 2)
+    first, second = await fetch(sql)
+    ended = [*settlements([first], COMPLETED), *settlements([second], FAILED)]
+    await store.settle(line, WORKER, ended)
+
+    assert set() == await store.settle(line, WORKER, ended)
+    assert [1] == await sql.values("select attempts from asyncq._jobs")
+
+
+async def test_settling_nothing_asks_nothing(line: Line) -> None:
+    """No connection is opened for it."""
+    assert set() == await store.settle(line, WORKER, [])
+    assert not line.is_open
+
+
+async def test_a_settlement_does_not_free_a_queue_that_it_does_not_hold(line: Line, sql: Session) -> None:
+    """Its job lost the queue in a way that should not happen; the queue belongs to another worker now."""
+    await add(sql, queue="q")
+    claims = await fetch(sql)
+    await sql.execute("update asyncq._queues set locked_by = 2, lock_token = 9")
+    await store.settle(line, WORKER, settlements(claims, COMPLETED))
+
+    assert ["q"] == await locked_queues(sql)
