@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from asyncq.domain.errors import InvalidJob
-from asyncq.domain.job import JobSpec
+from asyncq.domain.job import OPTIONS, JobSpec
 from asyncq.domain.payload import check_text, encode
 from asyncq.domain.task import Registry, Task
 
@@ -32,7 +32,14 @@ def make_spec(
     Raises:
         InvalidJob: It breaks a rule.
         UnknownTask: The registry lacks the name.
+        TypeError: There is no such option.
     """
+    if isinstance(what, Task) and (unknown := options.keys() - OPTIONS):
+        name = min(unknown)
+        raise TypeError(
+            f"add_job has no option {name!r}; if it is a parameter of task {what.name!r}, it belongs into the spec: "
+            f"add_job({what.name}.job({name}=...))"
+        )
     spec = _spec(what, payload, registry, strict, max_payload)
     return spec.with_options(**options)
 

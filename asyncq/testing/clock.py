@@ -63,7 +63,8 @@ class MovableClock:
             StoreError: The database cannot be used.
         """
         async with self._alone() as connection:
-            return await self._ask(connection, "select asyncq.clock()")
+            shown: datetime = await self._ask(connection, "select asyncq.clock()")
+            return shown
 
     async def move(self, by: timedelta) -> datetime:
         """Move the clock from where it is.
@@ -84,7 +85,7 @@ class MovableClock:
             raise ConfigurationError(f"a clock is moved by a timedelta, got {by!r}")
         async with self._alone() as connection:
             # Both are the transaction's start: their difference is the offset, to the microsecond.
-            offset = await self._ask(connection, "select asyncq.now() - pg_catalog.now()")
+            offset: timedelta = await self._ask(connection, "select asyncq.now() - pg_catalog.now()")
             return await self._put(connection, offset + by)
 
     async def set(self, to: datetime) -> datetime:
@@ -105,7 +106,8 @@ class MovableClock:
         if not isinstance(to, datetime) or to.utcoffset() is None:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigurationError(f"a clock is set to a datetime with a time zone, got {to!r}")
         async with self._alone() as connection:
-            return await self._put(connection, to - await self._ask(connection, "select pg_catalog.now()"))
+            now: datetime = await self._ask(connection, "select pg_catalog.now()")
+            return await self._put(connection, to - now)
 
     async def reset(self) -> None:
         """Put the clock right: it is the server's own again, and any worker may run.
@@ -121,7 +123,8 @@ class MovableClock:
     async def _put(self, connection: asyncpg.Connection, offset: timedelta) -> datetime:
         microseconds = offset // timedelta(microseconds=1)
         await self._replace(connection, _MOVED_DOORS.format(offset=f"make_interval(secs => {microseconds} / 1e6)"))
-        return await self._ask(connection, "select asyncq.clock()")
+        shown: datetime = await self._ask(connection, "select asyncq.clock()")
+        return shown
 
     async def _replace(self, connection: asyncpg.Connection, doors: str) -> None:
         """Replace the doors: the server plans anew what has inlined them, and at the commit the workers look again."""

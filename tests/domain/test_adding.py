@@ -215,6 +215,12 @@ def test_options_apply_to_each_form(what: tuple[Any, Any]) -> None:
     )
 
 
+def test_a_parameter_of_the_task_given_as_an_option_is_shown_its_place() -> None:
+    """It is what everybody tries first; "day is missing", when it was given, would help nobody."""
+    with pytest.raises(TypeError, match=r"no option 'day'.*add_job\(rollup\.job\(day=\.\.\.\)\)"):
+        spec(rollup, day="2026-11-20")
+
+
 def test_an_option_that_breaks_a_rule_is_refused() -> None:
     """With its field."""
     with pytest.raises(InvalidJob, match="priority is 40000"):

@@ -72,10 +72,12 @@ class Running:
     def __init__(self, worker: Worker, group: asyncio.TaskGroup) -> None:
         self._worker = worker
         self._asked = asyncio.Event()
+        self.started = asyncio.Event()
         self._task = group.create_task(self._run())
 
     async def _run(self) -> None:
         async with self._worker.start():
+            self.started.set()
             await self._asked.wait()
 
     async def stop(self) -> None:
@@ -103,6 +105,8 @@ async def test_each_job_runs_to_its_end_and_nothing_is_held_whatever_jobs_and_wo
 
     async with asyncio.TaskGroup() as group:
         workers = [Running(worker(), group) for _ in range(2)]
+        for each in workers:
+            await each.started.wait()
         for _ in range(40):
             ways = [chance.choice(WAYS) for _ in range(chance.randint(1, 3))]
             spec = life.task.job(ways).with_options(queue=chance.choice(QUEUES), priority=chance.randint(-1, 1))
@@ -112,6 +116,7 @@ async def test_each_job_runs_to_its_end_and_nothing_is_held_whatever_jobs_and_wo
                     number = chance.randint(0, 1)
                     await workers[number].stop()
                     workers[number] = Running(worker(), group)
+                    await workers[number].started.wait()
                 case 1:
                     await terminate(db, schema, chance.choice(["fetch", "settle", "listen", "handlers", "heartbeat"]))
                 case 2 | 3 | 4:
