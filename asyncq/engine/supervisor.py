@@ -11,7 +11,7 @@ import os
 import platform
 import socket
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import anyio
 from anyio import CapacityLimiter
@@ -94,6 +94,7 @@ class Supervisor:
         self._loops_ended = anyio.Event()
         self._written = anyio.Event()
         self._heartbeat: Heartbeat | None = None
+        self._registered = anyio.Event()
         self._has_left = False
         self._once = self._tell = self._telling = False
 
@@ -149,6 +150,7 @@ class Supervisor:
             )
         self._identity.learn(await store.task_ids(self._reading, list(self._identity.registry)))
         self._identity.worker_id = await self._new_id()
+        self._registered.set()
         server = connection.get_server_version()
         return f"{server.major}.{server.micro}"  # asyncpg reads 15.18 as 15.0.18
 
@@ -313,6 +315,7 @@ class Supervisor:
         if self._written.is_set() and not abandoned and not stuck:
             try:
                 with anyio.move_on_after(FLUSH_S):
+                    await self._registered.wait()
                     await self._fetcher.lost.give_back()
                     await store.remove(self._reading, self._identity.worker_id)
             except (AsyncqError, TimeoutError) as error:
@@ -367,6 +370,7 @@ class Supervisor:
         lost_id = self._identity.worker_id
         self._observers.emit(WorkerLost(worker_id=lost_id, running=len(self._executor.running)))
         self._identity.worker_id = 0
+        self._registered = anyio.Event()
         self._completer.give_back(self._fetcher.buffer.drain(), "the worker was declared dead", lost_id)
         self._executor.cancel_all()
         self._group.start_soon(self._register_again)
@@ -378,6 +382,7 @@ class Supervisor:
             except AsyncqError as error:
                 self._observers.emit(MaintenanceFailed(error=str(error)))
                 await anyio.sleep(1.0)
+        self._registered.set()
         self._fetcher.wake()
 
     def _tell_start(self, version: str) -> None:
@@ -403,11 +408,11 @@ class Supervisor:
 def _innermost(error: BaseException) -> BaseException:
     """The error itself, out of groups that hold nothing else: it says more than they do."""
     while isinstance(error, BaseExceptionGroup):
-        parts: tuple[BaseException, ...] = error.exceptions  # pyright: ignore[reportUnknownMemberType]
+        parts = cast("BaseExceptionGroup[BaseException]", error).exceptions
         if len(parts) != 1:
             break
         error = parts[0]
-    return error  # pyright: ignore[reportUnknownVariableType]
+    return cast("BaseException", error)
 
 
 async def _first(wait: Any, scope: anyio.CancelScope) -> None:

@@ -88,7 +88,6 @@ async def _(scene: Scene) -> None:
     async with scene.make_worker(lease=1).start():
         await scene.db.execute(f"delete from {scene.schema}._workers")
         await scene.seen.wait_for(events.WorkerLost)
-        await scene.seen.wait_for(events.WorkerStarted)
 
 
 @provokes(events.WorkerCrashed)

@@ -5,12 +5,23 @@ import time
 from datetime import datetime
 
 import asyncpg
+import pytest
 
 from asyncq import Client, JobState, Worker, task
-from asyncq.domain.events import HeartbeatFailed, JobCompleted, JobInterrupted, JobStarted, WorkerLost, WorkerStarted
+from asyncq.domain.events import (
+    HeartbeatFailed,
+    JobCompleted,
+    JobInterrupted,
+    JobsReturned,
+    JobStarted,
+    WorkerLost,
+    WorkerStarted,
+)
+from asyncq.engine import fetcher
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
+from tests.engine.test_fetcher import fetch_ahead
 from tests.waiting import wait_until
 
 
@@ -82,6 +93,47 @@ async def test_a_worker_whose_row_is_gone_cancels_its_jobs_and_returns_what_it_s
 
     assert ([added.id], [added.id]) == (seen.ids(JobInterrupted), seen.ids(JobCompleted))
     assert 1 == seen.of(WorkerLost)[0].running
+
+
+async def test_a_worker_whose_row_is_gone_returns_what_it_had_not_started(
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    db: asyncpg.Connection,
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Claims under the old id that nobody took over would wait for a thorough rescue."""
+    monkeypatch.setattr(fetcher, "STALE_S", 3600)
+    fetch_ahead(monkeypatch, 10)
+    runs: list[int] = []
+
+    @task
+    async def first_hangs() -> None:
+        runs.append(1)
+        if len(runs) == 1:
+            await asyncio.sleep(3600)
+
+    ids = [(await client.add_job(first_hangs)).id for _ in range(4)]
+    async with make_worker(first_hangs, lease=1, concurrency=1).start():
+        await seen.wait_for(JobStarted)
+        await db.execute(f"delete from {schema}._workers")
+        await seen.wait_for(JobCompleted, 4)
+
+    assert [(tuple(ids[1:]), "the worker was declared dead")] == [
+        (event.job_ids, event.reason) for event in seen.of(JobsReturned)[:1]
+    ]
+
+
+async def test_a_worker_that_stops_while_it_registers_anew_leaves_no_row(
+    make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """The check after this test sees it."""
+    for _ in range(3):
+        seen.events.clear()
+        async with make_worker(nothing, lease=1).start():
+            await db.execute(f"delete from {schema}._workers")
+            await seen.wait_for(WorkerLost)
 
 
 async def test_a_heartbeat_whose_connection_is_ended_beats_again(

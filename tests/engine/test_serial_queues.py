@@ -11,7 +11,7 @@ import anyio
 import asyncpg
 import pytest
 
-from asyncq import Client, Snooze, task
+from asyncq import Client, Snooze, Worker, task
 from asyncq.domain.events import FetchFailed, JobCompleted, JobStarted
 from asyncq.domain.job import Claim
 from asyncq.engine import fetcher
@@ -19,6 +19,7 @@ from asyncq.store.failures import calling
 from tests.engine.conftest import MakeWorker
 from tests.engine.ledger import create_ledger, ledger_task
 from tests.engine.seen import Seen
+from tests.engine.test_fetcher import fetch_ahead
 from tests.engine.test_shutdown import ROOT
 from tests.waiting import wait_until
 
@@ -202,32 +203,39 @@ async def test_a_queue_goes_on_at_once_when_a_job_ends_whatever_it_came_to(
 
 
 async def test_a_queue_of_a_busy_worker_goes_on_in_an_idle_one(
-    client: Client, make_worker: MakeWorker, seen: Seen
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who frees a queue and has no free slot tells the others, which would else sleep until their poll."""
-    leave, entered = asyncio.Event(), asyncio.Event()
+    """Who frees a queue and has no free slot tells the others, which would else sleep until their poll, a minute."""
+    first, leave = asyncio.Event(), asyncio.Event()
 
     @task
     async def block() -> None:
-        entered.set()
         await leave.wait()
 
-    @task(queue="line")
-    async def one_after_the_other() -> None:
-        while not entered.is_set():
-            await asyncio.sleep(0.005)
+    @task
+    async def wait() -> None:
+        await first.wait()
 
-    async with make_worker(block, one_after_the_other, concurrency=1).start():
-        await client.add_job(one_after_the_other)
-        await seen.wait_for(JobStarted)
-        await client.add_job(one_after_the_other, priority=5)
-        await client.add_job(block)
-        async with make_worker(one_after_the_other, block, concurrency=1).start():
-            await seen.wait_for(JobCompleted, 2)
-            leave.set()
-            await seen.wait_for(JobCompleted, 3)
+    monkeypatch.setattr(fetcher, "STALE_S", 3600)
+    line = [await client.add_job(wait, queue="line", priority=priority) for priority in (-5, 5)]
+    await client.add_job(block)
+    busy, idle = make_worker(wait, block, concurrency=1), make_worker(wait)
+    with monkeypatch.context() as patch:
+        fetch_ahead(patch, 10)
+        async with busy.start():
+            await seen.wait_for(JobStarted)
+            async with idle.start():
+                await wait_until(lambda: is_idle(idle), description="the other worker to be idle")
+                first.set()
+                await seen.wait_for(JobCompleted, 2)
+                leave.set()
 
-    assert 3 == len(seen.of(JobStarted))
+    assert [added.id for added in line] == seen.ids(JobCompleted)[:2]
+
+
+def is_idle(worker: Worker) -> bool:
+    """Whether a worker has found nothing and waits."""
+    return worker._running is not None and worker._running._fetcher.is_idle
 
 
 async def test_other_queues_and_plain_jobs_do_not_wait_behind_a_busy_queue(

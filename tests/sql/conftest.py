@@ -30,8 +30,3 @@ async def own(dsn: str, schema: str) -> AsyncIterator[Session]:
     """A session on a schema of the test's own, for what has to be committed."""
     async with session(dsn, schema) as opened:
         yield opened
-
-
-@pytest.fixture
-async def no_leaks() -> None:
-    """TEMPORARY"""

@@ -65,7 +65,7 @@ async def session(dsn: str, schema: str, **settings: str) -> AsyncIterator[Sessi
         schema: The schema.
         **settings: Settings of the connection.
     """
-    connection = await asyncpg.connect(dsn, server_settings={"application_name": "test", **settings})
+    connection = await asyncpg.connect(dsn, server_settings={"application_name": "test"} | settings)
     try:
         yield Session(connection, schema)
     finally:

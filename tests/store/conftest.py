@@ -14,6 +14,8 @@ from tests.waiting import wait_until
 
 CONNECTIONS = "select count(*) from pg_catalog.pg_stat_activity where application_name like $1 || ' %'"
 
+GATED = {"application_name": "gated", "plan_cache_mode": "force_generic_plan"}
+
 
 @pytest.fixture
 async def schema(dsn: str, db: asyncpg.Connection) -> AsyncIterator[str]:
@@ -67,7 +69,7 @@ async def gate(dsn: str, schema: str) -> AsyncIterator[Gate]:
 @pytest.fixture
 async def fetcher(dsn: str, schema: str, gate: Gate) -> AsyncIterator[Session]:
     """A session whose fetches can be held at the gate: they are planned already."""
-    async with session(dsn, schema, plan_cache_mode="force_generic_plan") as opened:
+    async with session(dsn, schema, **GATED) as opened:
         await fetched(opened, 0)
         yield opened
 
@@ -76,14 +78,9 @@ async def fetcher(dsn: str, schema: str, gate: Gate) -> AsyncIterator[Session]:
 async def guarded(dsn: str, schema: str, gate: Gate) -> AsyncIterator[Session]:
     """A session of which every statement can be held at the gate when it reads a job."""
     role = f"guarded_{schema}"
-    async with session(dsn, schema, plan_cache_mode="force_generic_plan") as opened:
+    async with session(dsn, schema, **GATED) as opened:
         await opened.execute(f"create role {role}")
         await gate.guard(role)
         await opened.execute(f"set role {role}")
         yield opened
         await opened.execute(f"reset role; drop owned by {role}; drop role {role}")
-
-
-@pytest.fixture
-async def no_leaks() -> None:
-    """TEMPORARY"""

@@ -91,8 +91,7 @@ async def test_a_queue_that_was_taken_meanwhile_gives_no_second_job(gate: Gate, 
     first: list[asyncpg.Record] = []
 
     async def take_and_leave() -> None:
-        moment = await other.value("select pg_catalog.now()")
-        first.extend(await fetch(other, worker=2, now=moment))
+        first.extend(await fetch(other, worker=2))
 
     second = await gate.during(fetch(fetcher), take_and_leave())
 
@@ -106,8 +105,7 @@ async def test_a_queue_whose_first_job_ended_meanwhile_is_left_as_it_is(gate: Ga
     second = await add(fetcher, queue="q")
 
     async def run_the_first() -> None:
-        moment = await other.value("select pg_catalog.now()")
-        await complete(other, await fetch(other, worker=2, now=moment), worker=2)
+        await complete(other, await fetch(other, worker=2), worker=2)
 
     assert [] == await gate.during(fetched(fetcher), run_the_first())
     assert [] == await locked_queues(fetcher)

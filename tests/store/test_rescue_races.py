@@ -25,13 +25,12 @@ async def test_a_claim_of_a_worker_that_came_during_the_rescue_is_not_taken_from
     job = await add(sql, queue="q")
     claims = await fetch(sql, worker=dead)
     newcomers: list[int] = []
-    moment = await sql.value("select pg_catalog.now()")
     await guarded.rows("select from asyncq._rescue_jobs(false) where false")
 
     async def change_hands() -> None:
-        await change(other, claims, worker=dead, now=moment)
+        await change(other, claims, worker=dead)
         newcomers.append(await register(other))
-        await fetch(other, worker=newcomers[0], token=2, now=await other.value("select pg_catalog.now()"))
+        await fetch(other, worker=newcomers[0], token=2)
 
     rescued = await gate.during(guarded.run("rescue_jobs", False), change_hands())
 

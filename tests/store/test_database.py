@@ -1,0 +1,260 @@
+"""`store.database`: connections that come back, and pools that say what is wrong."""
+
+import socket
+from collections.abc import AsyncIterator
+
+import anyio
+import asyncpg
+import pytest
+from asyncpg.types import ServerVersion
+
+from asyncq.domain.errors import ConfigurationError, PoolExhausted, StoreUnavailable, UnsupportedServer
+from asyncq.store import database as module
+from asyncq.store.database import Database, HandlerPool, Line, check_server, default_dsn
+from tests.sql.session import Session
+from tests.waiting import wait_until
+
+
+async def pid_of(line: Line) -> int:
+    """The server's process behind a line."""
+    return (await line.connection()).get_server_pid()
+
+
+@pytest.fixture
+async def pool(database: Database) -> AsyncIterator[HandlerPool]:
+    """A pool of two, at which one waits for a moment only."""
+    made = HandlerPool(database, 2, 0.05)
+    yield made
+    await made.close()
+
+
+@pytest.mark.parametrize(
+    ("major", "micro", "refused"), [(14, 0, False), (18, 4, False), (140, 0, False), (13, 22, True), (9, 6, True)]
+)
+def test_servers_before_14_are_refused(major: int, micro: int, refused: bool) -> None:
+    """With both versions in the sentence; asyncpg reads 13.22 as 13.0.22."""
+    version = ServerVersion(major, 0, micro, "final", 0)
+    if not refused:
+        check_server(version)
+        return
+    with pytest.raises(UnsupportedServer, match=rf"14 or newer, this server is {major}\.{micro}"):
+        check_server(version)
+
+
+async def test_a_connection_to_a_server_that_is_refused_is_closed(
+    database: Database, sql: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who tries again and again would use up all that the server has."""
+    monkeypatch.setattr(module, "OLDEST_SERVER", 99)
+    with pytest.raises(UnsupportedServer):
+        await database.connect("test")
+
+    async def gone() -> bool:
+        return 0 == await sql.value(
+            "select count(*) from pg_catalog.pg_stat_activity where application_name = $1", f"{sql.schema} test"
+        )
+
+    await wait_until(gone, description="the connection to be closed")
+
+
+@pytest.mark.parametrize("dsn", ["", None])
+def test_a_database_without_a_dsn_is_refused(dsn: str | None) -> None:
+    """asyncpg would take whatever PG* variables say."""
+    with pytest.raises(ConfigurationError, match="a DSN is needed"):
+        Database(dsn, "s")
+
+
+def test_a_database_with_a_wrong_schema_is_refused() -> None:
+    """At construction, not at the first statement."""
+    with pytest.raises(ConfigurationError, match="'Bad'"):
+        Database("postgresql:///x", "Bad")
+
+
+async def test_connections_say_whose_they_are(line: Line, sql: Session) -> None:
+    """In pg_stat_activity, for whoever looks for the one that holds a lock."""
+    pid = await pid_of(line)
+    name = await sql.value("select application_name from pg_catalog.pg_stat_activity where pid = $1", pid)
+
+    assert f"{sql.schema} test" == name
+
+
+async def test_our_connections_read_what_is_committed_whatever_the_databases_default(
+    database: Database, sql: Session
+) -> None:
+    """Under another default each statement that skips locked rows would fail as soon as two workers meet."""
+    name = await sql.value("select current_database()")
+    await sql.execute(f"alter database {name} set default_transaction_isolation = 'serializable'")
+    try:
+        connection = await database.connect("test")
+        level = await connection.fetchval("show transaction_isolation")
+        await module.hang_up(connection)
+    finally:
+        await sql.execute(f"alter database {name} reset default_transaction_isolation")
+
+    assert "read committed" == level
+
+
+async def test_a_line_opens_when_it_is_needed_and_stays(line: Line) -> None:
+    """One connection for all statements."""
+    before = line.is_open
+    first, second = await pid_of(line), await pid_of(line)
+
+    assert (False, True, True) == (before, first == second, line.is_open)
+
+
+async def test_a_line_that_was_cut_opens_again(line: Line, sql: Session) -> None:
+    """The next statement finds a new connection; nobody has to be told."""
+    first = await pid_of(line)
+    await sql.rows("select pg_terminate_backend($1)", first)
+    await wait_until(lambda: not line.is_open, description="the line to notice")
+
+    assert [] == await line.fetch("unknown_tasks", [])
+    assert first != await pid_of(line)
+
+
+async def test_a_statement_that_is_cut_under_way_has_an_unknown_outcome(line: Line, sql: Session) -> None:
+    """The server may have committed it: who sends it again must know."""
+    pid = await pid_of(line)
+    await sql.execute("begin; lock table asyncq._workers")
+    errors: list[StoreUnavailable] = []
+
+    async def beat() -> None:
+        with pytest.raises(StoreUnavailable) as caught:
+            await line.fetch("beat", 1)
+        errors.append(caught.value)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(beat)
+        await wait_until(lambda: waiting(sql, pid), description="the statement to be under way")
+        await sql.rows("select pg_terminate_backend($1)", pid)
+    await sql.execute("rollback")
+
+    assert ["unknown"] == [error.outcome for error in errors]
+    assert [] == await line.fetch("beat", 1)
+
+
+async def waiting(sql: Session, pid: int) -> bool:
+    """Whether a session waits for a lock."""
+    return await sql.value("select pg_blocking_pids($1) <> '{}'", pid)
+
+
+async def test_a_statement_that_is_cancelled_takes_its_connection_along(line: Line, sql: Session) -> None:
+    """On a dead link the next statement would wait, for ever, for the end of this one."""
+    pid = await pid_of(line)
+    await sql.execute("begin; lock table asyncq._workers")
+    with anyio.move_on_after(0.05):
+        await line.fetch("beat", 1)
+    is_open = line.is_open
+    await sql.execute("rollback")
+
+    assert not is_open
+    assert [] == await line.fetch("beat", 1)
+    assert pid != await pid_of(line)
+
+
+async def test_statements_on_a_line_wait_for_each_other(line: Line) -> None:
+    """A connection runs one at a time; the driver would refuse the second one."""
+    answers: list[list[asyncpg.Record]] = []
+
+    async def ask() -> None:
+        answers.append(await line.fetch("unknown_tasks", []))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(10):
+            group.start_soon(ask)
+
+    assert [[]] * 10 == answers
+
+
+async def test_a_line_that_rests_is_closed_unless_it_is_used(line: Line, sql: Session) -> None:
+    """An idle worker gives its connection back."""
+    pid = await pid_of(line)
+    await sql.execute("begin; lock table asyncq._workers")
+    async with anyio.create_task_group() as group:
+        group.start_soon(line.fetch, "beat", 1)
+        await wait_until(lambda: waiting(sql, pid), description="the line to be used")
+        await line.rest()
+        used = line.is_open
+        await sql.execute("rollback")
+    await line.rest()
+
+    assert (True, False) == (used, line.is_open)
+    await line.close()
+
+
+async def test_a_pool_opens_connections_when_they_are_asked_for(pool: HandlerPool, sql: Session) -> None:
+    """A worker whose handlers never ask has none."""
+    counted = "select count(*) from pg_catalog.pg_stat_activity where application_name = $1"
+    before = await sql.value(counted, f"{sql.schema} handlers")
+    async with pool.acquire() as connection:
+        during = await sql.value(counted, f"{sql.schema} handlers")
+        answer = await connection.fetchval("select 1")
+
+    assert (0, 1, 1) == (before, during, answer)
+
+
+async def test_a_pool_of_which_every_connection_is_held_says_so(pool: HandlerPool) -> None:
+    """Handlers that hold one and wait for another would wait for each other for ever."""
+    async with pool.acquire(), pool.acquire():
+        with pytest.raises(PoolExhausted, match=r"within 0.05 s: all 2 are held by other handlers.*raise pool_size"):
+            async with pool.acquire():
+                pytest.fail("a third connection")
+    async with pool.acquire() as connection:
+        answer = await connection.fetchval("select 1")
+
+    assert 1 == answer
+
+
+async def test_a_pool_whose_server_does_not_answer_blames_nobody_for_holding_connections() -> None:
+    """Raising pool_size would not help."""
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        port = deaf.getsockname()[1]
+        pool = HandlerPool(Database(f"postgresql://u:secret@127.0.0.1:{port}/x", "s"), 2, 0.05)
+        with pytest.raises(StoreUnavailable, match=f"127.0.0.1:{port}.* cannot be reached") as error:
+            async with pool.acquire():
+                pytest.fail("a connection to nobody")
+        await pool.close()
+
+    assert ("not_sent", False) == (error.value.outcome, "secret" in str(error.value))
+
+
+async def test_a_pool_that_was_closed_opens_nothing_again(pool: HandlerPool) -> None:
+    """A handler that outlived its worker asks too late; nobody would close what it opened."""
+    await pool.close()
+    with pytest.raises(StoreUnavailable, match="the worker has stopped"):
+        async with pool.acquire():
+            pytest.fail("a connection after the end")
+
+
+async def test_a_pool_cuts_connections_that_are_held_for_too_long_at_its_end(database: Database) -> None:
+    """A stuck handler must not keep the worker from stopping."""
+    pool = HandlerPool(database, 1, 0.05)
+    async with pool.acquire() as connection:
+        with anyio.fail_after(5):
+            await pool.close()
+        closed = connection.is_closed()
+
+    assert closed
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({}, None),
+        ({"DATABASE_URL": "postgresql:///a", "PGDATABASE": "b"}, "postgresql:///a"),
+        ({"PGDATABASE": "b"}, "postgresql://"),
+        ({"PGHOST": "h"}, "postgresql://"),
+        ({"PGSERVICE": "s"}, "postgresql://"),
+        ({"PGUSER": "u"}, None),
+    ],
+)
+def test_the_environment_may_name_the_database(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: str | None
+) -> None:
+    """DATABASE_URL first, then what the programs of PostgreSQL read; a user alone is no database."""
+    for name in ("DATABASE_URL", "PGDATABASE", "PGHOST", "PGSERVICE", "PGUSER"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    assert expected == default_dsn()

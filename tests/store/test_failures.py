@@ -1,0 +1,264 @@
+"""`store.failures`: what goes wrong becomes an error of ours, with a sentence that names the cause and no password."""
+
+import socket
+from collections.abc import Iterator
+
+import asyncpg
+import pytest
+
+from asyncq.domain.errors import (
+    AccessDenied,
+    AsyncqError,
+    ConfigurationError,
+    InvalidJob,
+    SchemaMissing,
+    StoreError,
+    StoreUnavailable,
+    TransactionUnusable,
+)
+from asyncq.server import Server, start
+from asyncq.store.database import Database, hang_up
+from asyncq.store.failures import calling, connecting, is_transient, target
+from tests.sql.session import Session
+
+UNREADABLE = (
+    "foo",
+    "foo://u:secret@h/x",
+    "host=localhost password=secret",
+    "postgresql://u:secret/pass@h/x",
+    "postgresql://u:secret#pass@h/x",
+    "postgresql://u:secret?pass@h/x",
+    "postgresql://u:secret@h:port/x",
+    "postgresql://u:secret@h:99999/x",
+    "postgresql://u:secret@[::1/x",
+    "postgresql://u:secret@h/x?sslmode=bogus",
+)
+
+TARGETS = {
+    "postgresql://u:secret@h:1/x": "h:1, database 'x', as 'u'",
+    "postgresql://u@h/x": "h, database 'x', as 'u'",
+    "postgresql://h1:1,h2:2/x": "h1:1,h2:2, database 'x'",
+    "postgresql://u:secret@/x?host=/run/pg": "/run/pg, database 'x', as 'u'",
+    "postgresql:///x?user=u&password=secret&host=h": "h, database 'x', as 'u'",
+    "postgresql://u:p%40secret@h/x": "h, database 'x', as 'u'",
+    "postgresql://u:p@secret@h/x": "h, database 'x', as 'u'",
+}
+
+
+@pytest.fixture(scope="module")
+def strict() -> Iterator[Server]:
+    """A server that asks for the password `right` of the role `careful`."""
+    with start() as server:
+        (rules,) = server.folder.rglob("pg_hba.conf")
+        rules.write_text("local all careful scram-sha-256\n" + rules.read_text())
+        server.restart()
+        yield server
+
+
+async def failure(dsn: str) -> AsyncqError:
+    """What becomes of an attempt to connect."""
+    try:
+        connection = await Database(dsn, "s").connect("test")
+    except AsyncqError as error:
+        return error
+    await hang_up(connection)
+    raise AssertionError(f"connected to {dsn}")
+
+
+@pytest.mark.parametrize("dsn", UNREADABLE)
+async def test_a_dsn_that_cannot_be_read_says_so_without_its_password(dsn: str) -> None:
+    """Not in the sentence, and not in the traceback above it: pieces of a password end in error reports otherwise."""
+    error = await failure(dsn)
+    told = f"{error} {error.__cause__}"
+
+    assert ConfigurationError is type(error)
+    assert "DSN" in str(error)
+    assert ("secret" in told, "pass@" in told) == (False, False)
+
+
+@pytest.mark.parametrize("dsn", TARGETS)
+def test_a_target_names_the_address_and_no_password(dsn: str) -> None:
+    """In every form that a DSN may have."""
+    assert TARGETS[dsn] == target(dsn)
+
+
+def test_a_target_without_a_host_names_the_environments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is where the driver looks."""
+    monkeypatch.setenv("PGHOST", "elsewhere")
+
+    assert "elsewhere" in target("postgresql:///x")
+
+
+@pytest.mark.parametrize("dsn", ["postgresql://u:12/34@h/x", "postgresql://u:secret/x@h/y"])
+def test_a_target_shows_no_beginning_of_an_unescaped_password(dsn: str) -> None:
+    """`u:12` looks like a host and its port."""
+    assert "special characters" in target(dsn)
+
+
+async def test_an_unreachable_server_is_named() -> None:
+    """Nothing was sent, so anything may be tried again."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    error = await failure(f"postgresql://u:secret@127.0.0.1:{port}/x")
+
+    assert (StoreUnavailable, "not_sent", True) == (type(error), error.outcome, is_transient(error))
+    assert f"PostgreSQL at 127.0.0.1:{port}, database 'x', as 'u' cannot be reached" in str(error)
+    assert "secret" not in str(error)
+
+
+async def test_a_host_that_does_not_exist_is_named() -> None:
+    """The resolver's own words name nothing."""
+    error = await failure("postgresql://u:secret@nowhere.invalid/x")
+
+    assert (StoreUnavailable, True) == (type(error), "nowhere.invalid" in str(error))
+
+
+async def test_a_missing_database_is_named(strict: Server) -> None:
+    """It will not appear by itself: no reason to try again."""
+    error = await failure(strict.dsn.replace("/postgres?", "/missing?"))
+
+    assert (AccessDenied, "3D000", False) == (type(error), error.sqlstate, is_transient(error))
+    assert "missing" in str(error)
+
+
+async def test_a_wrong_password_is_refused(strict: Server) -> None:
+    """Neither the wrong one nor the right one is told."""
+    connection = await asyncpg.connect(strict.dsn)
+    await connection.execute("create role careful login password 'right'")
+    await connection.close()
+    base = strict.dsn.replace("postgres@", "careful:{}@", 1)
+    error = await failure(base.format("wrong"))
+
+    assert (AccessDenied, "28P01") == (type(error), error.sqlstate)
+    assert "as 'careful' refused the connection" in str(error)
+    assert "wrong" not in str(error)
+    await hang_up(await Database(base.format("right"), "s").connect("test"))
+
+
+async def test_a_server_that_is_full_may_have_room_later(strict: Server) -> None:
+    """Nothing was sent."""
+    connection = await asyncpg.connect(strict.dsn)
+    await connection.execute("create role lonely login connection limit 0")
+    await connection.close()
+    error = await failure(strict.dsn.replace("postgres@", "lonely@", 1))
+
+    assert (StoreUnavailable, "53300", "not_sent") == (type(error), error.sqlstate, error.outcome)
+
+
+async def refused(sql: Session, statement: str) -> AsyncqError:
+    """What becomes of a statement."""
+    try:
+        with calling(sql.schema):
+            await sql.rows(statement)
+    except AsyncqError as error:
+        return error
+    raise AssertionError(f"not refused: {statement}")
+
+
+async def test_a_missing_schema_says_what_to_run(sql: Session) -> None:
+    """The first thing that a new user meets."""
+    for statement in ("select from nowhere.jobs", "select nowhere.add_job('t')", "select asyncq.nothing()"):
+        error = await refused(sql, statement)
+
+        assert SchemaMissing is type(error)
+        assert f"the schema '{sql.schema}' is not installed, or too old" in str(error)
+        assert "run `asyncq migrate`" in str(error)
+
+
+async def test_a_missing_privilege_is_told_apart(sql: Session, strict: Server) -> None:
+    """The DSN is right, the role is not."""
+    role = f"nobody_{sql.schema}"
+    await sql.execute(f"create role {role}; set role {role}")
+    error = await refused(sql, "select * from asyncq._jobs")
+    await sql.execute(f"reset role; drop role {role}")
+
+    assert (AccessDenied, "42501") == (type(error), error.sqlstate)
+
+
+async def test_a_serialization_failure_keeps_its_code(sql: Session, other: Session) -> None:
+    """Programs that retry their transaction look at it."""
+    await sql.execute("select asyncq.add_job('t')")
+    async with sql.connection.transaction(isolation="repeatable_read"):
+        await sql.rows("select from asyncq._jobs")
+        await other.execute("update asyncq._jobs set priority = 1")
+        error = await refused(sql, "update asyncq._jobs set priority = 2")
+        await sql.execute("rollback; begin")
+
+    assert (StoreError, "40001", True) == (type(error), error.sqlstate, is_transient(error))
+
+
+async def test_a_statement_that_took_too_long_is_no_lost_connection(sql: Session) -> None:
+    """The server undid it and said so."""
+    await sql.execute("set statement_timeout = 20")
+    error = await refused(sql, "select pg_sleep(5)")
+
+    assert (StoreError, "57014", True) == (type(error), error.sqlstate, is_transient(error))
+
+
+async def test_a_refused_job_is_the_callers_to_mend(sql: Session) -> None:
+    """With the code and the field of the rule."""
+    error = await refused(sql, "select asyncq.add_job('t', max_attempts := 0)")
+
+    assert (InvalidJob, "GWBMA", "max_attempts") == (type(error), error.code, error.field)
+    assert "max_attempts is 0, at least 1 is needed" == str(error)
+
+
+@pytest.mark.parametrize(("code", "kind"), [("25P02", TransactionUnusable), ("25006", TransactionUnusable)])
+async def test_a_transaction_that_takes_no_writes_is_told_apart(sql: Session, code: str, kind: type) -> None:
+    """The connection is well, the transaction is not."""
+    error = await refused(sql, f"do $$ begin raise exception using errcode = '{code}'; end $$")
+
+    assert (kind, code) == (type(error), error.sqlstate)
+
+
+@pytest.mark.parametrize(
+    ("raised", "outcome"),
+    [
+        (asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation"), "unknown"),
+        (asyncpg.InternalClientError("got result for unknown protocol state"), "unknown"),
+        (ConnectionResetError(104, "Connection reset by peer"), "unknown"),
+        (TimeoutError(), "unknown"),
+        (asyncpg.InterfaceError("connection is closed"), "not_sent"),
+        (asyncpg.InterfaceError("cannot call Connection.fetch(): connection has been released back to the pool"), "not_sent"),
+    ],
+)
+def test_a_lost_connection_says_whether_anything_was_sent(raised: Exception, outcome: str) -> None:
+    """An add whose outcome is unknown must not be sent again; the driver has six ways to say that it is lost."""
+    with pytest.raises(StoreUnavailable) as error, calling("s"):
+        raise raised
+
+    assert (outcome, raised) == (error.value.outcome, error.value.__cause__)
+
+
+def test_while_connecting_nothing_was_sent() -> None:
+    """Whatever the server says, it has done nothing."""
+    for raised in (
+        asyncpg.ConnectionDoesNotExistError("closed"),
+        asyncpg.CannotConnectNowError("the database system is starting up"),
+        asyncpg.AdminShutdownError("terminating connection"),
+        TimeoutError(),
+    ):
+        with pytest.raises(StoreUnavailable) as error, connecting("postgresql://h/x"):
+            raise raised
+
+        assert "not_sent" == error.value.outcome
+
+
+def test_other_errors_pass() -> None:
+    """A defect of ours must look like one."""
+    for context in (calling("s"), connecting("postgresql://h/x")):
+        with pytest.raises(ZeroDivisionError), context:
+            raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("code", ["08006", "40001", "40P01", "53300", "55P03", "57P01", "57014", "25006"])
+def test_what_may_pass_by_itself_is_transient(code: str) -> None:
+    """The server restarts, fails over, is full, or two transactions met."""
+    assert is_transient(StoreError("x", sqlstate=code))
+
+
+@pytest.mark.parametrize("code", [None, "23505", "42P01", "28P01", "22003", "25P02"])
+def test_what_will_not_pass_by_itself_is_not_transient(code: str | None) -> None:
+    """Trying again would only hide it."""
+    assert not is_transient(StoreError("x", sqlstate=code))
+    assert not is_transient(ValueError("x"))

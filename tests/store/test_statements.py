@@ -1,0 +1,84 @@
+"""`store.statements`: where the SQL files are, and which names a schema may have."""
+
+from pathlib import Path
+
+import pytest
+
+from asyncq.domain.errors import ConfigurationError
+from asyncq.store.statements import check_schema, folder, query, render
+from tests.sql.session import Session
+
+CHECKOUT = Path(__file__).parents[2]
+
+GOOD = ("asyncq", "a", "_", "_x", "a1", "jobs_of_the_shop", "x" * 40, "public", "pgx", "data", "name")
+BAD = (
+    *("", "A", "Asyncq", "1a", "a-b", "a.b", "a b", 'a"b', "a$", "ä", "a\n", "x" * 41),
+    *("pg_x", "pg_", "pg_catalog", "information_schema", "user", "order", "all", "select", "table", "left", "between"),
+)
+
+# What quote_ident() puts into quotes although nothing in the word asks for it.
+QUOTED = """
+select word from pg_catalog.pg_get_keywords() where quote_ident(word) <> word
+"""
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_plain_name_can_be_a_schema(name: str) -> None:
+    """It stands without quotes wherever the word `asyncq` stands."""
+    assert name == check_schema(name)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_other_names_are_refused_with_a_sentence(name: str) -> None:
+    """Before anything is sent: in the middle of a migration the server's syntax error would help nobody."""
+    with pytest.raises(ConfigurationError, match="at most 40 characters") as error:
+        check_schema(name)
+
+    assert repr(name) in str(error.value)
+
+
+async def test_every_word_that_the_server_would_quote_is_refused(sql: Session) -> None:
+    """The list is ours, the words are the server's, and each version has new ones."""
+    taken = []
+    for word in await sql.values(QUOTED):
+        try:
+            taken.append(check_schema(word))
+        except ConfigurationError:
+            continue
+
+    assert [] == taken
+
+
+@pytest.mark.parametrize("name", GOOD)
+async def test_a_name_that_is_taken_needs_no_quotes(sql: Session, name: str) -> None:
+    """The other direction."""
+    assert name == await sql.value("select quote_ident($1)", name)
+
+
+def test_only_the_whole_word_is_replaced() -> None:
+    """Other names may contain it."""
+    text = "select asyncq.x from asyncq_jobs, my_asyncq, 'asyncq:jobs' -- asyncq"
+
+    assert "select s.x from asyncq_jobs, my_asyncq, 's:jobs' -- s" == render(text, "s")
+
+
+def test_the_files_are_those_of_the_checkout() -> None:
+    """An editable install leaves a stale copy in site-packages; the package runs from here."""
+    assert CHECKOUT / "sql" == folder()
+
+
+def test_the_files_inside_the_package_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is where the wheel has them."""
+    from asyncq.store import statements
+
+    inside = tmp_path / "asyncq" / "sql"
+    inside.mkdir(parents=True)
+    monkeypatch.setattr(statements, "__file__", str(tmp_path / "asyncq" / "store" / "statements.py"))
+
+    assert inside == folder()
+
+
+def test_a_query_is_read_once() -> None:
+    """It is asked for with each call."""
+    assert query("beat", "s") is query("beat", "s")
+    assert "update s._workers" in query("beat", "s")
