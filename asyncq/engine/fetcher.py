@@ -88,8 +88,6 @@ class Fetcher:
 
     def wake_in(self, delay_s: float) -> None:
         """Something becomes due after a delay: look for it then."""
-        if delay_s <= 0:
-            self.wake()
         self._look_at = min(self._look_at, _now() + delay_s)
         self._stir.set()
 

@@ -122,7 +122,7 @@ def calling(schema: str) -> Generator[None]:
 
 def _translated(error: asyncpg.PostgresError, schema: str) -> AsyncqError:
     code = _code(error)
-    said = str(error)
+    said = _said(error)
     if code.startswith(_INVALID) and (code.startswith("GWB") or error.column_name):
         return InvalidJob(said, code=code, field=error.column_name or "")
     if code in _MISSING:
@@ -142,7 +142,7 @@ def _translated(error: asyncpg.PostgresError, schema: str) -> AsyncqError:
 
 def _refused(error: asyncpg.PostgresError, what: str, outcome: Sent) -> StoreError:
     code = _code(error)
-    said = f"{what}: {error} [{code}]"
+    said = f"{what}: {_said(error)} [{code}]"
     if code.startswith(_DENIED):
         return AccessDenied(said, sqlstate=code)
     if code.startswith(_UNREACHABLE):
@@ -152,6 +152,12 @@ def _refused(error: asyncpg.PostgresError, what: str, outcome: Sent) -> StoreErr
 
 def _code(error: asyncpg.PostgresError) -> str:
     return error.sqlstate or ""
+
+
+def _said(error: asyncpg.PostgresError) -> str:
+    """The server's sentence in one line; which of one job was wrong is no news."""
+    message, detail = error.message or str(error), error.detail or ""
+    return message if not detail or detail.endswith(" 1 of 1.") else f"{message} ({detail})"
 
 
 def _words(error: BaseException) -> str:

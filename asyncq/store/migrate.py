@@ -20,7 +20,7 @@ from asyncq.store.database import Database, hang_up
 from asyncq.store.failures import calling
 from asyncq.store.statements import folder, render
 
-LOCK_TIMEOUT_S = 2
+LOCK_TIMEOUT_S = 2.0
 LOCK_TRIES = 30
 
 Say = Callable[[str], None]
@@ -101,7 +101,7 @@ async def migrate(database: Database, say: Say = lambda _: None) -> Report:
     try:
         with calling(database.schema):
             # The role may have a statement_timeout: an index takes its time.
-            await connection.execute(f"set lock_timeout = '{LOCK_TIMEOUT_S}s'; set statement_timeout = 0")
+            await connection.execute(f"set lock_timeout = '{LOCK_TIMEOUT_S:g}s'; set statement_timeout = 0")
             return await _with_patience(connection, database.schema, say)
     finally:
         await hang_up(connection)
@@ -193,7 +193,7 @@ async def _migrate_alone(connection: asyncpg.Connection, schema: str, done: list
 
 async def _lock_alone(connection: asyncpg.Connection, schema: str) -> None:
     """Ask again and again: who waits in the server holds a snapshot, and `create index concurrently` waits for that."""
-    for _ in range(LOCK_TIMEOUT_S * 20):
+    for _ in range(round(LOCK_TIMEOUT_S * 20)):
         if await connection.fetchval("select pg_try_advisory_lock(hashtextextended($1, 0))", _key(schema)):
             return
         await asyncio.sleep(0.05)

@@ -157,8 +157,8 @@ async def test_a_queue_freed_by_a_settlement_whose_answer_is_lost_goes_on(
         entered.set()
         await leave.wait()
 
-    async def is_free() -> bool:
-        return not await db.fetchval(f"select count(*) from {schema}._queues where locked_by is not null")
+    async def is_gone() -> bool:
+        return not await db.fetchval(f"select count(*) from {schema}._jobs where id = $1", first.id)
 
     async with (
         link_to(dsn) as link,
@@ -166,12 +166,11 @@ async def test_a_queue_freed_by_a_settlement_whose_answer_is_lost_goes_on(
     ):
         await client.add_job(nothing)
         await seen.wait_for(JobCompleted)
-        for _ in range(2):
-            await client.add_job(wait)
+        first, _ = await client.add_jobs([wait.job(), wait.job()])
         await entered.wait()
         link.swallow_answers("settle")
         leave.set()
-        await wait_until(is_free, description="the queue to be freed")
+        await wait_until(is_gone, description="the settlement to be committed")
         link.mend()
         await seen.wait_for(JobCompleted, 3)
 

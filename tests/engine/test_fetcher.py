@@ -317,21 +317,17 @@ async def test_claims_that_do_not_start_go_back_and_another_worker_takes_them_at
     async def block() -> None:
         await leave.wait()
 
-    @task
-    async def idle() -> None:
-        pass
-
     blocking = await client.add_job(block, priority=-1)
     ids = [(await client.add_job(nothing)).id for _ in range(3)]
     with monkeypatch.context() as patch:
         fetch_ahead(patch, 10)
-        busy = make_worker(block, nothing, concurrency=1)
-        async with busy.start(), make_worker(nothing, idle).start():
-            await seen.wait_for(JobCompleted, 3)
-            leave.set()
-            await seen.wait_for(JobCompleted, 4)
+        async with make_worker(block, nothing, concurrency=1).start():
+            await seen.wait_for(JobStarted)
+            async with make_worker(nothing).start():
+                await seen.wait_for(JobCompleted, 3)
+                leave.set()
+                await seen.wait_for(JobCompleted, 4)
 
-    print([(type(e).__name__, getattr(e,"job_id",None) or getattr(e,"job_ids",None) or getattr(e,"count",None)) for e in seen.events])
     assert ids == sorted(seen.ids(JobCompleted)[:3])
     assert blocking.id == seen.ids(JobCompleted)[3]
 

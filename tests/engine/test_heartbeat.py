@@ -9,6 +9,7 @@ import pytest
 
 from asyncq import Client, JobState, Worker, task
 from asyncq.domain.events import (
+    GraceExceeded,
     HeartbeatFailed,
     JobCompleted,
     JobInterrupted,
@@ -123,6 +124,34 @@ async def test_a_worker_whose_row_is_gone_returns_what_it_had_not_started(
     assert [(tuple(ids[1:]), "the worker was declared dead")] == [
         (event.job_ids, event.reason) for event in seen.of(JobsReturned)[:1]
     ]
+
+
+async def test_a_handler_that_was_cancelled_with_its_claim_is_not_cancelled_again_by_the_stop(
+    make_worker: MakeWorker, client: Client, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """A second cancellation would hit the clean-up that the first one started."""
+    cleaning, leave = asyncio.Event(), asyncio.Event()
+    ends: list[str] = []
+
+    @task
+    async def clean_up() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            cleaning.set()
+            await leave.wait()
+            ends.append("cleaned up")
+
+    async with make_worker(clean_up, lease=1, grace=0).start() as worker, asyncio.TaskGroup() as group:
+        await client.add_job(clean_up)
+        await seen.wait_for(JobStarted)
+        await db.execute(f"delete from {schema}._workers")
+        await cleaning.wait()
+        group.create_task(worker.stop())
+        await seen.wait_for(GraceExceeded)
+        leave.set()
+
+    assert ["cleaned up"] == ends
 
 
 async def test_a_worker_that_stops_while_it_registers_anew_leaves_no_row(

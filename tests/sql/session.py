@@ -64,8 +64,11 @@ async def session(dsn: str, schema: str, **settings: str) -> AsyncIterator[Sessi
         dsn: The server.
         schema: The schema.
         **settings: Settings of the connection.
+
+    A statement that waits for a lock where it should not fails after a few seconds, instead of hanging.
     """
-    connection = await asyncpg.connect(dsn, server_settings={"application_name": "test"} | settings)
+    given = {"application_name": "test", "lock_timeout": "5s"} | settings
+    connection = await asyncpg.connect(dsn, server_settings=given)
     try:
         yield Session(connection, schema)
     finally:

@@ -98,14 +98,18 @@ async def test_names_are_stored_once(sql: Session) -> None:
     """A job holds two numbers, however long the names are."""
     await sql.execute("select asyncq.add_job('t', queue_name := 'q') from generate_series(1, 3)")
 
-    assert (1, 1) == tuple(await sql.row("select (select count(*) from asyncq._tasks), (select count(*) from asyncq._queues)"))
+    assert (1, 1) == tuple(
+        await sql.row("select (select count(*) from asyncq._tasks), (select count(*) from asyncq._queues)")
+    )
 
 
 async def test_a_refused_add_leaves_no_names(sql: Session) -> None:
     """What is refused leaves no trace."""
     await sql.refusal("select asyncq.add_job('t', queue_name := 'q', max_attempts := 0)")
 
-    assert (0, 0) == tuple(await sql.row("select (select count(*) from asyncq._tasks), (select count(*) from asyncq._queues)"))
+    assert (0, 0) == tuple(
+        await sql.row("select (select count(*) from asyncq._tasks), (select count(*) from asyncq._queues)")
+    )
 
 
 async def test_add_job_works_in_a_trigger(sql: Session) -> None:

@@ -54,7 +54,9 @@ async def test_add_jobs_takes_every_attribute_of_a_spec(sql: Session) -> None:
 async def test_a_spec_of_nulls_takes_the_defaults(sql: Session) -> None:
     """As in add_job."""
     await sql.rows(f"select asyncq.add_jobs({array_of(spec('t'))})")
-    stored = await sql.row("select payload::text, run_at = now() as due, max_attempts, priority, flags from asyncq._jobs")
+    stored = await sql.row(
+        "select payload::text, run_at = now() as due, max_attempts, priority, flags from asyncq._jobs"
+    )
 
     assert ("{}", True, 25, 0, None) == tuple(stored)
 
@@ -111,7 +113,8 @@ async def test_add_jobs_adds_a_thousand_jobs_of_a_hundred_queues_in_order(sql: S
     """The plan for few rows must not be the only one that keeps the order."""
     rows = await sql.rows("""
         select task_identifier || ':' || queue_name as name from asyncq.add_jobs((
-          select array_agg(('t' || i % 7, null, 'q' || i % 101, null, null, null, null, null)::asyncq.job_spec order by i)
+          select array_agg(
+            ('t' || i % 7, null, 'q' || i % 101, null, null, null, null, null)::asyncq.job_spec order by i)
           from generate_series(1, 1000) as i))""")
 
     assert [f"t{i % 7}:q{i % 101}" for i in range(1, 1001)] == [row["name"] for row in rows]
@@ -133,4 +136,6 @@ async def test_add_jobs_works_in_a_statement_trigger(sql: Session) -> None:
           for each statement execute function asyncq.ordered();
         insert into asyncq.orders select generate_series(1, 3);""")
 
-    assert ['{"id" : 1}', '{"id" : 2}', '{"id" : 3}'] == await sql.values("select payload::text from asyncq._jobs order by id")
+    assert ['{"id" : 1}', '{"id" : 2}', '{"id" : 3}'] == await sql.values(
+        "select payload::text from asyncq._jobs order by id"
+    )

@@ -6,9 +6,9 @@ from tests.sql.session import Session
 
 CALL = """
 select * from asyncq._add_jobs(
-  identifiers := $1::text[], payloads := $2::text[]::json[], queue_names := $3::text[], run_ats := $4::text[]::timestamptz[],
-  max_attempts := $5::int[], job_keys := $6::text[], priorities := $7::int[], flags := $8::text[]::jsonb[],
-  job_key_modes := $9::text[], metas := $10::text[]::jsonb[])
+  identifiers := $1::text[], payloads := $2::text[]::json[], queue_names := $3::text[],
+  run_ats := $4::text[]::timestamptz[], max_attempts := $5::int[], job_keys := $6::text[], priorities := $7::int[],
+  flags := $8::text[]::jsonb[], job_key_modes := $9::text[], metas := $10::text[]::jsonb[])
 """
 
 
@@ -36,7 +36,18 @@ async def test_no_specs_no_rows(sql: Session) -> None:
 
 async def test_every_array_ends_in_its_column(sql: Session) -> None:
     """Ten arrays side by side: two that change places are soon written."""
-    specs = [["t"], ['{"p": 1}'], ["q"], ["2040-01-01T00:00:00+00:00"], [3], [None], [-7], ['{"f": true}'], [None], ['{"m": 1}']]
+    specs = [
+        ["t"],
+        ['{"p": 1}'],
+        ["q"],
+        ["2040-01-01T00:00:00+00:00"],
+        [3],
+        [None],
+        [-7],
+        ['{"f": true}'],
+        [None],
+        ['{"m": 1}'],
+    ]
     await sql.rows(CALL, *specs)
     stored = await sql.row("""
         select task.identifier, job.payload::text, queue.name, job.run_at, job.max_attempts, job.key, job.priority,

@@ -5,7 +5,9 @@ from tests.sql.session import Session
 
 async def test_now_is_the_start_of_the_transaction_and_clock_the_instant(sql: Session) -> None:
     """Jobs of one transaction become due together; gates and notifications look at the instant."""
-    first = await sql.row("select asyncq.now() = pg_catalog.now() as same, asyncq.now() as now, asyncq.clock() as clock")
+    first = await sql.row(
+        "select asyncq.now() = pg_catalog.now() as same, asyncq.now() as now, asyncq.clock() as clock"
+    )
     second = await sql.row("select asyncq.now() as now, asyncq.clock() as clock")
 
     assert (True, True) == (first["same"], first["now"] == second["now"])
@@ -28,5 +30,8 @@ async def test_a_replaced_door_moves_the_time_of_adds_and_states(sql: Session) -
         as $$ select pg_catalog.now() + interval '2 days' $$""")
     await sql.execute("select asyncq.add_job('t')")
 
-    assert ("scheduled", "available") == (before, await sql.value("select asyncq._state(job) from asyncq._jobs as job order by id limit 1"))
+    assert ("scheduled", "available") == (
+        before,
+        await sql.value("select asyncq._state(job) from asyncq._jobs as job order by id limit 1"),
+    )
     assert [False, True] == await sql.values("select run_at = now() + interval '2 days' from asyncq._jobs order by id")

@@ -41,7 +41,13 @@ async def test_lower_priorities_come_first_then_earlier_times_then_lower_ids(sql
 
 async def test_jobs_of_queues_and_others_are_one_order(sql: Session) -> None:
     """A queue neither gives a job precedence nor takes it away."""
-    ids = [await add(sql, queue="q1"), await add(sql), await add(sql, queue="q2"), await add(sql), await add(sql, queue="q3")]
+    ids = [
+        await add(sql, queue="q1"),
+        await add(sql),
+        await add(sql, queue="q2"),
+        await add(sql),
+        await add(sql, queue="q3"),
+    ]
 
     assert [ids[:2], ids[2:4], ids[4:]] == [await fetched(sql, 2) for _ in range(3)]
 
@@ -150,11 +156,18 @@ async def test_a_fetch_begins_after_the_cursor(sql: Session) -> None:
 
 @pytest.mark.parametrize(
     ("priority", "seconds", "expected"),
-    [(-5, 0, [0, 1, 2]), (0, -2, [0, 1, 2]), (0, -1, [1, 2]), (0, 0, [2]), (0, 5, [2]), (1, -9, [2]), (1, 0, []), (9, 0, [])],
+    [
+        (-5, 0, [0, 1, 2]),
+        (0, -2, [0, 1, 2]),
+        (0, -1, [1, 2]),
+        (0, 0, [2]),
+        (0, 5, [2]),
+        (1, -9, [2]),
+        (1, 0, []),
+        (9, 0, []),
+    ],
 )
-async def test_a_cursor_is_a_place_in_the_order(
-    sql: Session, priority: int, seconds: int, expected: list[int]
-) -> None:
+async def test_a_cursor_is_a_place_in_the_order(sql: Session, priority: int, seconds: int, expected: list[int]) -> None:
     """It need not be the place of a job that is still there."""
     jobs = [
         await add(sql, run_at="now() - interval '1 s'"),

@@ -80,8 +80,8 @@ async def store(sql: Session, rows: list[Row]) -> None:
         """
         insert into asyncq._jobs (id, queue_id, priority, run_at, task_id, flags, attempts, max_attempts,
           created_at, updated_at, payload, locked_by, locked_at, lock_token)
-        select ord, queue, priority, asyncq.now() + make_interval(secs => seconds), task, asyncq._flags(flag), attempts, 2,
-          now(), now(), '{}', claim, case when claim is not null then now() end, claim
+        select ord, queue, priority, asyncq.now() + make_interval(secs => seconds), task, asyncq._flags(flag), attempts,
+          2, now(), now(), '{}', claim, case when claim is not null then now() end, claim
         from unnest($1::bigint[], $2::int[], $3::float8[], $4::int[], $5::text[], $6::int[], $7::int[])
           with ordinality as row(queue, priority, seconds, task, flag_name, attempts, claim, ord)
         cross join lateral (select case when flag_name is not null then array[flag_name] end) as given(flag)""",

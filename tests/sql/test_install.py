@@ -65,7 +65,9 @@ async def assert_that_each_function_runs(sql: Session) -> None:
     """Bodies are not checked when a function is created: run each."""
     added = await sql.row("select * from asyncq.add_job('a', queue_name := 'q', flags := '{f}', options := '{}')")
     await sql.rows("select * from asyncq.add_jobs(array[('b', '{}', 'q', null, 1, null, 1, '{f}')::asyncq.job_spec])")
-    await sql.execute("update asyncq._jobs set locked_by = 0, locked_at = now(), lock_token = 1 where queue_id is not null")
+    await sql.execute(
+        "update asyncq._jobs set locked_by = 0, locked_at = now(), lock_token = 1 where queue_id is not null"
+    )
     await sql.rows("select asyncq._rescue_jobs(true), asyncq._wake_workers(), asyncq.clock(), asyncq.now()")
 
     assert ["available", "discarded"] == sorted(await sql.values("select asyncq._state(job) from asyncq._jobs as job"))
@@ -84,31 +86,39 @@ async def test_everything_works_in_any_schema_without_a_search_path(dsn: str, sc
             await assert_that_each_function_runs(sql)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_nothing_of_the_default_schema_is_left_after_rendering_for_another(path: Path) -> None:
+def test_nothing_of_the_default_schema_is_left_after_rendering_for_another() -> None:
     """One name that is not replaced would lead the statements of one schema into the tables of another."""
-    assert [] == re.findall(r"\basyncq\b", render(path.read_text("utf-8"), "elsewhere"))
+    left = [path.name for path in FILES if re.search(r"\basyncq\b", render(path.read_text("utf-8"), "elsewhere"))]
+
+    assert [] == left
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_rendering_for_the_default_schema_changes_nothing(path: Path) -> None:
+def test_rendering_for_the_default_schema_changes_nothing() -> None:
     """What is read in sql/ is what runs."""
-    text = path.read_text("utf-8")
+    texts = [path.read_text("utf-8") for path in FILES]
 
-    assert text == render(text, "asyncq")
+    assert texts == [render(text, "asyncq") for text in texts]
 
 
-@pytest.mark.parametrize("path", FUNCTIONS, ids=lambda path: path.stem)
-def test_each_function_has_a_test_of_its_own(path: Path) -> None:
+def test_each_function_has_a_test_of_its_own() -> None:
     """Nobody else checks the body of a plpgsql function."""
-    name = path.stem
+    here = Path(__file__).parent
 
-    assert (folder().parent / "tests" / "sql" / f"test_{name}.py").exists()
+    assert [] == [path.name for path in FUNCTIONS if not (here / f"test_{path.stem}.py").exists()]
 
 
-@pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
-def test_queries_name_their_columns(path: Path) -> None:
+def test_queries_name_their_columns() -> None:
     """After somebody adds a column, a cached `select *` or `returning *` raises inside a caller's transaction."""
-    text = "\n".join(line.partition("--")[0] for line in path.read_text("utf-8").splitlines())
+    star = re.compile(r"(?:select|returning|,)\s+(?:\w+\.)?\*")
 
-    assert [] == re.findall(r"(?:select|returning|,)\s+(?:\w+\.)?\*", text)
+    assert [] == [path.name for path in QUERIES if star.search(code(path))]
+
+
+def code(path: Path) -> str:
+    """The text of a file without its comments."""
+    return "\n".join(line.partition("--")[0] for line in path.read_text("utf-8").splitlines())
+
+
+def test_every_file_begins_with_what_it_is_for() -> None:
+    """A query with its signature, the others with a sentence."""
+    assert [] == [path.name for path in FILES if not path.read_text("utf-8").startswith("-- ")]

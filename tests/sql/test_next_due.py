@@ -46,7 +46,7 @@ async def test_a_job_that_became_due_since_the_last_fetch_is_not_slept_over(sql:
 
 
 async def test_a_job_that_was_due_before_the_last_fetch_is_no_reason_to_look_again(sql: Session) -> None:
-    """The fetch has seen it and left it: its queue is busy, or its task is unknown. Looking again would go on for ever."""
+    """The fetch has seen and left it: its queue is busy, or its task unknown. Looking again would go on for ever."""
     await add(sql, run_at="now() - interval '0.6 s'")
     await add(sql, run_at="now() + interval '3 s'")
 

@@ -1,4 +1,4 @@
-"""The hot statements touch what they need, whatever the planner knows of the table: no scan, no cost for what cannot run."""
+"""The hot statements touch what they need, whatever the planner knows: no scan, no cost for what cannot run."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -101,7 +101,7 @@ class Explainer:
 
 @pytest.fixture(scope="module", params=[False, True], ids=["never analysed", "analysed"])
 async def full(request: pytest.FixtureRequest, dsn: str) -> AsyncIterator[Explainer]:
-    """A table with 20,000 ready, 20,000 future and 20,000 dead jobs, a quarter of each in 500 queues; 200 are claimed."""
+    """A table of 20,000 ready, 20,000 future and 20,000 dead jobs, a quarter of each in 500 queues; 200 are claimed."""
     async with temporary_schema(dsn) as schema, session(dsn, schema, plan_cache_mode="force_generic_plan") as sql:
         await sql.execute(FILL + READY + FUTURE + DEAD)
         if request.param:

@@ -32,18 +32,25 @@ async def test_queues_have_names(sql: Session) -> None:
     await add(sql, queue="b")
     ids = await sql.values("select id from asyncq._queues order by name")
 
-    assert dict(zip(ids, "ab", strict=True)) == {row["id"]: row["name"] for row in await sql.run("queue_names", [*ids, 999])}
+    assert dict(zip(ids, "ab", strict=True)) == {
+        row["id"]: row["name"] for row in await sql.run("queue_names", [*ids, 999])
+    }
 
 
 async def test_a_worker_registers_beats_and_leaves(sql: Session) -> None:
     """Its row says that it lives."""
     (row,) = await sql.run("register_worker", 30.0, 123, 10, "host", ["a", "b"])
-    stored = await sql.row("select *, last_seen = started_at as fresh, lease = interval '30 s' as leased from asyncq._workers")
+    stored = await sql.row(
+        "select *, last_seen = started_at as fresh, lease = interval '30 s' as leased from asyncq._workers"
+    )
     beaten = await sql.run("beat", row["id"])
     seen = await sql.value("select last_seen > started_at from asyncq._workers")
     left = await sql.run("remove_worker", row["id"])
 
-    assert (123, 10, "host", ["a", "b"], True) == (*(stored[name] for name in ("pid", "concurrency", "host", "tasks")), stored["leased"])
+    assert (123, 10, "host", ["a", "b"], True) == (
+        *(stored[name] for name in ("pid", "concurrency", "host", "tasks")),
+        stored["leased"],
+    )
     assert ([(row["id"],)], True, [(row["id"],)]) == ([tuple(b) for b in beaten], seen, [tuple(b) for b in left])
     assert ([], []) == (await sql.run("beat", row["id"]), await sql.run("remove_worker", row["id"]))
 
@@ -60,8 +67,10 @@ async def test_the_number_of_a_worker_is_never_used_again(sql: Session) -> None:
 async def test_leases_look_at_the_real_clock(sql: Session) -> None:
     """A test that moves the time must not bury the living."""
     await sql.execute("""
-        create or replace function asyncq.now() returns timestamptz language sql stable as $$ select '2000-01-01'::timestamptz $$;
-        create or replace function asyncq.clock() returns timestamptz language sql as $$ select '2000-01-01'::timestamptz $$;""")
+        create or replace function asyncq.now() returns timestamptz
+        language sql stable as $$ select '2000-01-01'::timestamptz $$;
+        create or replace function asyncq.clock() returns timestamptz
+        language sql as $$ select '2000-01-01'::timestamptz $$;""")
     (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [])
     await sql.run("beat", row["id"])
 
@@ -76,7 +85,9 @@ async def test_one_job_is_read_with_its_payload_and_state(sql: Session) -> None:
     seen = dict(await sql.row("select * from asyncq.jobs"))
 
     assert ('{"a": 1}', {"m": 1}, {"f": True}) == (row["payload"], json.loads(row["meta"]), json.loads(row["flags"]))
-    assert {**seen, "state": "available"} == {name: value for name, value in dict(row).items() if name not in ("payload", "meta")}
+    assert {**seen, "state": "available"} == {
+        name: value for name, value in dict(row).items() if name not in ("payload", "meta")
+    }
     assert [] == await sql.run("get_job", job + 1)
 
 
@@ -84,7 +95,8 @@ async def test_a_moved_door_is_seen(sql: Session) -> None:
     """A worker refuses a schema whose clock somebody else has set."""
     before = {row["source"] for row in await sql.run("clock_doors")}
     await sql.execute("""
-        create or replace function asyncq.now() returns timestamptz language sql stable as $$ select '2000-01-01'::timestamptz $$""")
+        create or replace function asyncq.now() returns timestamptz
+        language sql stable as $$ select '2000-01-01'::timestamptz $$""")
     after = {row["source"] for row in await sql.run("clock_doors")}
 
     assert {"select pg_catalog.now()", "select pg_catalog.clock_timestamp()"} == before

@@ -37,7 +37,9 @@ async def test_a_dead_workers_jobs_come_back_with_one_attempt_less(sql: Session)
     await fetch(sql, worker=dead)
     await die(sql, dead)
     back = await rescue(sql)
-    stored = await sql.rows("select attempts, last_error, run_at = now() as due, updated_at = now() as touched from asyncq._jobs")
+    stored = await sql.rows(
+        "select attempts, last_error, run_at = now() as due, updated_at = now() as touched from asyncq._jobs"
+    )
     said = f"WorkerLost: worker {dead} was not heard of for longer than its lease"
 
     assert [(jobs[0], dead, 1, 3), (jobs[1], dead, 1, 25)] == back

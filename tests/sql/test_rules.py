@@ -62,8 +62,8 @@ async def test_public_has_no_privileges(sql: Session) -> None:
         select 'schema' from pg_catalog.pg_namespace, aclexplode(coalesce(nspacl, acldefault('n', nspowner))) as entry
         where oid = 'asyncq'::regnamespace and entry.grantee = 0
         union all
-        select relname from pg_catalog.pg_class,
-          aclexplode(coalesce(relacl, acldefault(case relkind when 'S' then 's'::"char" else 'r' end, relowner))) as entry
+        select relname from pg_catalog.pg_class, aclexplode(
+          coalesce(relacl, acldefault(case relkind when 'S' then 's'::"char" else 'r' end, relowner))) as entry
         where relnamespace = 'asyncq'::regnamespace and relkind in ('r', 'v', 'S') and entry.grantee = 0
         union all
         select proname from pg_catalog.pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner))) as entry
@@ -91,7 +91,8 @@ async def test_two_running_jobs_of_one_queue_cannot_be_stored(sql: Session) -> N
 async def test_the_checks_of_the_table_back_the_checks_of_the_function(sql: Session) -> None:
     """Who writes into the table by hand must not break the workers."""
     insert = """
-        insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload, {0}) values (now(), now(), now(), 1, '{{}}', {1})"""
+        insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload, {0})
+        values (now(), now(), now(), 1, '{{}}', {1})"""
     broken = {
         ("attempts", "-1"): "jobs_attempts_check",
         ("max_attempts", "0"): "jobs_max_attempts_check",

@@ -43,7 +43,9 @@ async def test_nobody_settles_the_claim_of_another(sql: Session, settle: object,
         done = await settle(sql, [claim], worker=7)
 
     assert [] == done
-    assert (7, 42) == tuple(await sql.row("select locked_by, lock_token from asyncq._queues")) or stranger.startswith("a job")
+    assert (7, 42) == tuple(await sql.row("select locked_by, lock_token from asyncq._queues")) or stranger.startswith(
+        "a job"
+    )
     assert [job] == await sql.values("select id from asyncq._jobs")
 
 
@@ -96,7 +98,9 @@ async def test_a_settlement_without_numbers_only_unlocks(sql: Session) -> None:
     before = dict(await sql.row("select * from asyncq._jobs"))
     await change(sql, await fetch(sql))
 
-    assert {**before, "updated_at": await sql.value("select now()")} == dict(await sql.row("select * from asyncq._jobs"))
+    assert {**before, "updated_at": await sql.value("select now()")} == dict(
+        await sql.row("select * from asyncq._jobs")
+    )
     assert [] == await locked_queues(sql)
 
 
@@ -148,7 +152,9 @@ async def test_the_claims_that_are_still_held_are_told_apart(sql: Session) -> No
     await sql.execute(f"""
         update asyncq._jobs set locked_by = 8 where id = {claims[1]["id"]};
         update asyncq._jobs set lock_token = 8 where id = {claims[2]["id"]}""")
-    rows = await sql.run("still_held", WORKER, [claim["id"] for claim in claims], [claim["lock_token"] for claim in claims])
+    rows = await sql.run(
+        "still_held", WORKER, [claim["id"] for claim in claims], [claim["lock_token"] for claim in claims]
+    )
 
     assert [claims[3]["id"]] == [row["id"] for row in rows]
 

@@ -38,6 +38,8 @@ async def ear(dsn: str, schema: str) -> AsyncIterator[Ear]:
 
 
 ONCE = 1
+SOON = "('t', null, null, null, null, null, null, null)::asyncq.job_spec"
+LATER = "('t', null, null, now() + interval '1 day', null, null, null, null)::asyncq.job_spec"
 
 
 @pytest.mark.parametrize(
@@ -46,10 +48,8 @@ ONCE = 1
         "select asyncq.add_job('t')",
         "select asyncq.add_job('t', run_at := now() - interval '1 year')",
         "select asyncq.add_job('t', run_at := now() + interval '59 s')",
-        "select asyncq.add_jobs(array[('t', null, null, null, null, null, null, null)::asyncq.job_spec])",
-        "select asyncq.add_jobs(array["
-        "('t', null, null, now() + interval '1 day', null, null, null, null)::asyncq.job_spec,"
-        "('t', null, null, null, null, null, null, null)::asyncq.job_spec])",
+        f"select asyncq.add_jobs(array[{SOON}])",
+        f"select asyncq.add_jobs(array[{LATER}, {SOON}])",
         "select asyncq._wake_workers()",
     ],
 )
@@ -64,7 +64,7 @@ async def test_an_add_of_a_job_that_is_due_soon_is_heard(own: Session, ear: Ear,
     "add",
     [
         "select asyncq.add_job('t', run_at := now() + interval '61 s')",
-        "select asyncq.add_jobs(array[('t', null, null, now() + interval '1 day', null, null, null, null)::asyncq.job_spec])",
+        f"select asyncq.add_jobs(array[{LATER}])",
         "select asyncq.add_jobs('{}')",
     ],
 )

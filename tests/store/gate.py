@@ -1,4 +1,4 @@
-"""Forces an interleaving: a statement has taken its snapshot, then the world changes, then it goes on to lock its rows."""
+"""Forces an interleaving: a statement has taken its snapshot, then the world changes, then it locks its rows."""
 
 from collections.abc import Awaitable
 from typing import TypeVar
@@ -10,11 +10,11 @@ from tests.waiting import LIMIT_S, wait_until
 
 T = TypeVar("T")
 
-# The door of time becomes the place where a statement waits: its conditions look at the time after its snapshot was taken
-# and before the first row is locked. Who passes takes the lock, and lets it go at the end of its transaction; sessions
-# that are not called `gated` pass freely.
-# The planner looks at the time too, before the snapshot: so the statement has to be planned before, for all parameters, and
-# nothing must make it be planned again.
+# The door of time becomes the place where a statement waits: its conditions look at the time after its snapshot was
+# taken and before the first row is locked. Who passes takes the lock, and lets it go at the end of its transaction;
+# sessions that are not called `gated` pass freely.
+# The planner looks at the time too, before the snapshot: so the statement has to be planned before, for all parameters,
+# and nothing must make it be planned again.
 DOOR = """
 alter table asyncq._jobs set (autovacuum_enabled = off);
 alter table asyncq._queues set (autovacuum_enabled = off);
@@ -58,7 +58,7 @@ class Gate:
         await self._keeper.execute(DOOR)
 
     async def guard(self, role: str) -> None:
-        """Let every look of a role at a job pass the gate too, whatever the statement: row security is checked in the scan.
+        """Let every look of a role at a job pass the gate too, in any statement: row security is checked in the scan.
 
         Args:
             role: A role that is no superuser; it gets all privileges on the schema.

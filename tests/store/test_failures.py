@@ -29,7 +29,7 @@ UNREADABLE = (
     "postgresql://u:secret#pass@h/x",
     "postgresql://u:secret?pass@h/x",
     "postgresql://u:secret@h:port/x",
-    "postgresql://u:secret@h:99999/x",
+    "postgresql://u:secret@127.0.0.1:99999/x",
     "postgresql://u:secret@[::1/x",
     "postgresql://u:secret@h/x?sslmode=bogus",
 )
@@ -203,6 +203,19 @@ async def test_a_refused_job_is_the_callers_to_mend(sql: Session) -> None:
     assert "max_attempts is 0, at least 1 is needed" == str(error)
 
 
+async def test_of_many_refused_jobs_the_first_is_named(sql: Session) -> None:
+    """Who adds a thousand looks for it."""
+    error = await refused(
+        sql,
+        """
+        select asyncq.add_jobs(array[
+          ('t', null, null, null, 1, null, null, null),
+          ('t', null, null, null, 0, null, null, null)]::asyncq.job_spec[])""",
+    )
+
+    assert "max_attempts is 0, at least 1 is needed (Job 2 of 2.)" == str(error)
+
+
 @pytest.mark.parametrize(("code", "kind"), [("25P02", TransactionUnusable), ("25006", TransactionUnusable)])
 async def test_a_transaction_that_takes_no_writes_is_told_apart(sql: Session, code: str, kind: type) -> None:
     """The connection is well, the transaction is not."""
@@ -219,7 +232,10 @@ async def test_a_transaction_that_takes_no_writes_is_told_apart(sql: Session, co
         (ConnectionResetError(104, "Connection reset by peer"), "unknown"),
         (TimeoutError(), "unknown"),
         (asyncpg.InterfaceError("connection is closed"), "not_sent"),
-        (asyncpg.InterfaceError("cannot call Connection.fetch(): connection has been released back to the pool"), "not_sent"),
+        (
+            asyncpg.InterfaceError("cannot call Connection.fetch(): connection has been released back to the pool"),
+            "not_sent",
+        ),
     ],
 )
 def test_a_lost_connection_says_whether_anything_was_sent(raised: Exception, outcome: str) -> None:

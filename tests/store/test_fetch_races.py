@@ -1,7 +1,7 @@
 """What changes between the snapshot of a fetch and its locks is seen: each trap by its own forced interleaving.
 
-The conditions of a fetch stand in the nodes that lock, so that the server checks them again on the newest row. A condition
-that stands anywhere else passes every other test, and claims a wrong job once in a million.
+The conditions of a fetch stand in the nodes that lock, so that the server checks them again on the newest row. A
+condition that stands anywhere else passes every other test, and claims a wrong job once in a million.
 """
 
 import anyio
@@ -47,7 +47,9 @@ async def test_a_job_that_was_deleted_is_not_claimed(
 
 
 @BOTH
-async def test_a_claim_shows_the_newest_payload(gate: Gate, fetcher: Session, other: Session, queue: str | None) -> None:
+async def test_a_claim_shows_the_newest_payload(
+    gate: Gate, fetcher: Session, other: Session, queue: str | None
+) -> None:
     """A scan beside the update would read the old one, and the worker would run a request that was replaced."""
     await add(fetcher, queue=queue)
     (claim,) = await gate.during(
@@ -84,7 +86,9 @@ async def test_a_queue_stands_still_while_somebody_holds_its_first_job(sql: Sess
     assert second > first
 
 
-async def test_a_queue_that_was_taken_meanwhile_gives_no_second_job(gate: Gate, fetcher: Session, other: Session) -> None:
+async def test_a_queue_that_was_taken_meanwhile_gives_no_second_job(
+    gate: Gate, fetcher: Session, other: Session
+) -> None:
     """Two fetches saw it free; the first one takes it, and its first job is gone already when the second one locks."""
     await add(fetcher, queue="q")
     await add(fetcher, queue="q")
@@ -99,7 +103,24 @@ async def test_a_queue_that_was_taken_meanwhile_gives_no_second_job(gate: Gate, 
     assert [first[0]["id"]] == await claimed(fetcher)
 
 
-async def test_a_queue_whose_first_job_ended_meanwhile_is_left_as_it_is(gate: Gate, fetcher: Session, other: Session) -> None:
+async def test_a_queue_that_was_taken_meanwhile_for_another_job_gives_no_second_one(
+    gate: Gate, fetcher: Session, other: Session
+) -> None:
+    """A job of higher priority came, and runs; what was seen as the queue's first job is still free."""
+    await add(fetcher, queue="q")
+    urgent: list[int] = []
+
+    async def overtake() -> None:
+        urgent.append(await add(other, queue="q", priority=-1))
+        await fetch(other, worker=2)
+
+    assert [] == await gate.during(fetched(fetcher), overtake())
+    assert urgent == await claimed(fetcher)
+
+
+async def test_a_queue_whose_first_job_ended_meanwhile_is_left_as_it_is(
+    gate: Gate, fetcher: Session, other: Session
+) -> None:
     """The queue is free again, but what was seen as its first job is gone: whoever ended it looks for the next one."""
     await add(fetcher, queue="q")
     second = await add(fetcher, queue="q")
@@ -125,7 +146,9 @@ async def test_a_job_that_moved_to_another_queue_is_not_claimed_under_the_old_on
     assert [moved] == await fetched(fetcher)
 
 
-async def test_two_jobs_that_met_in_one_queue_are_not_both_claimed(gate: Gate, fetcher: Session, other: Session) -> None:
+async def test_two_jobs_that_met_in_one_queue_are_not_both_claimed(
+    gate: Gate, fetcher: Session, other: Session
+) -> None:
     """Each was the first of its queue in the snapshot."""
     moved, stayed = await add(fetcher, queue="a"), await add(fetcher, queue="b")
     change = f"update asyncq._jobs set queue_id = (select id from asyncq._queues where name = 'b') where id = {moved}"
@@ -140,10 +163,14 @@ async def test_a_job_that_entered_a_queue_is_not_claimed_as_one_without(
     job = await add(fetcher)
     await add(fetcher, queue="q", run_at="pg_catalog.now() + interval '1 h'")
 
-    assert [] == await gate.during(fetched(fetcher), other.execute(f"update asyncq._jobs set queue_id = 1 where id = {job}"))
+    assert [] == await gate.during(
+        fetched(fetcher), other.execute(f"update asyncq._jobs set queue_id = 1 where id = {job}")
+    )
 
 
-async def test_a_job_that_left_its_queue_is_not_claimed_with_the_queue(gate: Gate, fetcher: Session, other: Session) -> None:
+async def test_a_job_that_left_its_queue_is_not_claimed_with_the_queue(
+    gate: Gate, fetcher: Session, other: Session
+) -> None:
     """The queue would stay locked by a job that is not in it."""
     job = await add(fetcher, queue="q")
 
@@ -153,7 +180,7 @@ async def test_a_job_that_left_its_queue_is_not_claimed_with_the_queue(gate: Gat
 
 
 async def test_a_fetch_locks_no_more_than_it_takes(sql: Session, other: Session) -> None:
-    """What one worker locks and leaves is invisible to another one that fetches at this moment, and then sleeps over it."""
+    """What one worker locks and leaves is invisible to another that fetches at this moment, and then sleeps over it."""
     await add_many(sql, 40, queue="case when i % 2 = 0 then 'q' || i end")
     async with other.connection.transaction():
         mine = await fetched(other, 10, worker=2)

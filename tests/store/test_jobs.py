@@ -93,7 +93,9 @@ async def test_a_job_that_is_not_there_is_none(database: Database, sql: Session)
     assert await store.get_job(database, sql.connection, 1) is None
 
 
-async def test_a_running_job_shows_its_worker_and_its_failed_attempts(database: Database, sql: Session, line: Line) -> None:
+async def test_a_running_job_shows_its_worker_and_its_failed_attempts(
+    database: Database, sql: Session, line: Line
+) -> None:
     """The view counts the attempt that runs; `Job.attempts` does not."""
     job_id = await add(sql)
     await sql.execute("update asyncq._jobs set attempts = 2")
@@ -103,7 +105,9 @@ async def test_a_running_job_shows_its_worker_and_its_failed_attempts(database: 
     assert (2, "7", JobState.ACTIVE, False) == (job.attempts, job.locked_by, job.state, job.locked_at is None)
 
 
-async def test_adds_work_on_a_connection_with_codecs_of_its_own(database: Database, strange: asyncpg.Connection) -> None:
+async def test_adds_work_on_a_connection_with_codecs_of_its_own(
+    database: Database, strange: asyncpg.Connection
+) -> None:
     """The caller's connection keeps its ways: only text and integers cross."""
     (added,) = await store.add_jobs(database, strange, [FULL])
 
@@ -186,7 +190,7 @@ async def test_a_connection_that_was_closed_before_has_sent_nothing(dsn: str, da
     assert "not_sent" == error.value.outcome
 
 
-@pytest.mark.parametrize("zone", [timezone.utc, timezone(timedelta(hours=-9, minutes=-30)), timezone(timedelta(seconds=53))])
+@pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=-9, minutes=-30)), timezone(timedelta(seconds=53))])
 async def test_times_with_any_offset_arrive(database: Database, sql: Session, zone: timezone) -> None:
     """Offsets with seconds are no syntax of PostgreSQL."""
     run_at = datetime(2040, 1, 1, tzinfo=zone)
@@ -212,8 +216,8 @@ async def test_a_claim_says_everything_about_its_job(line: Line, sql: Session) -
         update asyncq._jobs set attempts = 2, interruptions = 1, revision = 4, last_error = 'e', key = 'k'""")
     (claim,) = await store.fetch_jobs(line, 7, 42, 1, [1], None, START)
     row = await sql.row("""
-        select id, task_id, queue_id, lock_token as token, attempts, max_attempts, interruptions, priority, revision, run_at,
-          created_at, updated_at, key, flags, payload, meta, last_error
+        select id, task_id, queue_id, lock_token as token, attempts, max_attempts, interruptions, priority, revision,
+          run_at, created_at, updated_at, key, flags, payload, meta, last_error
         from asyncq._jobs""")
 
     assert dict(row) == {name: getattr(claim, name) for name in claim.__struct_fields__}

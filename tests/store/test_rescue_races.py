@@ -6,18 +6,25 @@ from tests.sql.jobs import add, change, claimed, fetch, locked_queues
 from tests.sql.session import Session
 from tests.store.gate import Gate
 
+RESCUE = "select job_id from asyncq._rescue_jobs(false)"
+RESCUE_ALL = "select job_id from asyncq._rescue_jobs(true)"
+
 
 async def register(sql: Session, *, silent_s: float = 0.0) -> int:
     """Register a worker with a lease of 30 seconds that was silent for so long. Returns its id."""
     (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [])
-    await sql.rows("update asyncq._workers set last_seen = last_seen - make_interval(secs => $1) where id = $2", silent_s, row["id"])
+    await sql.rows(
+        "update asyncq._workers set last_seen = last_seen - make_interval(secs => $1) where id = $2",
+        silent_s,
+        row["id"],
+    )
     return row["id"]
 
 
 async def test_a_claim_of_a_worker_that_came_during_the_rescue_is_not_taken_from_it(
     gate: Gate, guarded: Session, sql: Session, other: Session
 ) -> None:
-    """The dead worker returns its job at the last moment; a new one registers and claims it, all under the rescue's snapshot.
+    """The dead worker returns its job at the last moment; a new one registers and claims it: all under one snapshot.
 
     Judged by that snapshot, the new worker has no row, and its live claim would be torn from it.
     """
@@ -32,13 +39,15 @@ async def test_a_claim_of_a_worker_that_came_during_the_rescue_is_not_taken_from
         newcomers.append(await register(other))
         await fetch(other, worker=newcomers[0], token=2)
 
-    rescued = await gate.during(guarded.run("rescue_jobs", False), change_hands())
+    rescued = await gate.during(guarded.rows(RESCUE), change_hands())
 
     assert ([], [job], ["q"]) == (rescued, await claimed(sql), await locked_queues(sql))
     assert newcomers == await sql.values("select locked_by from asyncq._queues")
 
 
-async def test_two_rescues_at_once_count_one_attempt(gate: Gate, guarded: Session, sql: Session, other: Session) -> None:
+async def test_two_rescues_at_once_count_one_attempt(
+    gate: Gate, guarded: Session, sql: Session, other: Session
+) -> None:
     """The second one does all the work when the first has seen the claims, and not yet locked them."""
     job = await add(sql, queue="q")
     await fetch(sql, worker=77)
@@ -46,9 +55,9 @@ async def test_two_rescues_at_once_count_one_attempt(gate: Gate, guarded: Sessio
     second: list[int] = []
 
     async def rescue_too() -> None:
-        second.extend(row["job_id"] for row in await other.run("rescue_jobs", True))
+        second.extend(row["job_id"] for row in await other.rows(RESCUE_ALL))
 
-    first = await gate.during(guarded.run("rescue_jobs", True), rescue_too())
+    first = await gate.during(guarded.rows(RESCUE_ALL), rescue_too())
 
     assert ([job], []) == (second, first)
     assert 1 == await sql.value("select attempts from asyncq._jobs")

@@ -104,7 +104,9 @@ async def test_all_kinds_of_ends_are_settled_in_one_call(line: Line, sql: Sessio
         Settlement(claim["id"], claim["lock_token"], None, **kind) for claim, kind in zip(claims, kinds, strict=True)
     ]
     written = await store.settle(line, WORKER, ended)
-    left = await sql.rows("select attempts, last_error, extract(epoch from run_at - now())::int from asyncq._jobs order by id")
+    left = await sql.rows(
+        "select attempts, last_error, extract(epoch from run_at - now())::int from asyncq._jobs order by id"
+    )
 
     assert {claim["id"] for claim in claims} == written
     assert [(1, "e", 60), (0, None, 5), (0, None, 0)] == [tuple(row) for row in left]
