@@ -1,1 +1,1 @@
-"""Benchmarks: what asyncq does in a second, on a real server with fsync on. Ratios of one run count, not absolute times."""
+"""Benchmarks: what asyncq does in a second, on a real server with fsync on. Only ratios of one run count."""

@@ -97,7 +97,7 @@ class Link:
                 self._open[key] += data
             if self._is(self._refused, self._open[key]):
                 return
-            if not self._is(self._frozen, self._open[key]):
+            if not (self._is(self._frozen, self._open[key]) or outer.is_closing()):
                 outer.write(data)
 
     async def _answers(self, inner: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -106,7 +106,7 @@ class Link:
                 self._marker = None
                 self.was_cut.set()
                 return
-            if not self._is(self._frozen | self._deaf, self._open[writer]):
+            if not (self._is(self._frozen | self._deaf, self._open[writer]) or writer.is_closing()):
                 writer.write(data)
 
 
