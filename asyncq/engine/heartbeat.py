@@ -27,7 +27,7 @@ class Heartbeat:
         identity: Who lives.
         lease_s: The lease; three beats to each.
         emit: Takes events, in the event loop.
-        lost: Called in the event loop when others declared the worker dead.
+        lost: Called in the event loop, with the worker's id, when others declared it dead.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Heartbeat:
         identity: Identity,
         lease_s: float,
         emit: Callable[[Event], None],
-        lost: Callable[[], None],
+        lost: Callable[[int], None],
     ) -> None:
         self._database = database
         self._identity = identity
@@ -100,8 +100,8 @@ class Heartbeat:
             await line.close()
             return False
         self._beaten_at = time.monotonic()
-        if not known and worker_id == self._identity.worker_id:
-            self._tell(self._lost)
+        if not known:
+            self._tell(self._lost, worker_id)
         return True
 
     def _tell(self, function: Callable[..., object], *args: object) -> None:

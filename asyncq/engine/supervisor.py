@@ -96,7 +96,9 @@ class Supervisor:
         self._heartbeat: Heartbeat | None = None
         self._registered = anyio.Event()
         self._has_left = False
-        self._once = self._tell = self._telling = False
+        self._once = self._tell = False
+        self._told = anyio.Event()
+        self._told.set()
 
     @property
     def in_handler(self) -> bool:
@@ -275,6 +277,7 @@ class Supervisor:
             await self._fetched.wait()
             self._completer.close()
             await self._written.wait()
+            await self._told.wait()
         with anyio.move_on_after(CANCEL_S):
             await self._announcer.quiet()
         self._clear_away()
@@ -348,8 +351,8 @@ class Supervisor:
                 tell_others = tell_others or not self._fetcher.has_room
         if tell_others:
             self._tell = True
-            if not self._telling:
-                self._telling = True
+            if self._told.is_set():
+                self._told = anyio.Event()
                 self._group.start_soon(self._tell_others)
 
     async def _tell_others(self) -> None:
@@ -361,13 +364,12 @@ class Supervisor:
         except AsyncqError as error:
             self._observers.emit(MaintenanceFailed(error=f"other workers could not be woken: {error}"))
         finally:
-            self._telling = False
+            self._told.set()
 
-    def _declared_dead(self) -> None:
+    def _declared_dead(self, lost_id: int) -> None:
         """Others took over: what runs here must end, what it comes to is refused, and a new id is needed."""
-        if not self._identity.worker_id:
-            return
-        lost_id = self._identity.worker_id
+        if not lost_id or lost_id != self._identity.worker_id:
+            return  # A beat from before it registered anew.
         self._observers.emit(WorkerLost(worker_id=lost_id, running=len(self._executor.running)))
         self._identity.worker_id = 0
         self._registered = anyio.Event()

@@ -285,6 +285,23 @@ async def test_a_failed_write_is_kept_and_tried_again(
     )
 
 
+async def test_a_write_on_a_half_open_connection_ends_at_its_deadline_and_is_made_on_a_new_one(
+    dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A firewall that forgets a connection drops its packets in silence."""
+    monkeypatch.setattr(completer, "WRITE_DEADLINE_S", 0.3)
+    async with link_to(dsn) as link, Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start():
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+        link.freeze("settle")
+        await client.add_job(nothing)
+        await seen.wait_for(SettleFailed)
+        link.mend()
+        await seen.wait_for(JobCompleted, 2)
+
+    assert (2, []) == (len(seen.of(JobStarted)), seen.of(JobLost))
+
+
 async def test_settlements_that_cannot_be_written_at_the_stop_are_told_and_left_to_the_lease(
     client: Client,
     make_worker: MakeWorker,

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import anyio
 import asyncpg
 import pytest
 
@@ -93,7 +94,7 @@ async def test_whatever_a_handler_raises_fails_its_job_and_not_the_worker(
     assert last_error.startswith(name)
 
 
-async def test_a_key_board_interrupt_that_is_no_ctrl_c_fails_the_job(
+async def test_a_keyboard_interrupt_that_is_no_ctrl_c_fails_the_job(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
     """While `run()` handles SIGINT, no KeyboardInterrupt can come from the keyboard: it is an error like another."""
@@ -109,6 +110,21 @@ async def test_a_key_board_interrupt_that_is_no_ctrl_c_fails_the_job(
     added = await client.add_job(press)
     worker = make_worker(press)
     await asyncio.gather(worker.run(), stop_after_it())
+
+    assert [added.id] == seen.ids(JobFailed)
+
+
+async def test_a_keyboard_interrupt_in_a_worker_outside_the_main_thread_fails_the_job(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """Ctrl-C interrupts the main thread only."""
+
+    @task(max_attempts=1)
+    async def press() -> None:
+        raise KeyboardInterrupt
+
+    added = await client.add_job(press)
+    await anyio.to_thread.run_sync(lambda: asyncio.run(make_worker(press).run_once()))
 
     assert [added.id] == seen.ids(JobFailed)
 

@@ -1,7 +1,9 @@
 """The heartbeat: a worker is alive whatever its handlers do to the event loop, and learns when others think not."""
 
 import asyncio
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 import asyncpg
@@ -17,12 +19,14 @@ from asyncq.domain.events import (
     JobStarted,
     WorkerLost,
     WorkerStarted,
+    WorkerStopped,
 )
+from asyncq.domain.job import Claim
 from asyncq.engine import fetcher
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
-from tests.engine.test_fetcher import fetch_ahead
+from tests.engine.test_fetcher import fetch_ahead, intercept
 from tests.waiting import wait_until
 
 
@@ -126,6 +130,32 @@ async def test_a_worker_whose_row_is_gone_returns_what_it_had_not_started(
     ]
 
 
+async def test_claims_that_arrive_after_the_worker_was_declared_dead_go_back(
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    db: asyncpg.Connection,
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They were taken under the old id: whoever runs them now would settle nothing."""
+
+    async def lose_the_row(claims: list[Claim]) -> None:
+        if claims and not seen.of(WorkerLost):
+            await db.execute(f"delete from {schema}._workers")
+            await seen.wait_for(WorkerLost)
+
+    intercept(monkeypatch, lose_the_row)
+    added = await client.add_job(nothing)
+    async with make_worker(nothing, lease=1).start():
+        await seen.wait_for(JobCompleted)
+
+    assert [((added.id,), "the worker was declared dead")] == [
+        (event.job_ids, event.reason) for event in seen.of(JobsReturned)
+    ]
+    assert [added.id] == seen.ids(JobStarted)
+
+
 async def test_a_handler_that_was_cancelled_with_its_claim_is_not_cancelled_again_by_the_stop(
     make_worker: MakeWorker, client: Client, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
@@ -198,6 +228,25 @@ async def test_a_heartbeat_that_cannot_be_written_is_told_with_the_time_since_th
 
     assert (1.0, True) == (failed.lease_s, failed.silent_s > 0)
     assert [added.id] == seen.ids(JobCompleted)
+
+
+async def test_the_heart_stops_although_all_threads_of_the_loop_are_taken(make_worker: MakeWorker, seen: Seen) -> None:
+    """Blocked calls of the service in `asyncio.to_thread` must not keep the worker from stopping."""
+    leave = threading.Event()
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        asyncio.get_running_loop().set_default_executor(threads)
+        try:
+            async with make_worker(nothing).start(), asyncio.TaskGroup() as group:
+                group.create_task(asyncio.to_thread(leave.wait, 20))
+                async with make_worker(nothing).start() as worker:
+                    await worker.stop()
+                    stopped = len(seen.of(WorkerStopped))
+                leave.set()
+        finally:
+            leave.set()
+            asyncio.get_running_loop()._default_executor = None  # type: ignore[attr-defined]
+
+    assert 1 == stopped
 
 
 async def test_a_short_outage_of_the_heartbeat_costs_no_job(dsn: str, schema: str, client: Client, seen: Seen) -> None:

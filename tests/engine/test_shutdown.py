@@ -325,6 +325,28 @@ async def test_a_handler_that_fails_while_it_is_cancelled_has_failed(
     assert [added.id] == seen.ids(JobFailed)
 
 
+async def test_what_a_stopping_worker_gives_back_starts_at_once_in_another(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """A rolling deploy: the other one is idle, and would else look at its next poll, here a minute later."""
+    runs: list[int] = []
+
+    @task
+    async def first_hangs() -> None:
+        runs.append(1)
+        if len(runs) == 1:
+            await asyncio.sleep(3600)
+
+    async with make_worker(nothing, first_hangs, grace=0).start() as worker:
+        added = await client.add_job(first_hangs)
+        await seen.wait_for(JobStarted)
+        async with make_worker(first_hangs).start():
+            await worker.stop()
+            await seen.wait_for(JobCompleted)
+
+    assert ([added.id], [added.id]) == (seen.ids(JobInterrupted), seen.ids(JobCompleted))
+
+
 async def test_handlers_are_cancelled_once(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
     """A second cancellation would hit the clean-up that the first one started."""
     counts: list[int] = []

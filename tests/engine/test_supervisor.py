@@ -9,7 +9,18 @@ import anyio
 import asyncpg
 import pytest
 
-from asyncq import Client, ConstantRetry, JobContext, JobState, SchemaMissing, Snooze, StoreUnavailable, Worker, task
+from asyncq import (
+    AsyncqError,
+    Client,
+    ConstantRetry,
+    JobContext,
+    JobState,
+    SchemaMissing,
+    Snooze,
+    StoreUnavailable,
+    Worker,
+    task,
+)
 from asyncq.domain.events import (
     Event,
     JobCompleted,
@@ -20,6 +31,7 @@ from asyncq.domain.events import (
     ListenConnected,
     ListenLost,
     TasksLeftBehind,
+    WorkerCrashed,
     WorkerStarted,
     WorkerStopped,
     WorkerStopping,
@@ -163,6 +175,22 @@ async def test_the_failure_of_a_part_ends_the_worker_with_its_own_error(
 
     with pytest.raises(Broken, match=part):
         await make_worker(nothing).run()
+
+
+@pytest.mark.leaves_something
+async def test_a_part_that_is_cancelled_from_inside_does_not_end_the_worker_in_silence(
+    make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch, seen: Seen
+) -> None:
+    """A task group takes a CancelledError for its own cancellation: `run()` would return as if all were well."""
+
+    async def fail(*args: Any, **options: Any) -> Any:
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(fetcher, "next_due_s", fail)
+
+    with pytest.raises(AsyncqError, match="cancelled from inside"):
+        await make_worker(nothing).run()
+    assert 1 == len(seen.of(WorkerCrashed))
 
 
 @pytest.mark.leaves_something

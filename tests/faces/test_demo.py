@@ -115,10 +115,11 @@ class Demo:
         return words if is_marked or is_here else None
 
 
-# As an interactive shell starts it: whoever runs the tests in the background has SIGINT ignored.
+# As an interactive shell starts it: whoever runs the tests in the background has SIGINT ignored, or, with nohup, SIGHUP.
 PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from asyncq.cli import main
 sys.exit(main())
 """

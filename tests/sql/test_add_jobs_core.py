@@ -75,3 +75,12 @@ async def test_a_spec_is_refused_rather_than_lost(sql: Session) -> None:
         language plpgsql as $$ begin end $$""")
 
     assert "40001" == (await sql.refusal(CALL, *arrays("t"))).sqlstate
+
+
+async def test_new_queues_are_stored_in_alphabetical_order(sql: Session) -> None:
+    """Two callers with the same new queues in other orders would wait for each other; see the test of `_task_ids`."""
+    names = [f"q{number}" for number in range(99, 0, -1)]
+    await sql.execute("set local enable_sort = off")
+    await sql.rows(CALL, ["t"] * 99, [None] * 99, names, *([None] * 99 for _ in range(7)))
+
+    assert sorted(names) == await sql.values("select name from asyncq._queues order by id")

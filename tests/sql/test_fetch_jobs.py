@@ -279,7 +279,7 @@ async def test_a_free_queue_is_found_behind_a_deep_backlog_of_busy_ones(sql: Ses
 async def test_behind_a_deep_backlog_the_order_of_free_queues_is_kept(sql: Session) -> None:
     """It goes through all of them, as long as they are not too many, and takes the best."""
     await busy(sql, 2, 3 * WINDOW)
-    await add_many(sql, 20, queue="'free' || i", priority="20 - i")
+    await add_many(sql, 20, queue="'free' || i", priority="i * 7 % 20")
     order = [(await fetch(sql, 1))[0]["priority"] for _ in range(20)]
 
     assert list(range(20)) == order
@@ -317,7 +317,7 @@ async def test_a_job_that_is_better_than_the_backlog_comes_first(sql: Session) -
 
 async def test_every_one_of_very_many_free_queues_has_its_turn(sql: Session) -> None:
     """More of them than one fetch walks over: it begins anywhere, so that none is passed over for ever."""
-    await busy(sql, 1, 3 * WINDOW)
+    await busy(sql, 1, 600)
     await add_many(sql, 1500, queue="'free' || i")
     seen: set[int] = set()
     for _ in range(30):
@@ -326,6 +326,19 @@ async def test_every_one_of_very_many_free_queues_has_its_turn(sql: Session) -> 
         await change(sql, claims, attempts=1, delay_s=60.0)
 
     assert 1500 == len(seen)
+
+
+async def test_very_many_free_queues_share_the_turns(sql: Session) -> None:
+    """A walk that always began at the first queue would serve the first ones for ever, as long as they have jobs."""
+    await busy(sql, 1, 600)
+    await add_many(sql, 1500, queue="'free' || i")
+    seen: set[int] = set()
+    for _ in range(40):
+        claims = await fetch(sql, 100)
+        seen |= {claim["queue_id"] for claim in claims}
+        await change(sql, claims)
+
+    assert 600 < len(seen)
 
 
 async def test_a_settled_job_leaves_no_lock_on_its_queue(sql: Session) -> None:

@@ -199,6 +199,21 @@ async def test_an_empty_table_costs_a_fetch_nothing(dsn: str) -> None:
 
 
 @pytest.mark.parametrize("analysed", [False, True])
+async def test_queues_without_jobs_cost_a_fetch_nothing(dsn: str, analysed: bool) -> None:
+    """A name is stored for ever: of 20,000 queues the few that have jobs are looked at, each by its number."""
+    async with temporary_schema(dsn) as schema, session(dsn, schema, plan_cache_mode="force_generic_plan") as sql:
+        await sql.execute(f"""{FILL}
+            insert into asyncq._queues (name) select 'more' || i from generate_series(1, 20000) as i;
+            {READY}""")
+        if analysed:
+            await sql.execute("analyze asyncq._queues; analyze asyncq._jobs")
+        plan = await Explainer(sql).fetch(500)
+
+    assert ("Seq Scan", "_queues") not in plan.scans
+    assert plan.buffers <= 45 * 500 + 1200
+
+
+@pytest.mark.parametrize("analysed", [False, True])
 async def test_jobs_that_are_stuck_behind_busy_queues_cost_a_bounded_walk(dsn: str, analysed: bool) -> None:
     """10,000 of them: a fetch looks at its window, then goes from queue to queue."""
     async with temporary_schema(dsn) as schema, session(dsn, schema, plan_cache_mode="force_generic_plan") as sql:

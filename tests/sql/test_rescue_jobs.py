@@ -142,10 +142,11 @@ async def test_rescuing_twice_counts_one_attempt(sql: Session) -> None:
     assert 1 == await sql.value("select attempts from asyncq._jobs")
 
 
-async def test_a_job_that_somebody_holds_is_rescued_the_next_time(dsn: str, own: Session) -> None:
+@pytest.mark.parametrize("queues", [True, False])
+async def test_a_job_that_somebody_holds_is_rescued_the_next_time(dsn: str, own: Session, queues: bool) -> None:
     """Rescue waits for nobody; the worker's row stays until nothing of it is left."""
     dead = await worker(own)
-    await add_many(own, 2, queue="'q' || i")
+    await add_many(own, 2, queue="'q' || i" if queues else "null")
     held, free = [claim["id"] for claim in await fetch(own, worker=dead)]
     await die(own, dead)
     async with session(dsn, own.schema) as other, other.connection.transaction():
@@ -153,7 +154,7 @@ async def test_a_job_that_somebody_holds_is_rescued_the_next_time(dsn: str, own:
         first = await rescue(own)
         between = (await claimed(own), await locked_queues(own), await workers(own))
 
-    assert ([free], ([held], ["q1"], [dead])) == ([row[0] for row in first], between)
+    assert ([free], ([held], ["q1"] if queues else [], [dead])) == ([row[0] for row in first], between)
     assert [held] == [row[0] for row in await rescue(own)]
     assert ([], [], []) == (await claimed(own), await locked_queues(own), await workers(own))
 
@@ -178,3 +179,19 @@ async def test_a_heartbeat_that_comes_too_late_finds_no_row(sql: Session) -> Non
     await rescue(sql)
 
     assert [] == await sql.run("beat", dead)
+
+
+async def test_a_queue_that_somebody_holds_is_freed_the_next_time(dsn: str, own: Session) -> None:
+    """A fetch holds it for a moment; without the worker's row nobody would look for it again."""
+    dead = await worker(own)
+    job = await add(own, queue="q")
+    await fetch(own, worker=dead)
+    await die(own, dead)
+    async with session(dsn, own.schema) as other, other.connection.transaction():
+        await other.rows("select from asyncq._queues for update")
+        first = await rescue(own)
+        between = (await claimed(own), await locked_queues(own), await workers(own))
+    await rescue(own)
+
+    assert ([job], ([], ["q"], [dead])) == ([row[0] for row in first], between)
+    assert ([], []) == (await locked_queues(own), await workers(own))
