@@ -115,7 +115,7 @@ class Demo:
         return words if is_marked or is_here else None
 
 
-# As an interactive shell starts it: whoever runs the tests in the background has SIGINT ignored, or, with nohup, SIGHUP.
+# As an interactive shell starts it: who runs the tests in the background has SIGINT ignored or, with nohup, SIGHUP.
 PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
