@@ -63,8 +63,13 @@ class Database:
 
         If cancelled, no connection stays open.
         """
-        # A database or a role may default to another isolation: every statement of ours is made for this one.
-        settings = {"application_name": f"{self.schema} {role}", "default_transaction_isolation": "read committed"}
+        settings = {
+            "application_name": f"{self.schema} {role}",
+            # A database or a role may default to another isolation: every statement of ours is made for this one.
+            "default_transaction_isolation": "read committed",
+            # Over large tables the fetch looks expensive to the planner; compiling it would take a hundred times as long.
+            "jit": "off",
+        }
         if generic_plans:
             settings["plan_cache_mode"] = "force_generic_plan"
         with connecting(self.dsn):

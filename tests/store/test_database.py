@@ -94,6 +94,13 @@ async def test_our_connections_read_what_is_committed_whatever_the_databases_def
     assert "read committed" == level
 
 
+async def test_our_connections_do_not_compile_statements(line: Line) -> None:
+    """Over some million jobs the planner thinks that a fetch is worth compiling: 100 ms, each time, for 1 ms of work."""
+    connection = await line.connection()
+
+    assert "off" == await connection.fetchval("show jit")
+
+
 async def test_a_line_opens_when_it_is_needed_and_stays(line: Line) -> None:
     """One connection for all statements."""
     before = line.is_open
