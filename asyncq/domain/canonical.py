@@ -1,0 +1,177 @@
+"""JSON values as canonical text: RFC 8785, strings in Unicode's form NFC first. Values that are equal have equal texts.
+
+sql/functions/canonical.sql is the same rule in SQL: what is accepted, refused and written is the same, to the byte.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable
+from decimal import Decimal
+from json.encoder import encode_basestring
+from typing import Any
+from unicodedata import normalize
+
+import msgspec
+
+from asyncq.domain.errors import InvalidJob
+from asyncq.domain.payload import check_text, encode
+
+MAX_DEPTH = 64
+
+# msgspec alone would refuse 1e400 where nobody asks for its value; Python reads it as infinity, which is refused below.
+_decoder = msgspec.json.Decoder(float_hook=float)
+# All integers up to here are doubles, and none of them is written with an exponent.
+_EXACT = 2**53
+
+
+class NotCanonical(ValueError):
+    """A value that has no canonical text; the message says where and why."""
+
+
+def parse(text: str, *, field: str = "args") -> Any:
+    """What a JSON text means; of members with one name the last one counts.
+
+    Args:
+        text: The text.
+        field: What it is called, for the error.
+
+    Returns:
+        Dicts, lists, str, bool, None, int for literals without a fraction and exponent, float for the other numbers.
+
+    Raises:
+        NotCanonical: It is no JSON, or holds a lone surrogate or U+0000.
+    """
+    try:
+        check_text(text, field=field, limit=sys.maxsize)
+        return _decoder.decode(text)
+    except InvalidJob as error:
+        raise NotCanonical(str(error)) from error
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise NotCanonical(f"{field} cannot be read: {error}") from error
+
+
+def plain(value: Any, *, field: str = "args") -> Any:
+    """A Python value as its JSON text would be read again.
+
+    Args:
+        value: A str is taken for JSON text; anything else is what `msgspec` encodes, `msgspec.Raw` included.
+        field: What it is called, for the error.
+
+    Returns:
+        As `parse`.
+
+    Raises:
+        NotCanonical: As `parse`; or the value is not JSON-able, or holds NaN or Infinity.
+    """
+    if not isinstance(value, str):
+        try:
+            value = encode(value, field=field, limit=sys.maxsize)
+        except InvalidJob as error:
+            raise NotCanonical(str(error)) from error
+    return parse(value, field=field)
+
+
+def write(value: Any, path: str, depth: int = 0, only: Collection[str] | None = None) -> str:
+    """The canonical text of a value.
+
+    Args:
+        value: What `parse` returned.
+        path: Where it stands, such as `args.user`, for the error.
+        depth: In how many arrays and objects it stands; 0 by default.
+        only: The members of it that count, in NFC, all of them there; None, the default, for all.
+
+    Returns:
+        The text.
+
+    Raises:
+        NotCanonical: It holds a number that no double stands for, names that only NFC makes equal, or over 64 levels.
+
+    Source: RFC 8785, section 3.2; NFC and the refusals are the Open Job Spec's and ours.
+    """
+    kind = value.__class__
+    if kind is str:
+        return quote(value)
+    if kind is int:
+        return _integer(value, path)
+    if kind is float:
+        return _number(value, path)
+    if kind is dict or kind is list:
+        if depth >= MAX_DEPTH:
+            raise NotCanonical(f"{path.partition('.')[0]} is nested more than {MAX_DEPTH} levels deep")
+        return _object(value, path, depth, only) if kind is dict else _array(value, path, depth)
+    return "null" if value is None else "true" if value else "false"
+
+
+def quote(text: str) -> str:
+    """A string in NFC as JSON writes it, with no more escapes than needed."""
+    return encode_basestring(_nfc(text))
+
+
+def nfc_names(value: Any) -> set[str]:
+    """The names of an object's members in NFC; none when it is no object."""
+    return {_nfc(name) for name in value} if value.__class__ is dict else set()
+
+
+def _nfc(text: str) -> str:
+    return text if text.isascii() else normalize("NFC", text)
+
+
+def _array(value: list[Any], path: str, depth: int) -> str:
+    return "[" + ",".join([write(item, f"{path}.{index}", depth + 1) for index, item in enumerate(value)]) + "]"
+
+
+def _object(value: dict[str, Any], path: str, depth: int, only: Collection[str] | None) -> str:
+    named = {_nfc(name): item for name, item in value.items()}
+    if len(named) != len(value):
+        raise NotCanonical(f"{path} has two members whose names are the same text in Unicode's form NFC")
+    texts = [
+        f"{encode_basestring(name)}:{write(named[name], f'{path}.{name}', depth + 1)}"
+        for name in _ordered(named if only is None else only)
+    ]
+    return "{" + ",".join(texts) + "}"
+
+
+def _ordered(names: Iterable[str]) -> list[str]:
+    """Names by their UTF-16 code units: by code points U+10000 would stand behind U+E000, not before it."""
+    return sorted(names, key=_utf16)
+
+
+def _utf16(name: str) -> bytes:
+    return name.encode("utf-16-be")
+
+
+def _integer(value: int, path: str) -> str:
+    """JCS reads integers as doubles: 9007199254740993 would become ...992, and two jobs of different ids one."""
+    if -_EXACT <= value <= _EXACT:
+        return str(value)
+    try:
+        text = _number(float(value), path)
+    except OverflowError:
+        raise _too_large(path) from None
+    if Decimal(text) != value:
+        said = "is an integer that the numbers of JSON cannot hold exactly (above 2^53); send it as a string"
+        raise NotCanonical(f"{path} {said}")
+    return text
+
+
+def _number(value: float, path: str) -> str:
+    """ECMAScript's Number::toString; `repr` finds the same digits, and only lays them out in another way."""
+    if not value:
+        return "0"
+    text = repr(value)
+    digits, exponential, power = text.partition("e")
+    if not exponential:
+        if text[-1] in "fn":  # inf, nan
+            raise _too_large(path)
+        return text.removesuffix(".0")
+    exponent = int(power)
+    if not -7 < exponent < 21:
+        return f"{digits}e{exponent:+d}"
+    sign = "-" if value < 0 else ""
+    digits = digits.lstrip("-").replace(".", "")
+    return f"{sign}{digits:0<{exponent + 1}}" if exponent > 0 else f"{sign}0.{'0' * (-exponent - 1)}{digits}"
+
+
+def _too_large(path: str) -> NotCanonical:
+    return NotCanonical(f"{path} is a number beyond those of JSON, which end at 1.8e308; send it as a string")

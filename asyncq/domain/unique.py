@@ -1,0 +1,301 @@
+"""Unique jobs as the Open Job Spec defines them: the policy, the key of a job under it, and what a conflict comes to.
+
+Pure: the store looks for the jobs that have the key. sql/functions/check_policy.sql and unique_key.sql are the same
+rules in SQL. Every error is `InvalidJob` with the code GWBUP; its field is the member of the policy that breaks a rule,
+such as `unique.period`, or the part of the job that has no canonical form: `type`, `queue`, `args` or `meta`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, NoReturn, Self, assert_never, cast
+from unicodedata import normalize
+
+import msgspec
+
+from asyncq.domain.canonical import NotCanonical, nfc_names, plain, quote, write
+from asyncq.domain.duration import parse_duration, write_duration
+from asyncq.domain.errors import InvalidJob
+from asyncq.domain.job import JobState
+
+UNIQUE_CODE = "GWBUP"
+
+DIMENSIONS = ("type", "queue", "args", "meta")
+DEFAULT_STATES = (JobState.AVAILABLE, JobState.ACTIVE, JobState.SCHEDULED, JobState.RETRYABLE, JobState.PENDING)
+
+# What a job without a queue counts as; no queue can have this name.
+NO_QUEUE = "default"
+
+
+class OnConflict(StrEnum):
+    """What an add does when another job has its key."""
+
+    REJECT = "reject"
+    REPLACE = "replace"
+    REPLACE_EXCEPT_SCHEDULE = "replace_except_schedule"
+    IGNORE = "ignore"
+
+
+class Decision(StrEnum):
+    """What an add with a policy comes to, for one job that has its key.
+
+    Cancelling a running job means that its worker is told, and that its result no longer counts. Superseding an ended
+    one leaves its state as it is, and takes its claim to the key.
+    """
+
+    ADD = "add"
+    REJECT = "reject"
+    IGNORE = "ignore"
+    CANCEL_AND_ADD = "cancel_and_add"
+    CANCEL_AND_ADD_WITH_OLD_SCHEDULE = "cancel_and_add_with_old_schedule"
+    SUPERSEDE_AND_ADD = "supersede_and_add"
+
+
+class UniquePolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs may not exist beside each other, and what an add does when they would.
+
+    Attributes:
+        keys: What makes two jobs the same: any of `"type"`, `"queue"`, `"args"` (the payload) and `"meta"`; `["type"]`
+            by default. The type always counts, listed or not. A job without a queue counts as in the queue `default`.
+        args_keys: The members of the payload that count; None, the default, means all of it, an empty list none.
+        meta_keys: The members of `meta` that count; needed when `keys` holds `"meta"`, as there is no "all of it".
+        period: For how long after its creation a job bars others; None, the default, means for as long as it is in one
+            of the states. An ISO 8601 duration such as `"PT1H"`, or a timedelta; at most 36,600 days, counted in UTC.
+        states: The states in which a job bars others; by default all in which it has yet to end.
+        on_conflict: `"reject"` (the default) refuses the new job, `"ignore"` drops it, `"replace"` cancels the other,
+            `"replace_except_schedule"` does so too and takes its time over if it was scheduled.
+
+    Raises:
+        InvalidJob: With the code GWBUP: a member breaks a rule.
+
+    Source: the Open Job Spec, unique jobs, sections 2, 6.2 and 7.2.
+    """
+
+    keys: Collection[str] = ("type",)
+    args_keys: Collection[str] | None = None
+    meta_keys: Collection[str] | None = None
+    period: str | timedelta | None = None
+    states: Collection[JobState | str] = DEFAULT_STATES
+    on_conflict: OnConflict | str = OnConflict.REJECT
+
+    def __post_init__(self) -> None:
+        self._set("keys", _listed("keys", self.keys, DIMENSIONS))
+        for name in ("args_keys", "meta_keys"):
+            given = getattr(self, name)
+            self._set(name, None if given is None else _listed(name, given))
+        self._set("states", tuple(map(JobState, _listed("states", self.states, tuple(JobState)))))
+        self._set("period", _period(self.period))
+        if self.on_conflict not in tuple(OnConflict):
+            _refuse("on_conflict", f"is {_shown(self.on_conflict)}, expected {_alternatives(OnConflict)}")
+        self._set("on_conflict", OnConflict(self.on_conflict))
+        if "meta" in self.keys and not self.meta_keys:
+            _refuse("meta_keys", "is missing or empty, but keys holds 'meta': name the members of meta that count")
+
+    def _set(self, name: str, value: Any) -> None:
+        msgspec.structs.force_setattr(self, name, value)
+
+    @classmethod
+    def parse(cls, policy: Any) -> Self:
+        """A policy from the object that JSON has for it.
+
+        Args:
+            policy: A mapping of the members; one that is missing or None has its default.
+
+        Returns:
+            The policy.
+
+        Raises:
+            InvalidJob: With the code GWBUP: it is no mapping, a member is unknown, or breaks a rule.
+        """
+        if not isinstance(policy, Mapping):
+            raise InvalidJob(f"unique must be an object, got {_shown(policy)}", code=UNIQUE_CODE, field="unique")
+        given = {str(name): value for name, value in cast("Mapping[Any, Any]", policy).items()}
+        if unknown := given.keys() - {*cls.__struct_fields__}:
+            said = f"unique has no member {min(unknown)!r}; there are {', '.join(cls.__struct_fields__)}"
+            raise InvalidJob(said, code=UNIQUE_CODE, field="unique")
+        return cls(**{name: value for name, value in given.items() if value is not None})
+
+    def as_object(self) -> dict[str, Any]:
+        """The policy as JSON has it.
+
+        Returns:
+            All members, also those that have their default.
+        """
+        return msgspec.json.decode(msgspec.json.encode(self))
+
+    def canonical(self, *, type: str, queue: str | None = None, args: Any = None, meta: Any = None) -> str:  # noqa: A002
+        """What counts of a job, as canonical JSON: two jobs are the same under this policy if these texts are.
+
+        Args:
+            type: The task's identifier.
+            queue: The queue; None, the default, for a job without one.
+            args: The payload; when `args_keys` names members, an object or an array whose only item is one. A str is
+                taken for JSON text, anything else for a value; None, the default, means `{}`.
+            meta: What goes with the job, an object, in the same way.
+
+        Returns:
+            The text (RFC 8785, strings in NFC).
+
+        Raises:
+            InvalidJob: With the code GWBUP: args or meta lacks a member that the policy names, holds an integer that a
+                double cannot hold, is nested more than 64 levels deep, or is no JSON.
+
+        Source: the Open Job Spec, unique jobs, section 4.
+        """
+        ending = f'"type":{quote(_storable("type", type))}}}'
+        start = "{"
+        # Members of args that are named have to be there, whether args count or not.
+        if "args" in self.keys or self.args_keys:
+            text = _dimension("args", args, self.args_keys)
+            if "args" in self.keys:
+                start += f'"args":{text},'
+        if "meta" in self.keys:
+            start += f'"meta":{_dimension("meta", meta, self.meta_keys)},'
+        if "queue" in self.keys:
+            start += f'"queue":{quote(_storable("queue", NO_QUEUE if queue is None else queue))},'
+        return start + ending
+
+    def key(self, *, type: str, queue: str | None = None, args: Any = None, meta: Any = None) -> str:  # noqa: A002
+        """The key of a job under this policy. It is as worth protecting as the payload: log it at DEBUG at most.
+
+        Args:
+            type: The task's identifier.
+            queue: The queue; None, the default, for a job without one.
+            args: The payload, as `canonical` takes it.
+            meta: What goes with the job, as `canonical` takes it.
+
+        Returns:
+            The SHA-256 of the canonical text, 64 lower-case hexadecimal digits.
+
+        Raises:
+            InvalidJob: As `canonical`.
+        """
+        return hashlib.sha256(self.canonical(type=type, queue=queue, args=args, meta=meta).encode()).hexdigest()
+
+    def bars_until(self, created_at: datetime) -> datetime | None:
+        """Until when a job bars others.
+
+        Args:
+            created_at: When it was created, with a time zone.
+
+        Returns:
+            The instant from which others may be added, in UTC; None when the policy has no period.
+        """
+        return None if self.period is None else parse_duration(str(self.period)).after(created_at)
+
+
+def decide(policy: UniquePolicy, existing: JobState | None, *, is_open: bool = True) -> Decision:
+    """What an add with a policy comes to.
+
+    When several jobs have the key, each is judged by itself: a replacement ends them all, and a rejected or ignored add
+    names the one that was created last.
+
+    Args:
+        policy: The policy of the new job.
+        existing: The state of the job that has the key, None when there is none.
+        is_open: Whether the policy's period still runs for that job; True by default.
+
+    Returns:
+        The decision.
+
+    Source: the Open Job Spec, unique jobs, sections 5, 6 and 7.4. It does not say how an ended job is replaced, as none
+    of its states leads to cancelled: here it is superseded.
+    """
+    if existing is None or existing not in policy.states or not is_open:
+        return Decision.ADD
+    strategy = OnConflict(policy.on_conflict)
+    match strategy:
+        case OnConflict.REJECT:
+            return Decision.REJECT
+        case OnConflict.IGNORE:
+            return Decision.IGNORE
+        case OnConflict.REPLACE | OnConflict.REPLACE_EXCEPT_SCHEDULE:
+            return _replacement(existing, keeps_schedule=strategy is OnConflict.REPLACE_EXCEPT_SCHEDULE)
+        case _:
+            assert_never(strategy)
+
+
+def _replacement(existing: JobState, *, keeps_schedule: bool) -> Decision:
+    match existing:
+        case JobState.COMPLETED | JobState.CANCELLED | JobState.DISCARDED:
+            return Decision.SUPERSEDE_AND_ADD
+        case JobState.SCHEDULED if keeps_schedule:
+            return Decision.CANCEL_AND_ADD_WITH_OLD_SCHEDULE
+        case JobState.SCHEDULED | JobState.AVAILABLE | JobState.ACTIVE | JobState.RETRYABLE | JobState.PENDING:
+            return Decision.CANCEL_AND_ADD
+        case _:
+            assert_never(existing)
+
+
+def _dimension(field: str, given: Any, names: Collection[str] | None) -> str:
+    """The canonical text of args or meta: all of it, or an object of the named members."""
+    if names is not None and not names:
+        return "{}"
+    try:
+        value = plain("{}" if given is None else given, field=field)
+        # The Open Job Spec's core has args in an array.
+        if names and field == "args" and value.__class__ is list and len(value) == 1:
+            value = value[0]
+        held = nfc_names(value) if names else ()
+        for name in names or ():
+            if name not in held:
+                _refuse(f"{field}_keys", f"names {name!r}, which {field} does not hold")
+        return write(value, field, only=names)
+    except NotCanonical as error:
+        raise InvalidJob(str(error), code=UNIQUE_CODE, field=field) from error
+
+
+def _listed(name: str, given: Any, allowed: Collection[str] | None = None) -> tuple[str, ...]:
+    """The items of a member that is a list: strings in NFC, each one once."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        _refuse(name, f"must be a list of strings, got {_shown(given)}")
+    items: list[str] = []
+    for item in given:  # pyright: ignore[reportUnknownVariableType]
+        if not isinstance(item, str):
+            _refuse(name, f"must be a list of strings, got {_shown(item)} in it")
+        if allowed is not None and item not in allowed:
+            _refuse(name, f"holds {_shown(item)}, expected {_alternatives(allowed)}")
+        if not item:
+            _refuse(name, "holds an empty string")
+        items.append(normalize("NFC", _storable(f"unique.{name}", item)))
+    if len(set(items)) != len(items):
+        _refuse(name, "holds the same string twice")
+    return tuple(items)
+
+
+def _period(given: Any) -> str | None:
+    if given is None:
+        return None
+    if not isinstance(given, str | timedelta):
+        said = f"must be an ISO 8601 duration such as 'PT1H', or a timedelta, got {_shown(given)}"
+        _refuse("period", f"{said}; a number would have no unit")
+    try:
+        text = write_duration(given) if isinstance(given, timedelta) else str(given)
+        parse_duration(text)
+    except ValueError as error:
+        _refuse("period", str(error), error)
+    return text
+
+
+def _storable(field: str, text: Any) -> str:
+    if not isinstance(text, str):
+        raise InvalidJob(f"{field} must be a str, got {_shown(text)}", code=UNIQUE_CODE, field=field)
+    if not text.isprintable() and ("\0" in text or any("\ud800" <= char <= "\udfff" for char in text)):
+        said = f"{field} holds a character that PostgreSQL cannot store as text"
+        raise InvalidJob(said, code=UNIQUE_CODE, field=field)
+    return text
+
+
+def _refuse(name: str, said: str, cause: Exception | None = None) -> NoReturn:
+    raise InvalidJob(f"unique.{name} {said}", code=UNIQUE_CODE, field=f"unique.{name}") from cause
+
+
+def _alternatives(words: Iterable[str]) -> str:
+    return "one of " + ", ".join(repr(str(word)) for word in words)
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:60]

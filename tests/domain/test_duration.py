@@ -1,0 +1,85 @@
+"""ISO 8601 durations: read, written, and added by the calendar of UTC."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from asyncq.domain.duration import LONGEST_DAYS, Duration, parse_duration, write_duration
+from tests.vectors import BAD_PERIODS, PERIODS
+
+
+@pytest.mark.parametrize(("text", "parts"), PERIODS.items())
+def test_a_duration_is_months_days_and_microseconds(text: str, parts: tuple[int, int, int]) -> None:
+    """The three do not convert into each other: a month has no number of days."""
+    assert Duration(*parts) == parse_duration(text)
+
+
+@pytest.mark.parametrize("text", BAD_PERIODS, ids=ascii)
+def test_what_is_no_duration_or_too_long_is_refused(text: str) -> None:
+    """A period that is read in another way than it was meant lets duplicates in, or keeps jobs out for a century."""
+    with pytest.raises(ValueError, match=r"is no ISO 8601 duration|is longer than 36600 days"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("delta", "expected"),
+    [
+        (timedelta(0), "PT0S"),
+        (timedelta(hours=1), "PT1H"),
+        (timedelta(days=7), "P7D"),
+        (timedelta(days=1, minutes=30), "P1DT30M"),
+        (timedelta(hours=36), "P1DT12H"),
+        (timedelta(seconds=7.5), "PT7.5S"),
+        (timedelta(microseconds=1), "PT0.000001S"),
+        (timedelta(hours=2, seconds=59, microseconds=999_990), "PT2H59.99999S"),
+        (timedelta(days=LONGEST_DAYS), "P36600D"),
+    ],
+    ids=str,
+)
+def test_a_timedelta_is_written_without_what_is_nothing(delta: timedelta, expected: str) -> None:
+    """The text goes to the database, and people read it there."""
+    assert expected == write_duration(delta)
+
+
+def test_a_negative_timedelta_is_refused() -> None:
+    """A window that ends before it begins is a mistake in the sign."""
+    with pytest.raises(ValueError, match="is negative"):
+        write_duration(timedelta(microseconds=-1))
+
+
+@given(st.timedeltas(timedelta(0), timedelta(days=LONGEST_DAYS)))
+@example(timedelta(days=LONGEST_DAYS) - timedelta(microseconds=1))
+def test_a_timedelta_comes_back_from_its_text(delta: timedelta) -> None:
+    """A day counts as 24 hours in UTC, as in a timedelta."""
+    start = datetime(2000, 1, 1, tzinfo=UTC)
+
+    assert start + delta == parse_duration(write_duration(delta)).after(start)
+
+
+@pytest.mark.parametrize(
+    ("period", "start", "expected"),
+    [
+        ("P1M", "2024-01-31T12:00:00+00:00", "2024-02-29T12:00:00+00:00"),
+        ("P1M1D", "2023-01-31T12:00:00+00:00", "2023-03-01T12:00:00+00:00"),
+        ("P1Y", "2024-02-29T00:00:00+00:00", "2025-02-28T00:00:00+00:00"),
+        ("P11M", "2024-02-01T00:00:00+00:00", "2025-01-01T00:00:00+00:00"),
+        ("P12M", "2024-12-01T00:00:00+00:00", "2025-12-01T00:00:00+00:00"),
+        ("P1M", "2024-01-31T23:30:00-05:00", "2024-03-01T04:30:00+00:00"),
+        ("P1DT1S", "2024-12-31T23:59:59+00:00", "2025-01-02T00:00:00+00:00"),
+    ],
+)
+def test_months_are_added_first_and_by_the_calendar_of_utc(period: str, start: str, expected: str) -> None:
+    """As PostgreSQL adds an interval: at most to the last day of the month, then the rest."""
+    assert expected == parse_duration(period).after(datetime.fromisoformat(start)).isoformat()
+
+
+def test_the_result_is_in_utc() -> None:
+    """Whatever zone the start was given in, so that it can be compared without a look at it."""
+    start = datetime(2024, 5, 1, 1, tzinfo=timezone(timedelta(hours=2)))
+
+    assert (datetime(2024, 5, 1, 23, tzinfo=UTC), UTC) == (
+        (end := parse_duration("P1D").after(start)),
+        end.tzinfo,
+    )
