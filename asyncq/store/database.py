@@ -67,7 +67,7 @@ class Database:
             "application_name": f"{self.schema} {role}",
             # A database or a role may default to another isolation: every statement of ours is made for this one.
             "default_transaction_isolation": "read committed",
-            # Over large tables the fetch looks expensive to the planner; compiling it would take a hundred times as long.
+            # Over large tables the planner thinks that a fetch is worth compiling, which takes a hundred times as long.
             "jit": "off",
         }
         if generic_plans:

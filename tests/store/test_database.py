@@ -95,7 +95,7 @@ async def test_our_connections_read_what_is_committed_whatever_the_databases_def
 
 
 async def test_our_connections_do_not_compile_statements(line: Line) -> None:
-    """Over some million jobs the planner thinks that a fetch is worth compiling: 100 ms, each time, for 1 ms of work."""
+    """Over a million jobs the planner thinks that a fetch is worth compiling: 100 ms, each time, for 1 ms of work."""
     connection = await line.connection()
 
     assert "off" == await connection.fetchval("show jit")
