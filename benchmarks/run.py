@@ -1,4 +1,4 @@
-"""`python -m benchmarks.run`: the four figures, on a throw-away server with fsync on, or on --dsn."""
+"""`python -m benchmarks.run`: the four figures and the floor, on a throw-away server with fsync on, or on --dsn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from asyncq import Client
 from asyncq.server import start
-from benchmarks import work
+from benchmarks import floor, work
 from benchmarks.machine import conditions
 
 SERVER = {"shared_buffers": "1GB", "max_wal_size": "8GB"}
@@ -41,6 +41,9 @@ async def measure(dsn: str, rounds: int, scale: float) -> dict[str, Any]:
         delays = await work.latency(dsn, int(500 * scale))
         note("latency_p50_ms", delays[len(delays) // 2])
         note("latency_p99_ms", delays[int(len(delays) * 0.99)])
+        least = await floor.latency(dsn, int(500 * scale), work.PAUSE_S)
+        note("floor_p50_ms", least[len(least) // 2])
+        note("latency_vs_floor", delays[len(delays) // 2] / least[len(least) // 2])
         note("single_adds_per_s", await work.single_adds(dsn, int(3_000 * scale)))
         note("bulk_adds_per_s", await work.bulk_adds(dsn, int(100_000 * scale), 1_000))
     return {"conditions": await conditions(dsn, loop), "figures": figures}
@@ -50,7 +53,7 @@ def table(result: dict[str, Any]) -> str:
     """The result for people: medians with their range."""
     lines = [", ".join(f"{name} {value}" for name, value in result["conditions"].items()), ""]
     for name, values in result["figures"].items():
-        unit = 3 if name.endswith("ms") else 0
+        unit = 0 if name.endswith("per_s") else 3
         median, low, high = (f"{value:,.{unit}f}" for value in (statistics.median(values), min(values), max(values)))
         lines.append(f"{name:<20} {median:>10}   ({low} - {high})")
     return "\n".join(lines)

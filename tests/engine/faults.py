@@ -32,13 +32,18 @@ class Link:
         self._open: dict[asyncio.StreamWriter, bytes] = {}
         self._frozen: set[str] = set()
         self._deaf: set[str] = set()
+        self._half_open: set[asyncio.StreamWriter] = set()
         self._refused: set[str] = set()
         self._marker: bytes | None = None
         self.was_cut = asyncio.Event()
 
     def freeze(self, role: str) -> None:
-        """From now on nothing passes, in either direction, as over a half-open TCP connection."""
+        """From now on nothing passes, in either direction, on open connections and on new ones."""
         self._frozen.add(role)
+
+    def freeze_open(self, role: str) -> None:
+        """Nothing passes any more on the open connections, as when they are half open; new ones work."""
+        self._half_open.update(key for key, startup in self._open.items() if self._is({role}, startup))
 
     def refuse(self, role: str) -> None:
         """From now on connections end as soon as they are opened; open ones end at once."""
@@ -67,6 +72,10 @@ class Link:
         for writer, startup in list(self._open.items()):
             if role.encode() in startup:
                 writer.close()
+
+    def count(self, role: str) -> int:
+        """How many connections of a role are open."""
+        return sum(self._is({role}, startup) for startup in self._open.values())
 
     def _is(self, roles: set[str], startup: bytes) -> bool:
         return any(f" {role}\0".encode() in startup for role in roles)
@@ -97,7 +106,7 @@ class Link:
                 self._open[key] += data
             if self._is(self._refused, self._open[key]):
                 return
-            if not (self._is(self._frozen, self._open[key]) or outer.is_closing()):
+            if not (key in self._half_open or self._is(self._frozen, self._open[key]) or outer.is_closing()):
                 outer.write(data)
 
     async def _answers(self, inner: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -106,7 +115,8 @@ class Link:
                 self._marker = None
                 self.was_cut.set()
                 return
-            if not (self._is(self._frozen | self._deaf, self._open[writer]) or writer.is_closing()):
+            lost = writer in self._half_open or self._is(self._frozen | self._deaf, self._open[writer])
+            if not (lost or writer.is_closing()):
                 writer.write(data)
 
 

@@ -293,10 +293,9 @@ async def test_a_write_on_a_half_open_connection_ends_at_its_deadline_and_is_mad
     async with link_to(dsn) as link, Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start():
         await client.add_job(nothing)
         await seen.wait_for(JobCompleted)
-        link.freeze("settle")
+        link.freeze_open("settle")
         await client.add_job(nothing)
         await seen.wait_for(SettleFailed)
-        link.mend()
         await seen.wait_for(JobCompleted, 2)
 
     assert (2, []) == (len(seen.of(JobStarted)), seen.of(JobLost))

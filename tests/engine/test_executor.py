@@ -14,7 +14,15 @@ import asyncpg
 import pytest
 
 from asyncq import Client, Discard, JobContext, JobState, RetryAfter, Snooze, task
-from asyncq.domain.events import JobCompleted, JobFailed, JobInterrupted, JobRetried, ResultIgnored, TasksLeftBehind
+from asyncq.domain.events import (
+    GraceExceeded,
+    JobCompleted,
+    JobFailed,
+    JobInterrupted,
+    JobRetried,
+    ResultIgnored,
+    TasksLeftBehind,
+)
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.waiting import wait_until
@@ -338,6 +346,32 @@ async def test_a_plain_wrapper_around_an_async_handler_is_cancelled_like_one(
     async with make_worker(job, grace=0).start():
         added = await client.add_job(job)
         await entered.wait()
+
+    assert [added.id] == seen.ids(JobInterrupted)
+
+
+async def test_a_plain_wrapper_that_was_to_be_cancelled_in_its_thread_is_cancelled_after_it(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """The cancellation could not reach the thread; the coroutine that it returned must not miss it."""
+    entered, leave = threading.Event(), threading.Event()
+
+    async def hang() -> None:
+        await asyncio.sleep(3600)
+
+    @functools.wraps(hang)
+    def wrapped() -> Any:
+        entered.set()
+        leave.wait(20)
+        return hang()
+
+    job = task(wrapped)
+    async with make_worker(job, grace=0).start() as worker, asyncio.TaskGroup() as group:
+        added = await client.add_job(job)
+        await wait_until(entered.is_set, description="the thread to run")
+        group.create_task(worker.stop())
+        await seen.wait_for(GraceExceeded)
+        leave.set()
 
     assert [added.id] == seen.ids(JobInterrupted)
 

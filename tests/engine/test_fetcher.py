@@ -123,6 +123,35 @@ async def test_a_job_that_becomes_due_while_the_alarm_is_set_is_not_slept_over(
     assert [1] == waited
 
 
+async def test_a_job_that_becomes_due_while_the_question_is_on_its_way_is_not_slept_over(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The question for the next due time may take as long to the server as the fetch's answer took from there."""
+    due = soon(300)
+    real = fetcher.next_due_s
+    fetched_at: list[datetime] = []
+
+    async def answer_slowly(claims: list[Claim]) -> None:
+        if not fetched_at:
+            fetched_at.append(datetime.now(UTC))
+            await wait_until(
+                lambda: datetime.now(UTC) > due - timedelta(milliseconds=20), description="almost the due time"
+            )
+
+    async def ask_slowly(line: Any, since_s: float) -> float | None:
+        arrives = due + (due - fetched_at[0]) * 1.1
+        await wait_until(lambda: datetime.now(UTC) > arrives, description="the question to arrive")
+        return await real(line, since_s)
+
+    await client.add_job(nothing, run_at=due)
+    intercept(monkeypatch, answer_slowly)
+    monkeypatch.setattr(fetcher, "next_due_s", ask_slowly)
+    async with make_worker(nothing).start():
+        await seen.wait_for(JobCompleted)
+
+    assert 1 == len(fetched_at)
+
+
 async def test_without_listening_the_poll_finds_what_was_added(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
@@ -286,10 +315,9 @@ async def test_a_fetch_on_a_half_open_connection_ends_at_its_deadline_and_the_wo
     async with link_to(dsn) as link, Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start():
         await client.add_job(nothing)
         await seen.wait_for(JobCompleted)
-        link.freeze("fetch")
+        link.freeze_open("fetch")
         await client.add_job(nothing)
         await seen.wait_for(FetchFailed)
-        link.mend()
         await seen.wait_for(JobCompleted, 2)
 
     assert 2 == len(seen.of(JobStarted))

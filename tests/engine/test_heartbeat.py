@@ -5,7 +5,9 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from typing import Any
 
+import anyio
 import asyncpg
 import pytest
 
@@ -22,7 +24,7 @@ from asyncq.domain.events import (
     WorkerStopped,
 )
 from asyncq.domain.job import Claim
-from asyncq.engine import fetcher
+from asyncq.engine import fetcher, supervisor
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
@@ -76,6 +78,17 @@ async def test_a_worker_whose_row_is_gone_registers_anew_and_goes_on(
     assert [added.id] == seen.ids(JobCompleted)
     assert 1 == len(ids)
     assert ids[0] != seen.of(WorkerStarted)[0].worker_id
+
+
+async def test_a_late_answer_about_an_old_id_does_not_end_the_new_one(make_worker: MakeWorker, seen: Seen) -> None:
+    """A beat may have been under way when the worker registered anew."""
+    async with make_worker(nothing).start() as worker:
+        assert worker._running is not None
+        own_id = seen.of(WorkerStarted)[0].worker_id
+        worker._running._declared_dead(own_id - 1)
+        worker._running._declared_dead(0)
+
+    assert [] == seen.of(WorkerLost)
 
 
 async def test_a_worker_whose_row_is_gone_cancels_its_jobs_and_returns_what_it_still_holds(
@@ -185,14 +198,27 @@ async def test_a_handler_that_was_cancelled_with_its_claim_is_not_cancelled_agai
 
 
 async def test_a_worker_that_stops_while_it_registers_anew_leaves_no_row(
-    make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+    make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The check after this test sees it."""
-    for _ in range(3):
-        seen.events.clear()
-        async with make_worker(nothing, lease=1).start():
-            await db.execute(f"delete from {schema}._workers")
-            await seen.wait_for(WorkerLost)
+    real, calls = supervisor.store.register, []
+    answer = asyncio.Event()
+
+    async def answer_late(*args: Any, **options: Any) -> int:
+        worker_id = await real(*args, **options)
+        calls.append(worker_id)
+        if len(calls) == 2:
+            await answer.wait()
+        return worker_id
+
+    monkeypatch.setattr(supervisor.store, "register", answer_late)
+    async with make_worker(nothing, lease=1).start():
+        await db.execute(f"delete from {schema}._workers")
+        await wait_until(lambda: len(calls) == 2, description="the second registration")
+        # Later than the worker would be gone, if it did not wait for the answer.
+        asyncio.get_running_loop().call_later(0.5, answer.set)
+
+    assert [0] == [event.stuck for event in seen.of(WorkerStopped)]
 
 
 async def test_a_heartbeat_whose_connection_is_ended_beats_again(
@@ -239,7 +265,8 @@ async def test_the_heart_stops_although_all_threads_of_the_loop_are_taken(make_w
             async with make_worker(nothing).start(), asyncio.TaskGroup() as group:
                 group.create_task(asyncio.to_thread(leave.wait, 20))
                 async with make_worker(nothing).start() as worker:
-                    await worker.stop()
+                    with anyio.fail_after(10):
+                        await worker.stop()
                     stopped = len(seen.of(WorkerStopped))
                 leave.set()
         finally:

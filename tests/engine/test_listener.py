@@ -55,9 +55,8 @@ async def test_a_half_open_connection_is_found_by_the_probe(
     monkeypatch.setattr(listener, "PROBE_S", 0.1)
     monkeypatch.setattr(listener, "PROBE_DEADLINE_S", 0.1)
     async with link_to(dsn) as link, Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start():
-        link.freeze("listen")
+        link.freeze_open("listen")
         await seen.wait_for(ListenLost)
-        link.mend()
         await seen.wait_for(ListenConnected, 2)
         added = await client.add_job(nothing)
         await seen.wait_for(JobCompleted)

@@ -7,12 +7,13 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import asyncpg
 import pytest
 
-from asyncq import Client, JobContext, JobState, task
+from asyncq import Client, JobContext, JobState, StoreUnavailable, Worker, task
 from asyncq.domain.events import (
     GraceExceeded,
     JobCompleted,
@@ -21,14 +22,19 @@ from asyncq.domain.events import (
     JobRetried,
     JobsReturned,
     JobStarted,
+    MaintenanceFailed,
     WorkerStopped,
     WorkerStopping,
 )
+from asyncq.domain.job import Claim
+from asyncq.domain.outcome import Settlement
 from asyncq.engine import fetcher, supervisor
 from asyncq.engine.shutdown import StopRequest, signals
+from asyncq.store import database
 from tests.engine.conftest import MakeWorker
+from tests.engine.faults import link_to
 from tests.engine.seen import Seen
-from tests.engine.test_fetcher import fetch_ahead
+from tests.engine.test_fetcher import fetch_ahead, intercept
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -152,6 +158,21 @@ async def test_the_signal_handlers_of_before_are_back_afterwards() -> None:
     assert (["SIGTERM"], mine) == (asked, after)
 
 
+async def test_a_signal_handler_that_python_does_not_know_is_no_error_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that was set by C code cannot be put back; the worker has ended well all the same."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(signal, "getsignal", lambda number: None)
+            with signals(lambda name: None):
+                pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 async def test_outside_of_the_main_thread_signals_are_left_alone() -> None:
     """Python allows handlers there only; a worker in a thread is stopped by `stop()`."""
 
@@ -195,6 +216,59 @@ async def test_running_jobs_may_finish_within_the_grace_period(
         leave.set()
 
     assert ([added.id], []) == (seen.ids(JobCompleted), seen.of(GraceExceeded))
+
+
+async def test_handlers_are_told_at_once_although_a_fetch_is_under_way(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a dead connection that fetch would take half a minute of the time in which they could finish."""
+    fetching = asyncio.Event()
+    told = asyncio.Event()
+
+    @task
+    async def wait(ctx: JobContext) -> None:
+        await ctx.cancelled.wait()
+        told.set()
+
+    async def hang_until_told(claims: list[Claim]) -> None:
+        if seen.of(JobStarted):
+            fetching.set()
+            await told.wait()
+
+    intercept(monkeypatch, hang_until_told)
+    async with make_worker(wait).start() as worker:
+        await client.add_job(wait)
+        await seen.wait_for(JobStarted)
+        await client.add_job("unknown")
+        await fetching.wait()
+        with anyio.fail_after(10):
+            await worker.stop()
+
+    assert 1 == len(seen.of(JobCompleted))
+
+
+async def test_a_connection_that_hangs_while_it_is_opened_does_not_keep_the_worker_from_stopping(
+    dsn: str, schema: str, client: Client, seen: Seen, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was sent yet, so nothing can be lost: only what was sent is waited for."""
+    monkeypatch.setattr(database, "CONNECT_TIMEOUT_S", 60.0)
+    monkeypatch.setattr(supervisor, "FLUSH_S", 0.2)
+    async with (
+        link_to(dsn) as link,
+        Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start() as worker,
+    ):
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+        link.freeze("fetch")
+        link.cut("fetch")
+        await client.add_job(nothing)
+        await wait_until(lambda: link.count("fetch") == 1, description="a new connection that hangs")
+        with anyio.fail_after(20):
+            await worker.stop()
+        stopped = len(seen.of(WorkerStopped))
+    await db.execute(f"delete from {schema}._workers")
+
+    assert 1 == stopped
 
 
 async def test_no_job_starts_after_the_stop(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
@@ -345,6 +419,75 @@ async def test_what_a_stopping_worker_gives_back_starts_at_once_in_another(
             await seen.wait_for(JobCompleted)
 
     assert ([added.id], [added.id]) == (seen.ids(JobInterrupted), seen.ids(JobCompleted))
+
+
+async def test_the_notification_for_what_is_given_back_is_sent_before_the_worker_leaves(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However slow the server is with it."""
+    real, go, sent = supervisor.store.wake_workers, asyncio.Event(), asyncio.Event()
+
+    async def send_late(line: Any) -> None:
+        # Later than the worker would be gone, if it did not wait for this.
+        asyncio.get_running_loop().call_later(0.5, go.set)
+        await go.wait()
+        await real(line)
+        sent.set()
+
+    @task
+    async def hang() -> None:
+        await asyncio.sleep(3600)
+
+    monkeypatch.setattr(supervisor.store, "wake_workers", send_late)
+    async with make_worker(hang, grace=0).start():
+        await client.add_job(hang)
+        await seen.wait_for(JobStarted)
+
+    assert sent.is_set()
+
+
+async def test_a_notification_that_cannot_be_sent_ends_nothing(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a hint: the others find the job at their next poll."""
+
+    async def fail(line: Any) -> None:
+        raise StoreUnavailable("away")
+
+    @task
+    async def hang() -> None:
+        await asyncio.sleep(3600)
+
+    monkeypatch.setattr(supervisor.store, "wake_workers", fail)
+    async with make_worker(hang, grace=0).start():
+        await client.add_job(hang)
+        await seen.wait_for(JobStarted)
+
+    assert ["other workers could not be woken: away"] == [event.error for event in seen.of(MaintenanceFailed)]
+    assert 1 == len(seen.of(WorkerStopped))
+
+
+async def test_many_notifications_for_others_become_one(
+    make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes a turn on the connection for settling: one for each batch would halve the pace."""
+    go, sent = asyncio.Event(), []
+
+    async def send(line: Any) -> None:
+        sent.append(1)
+        await go.wait()
+
+    monkeypatch.setattr(supervisor.store, "wake_workers", send)
+    monkeypatch.setattr(fetcher.Fetcher, "has_room", False)
+    async with make_worker(nothing).start() as worker:
+        assert worker._running is not None
+        for _ in range(10):
+            worker._running._settled([Settlement(1, 1, queue_id=1, done=True)])
+            await asyncio.sleep(0)
+        before = len(sent)
+        go.set()
+
+    assert (1, 2) == (before, len(sent))
 
 
 async def test_handlers_are_cancelled_once(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
