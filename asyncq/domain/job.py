@@ -48,8 +48,8 @@ class JobOptions(TypedDict, total=False):
         max_attempts: Total attempts, 1 to 32767.
         priority: -32768 to 32767, lower first.
         flags: Names that a worker may forbid, at most 128 characters each.
-        job_key: Reserved.
-        job_key_mode: Reserved.
+        job_key: A name, 1 to 512 characters, that at most one waiting or running job has; none by default.
+        job_key_mode: What an add does when a job has the key; `replace` by default.
         meta: An object that goes with the job.
     """
 
@@ -80,8 +80,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
         max_attempts: Total attempts, 1 to 32767; 25 by default.
         priority: -32768 to 32767, lower first; 0 by default.
         flags: Names that a worker may forbid.
-        job_key: Reserved.
-        job_key_mode: Reserved.
+        job_key: A name, 1 to 512 characters, that at most one waiting or running job has; none by default.
+        job_key_mode: What an add does when a job has the key; `replace` by default.
         meta: An object as JSON text that goes with the job.
     """
 
@@ -235,8 +235,6 @@ def check(spec: JobSpec) -> None:
         check_text(spec.meta, field="meta")
         if not spec.meta.lstrip().startswith("{"):
             _refuse(f"meta must be an object, got {spec.meta[:20]!r}", "22023", "meta")
-    if spec.job_key is not None:
-        _refuse("job_key is not supported yet", "0A000", "job_key")
 
 
 def _check_text(field: str, value: Any, limit: int, code: str) -> None:

@@ -37,7 +37,6 @@ begin
     when strpos(spec.payload::text, E'\\u0000') > 0
       and spec.payload::text ~ E'(^|[^\\\\])(\\\\\\\\)*\\\\u0000'
       then E'GWBPL payload holds \\u0000, which PostgreSQL cannot store as text'
-    when spec.job_key is not null then '0A000 job_key is not supported yet'
   end) as broken(rule)
   cross join lateral (select
     split_part(broken.rule, ' ', 1), split_part(broken.rule, ' ', 2), substr(broken.rule, 7)

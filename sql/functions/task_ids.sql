@@ -6,9 +6,10 @@ create or replace function asyncq._task_ids(identifiers text[]) returns table (i
 #variable_conflict use_column
 begin
   insert into asyncq._tasks (identifier)
-    select distinct name from unnest(identifiers) as name
-    where name is not null and not exists (select from asyncq._tasks where identifier = name)
-    order by name
+    select distinct given.name from unnest(identifiers) as given(name)
+    left join lateral (select id from asyncq._tasks where identifier = given.name offset 0) as known on true
+    where given.name is not null and known.id is null
+    order by given.name
     on conflict do nothing;
   return query
     select task.identifier, task.id from asyncq._tasks as task where task.identifier = any(identifiers);

@@ -1,8 +1,7 @@
 -- The gate of every deduplicated add, and ended jobs that something asked to keep.
 
 create table asyncq._gate (
-  key bytea constraint gate_pkey primary key,
-  seq bigint not null default 0,
+  key bigint constraint gate_pkey primary key,
   used_at timestamptz not null default pg_catalog.clock_timestamp()
 ) with (fillfactor = 70);
 

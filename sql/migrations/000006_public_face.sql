@@ -7,7 +7,7 @@ select
   task.identifier as task_identifier,
   job.priority,
   job.run_at,
-  (job.attempts + (job.locked_by is not null)::int)::smallint as attempts,
+  least(job.attempts + (job.locked_by is not null)::int, greatest(job.attempts, job.max_attempts))::smallint as attempts,
   job.max_attempts,
   job.last_error,
   job.created_at,

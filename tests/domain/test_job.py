@@ -129,13 +129,6 @@ def test_what_no_job_can_have_is_refused_before_the_round_trip(job: JobSpec, cod
     assert (code, field) == (error.code, error.field)
 
 
-def test_a_job_key_is_refused_as_long_as_it_does_nothing() -> None:
-    """Accepted and ignored, it would promise that the job exists once."""
-    error = refusal(spec(job_key="k"))
-
-    assert ("0A000", "job_key", "job_key is not supported yet") == (error.code, error.field, str(error))
-
-
 def test_an_unknown_job_key_mode_is_refused_without_a_key() -> None:
     """It is a slip whichever way; the message lists what there is."""
     error = refusal(spec(job_key_mode="keep"))

@@ -90,15 +90,19 @@ async def test_equal_specs_are_jobs_of_their_own(sql: Session) -> None:
     assert 2 == len({row["id"] for row in rows})
 
 
-async def test_a_key_is_refused_in_either_way_of_replacing(sql: Session) -> None:
-    """Job keys come with the deduplication; until then a key that does nothing would be worse than an error."""
-    keyed = "('t', null, null, null, null, 'k', null, null)"
-    errors = [
-        await sql.refusal(f"select asyncq.add_jobs({array_of(keyed)}, job_key_preserve_run_at := {flag})")
-        for flag in ("false", "true", "null")
-    ]
+@pytest.mark.parametrize(("preserve", "year"), [("false", 2041), ("true", 2040), ("null", 2041)])
+async def test_one_flag_says_for_all_specs_whether_times_are_kept(sql: Session, preserve: str, year: int) -> None:
+    """graphile-worker's second argument; jobs whose attempts have begun get the new time in any case."""
+    await sql.execute("""
+        select asyncq.add_job('t', run_at := '2040-01-01 00:00:00+00', job_key := 'k' || i)
+          from generate_series(1, 3) as i;
+        update asyncq._jobs set attempts = 1 where key = 'k3'""")
+    keyed = [f"('t', null, null, '2041-01-01 00:00:00+00', null, 'k{i}', null, null)" for i in range(1, 5)]
+    rows = await sql.rows(f"select * from asyncq.add_jobs({array_of(*keyed)}, job_key_preserve_run_at := {preserve})")
 
-    assert ["0A000"] * 3 == [error.sqlstate for error in errors]
+    assert [year, year, 2041, 2041] == [row["run_at"].year for row in rows]
+    assert ["k1", "k2", "k3", "k4"] == [row["key"] for row in rows]
+    assert [1, 1, 1, 0] == [row["revision"] for row in rows]
 
 
 async def test_a_null_flag_in_a_spec_is_refused(sql: Session) -> None:

@@ -78,7 +78,6 @@ BAD = {
         "job_key_mode",
         "job_key_mode 'bogus' is unknown, expected 'replace', 'preserve_run_at' or 'unsafe_dedupe'",
     ),
-    "a key": (["'t'", "job_key := 'k'"], "0A000", "job_key", "job_key is not supported yet"),
     "a time without end": (
         ["'t'", "run_at := 'infinity'"],
         "22008",
@@ -113,6 +112,8 @@ GOOD = (
     "'t', max_attempts := 32767",
     "'t', priority := -32768",
     "'t', priority := 32767",
+    "'t', job_key := 'k'",
+    "'t', job_key := repeat('ü', 512)",
     "'t', job_key_mode := 'unsafe_dedupe'",
     "'t', job_key_mode := 'preserve_run_at'",
     "'t', run_at := '0001-01-01 00:00:00+00'",

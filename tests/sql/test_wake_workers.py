@@ -5,7 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from asyncq.testing import temporary_schema
+from tests.sql.keyed import Spec, add_all, hold
 from tests.sql.session import Session, session
+
+LATER = "2040-01-01 00:00:00+00"
 
 
 class Ear:
@@ -27,6 +30,11 @@ class Ear:
         await self._listener.rows("select")
         return self._heard
 
+    async def forget(self) -> None:
+        """Count from now on."""
+        await self.heard()
+        self._heard.clear()
+
 
 @pytest.fixture
 async def ear(dsn: str, schema: str) -> AsyncIterator[Ear]:
@@ -38,8 +46,8 @@ async def ear(dsn: str, schema: str) -> AsyncIterator[Ear]:
 
 
 ONCE = 1
-SOON = "('t', null, null, null, null, null, null, null)::asyncq.job_spec"
-LATER = "('t', null, null, now() + interval '1 day', null, null, null, null)::asyncq.job_spec"
+SOON_SPEC = "('t', null, null, null, null, null, null, null)::asyncq.job_spec"
+LATER_SPEC = "('t', null, null, now() + interval '1 day', null, null, null, null)::asyncq.job_spec"
 
 
 @pytest.mark.parametrize(
@@ -48,8 +56,8 @@ LATER = "('t', null, null, now() + interval '1 day', null, null, null, null)::as
         "select asyncq.add_job('t')",
         "select asyncq.add_job('t', run_at := now() - interval '1 year')",
         "select asyncq.add_job('t', run_at := now() + interval '59 s')",
-        f"select asyncq.add_jobs(array[{SOON}])",
-        f"select asyncq.add_jobs(array[{LATER}, {SOON}])",
+        f"select asyncq.add_jobs(array[{SOON_SPEC}])",
+        f"select asyncq.add_jobs(array[{LATER_SPEC}, {SOON_SPEC}])",
         "select asyncq._wake_workers()",
     ],
 )
@@ -64,7 +72,7 @@ async def test_an_add_of_a_job_that_is_due_soon_is_heard(own: Session, ear: Ear,
     "add",
     [
         "select asyncq.add_job('t', run_at := now() + interval '61 s')",
-        f"select asyncq.add_jobs(array[{LATER}])",
+        f"select asyncq.add_jobs(array[{LATER_SPEC}])",
         "select asyncq.add_jobs('{}')",
     ],
 )
@@ -73,6 +81,50 @@ async def test_an_add_of_a_job_that_is_due_later_is_not_heard(own: Session, ear:
     await own.execute(add)
 
     assert [] == await ear.heard()
+
+
+HELD = {
+    # what holds the key, what is added -> whether it is heard
+    "updated to be due now": ("scheduled", Spec(), True),
+    "updated to be due later": ("available", Spec(run_at=LATER), False),
+    "updated, and its later time kept": ("scheduled", Spec(mode="preserve_run_at"), False),
+    "updated, and its earlier time kept": ("available", Spec(run_at=LATER, mode="preserve_run_at"), True),
+    "refused by one that is due": ("available", Spec(run_at=LATER, mode="unsafe_dedupe"), True),
+    "refused by one that is due after its failure": ("retryable now", Spec(mode="unsafe_dedupe"), True),
+    "refused by one that is due later": ("scheduled", Spec(mode="unsafe_dedupe"), False),
+    "refused by one that runs": ("active", Spec(mode="unsafe_dedupe"), False),
+    "refused by one that has failed for good": ("discarded", Spec(mode="unsafe_dedupe"), False),
+    "new beside one that runs": ("active", Spec(), True),
+    "new beside one that runs, and due later": ("active", Spec(run_at=LATER), False),
+    "new beside one that has failed for good, and due later": ("discarded", Spec(run_at=LATER), False),
+    "new": (None, Spec(), True),
+    "new, and due later": (None, Spec(run_at=LATER), False),
+    "refused by a job of the same call that is due": (None, [Spec(), Spec(run_at=LATER, mode="unsafe_dedupe")], True),
+    "updated by the same call to be due later": (None, [Spec(), Spec(run_at=LATER)], False),
+    "due later, beside a job without a key": ("scheduled", [Spec(run_at=LATER), Spec(key=None)], True),
+    "due later, beside a later job without a key": (
+        "scheduled",
+        [Spec(run_at=LATER), Spec(key=None, run_at=LATER)],
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HELD)
+async def test_a_keyed_add_is_heard_if_the_job_that_stands_for_it_is_due(own: Session, ear: Ear, case: str) -> None:
+    """Also one that was there already: while the add held its row, workers passed it by, and went to sleep."""
+    state, specs, is_heard = HELD[case]
+    if state:
+        await hold(own, state.removesuffix(" now"))
+        await own.execute(f"""
+            update asyncq._jobs set run_at = now() - interval '1 s'
+              where {state.endswith(" now")} or locked_by is not null or attempts = max_attempts""")
+    await ear.forget()
+    await add_all(own, specs if isinstance(specs, list) else [specs])
+    heard = await ear.heard()
+    await own.execute("delete from asyncq._jobs")
+
+    assert ([(f"{own.schema}:jobs", "")] if is_heard else []) == heard
 
 
 async def test_a_hundred_adds_in_one_transaction_are_heard_once(own: Session, ear: Ear) -> None:

@@ -1,0 +1,77 @@
+-- The act of adding jobs whose keys some jobs hold already: their gates are passed, the holders locked. No two have the same
+-- key, unless neither does more than to look at its holder (unsafe_dedupe).
+--
+--   the job that has the key           replace                        preserve_run_at          unsafe_dedupe
+--   none                               added                          added                    added
+--   waits, no attempt failed           updated                        updated, run_at kept     deduplicated
+--   waits for its retry                updated, attempts 0            the same                 deduplicated
+--   runs, or has failed for good       loses its key and its further  the same                 deduplicated
+--                                      attempts; a new one is added
+--
+-- Each lateral subquery is one index probe, and each update is bound to ids, whatever the planner knows of the table.
+
+create or replace function asyncq._add_keyed_jobs(
+  identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
+  priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[])
+  returns table (ord bigint, outcome text, id bigint, existing_id bigint, existing_state text)
+  language plpgsql volatile
+  as $$
+#variable_conflict use_column
+declare
+  -- Parallel to the others: the holder of the key, its state, and what the add comes to.
+  holders bigint[];
+  states text[];
+  outcomes text[];
+begin
+  select array_agg(placed.id), array_agg(placed.state), array_agg(
+      case
+        when placed.id is null then 'added'
+        when placed.mode = 'unsafe_dedupe' then 'deduplicated'
+        when placed.state in ('active', 'discarded') then 'added'
+        else 'updated'
+      end)
+    into holders, states, outcomes
+    from (
+      select holder.id, holder.state, given.mode
+      from unnest(job_keys, job_key_modes) with ordinality as given(key, mode, ord)
+      left join lateral (
+        select job.id, asyncq._state(job) as state from asyncq._jobs as job where job.key = given.key offset 0
+      ) as holder on true
+      order by given.ord) as placed;
+
+  if 'deduplicated' = any(outcomes) then
+    update asyncq._jobs as job set revision = job.revision + hit.times, updated_at = asyncq.now()
+      from (
+        select given.id, count(*) as times from unnest(holders, outcomes) as given(id, outcome)
+        where given.outcome = 'deduplicated' group by given.id) as hit
+      where job.id = any(array[hit.id]);
+  end if;
+  if outcomes && '{added,updated}' then
+    -- What a refused add names is not stored.
+    perform asyncq._store_names(array_agg(given.identifier), array_agg(given.queue_name))
+      from unnest(identifiers, queue_names, outcomes) as given(identifier, queue_name, outcome)
+      where given.outcome <> 'deduplicated';
+  end if;
+  if 'updated' = any(outcomes) then
+    perform asyncq._update_jobs(
+      identifiers, payloads, queue_names, run_ats, max_attempts, priorities, flags, job_key_modes, metas, holders, outcomes);
+  end if;
+  if 'added' = any(outcomes) then
+    -- A holder that runs is in its last attempt now: it ends as it will, and its key goes to the new job.
+    update asyncq._jobs as job
+      set key = null, attempts = job.max_attempts - (job.locked_by is not null)::int, updated_at = asyncq.now()
+      where job.id = any(array(
+        select given.id from unnest(holders, outcomes) as given(id, outcome)
+        where given.outcome = 'added' and given.id is not null));
+    return query
+      select stored.ord, 'added', stored.id, holders[stored.ord], states[stored.ord]
+      from asyncq._insert_jobs(
+        identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, metas,
+        outcomes) as stored;
+  end if;
+  return query
+    select held.ord, held.outcome, held.id, held.id, held.state
+    from unnest(holders, states, outcomes) with ordinality as held(id, state, outcome, ord)
+    where held.outcome <> 'added';
+end
+$$;

@@ -1,0 +1,35 @@
+-- Give waiting jobs what new adds of their keys say. Parallel arrays as in _add_jobs; of those with the outcome 'updated' the
+-- job (by its id) is locked, and the names are stored. What an add leaves out becomes the default.
+
+create or replace function asyncq._update_jobs(
+  identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], priorities int[],
+  flags jsonb[], job_key_modes text[], metas jsonb[], ids bigint[], outcomes text[]) returns void
+  language plpgsql volatile
+  as $$
+#variable_conflict use_column
+declare
+  moment constant timestamptz := asyncq.now();
+  updated int;
+begin
+  update asyncq._jobs as job
+    set task_id = task.id, queue_id = queue.id,
+      payload = asyncq._merged_payload(job.payload, coalesce(given.payload, '{}')),
+      run_at = case when given.mode = 'preserve_run_at' and job.attempts = 0 then job.run_at
+        else coalesce(given.run_at, moment) end,
+      max_attempts = coalesce(given.max_attempts, 25), priority = coalesce(given.priority, 0),
+      flags = given.flags, meta = given.meta,
+      attempts = 0, interruptions = 0, last_error = null, revision = job.revision + 1, updated_at = moment
+    from unnest(
+      identifiers, payloads, queue_names, run_ats, _update_jobs.max_attempts, priorities, _update_jobs.flags, job_key_modes,
+      metas, ids, outcomes)
+      as given(identifier, payload, queue_name, run_at, max_attempts, priority, flags, mode, meta, id, outcome)
+    cross join lateral (select id from asyncq._tasks where identifier = given.identifier offset 0) as task
+    left join lateral (select id from asyncq._queues where name = given.queue_name offset 0) as queue on true
+    where given.outcome = 'updated' and job.id = any(array[given.id]);
+  get diagnostics updated = row_count;
+  if updated <> cardinality(array_positions(outcomes, 'updated')) then
+    raise exception using errcode = '40001',
+      message = 'a task or queue vanished while its job was updated; the same call will work';
+  end if;
+end
+$$;

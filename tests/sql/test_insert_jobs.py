@@ -1,0 +1,43 @@
+"""`_insert_jobs`: new rows, in order; the fields are tested with the functions that call it."""
+
+from tests.sql.keyed import names, stored
+from tests.sql.session import Session
+
+INSERT = """
+select ord, id from asyncq._insert_jobs($1::text[], null, $2::text[], null, null, $3::text[], null, null, null,
+  $4::text[])
+"""
+
+
+async def test_without_outcomes_all_are_stored(sql: Session) -> None:
+    """Ids in the order of the specs."""
+    await sql.execute("select asyncq._store_names('{a,b}', '{q}')")
+    rows = await sql.rows(INSERT, ["b", "a", "b"], ["q", None, "q"], [None, "k", None], None)
+    ids = [row["id"] for row in rows]
+
+    assert [1, 2, 3] == [row["ord"] for row in rows]
+    assert sorted(ids) == ids
+    assert [("b", "q", None), ("a", None, "k"), ("b", "q", None)] == [
+        (row["task"], row["queue"], row["key"]) for row in (await stored(sql)).values()
+    ]
+
+
+async def test_with_outcomes_only_what_is_added_is_stored(sql: Session) -> None:
+    """Each with its place in the call."""
+    await sql.execute("select asyncq._store_names('{a,b,c,d}', null)")
+    outcomes = ["updated", "added", "deduplicated", "added"]
+    rows = await sql.rows(INSERT, ["a", "b", "c", "d"], [None] * 4, [None] * 4, outcomes)
+
+    assert [2, 4] == [row["ord"] for row in rows]
+    assert ["b", "d"] == [row["task"] for row in (await stored(sql)).values()]
+
+
+async def test_a_job_is_refused_rather_than_lost(sql: Session) -> None:
+    """Should a name vanish meanwhile (nothing removes one today), the caller hears of it."""
+    await sql.execute("select asyncq._store_names('{a}', null)")
+    errors = [
+        await sql.refusal(INSERT, ["a", "gone"], [None] * 2, [None] * 2, outcomes) for outcomes in (None, ["added"] * 2)
+    ]
+
+    assert ["40001"] * 2 == [error.sqlstate for error in errors]
+    assert ["a"] == await names(sql)

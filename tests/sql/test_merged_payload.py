@@ -1,0 +1,27 @@
+"""`_merged_payload`: two arrays are joined; the table of cases is in test_job_keys.py."""
+
+import pytest
+
+from tests.sql.session import Session
+
+MERGE = "select asyncq._merged_payload($1::text::json, $2::text::json)::text"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "merged"),
+    [
+        ("[1]", "[2]", "[1, 2]"),
+        ("[1]", "2", "2"),
+        ("1", "[2]", "[2]"),
+        ('{"a": 1}', '{"b":1}', '{"b":1}'),
+        (
+            "[9007199254740993]",
+            "[123456789012345678901234567890.5]",
+            "[9007199254740993, 123456789012345678901234567890.5]",
+        ),
+        ('["\\u00e9 \\ud83d\\udd11"]', "[]", '["é 🔑"]'),
+    ],
+)
+async def test_arrays_are_joined_and_all_else_is_replaced(sql: Session, old: str, new: str, merged: str) -> None:
+    """Numbers keep every digit, texts every character."""
+    assert merged == await sql.value(MERGE, old, new)

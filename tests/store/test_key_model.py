@@ -1,0 +1,202 @@
+"""Thousands of adds, fetches, ends, rescues and removals at once, and a model that says what must be true of them.
+
+Each request has a number; its payload is an array with that number, or an object, which replaces what was gathered.
+Each add says which job stands for the request, and the job's revision: so all requests of a job stand in one
+order, and what a claim of it must hold follows from them. No request is lost: the last run of a job has seen all that
+came to it.
+"""
+
+import collections
+import itertools
+import json
+import random
+from typing import Any, NamedTuple
+
+import anyio
+import asyncpg
+import pytest
+
+from tests.sql.jobs import change, complete, fetch
+from tests.sql.session import Session, session
+
+KEYS = ("a", "b", "c")
+MODES = ("replace", "replace", "preserve_run_at", "unsafe_dedupe")
+LEVELS = ("read_committed", "read_committed", "repeatable_read", "serializable")
+ADD = """
+select job.id, job.revision, job.key
+from asyncq.add_job('t', $1::text::json, job_key := $2, job_key_mode := $3, queue_name := $4, max_attempts := 3) as job
+"""
+THOROUGH = True
+
+
+class Request(NamedTuple):
+    """An add that was committed."""
+
+    number: int
+    writes: bool
+    is_array: bool
+
+
+class Seen(NamedTuple):
+    """What a claim held."""
+
+    revision: int
+    payload: Any
+
+
+class Ledger:
+    """All that was committed.
+
+    Attributes:
+        requests: Job -> revision -> the request that made it.
+        runs: Job -> what its runs saw, in their order; what was returned unstarted is none.
+        removed: Job -> its revision when it was removed while it waited.
+        retries: How many adds got 40001.
+    """
+
+    def __init__(self) -> None:
+        self.requests: dict[int, dict[int, Request]] = collections.defaultdict(dict)
+        self.runs: dict[int, list[Seen]] = collections.defaultdict(list)
+        self.removed: dict[int, int] = {}
+        self.let_go: set[int] = set()
+        self.retries = 0
+
+    def added(self, job: int, revision: int, request: Request) -> None:
+        """Note an add; each revision of a job was made by one."""
+        assert revision not in self.requests[job]
+        self.requests[job][revision] = request
+
+    def payload(self, job: int, revision: int) -> Any:
+        """What a job holds at a revision: the requests up to it, one after the other."""
+        held: Any = None
+        for _, request in sorted(self.requests[job].items())[: revision + 1]:
+            if request.writes or held is None:
+                new = [request.number] if request.is_array else {"n": request.number}
+                held = held + new if isinstance(held, list) and isinstance(new, list) else new
+        return held
+
+    def last_written(self, job: int) -> int:
+        """The revision of the last request that changed a job."""
+        return max((revision for revision, request in self.requests[job].items() if request.writes or revision == 0))
+
+    def check(self) -> None:
+        """Everything that must be true when all is drained."""
+        for job, requests in self.requests.items():
+            assert sorted(requests) == list(range(len(requests))), f"job {job}: a revision without a request"
+            for seen in self.runs[job]:
+                assert self.payload(job, seen.revision) == seen.payload, f"job {job}: a run of something else"
+            if job in self.removed:
+                assert max(requests) <= self.removed[job], f"job {job}: a request for a removed job"
+            elif job not in self.let_go:
+                assert self.runs[job], f"job {job} never ran"
+                assert self.runs[job][-1].revision >= self.last_written(job), f"job {job}: the last request never ran"
+
+
+class Players:
+    """Who does what, each with a session of its own."""
+
+    def __init__(self, seed: int, rounds: int) -> None:
+        self.ledger = Ledger()
+        self._rounds = rounds
+        self._numbers = itertools.count(1)
+        self._tokens = itertools.count(1)
+        self._seed = seed
+        self._adding = 0
+
+    async def add(self, sql: Session, player: int) -> None:
+        """Add requests of random keys, modes and levels; a refused one is tried again, as every caller has to."""
+        rng = random.Random(f"{self._seed} {player}")
+        self._adding += 1
+        for _ in range(self._rounds):
+            number, key, mode = next(self._numbers), rng.choice(KEYS), rng.choice(MODES)
+            is_array = rng.random() < 0.7
+            payload = json.dumps([number] if is_array else {"n": number})
+            level = rng.choice(LEVELS)
+            while True:
+                try:
+                    async with sql.connection.transaction(isolation=level):
+                        if rng.random() < 0.3:
+                            await sql.rows("select from asyncq._jobs")
+                        row = await sql.row(ADD, payload, key, mode, rng.choice((None, "q")))
+                    break
+                except asyncpg.SerializationError:
+                    assert level != "read_committed"
+                    self.ledger.retries += 1
+            assert row["id"] is not None
+            self.ledger.added(row["id"], row["revision"], Request(number, mode != "unsafe_dedupe", is_array))
+        self._adding -= 1
+
+    async def work(self, sql: Session, player: int) -> None:
+        """Run jobs until all is done: most succeed, some fail, some are returned without a start, some are lost."""
+        rng = random.Random(f"{self._seed} {player}")
+        while True:
+            was_last = not self._adding
+            claims = await fetch(sql, rng.randint(1, 3), worker=player, token=next(self._tokens))
+            for claim in claims:
+                await self._end(sql, claim, player, rng)
+            if was_last and not claims and not await self._rescue(sql):
+                return
+
+    async def _end(self, sql: Session, claim: asyncpg.Record, player: int, rng: random.Random) -> None:
+        way = rng.choices(("complete", "fail", "discard", "return", "abandon"), (60, 15, 5, 15, 5))[0]
+        seen = Seen(claim["revision"], json.loads(claim["payload"]))
+        if way == "abandon":
+            self.ledger.runs[claim["id"]].append(seen)
+            return
+        written: list[int] = []
+        for _ in range(200):
+            if way == "complete":
+                written = await complete(sql, [claim], worker=player)
+            else:
+                attempts = {"fail": 1, "discard": 32767, "return": 0}[way]
+                written = await change(
+                    sql, [claim], worker=player, attempts=attempts, delay_s=0.0 if attempts else None, error="e"
+                )
+            if written or not await sql.run("still_held", player, [claim["id"]], [claim["lock_token"]]):
+                break
+        if way != "return" or not written:
+            self.ledger.runs[claim["id"]].append(seen)
+
+    async def _rescue(self, sql: Session) -> list[asyncpg.Record]:
+        """No worker of this test has a row: all claims are rescued, those of the living too: their ends are refused."""
+        return await sql.run("rescue_jobs", THOROUGH)
+
+    async def rescue(self, sql: Session, _player: int) -> None:
+        """Rescue now and then."""
+        while self._adding:
+            await self._rescue(sql)
+            await anyio.sleep(0.02)
+
+    async def remove(self, sql: Session, player: int) -> None:
+        """Remove jobs now and then."""
+        rng = random.Random(f"{self._seed} {player}")
+        while self._adding:
+            row = await sql.row("select * from asyncq.remove_job($1)", rng.choice(KEYS))
+            if row["id"] is not None:
+                if row["locked_by"] is None:
+                    self.ledger.removed[row["id"]] = row["revision"]
+                else:
+                    self.ledger.let_go.add(row["id"])
+            await anyio.sleep(0.005)
+
+
+@pytest.mark.parametrize(
+    ("seed", "rounds"),
+    [(1, 60), *(pytest.param(seed, 1500, marks=[pytest.mark.slow, pytest.mark.timeout(300)]) for seed in (2, 3, 4))],
+)
+async def test_no_request_is_lost_whatever_happens_at_once(dsn: str, sql: Session, seed: int, rounds: int) -> None:
+    """Four callers, two workers, a rescuer and a remover over three keys."""
+    players = Players(seed, rounds)
+
+    async def play(part: Any, player: int) -> None:
+        async with session(dsn, sql.schema) as mine:
+            await part(mine, player)
+
+    async with anyio.create_task_group() as group:
+        for player, part in enumerate([players.add] * 4 + [players.work] * 2 + [players.rescue, players.remove], 1):
+            group.start_soon(play, part, player)
+    left = await sql.rows("select key, locked_by, attempts < max_attempts as alive from asyncq._jobs")
+
+    assert [] == [row for row in left if row["locked_by"] or row["alive"]]
+    assert 4 * rounds == sum(len(requests) for requests in players.ledger.requests.values())
+    players.ledger.check()

@@ -1,0 +1,293 @@
+"""A request with a key is never lost: it is added while something else is being done to the job that has the key.
+
+Each act stands open on the very row, or the very gate, when the add comes; then it commits or rolls back. At READ
+COMMITTED the outcome is that of the two one after the other. At the other levels a loser may get 40001: it has
+changed nothing, and the same call works afterwards. Nobody gets an empty row, in any case.
+"""
+
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import anyio
+import asyncpg
+import pytest
+
+from asyncq.store.statements import folder
+from asyncq.testing import temporary_schema
+from tests.sql.jobs import change, complete, fetch
+from tests.sql.keyed import KEY, Spec, add_all, add_one, stored
+from tests.sql.session import Session, session
+from tests.store.gate import Gate
+from tests.waiting import wait_until
+
+THOROUGH = True
+
+Act = Callable[[Session, list[asyncpg.Record]], Awaitable[object]]
+
+LEVELS = ("read_committed", "repeatable_read", "serializable")
+MODES = ("replace", "preserve_run_at", "unsafe_dedupe")
+ADD = "select * from asyncq.add_job('t', $1::text::json, job_key := 'k', job_key_mode := $2)"
+EMPTY = "delete from asyncq._jobs; delete from asyncq._gate"
+OLD = '{"old": 1}'
+NEW = '{"new": 1}'
+
+
+async def _fetch(sql: Session, _claims: list[asyncpg.Record]) -> None:
+    assert 1 == len(await fetch(sql, token=2))
+
+
+async def _complete(sql: Session, claims: list[asyncpg.Record]) -> None:
+    assert 1 == len(await complete(sql, claims))
+
+
+async def _fail(sql: Session, claims: list[asyncpg.Record]) -> None:
+    assert 1 == len(await change(sql, claims, attempts=1, delay_s=3600.0, error="e"))
+
+
+async def _fail_for_good(sql: Session, claims: list[asyncpg.Record]) -> None:
+    assert 1 == len(await change(sql, claims, attempts=32767, error="e"))
+
+
+async def _return(sql: Session, claims: list[asyncpg.Record]) -> None:
+    assert 1 == len(await change(sql, claims))
+
+
+async def _rescue(sql: Session, _claims: list[asyncpg.Record]) -> None:
+    assert 1 == len(await sql.run("rescue_jobs", THOROUGH))
+
+
+async def _remove(sql: Session, _claims: list[asyncpg.Record]) -> None:
+    assert await sql.value("select id from asyncq.remove_job('k')")
+
+
+async def _replace(sql: Session, _claims: list[asyncpg.Record]) -> None:
+    await add_one(sql, payload=OLD)
+
+
+async def _dedupe(sql: Session, _claims: list[asyncpg.Record]) -> None:
+    await add_one(sql, payload=OLD, mode="unsafe_dedupe")
+
+
+# The act -> the state of the holder before it, after it has committed.
+ACTS: dict[str, tuple[Act, str | None, str | None]] = {
+    "a fetch": (_fetch, "available", "active"),
+    "a completion": (_complete, "active", None),
+    "a failure": (_fail, "active", "retryable"),
+    "the last failure": (_fail_for_good, "active", "discarded"),
+    "a return": (_return, "active", "available"),
+    "a rescue": (_rescue, "active", "available"),
+    "a removal": (_remove, "available", None),
+    "a removal of a job that runs": (_remove, "active", None),
+    "an add": (_replace, "available", "available"),
+    "an add beside a job that runs": (_replace, "active", "available"),
+    "a first add": (_replace, None, "available"),
+    "a refused add": (_dedupe, "available", "available"),
+    "a refused add beside a job that runs": (_dedupe, "active", "active"),
+}
+
+
+async def prepare(sql: Session, state: str | None) -> list[asyncpg.Record]:
+    """Store a job that has the key, or none. Returns its claim if it runs."""
+    if state is None:
+        await sql.execute("select asyncq._gate('{key:k}')")
+        return []
+    await add_one(sql, payload=OLD)
+    return await fetch(sql) if state == "active" else []
+
+
+async def is_waiting(sql: Session, other: Session) -> bool:
+    """Whether another session waits for one."""
+    return await sql.value("select pg_blocking_pids($1) <> '{}'", other.connection.get_server_pid())
+
+
+@pytest.fixture(scope="module")
+async def shared(dsn: str) -> AsyncIterator[str]:
+    """A schema that the tests of this file share: there are hundreds."""
+    async with temporary_schema(dsn) as name:
+        yield name
+
+
+@pytest.fixture
+async def schema(dsn: str, shared: str) -> str:
+    """The shared schema, empty and with its own clock."""
+    async with session(dsn, shared) as cleaner:
+        await cleaner.execute(EMPTY)
+        await cleaner.execute((folder() / "functions" / "clock.sql").read_text("utf-8"))
+    return shared
+
+
+class Adder:
+    """Adds a job of the key, in a transaction of its own; waits if it has to."""
+
+    def __init__(self, sql: Session, mode: str, level: str) -> None:
+        self._sql = sql
+        self._mode = mode
+        self._level = level
+        self.row: asyncpg.Record | None = None
+        self.refusals: list[str] = []
+
+    async def add(self) -> None:
+        """Add, and note what came."""
+        try:
+            async with self._sql.connection.transaction(isolation=self._level):
+                self.row = await self._sql.row(ADD, NEW, self._mode)
+        except asyncpg.PostgresError as error:
+            self.refusals.append(error.sqlstate)
+
+    async def add_again_if_refused(self) -> None:
+        """What every caller at these levels has to do."""
+        if self.refusals:
+            await self.add()
+
+
+async def race(sql: Session, other: Session, act: str, mode: str, ends: str, level: str) -> tuple[list[str], str]:
+    """Let an add come while an act stands open. Returns the refusals of the add, and what the request came to."""
+    do, before, _ = ACTS[act]
+    await sql.execute(EMPTY)
+    claims = await prepare(sql, before)
+    adder = Adder(other, mode, level)
+    transaction = sql.connection.transaction()
+    await transaction.start()
+    await do(sql, claims)
+    async with anyio.create_task_group() as group:
+        group.start_soon(adder.add)
+        await wait_until(lambda: is_waiting(sql, other), description="the add to wait")
+        await getattr(transaction, ends)()
+    refusals = [*adder.refusals]
+    await adder.add_again_if_refused()
+    (holder,) = [row for row in (await stored(sql)).values() if row["key"] == KEY]
+    if adder.row is None or holder["id"] != adder.row["id"]:
+        return refusals, "lost"
+    if holder["payload"] == OLD:
+        return refusals, "refused"
+    return refusals, "runs" if holder["locked_by"] else "waits"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("act", ACTS)
+async def test_an_add_comes_after_what_is_being_done_to_the_job_that_has_its_key(
+    sql: Session, other: Session, act: str, level: str
+) -> None:
+    """In each mode, and however the act ends: the request waits then, or is refused by a job that is there."""
+    _, before, after = ACTS[act]
+    for mode, ends in itertools.product(MODES, ("commit", "rollback")):
+        refusals, became = await race(sql, other, act, mode, ends, level)
+        is_refused = mode == "unsafe_dedupe" and (after if ends == "commit" else before)
+
+        assert ("refused" if is_refused else "waits", mode, ends) == (became, mode, ends)
+        assert refusals in ([[]] if level == "read_committed" or ends == "rollback" else [[], ["40001"]])
+
+
+OLD_SNAPSHOT_CALLS = [
+    "select asyncq.remove_job('k')",
+    *(f"select asyncq.add_job('t', job_key := 'k', job_key_mode := '{mode}')" for mode in MODES),
+]
+
+
+@pytest.mark.parametrize("level", LEVELS[1:])
+@pytest.mark.parametrize("act", [name for name, (_, before, _) in ACTS.items() if before])
+async def test_an_old_snapshot_decides_nothing(sql: Session, other: Session, act: str, level: str) -> None:
+    """It shows a job that waits where one runs, one that runs where none is: 40001, and nothing is changed."""
+    do, before, _ = ACTS[act]
+    for call in OLD_SNAPSHOT_CALLS:
+        await sql.execute(EMPTY)
+        claims = await prepare(sql, before)
+        async with other.connection.transaction(isolation=level):
+            await other.rows("select from asyncq._jobs")
+            await do(sql, claims)
+            done = await stored(sql)
+            refusal = await other.refusal(call)
+
+        assert ("40001", call) == (refusal.sqlstate, call)
+        assert done == await stored(sql)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_of_eight_first_adds_at_once_one_is_added(dsn: str, sql: Session, mode: str) -> None:
+    """And seven update it, or are refused by it: nobody sees an empty place that another one is about to take."""
+    outcomes: list[tuple[str, int]] = []
+
+    async def add() -> None:
+        async with session(dsn, sql.schema) as mine:
+            done = await add_one(mine, mode=mode)
+            outcomes.append((done.outcome, done.id))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(8):
+            group.start_soon(add)
+    (row,) = (await stored(sql)).values()
+
+    assert ["added", *["deduplicated" if mode == "unsafe_dedupe" else "updated"] * 7] == sorted(
+        name for name, _ in outcomes
+    )
+    assert {row["id"]} == {id_ for _, id_ in outcomes}
+    assert 7 == row["revision"]
+
+
+async def test_a_fetch_that_saw_the_old_request_runs_the_new_one(gate: Gate, fetcher: Session, other: Session) -> None:
+    """Its snapshot is older than the add; its lock shows the row as it is."""
+    await add_one(fetcher, payload="[1]")
+    (claim,) = await gate.during(fetch(fetcher), add_one(other, payload="[2]", mode="preserve_run_at"))
+
+    assert ("[1, 2]", 1) == (claim["payload"], claim["revision"])
+
+
+async def test_a_fetch_does_not_wait_for_an_add(sql: Session, other: Session) -> None:
+    """A caller's open transaction must not stop the workers."""
+    await add_one(sql)
+    free = await add_one(sql, key="free")
+    await sql.execute("set lock_timeout = '100ms'")
+    async with other.connection.transaction():
+        await add_one(other)
+        claims = await fetch(sql)
+
+    assert [free.id] == [claim["id"] for claim in claims]
+
+
+@pytest.mark.parametrize("settle", [complete, change])
+async def test_a_settlement_does_not_wait_for_an_add(
+    sql: Session, other: Session, settle: Callable[..., Awaitable[list[int]]]
+) -> None:
+    """The row is held: it is skipped, and settled in the next try."""
+    await add_one(sql)
+    claims = await fetch(sql)
+    await sql.execute("set lock_timeout = '100ms'")
+    async with other.connection.transaction():
+        await add_one(other)
+        during = await settle(sql, claims)
+
+    assert [] == during
+    assert [claim["id"] for claim in claims] == await settle(sql, claims)
+
+
+async def test_adds_of_other_keys_do_not_wait(sql: Session, other: Session) -> None:
+    """Each key has its own gate."""
+    await add_one(sql, key=None)
+    await sql.execute("set lock_timeout = '100ms'")
+    async with other.connection.transaction():
+        await add_one(other, key="a")
+        done = await add_all(sql, [Spec(key="b"), Spec(key=None), Spec(key="c")])
+
+    assert ["added"] * 3 == [one.outcome for one in done]
+
+
+async def test_what_became_due_during_the_wait_is_told(dsn: str, sql: Session, other: Session) -> None:
+    """An add may wait at a gate for minutes: the instant after it says whether a worker must hear of the job."""
+    await sql.execute("""
+        create table asyncq.moved (by interval not null);
+        insert into asyncq.moved values ('0');
+        create or replace function asyncq.clock() returns timestamptz language sql volatile
+        as $$ select pg_catalog.clock_timestamp() + (select by from asyncq.moved) $$;""")
+    heard: list[str] = []
+    async with session(dsn, sql.schema) as watcher, anyio.create_task_group() as group:
+        await watcher.connection.add_listener(f"{sql.schema}:jobs", lambda *told: heard.append(told[3]))
+        transaction = sql.connection.transaction()
+        await transaction.start()
+        await sql.rows("select asyncq._gate('{key:k}')")
+        group.start_soon(other.rows, "select asyncq.add_job('t', run_at := now() + interval '70 s', job_key := 'k')")
+        await wait_until(lambda: is_waiting(watcher, other), description="the add to wait at the gate")
+        await watcher.execute("update asyncq.moved set by = '30 s'")
+        await transaction.commit()
+        await wait_until(lambda: bool(heard), description="the add to be heard")
+
+    assert [""] == heard
