@@ -11,6 +11,8 @@ create table asyncq._jobs (
   created_at timestamptz not null,
   updated_at timestamptz not null,
   locked_at timestamptz,
+  cancelled_at timestamptz,
+  keep_until timestamptz,
   lock_token bigint,
   queue_id bigint,
   task_id int not null,
@@ -25,9 +27,19 @@ create table asyncq._jobs (
   payload json not null,
   meta jsonb,
   last_error text,
+  unique_key bytea constraint jobs_unique_key_check check (octet_length(unique_key) = 32),
+  keep_states text[],
+  rerun json,
   constraint jobs_claim_check
-    check ((locked_by is null) = (locked_at is null) and (locked_by is null) = (lock_token is null))
+    check ((locked_by is null) = (locked_at is null) and (locked_by is null) = (lock_token is null)),
+  -- What waits is cancelled by being ended, and run again by being changed.
+  constraint jobs_running_check check (locked_by is not null or cancelled_at is null and rerun is null),
+  constraint jobs_kept_check check ((keep_until is null) = (keep_states is null))
 );
+
+comment on column asyncq._jobs.cancelled_at is 'It runs, but was cancelled: its worker is told, and whatever its result, it ends as cancelled.';
+comment on column asyncq._jobs.keep_until is 'Once it has ended in one of keep_states, _ended_jobs has a row of it until then.';
+comment on column asyncq._jobs.rerun is 'It runs, and was asked for again: the payload with which it begins anew when this run ends.';
 
 -- fetch_jobs, next_due, unknown_tasks: ready and future jobs without a queue, in the order in which they run.
 create index jobs_ready on asyncq._jobs (priority, run_at, id)
@@ -47,6 +59,9 @@ create unique index jobs_one_running_per_queue on asyncq._jobs (queue_id)
 
 -- add_job with a key; partial, so that writers of jobs without a key take no lock on it.
 create unique index jobs_key on asyncq._jobs (key) where key is not null;
+
+-- add_job with a unique policy. Not unique: what two jobs of a key may do beside each other is the policy's to say.
+create index jobs_unique_key on asyncq._jobs (unique_key) where unique_key is not null;
 
 -- No index on locked_by: it would cost each claim about a tenth, and only the rescue of a dead worker's jobs, which may
 -- scan, would read it.

@@ -1,4 +1,4 @@
--- The gate of every deduplicated add, and ended jobs that something asked to keep.
+-- The gate of every deduplicated add, ended jobs that something asked to keep, and requests that may be made again.
 
 create table asyncq._gate (
   key bigint constraint gate_pkey primary key,
@@ -10,12 +10,26 @@ create table asyncq._ended_jobs (
   created_at timestamptz not null,
   ended_at timestamptz not null,
   keep_until timestamptz not null,
-  queue_id bigint,
   task_id int not null,
   state text not null constraint ended_jobs_state_check check (state in ('completed', 'cancelled', 'discarded')),
-  key text,
-  meta jsonb
+  unique_key bytea
 );
+
+-- add_job with a unique policy that looks at ended jobs.
+create index ended_jobs_unique_key on asyncq._ended_jobs (unique_key) where unique_key is not null;
 
 -- prune: what no longer has to be kept.
 create index ended_jobs_keep_until on asyncq._ended_jobs (keep_until);
+
+-- Adds with an idempotency key: which job the first one came to, and the SHA-256 of what it asked for.
+create table asyncq._requests (
+  keep_until timestamptz not null,
+  job_id bigint not null,
+  key text
+    constraint requests_pkey primary key
+    constraint requests_key_check check (length(key) between 1 and 200),
+  digest bytea not null
+);
+
+-- prune: what no longer has to be kept.
+create index requests_keep_until on asyncq._requests (keep_until);

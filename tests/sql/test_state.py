@@ -40,3 +40,12 @@ async def test_the_view_counts_the_running_attempt(sql: Session) -> None:
 
     assert (2, 3) == (waiting, await sql.value("select attempts from asyncq.jobs"))
     assert "7" == await sql.value("select locked_by from asyncq.jobs")
+
+
+async def test_a_running_job_that_was_cancelled_is_cancelled(sql: Session) -> None:
+    """Its handler may need a while; an add under its key does not have to wait for that."""
+    await sql.execute("""
+        select asyncq.add_job('t');
+        update asyncq._jobs set locked_by = 1, locked_at = now(), lock_token = 1, cancelled_at = now()""")
+
+    assert "cancelled" == await sql.value("select asyncq._state(job) from asyncq._jobs as job")
