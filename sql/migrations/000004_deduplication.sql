@@ -10,9 +10,9 @@ create table asyncq._ended_jobs (
   created_at timestamptz not null,
   ended_at timestamptz not null,
   keep_until timestamptz not null,
-  queue_id bigint,
   task_id int not null,
   state text not null constraint ended_jobs_state_check check (state in ('completed', 'cancelled', 'discarded')),
+  queue text collate "C",
   key text,
   meta jsonb
 );

@@ -99,7 +99,7 @@ async def change(
 
 async def locked_queues(sql: Session) -> list[str]:
     """The names of the queues that are busy."""
-    return await sql.values("select name from asyncq._queues where locked_by is not null order by name")
+    return await sql.values("select name from asyncq._queues order by name")
 
 
 async def claimed(sql: Session) -> list[int]:
