@@ -50,8 +50,8 @@ class Database:
 
         Args:
             role: What it is for; its application_name becomes `<schema> <role>`.
-            generic_plans: Plan each statement once, by indexes: for large statements that run all the time on few rows,
-                whose planning costs more than they do.
+            generic_plans: Plan each statement once: for large statements that run all the time on few rows, whose
+                planning costs more than they do.
 
         Returns:
             The connection.
@@ -69,11 +69,11 @@ class Database:
             "default_transaction_isolation": "read committed",
             # Over large tables the planner thinks that a fetch is worth compiling, which takes a hundred times as long.
             "jit": "off",
+            # Plans are kept: one that was made while the tables were empty has to be right when they are full.
+            "enable_seqscan": "off",
         }
         if generic_plans:
             settings["plan_cache_mode"] = "force_generic_plan"
-            # A plan that was made while the tables were empty has to be right when they are full.
-            settings["enable_seqscan"] = "off"
         with connecting(self.dsn):
             connection = await asyncpg.connect(self.dsn, timeout=CONNECT_TIMEOUT_S, server_settings=settings)
         try:

@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from asyncq import AsyncqError, Client, StoreUnavailable, Worker, task
+from asyncq import AsyncqError, Client, Worker, task
 from asyncq.domain.events import FetchFailed, JobCompleted, JobsFetched, JobsReturned, JobStarted
 from asyncq.domain.job import Claim
 from asyncq.engine import fetcher, supervisor
