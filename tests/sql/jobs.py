@@ -99,7 +99,17 @@ async def change(
 
 async def locked_queues(sql: Session) -> list[str]:
     """The names of the queues that are busy."""
-    return await sql.values("select name from asyncq._queues where locked_by is not null order by name")
+    return await sql.values("select name from asyncq._queues order by name")
+
+
+async def stray_queues(sql: Session) -> list[str]:
+    """The names of the queues that have a row and no running job of its owner, or a running job and no row."""
+    return await sql.values("""
+        select coalesce(queue.name, job.queue)
+        from asyncq._queues as queue
+        full join (select queue, locked_by from asyncq._jobs where locked_by is not null and queue is not null) as job
+          on job.queue = queue.name and job.locked_by = queue.locked_by
+        where job.queue is null or queue.name is null""")
 
 
 async def claimed(sql: Session) -> list[int]:
