@@ -1,6 +1,6 @@
-"""`fetch_jobs` against a model of ten lines of Python, on tables that nobody thought of."""
+"""`fetch_jobs` and its short form against a model of ten lines of Python, on tables that nobody thought of."""
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -105,12 +105,29 @@ async def test_a_fetch_claims_what_the_model_says(
 ) -> None:
     """Every rule at once: order, limit, queues, tasks, flags, dead and claimed jobs, the cursor."""
     await store(sql, rows)
-    after: tuple[Any, Any, Any] = (None, None, None)
-    if cursor is not None:
-        moment = await sql.value("select asyncq.now() + make_interval(secs => $1)", float(cursor[1]))
-        after = (cursor[0], moment, cursor[2])
-    claims = await sql.run("fetch_jobs", WORKER, 1, limit, [1, 2], ["bad"], *after, None)
+    claims = await sql.run("fetch_jobs", WORKER, 1, limit, [1, 2], ["bad"], *await place(sql, cursor), None)
     locked = await sql.values("select name from asyncq._queues where locked_by = $1 order by name", WORKER)
 
     assert expected(rows, limit, cursor) == {claim["id"] for claim in claims}
     assert sorted(claim["queue"] for claim in claims if claim["queue"]) == locked
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(ROWS, max_size=25).map(one_claim_a_queue), limit=st.integers(1, 8), cursor=CURSORS)
+async def test_the_short_form_claims_the_same_or_nothing(
+    sql: Session, rows: list[Row], limit: int, cursor: tuple[int, int, int] | None
+) -> None:
+    """It is for tables in which no job of a queue waits; in others it leaves everything to the long form."""
+    rows = [Row(None, *astuple(row)[1:]) if index % 25 and not row.claimed else row for index, row in enumerate(rows)]
+    await store(sql, rows)
+    claims = await sql.run("fetch_plain_jobs", WORKER, 1, limit, [1, 2], ["bad"], *await place(sql, cursor), None)
+    serial_waits = any(row.queue and not row.claimed and row.attempts < 2 for row in rows)
+
+    assert (set() if serial_waits else expected(rows, limit, cursor)) == {claim["id"] for claim in claims}
+
+
+async def place(sql: Session, cursor: tuple[int, int, int] | None) -> tuple[Any, Any, Any]:
+    """The cursor as a statement takes it."""
+    if cursor is None:
+        return (None, None, None)
+    return (cursor[0], await sql.value("select asyncq.now() + make_interval(secs => $1)", float(cursor[1])), cursor[2])

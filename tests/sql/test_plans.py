@@ -94,6 +94,12 @@ class Explainer:
         """Explain a fetch by a worker that knows all tasks."""
         return await self.explain("fetch_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'", forbidden, after, "null")
 
+    async def fetch_plain(self, limit: int) -> Plan:
+        """The same by the short form."""
+        return await self.explain(
+            "fetch_plain_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'", "null", "null, null, null", "null"
+        )
+
     async def settle(self, name: str, *arrays: str) -> Plan:
         """Explain a statement over the claims of worker 7: their ids, their tokens, more arrays of as many elements."""
         ids = await self._sql.values("select id from asyncq._jobs where locked_by = 7 order by id")
@@ -131,6 +137,20 @@ async def test_a_fetch_reads_a_few_rows_for_each_that_it_takes(full: Explainer, 
     assert_no_scan_of_jobs(plan)
     assert plan.rows <= 10 * limit + 250
     assert plan.buffers <= 45 * limit + 1200
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+@pytest.mark.parametrize("limit", [1, 500])
+async def test_the_short_form_reads_what_it_takes(dsn: str, analysed: bool, limit: int) -> None:
+    """Each row is read twice: to lock it, and to claim it."""
+    async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
+        await sql.execute(FILL + READY + FUTURE + DEAD + "delete from asyncq._jobs where queue is not null;")
+        if analysed:
+            await sql.execute("analyze asyncq._jobs")
+        plan = await Explainer(sql).fetch_plain(limit)
+
+    assert_no_scan_of_jobs(plan)
+    assert plan.rows <= 3 * limit + 10
 
 
 async def test_a_fetch_after_the_cursor_reads_no_more(full: Explainer) -> None:

@@ -12,7 +12,9 @@ from tests.sql.jobs import add, add_many, claimed, complete, fetch, fetched, loc
 from tests.sql.session import Session, session
 from tests.store.gate import Gate
 
-BOTH = pytest.mark.parametrize("queue", [None, "q"])
+BOTH = pytest.mark.parametrize(
+    ("queue", "form"), [(None, "fetch_jobs"), (None, "fetch_plain_jobs"), ("q", "fetch_jobs")]
+)
 
 CHANGES = {
     "it was put off": "run_at = pg_catalog.now() + interval '1 h'",
@@ -26,34 +28,34 @@ CHANGES = {
 @BOTH
 @pytest.mark.parametrize("change", CHANGES)
 async def test_a_job_that_can_no_longer_run_is_not_claimed(
-    gate: Gate, fetcher: Session, other: Session, queue: str | None, change: str
+    gate: Gate, fetcher: Session, other: Session, queue: str | None, form: str, change: str
 ) -> None:
     """The fetch still sees it as it was; the lock shows it as it is."""
     await add(fetcher, queue=queue)
     stay = await add(fetcher, queue=queue and "other")
     change_it = other.execute(f"update asyncq._jobs set {CHANGES[change]} where id < {stay}")
 
-    assert [stay] == await gate.during(fetched(fetcher, forbidden=["bad"]), change_it)
+    assert [stay] == await gate.during(fetched(fetcher, form=form, forbidden=["bad"]), change_it)
 
 
 @BOTH
 async def test_a_job_that_was_deleted_is_not_claimed(
-    gate: Gate, fetcher: Session, other: Session, queue: str | None
+    gate: Gate, fetcher: Session, other: Session, queue: str | None, form: str
 ) -> None:
     """Somebody removed it, or another worker completed it."""
     await add(fetcher, queue=queue)
 
-    assert [] == await gate.during(fetched(fetcher), other.execute("delete from asyncq._jobs"))
+    assert [] == await gate.during(fetched(fetcher, form=form), other.execute("delete from asyncq._jobs"))
 
 
 @BOTH
 async def test_a_claim_shows_the_newest_payload(
-    gate: Gate, fetcher: Session, other: Session, queue: str | None
+    gate: Gate, fetcher: Session, other: Session, queue: str | None, form: str
 ) -> None:
     """A scan beside the update would read the old one, and the worker would run a request that was replaced."""
     await add(fetcher, queue=queue)
     (claim,) = await gate.during(
-        fetch(fetcher), other.execute("""update asyncq._jobs set payload = '{"new": 1}', attempts = 3""")
+        fetch(fetcher, form=form), other.execute("""update asyncq._jobs set payload = '{"new": 1}', attempts = 3""")
     )
 
     assert ('{"new": 1}', 3) == (claim["payload"], claim["attempts"])
@@ -61,17 +63,17 @@ async def test_a_claim_shows_the_newest_payload(
 
 @BOTH
 async def test_a_job_that_somebody_holds_is_skipped_and_not_waited_for(
-    sql: Session, other: Session, queue: str | None
+    sql: Session, other: Session, queue: str | None, form: str
 ) -> None:
     """A user's open transaction must not stop the workers."""
     held = await add(sql, queue=queue)
     free = await add(sql, queue=queue and "other")
     async with other.connection.transaction():
         await other.rows("select from asyncq._jobs where id = $1 for update", held)
-        taken = await fetched(sql)
+        taken = await fetched(sql, form=form)
 
     assert [free] == taken
-    assert [held] == await fetched(sql)
+    assert [held] == await fetched(sql, form=form)
 
 
 async def test_a_queue_stands_still_while_somebody_holds_its_first_job(sql: Session, other: Session) -> None:
