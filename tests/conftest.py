@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import os
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 import asyncpg
 import pytest
@@ -14,6 +14,12 @@ import pytest
 from asyncq import Client
 from asyncq.server import start
 from asyncq.testing import temporary_schema
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Refuse names that hold a memory address: they differ from process to process, and nobody can ask for them."""
+    if unstable := [item.nodeid for item in items if " at 0x" in item.nodeid]:
+        raise pytest.UsageError(f"give these cases lasting names, with ids=written of tests/ids.py: {unstable}")
 
 
 @pytest.fixture(scope="session")
