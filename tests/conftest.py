@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-import shutil
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -16,9 +15,7 @@ import pytest
 from asyncq import Client
 from asyncq.server import start
 from asyncq.testing import temporary_schema
-
-MEMORY_DISK = "/dev/shm"
-ROOM = 2**30
+from tests.disk import roomy_folder
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
@@ -40,16 +37,10 @@ def dsn() -> Iterator[str]:
         yield given
         return
     with pytest.MonkeyPatch.context() as patch:
-        if _is_roomy(MEMORY_DISK):
-            patch.setattr(tempfile, "tempdir", MEMORY_DISK)
+        patch.setattr(tempfile, "tempdir", roomy_folder())
         server = start(fsync=False, settings={"max_wal_size": "128MB"})
     with server:
         yield server.dsn
-
-
-def _is_roomy(folder: str) -> bool:
-    """Whether the data of our server fit there with ease: a schema for each test is many small files."""
-    return os.access(folder, os.W_OK | os.X_OK) and shutil.disk_usage(folder).free > ROOM
 
 
 @pytest.fixture
