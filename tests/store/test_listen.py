@@ -10,7 +10,7 @@ from tests.waiting import wait_until
 async def test_an_add_is_heard(database: Database, sql: Session) -> None:
     """Once for each transaction."""
     heard: list[int] = []
-    async with listening(database, lambda: heard.append(1)):
+    async with listening(database, lambda: heard.append(1), lambda *said: None):
         await add(sql)
         await wait_until(lambda: heard, description="the notification")
 
@@ -25,7 +25,7 @@ async def test_the_channel_is_the_schemas_own(sql: Session) -> None:
 
 async def test_a_connection_that_is_cut_is_noticed_at_once(database: Database, sql: Session) -> None:
     """Whoever listens connects again, and looks for what it missed."""
-    async with listening(database, lambda: None) as listener:
+    async with listening(database, lambda: None, lambda *said: None) as listener:
         quiet = listener.broken.is_set()
         await listener.probe(1.0)
         await sql.rows(
