@@ -226,10 +226,7 @@ class JobSnoozed(JobEvent, frozen=True, kw_only=True):
 
 
 class JobCancelled(JobEvent, frozen=True, kw_only=True):
-    """The job was cancelled while it ran here, the run has ended, and that is committed: it will not run again.
-
-    `error` is what the handler raised nevertheless, empty if nothing.
-    """
+    """The job was cancelled while it ran here, its run has ended with that error or none, and that is committed."""
 
     duration_s: float
     error: str

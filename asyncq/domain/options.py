@@ -15,7 +15,6 @@ ForbiddenFlags = Flags | Callable[[], Flags | Awaitable[Flags | None] | None] | 
 
 LONGEST_POLL_S = 60.0
 FAILED_RETENTION = timedelta(days=30)
-LONGEST_RETENTION_S = 100 * 366 * 86400.0
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,11 +56,6 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, f"{name}_s")
             if not least <= value <= most:
                 raise ConfigurationError(f"{name} must lie between {least:g} and {most:g} seconds, got {value:g}")
-        kept_s = self.failed_retention_s
-        if kept_s is not None and kept_s > LONGEST_RETENTION_S:
-            raise ConfigurationError(
-                f"failed_retention must be at most a hundred years, or None for ever, got {kept_s:g} seconds"
-            )
         flags: Any = self.forbidden_flags
         if not (flags is None or callable(flags) or _is_list_of_str(flags)):
             raise ConfigurationError(f"forbidden_flags must be a list of str or a function, got {flags!r}")

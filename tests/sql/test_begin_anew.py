@@ -12,7 +12,8 @@ async def test_the_row_is_that_of_a_new_request(sql: Session) -> None:
     await sql.rows(ASK_AGAIN, job)
     await sql.execute("""
         update asyncq._jobs
-        set attempts = 4, interruptions = 2, last_error = 'e', revision = 6, key = 'k', updated_at = now() - interval '1 h'""")
+        set attempts = 4, interruptions = 2, last_error = 'e', revision = 6, key = 'k',
+          updated_at = now() - interval '1 h'""")
     before = await only(sql)
     await sql.execute("select asyncq._begin_anew(array(select id from asyncq._jobs))")
 
