@@ -11,7 +11,9 @@ from tests.sql.session import Session, session
 
 Settle = Callable[..., Awaitable[list[int]]]
 
-MARKS = pytest.mark.parametrize(("mark", "ending"), [(CANCEL, "cancelled"), (ASK_AGAIN, "rerun")])
+MARKS = pytest.mark.parametrize(
+    ("mark", "ending"), [(CANCEL, "cancelled"), (ASK_AGAIN, "rerun")], ids=["cancelled", "asked again"]
+)
 
 
 async def running(sql: Session, mark: str) -> list[asyncpg.Record]:

@@ -162,7 +162,7 @@ async def test_a_settlement_that_comes_while_a_cancel_stands_open_is_made_after_
 
 
 @pytest.mark.parametrize("settle", [complete, change])
-@pytest.mark.parametrize("mark", [CANCEL, ASK_AGAIN])
+@pytest.mark.parametrize("mark", [CANCEL, ASK_AGAIN], ids=["cancelled", "asked again"])
 async def test_a_mark_that_comes_during_a_settlement_is_heeded(
     gate: Gate, guarded: Session, other: Session, settle: Callable[..., Awaitable[list[int]]], mark: str
 ) -> None:
@@ -173,6 +173,23 @@ async def test_a_mark_that_comes_during_a_settlement_is_heeded(
 
     assert [] == await gate.during(settle(guarded, claims), other.rows(mark, job))
     assert [job] == await claimed(other)
+
+
+@pytest.mark.parametrize("mark", [CANCEL, ASK_AGAIN], ids=["cancelled", "asked again"])
+async def test_a_marked_claim_that_changes_hands_during_its_settlement_is_not_settled(
+    gate: Gate, guarded: Session, other: Session, mark: str
+) -> None:
+    """The fence stands in the node that locks here too: the second run must not be ended by the first one's end."""
+    job = await add(other, queue="q")
+    claims = await fetch(other)
+    await other.rows(mark, job)
+    await settle_special(guarded, [{**claims[0], "lock_token": 99}])
+    take_over = other.execute("""
+        update asyncq._jobs set lock_token = 2;
+        update asyncq._queues set lock_token = 2""")
+
+    assert {} == await gate.during(settle_special(guarded, claims), take_over)
+    assert ([job], ["q"]) == (await claimed(other), await locked_queues(other))
 
 
 async def test_cancels_of_the_same_jobs_in_opposite_orders_do_not_deadlock(

@@ -10,6 +10,7 @@ from asyncq.store.database import Line
 from asyncq.store.pruning import FIRST_GATE, Pruned, prune, prune_gates
 from tests.sql.jobs import add
 from tests.sql.session import Session, session
+from tests.store.gate import Gate
 from tests.waiting import wait_until
 
 ADD = "select id from asyncq.add_job('t', job_key := $1)"
@@ -126,6 +127,19 @@ async def test_a_hundred_thousand_gates_go_while_adds_come_to_these_very_keys(
     assert left <= len(waits)
     assert 0 < await sql.value("select count(*) from asyncq._jobs") <= len(waits)
     assert max(waits) < walked_s / 3
+
+
+@pytest.mark.parametrize("change", ["attempts = 0", "updated_at = now()"])
+async def test_a_failed_job_that_is_changed_while_it_is_looked_at_stays(
+    gate: Gate, guarded: Session, other: Session, change: str
+) -> None:
+    """An administrator lets it run again between the look and the lock: it is judged by its newest row."""
+    await add(other)
+    await other.rows("update asyncq._jobs set attempts = max_attempts, updated_at = now() - interval '2 days'")
+    await guarded.run("prune", 1e9, 10)
+    (pruned,) = await gate.during(guarded.run("prune", 86400.0, 10), other.execute(f"update asyncq._jobs set {change}"))
+
+    assert (0, 1) == (pruned["failed"], await other.value("select count(*) from asyncq._jobs"))
 
 
 async def test_the_store_says_what_was_pruned(line: Line, sql: Session) -> None:
