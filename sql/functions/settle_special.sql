@@ -10,7 +10,7 @@ create or replace function asyncq._settle_special(worker int, ids bigint[], toke
 #variable_conflict use_column
 declare
   held bigint[];
-  queues bigint[];
+  queues text[];
   kept bigint[];
 begin
   held := array(
@@ -22,11 +22,11 @@ begin
   if cardinality(held) = 0 then
     return;
   end if;
-  queues := array(select queue_id from asyncq._jobs where id = any(held) and queue_id is not null);
+  queues := array(select queue from asyncq._jobs where id = any(held) and queue is not null);
   return query select ended.id, ended.ending from asyncq._end_marked(held) as ended;
   kept := array(select id from asyncq._jobs where id = any(held) and locked_by = worker);
   perform asyncq._end_jobs(kept, 'completed');
   return query select unnest(kept), 'completed';
-  update asyncq._queues set locked_by = null, lock_token = null where id = any(queues) and locked_by = worker;
+  delete from asyncq._queues where name = any(queues) and locked_by = worker;
 end
 $$;

@@ -184,9 +184,7 @@ async def test_a_marked_claim_that_changes_hands_during_its_settlement_is_not_se
     claims = await fetch(other)
     await other.rows(mark, job)
     await settle_special(guarded, [{**claims[0], "lock_token": 99}])
-    take_over = other.execute("""
-        update asyncq._jobs set lock_token = 2;
-        update asyncq._queues set lock_token = 2""")
+    take_over = other.execute("update asyncq._jobs set lock_token = 2")
 
     assert {} == await gate.during(settle_special(guarded, claims), take_over)
     assert ([job], ["q"]) == (await claimed(other), await locked_queues(other))
