@@ -1,5 +1,5 @@
 -- Remove the job of a key. What waits, also for a retry, or has failed for good, is deleted. What runs cannot be: it loses its
--- key and its attempts, so that it ends as it will and is not tried again; the row that comes back is locked then.
+-- key and its attempts, so that it ends as it will and is not tried or run again; the row that comes back is locked then.
 -- No job has the key: null comes back. Gate, check, act, as in an add: who adds the key at this moment is waited for.
 
 create or replace function asyncq.remove_job(job_key text) returns asyncq.jobs
@@ -17,7 +17,8 @@ begin
     return null;
   end if;
   if holder.locked_by is not null then
-    update asyncq._jobs as held set key = null, attempts = held.max_attempts, updated_at = asyncq.now() where held.id = holder.id;
+    update asyncq._jobs as held set key = null, attempts = held.max_attempts, rerun = null, updated_at = asyncq.now()
+      where held.id = holder.id;
   end if;
   select jobs.* into job from asyncq.jobs where jobs.id = holder.id;
   if holder.locked_by is null then
