@@ -27,7 +27,7 @@ async def test_no_attempt_is_left(sql: Session, state: str) -> None:
 async def test_the_message_is_the_last_error(sql: Session, said: str | None, expected: str) -> None:
     """Null is the default; an empty text is a text."""
     job = await hold(sql, "available")
-    (row,) = await sql.rows(FAIL_WITH, [job["id"], said])
+    (row,) = await sql.rows(FAIL_WITH, [job["id"]], said)
 
     assert expected == row["last_error"]
 
