@@ -23,8 +23,8 @@ class Identity:
         self._token = 0
 
     def learn(self, task_ids: Mapping[int, str]) -> None:
-        """Take over the ids of the tasks."""
-        self.tasks = {task_id: self.registry[name] for task_id, name in task_ids.items()}
+        """Take over the ids of the tasks; those of claims that run go on being known."""
+        self.tasks = self.tasks | {task_id: self.registry[name] for task_id, name in task_ids.items()}
 
     def next_token(self) -> int:
         """A number that no claim of this process ever had."""

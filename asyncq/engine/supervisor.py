@@ -142,7 +142,7 @@ class Supervisor:
             raise _innermost(group) from None
 
     async def _register(self) -> str:
-        """Check the database, learn the ids of the tasks, become known; returns the server's version."""
+        """Check the database, become known, learn the ids of the tasks; returns the server's version."""
         connection = await self._reading.connection()
         await check_version(connection, self._database.schema)
         if not self._doors_may_move and not await store.doors_are_shut(self._reading):
@@ -150,14 +150,14 @@ class Supervisor:
                 f"the clock of schema {self._database.schema!r} was moved by asyncq.testing; "
                 "run `asyncq migrate` to put it right"
             )
-        self._identity.learn(await store.task_ids(self._reading, list(self._identity.registry)))
         self._identity.worker_id = await self._new_id()
         self._registered.set()
         server = connection.get_server_version()
         return f"{server.major}.{server.micro}"  # asyncpg reads 15.18 as 15.0.18
 
     async def _new_id(self) -> int:
-        return await store.register(
+        """Become known, then learn the ids of the tasks: names that a known worker uses are never collected."""
+        worker_id = await store.register(
             self._reading,
             lease_s=self._options.lease_s,
             pid=os.getpid(),
@@ -165,6 +165,8 @@ class Supervisor:
             host=socket.gethostname(),
             tasks=list(self._identity.registry),
         )
+        self._identity.learn(await store.task_ids(self._reading, list(self._identity.registry)))
+        return worker_id
 
     async def _work(self, stop: StopRequest, once: bool, started: Any, version: str, ended: anyio.Event) -> None:
         with anyio.CancelScope(shield=True):

@@ -1,4 +1,4 @@
-"""`_collect_tasks`: names that nothing uses go, by the second call; the races have tests/store/test_collect_races.py."""
+"""`_collect_tasks`: names that nothing uses go, by the second call; races: tests/store/test_collect_races.py."""
 
 import pytest
 
@@ -17,7 +17,7 @@ async def collect(sql: Session, *keep: str) -> int:
 
 
 async def until_gone(sql: Session, *names: str) -> None:
-    """Call it until names are gone: somebody else on the server, such as autovacuum, may hold an old snapshot for a moment."""
+    """Call it until names are gone: somebody else, such as autovacuum, may hold an old snapshot for a moment."""
 
     async def are_gone() -> bool:
         await collect(sql)

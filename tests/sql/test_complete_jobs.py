@@ -24,7 +24,9 @@ async def test_what_asked_to_be_kept_is_kept_as_completed(sql: Session) -> None:
     await sql.rows("update asyncq._jobs set keep_until = now() + interval '1 h', keep_states = '{completed}'")
     await sql.rows(COMPLETE, [job["id"]])
 
-    assert [(job["id"], "completed")] == [tuple(row) for row in await sql.rows("select id, state from asyncq._ended_jobs")]
+    assert [(job["id"], "completed")] == [
+        tuple(row) for row in await sql.rows("select id, state from asyncq._ended_jobs")
+    ]
 
 
 async def test_its_key_is_free(sql: Session) -> None:

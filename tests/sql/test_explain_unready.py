@@ -18,7 +18,9 @@ async def test_a_job_that_runs_says_where_and_since_when(sql: Session) -> None:
     assert row["detail"].startswith(f"runs on worker {me} (h, process 1) since ")
 
 
-@pytest.mark.parametrize("end", ["delete from asyncq._workers", "update asyncq._workers set last_seen = now() - lease * 2"])
+@pytest.mark.parametrize(
+    "end", ["delete from asyncq._workers", "update asyncq._workers set last_seen = now() - lease * 2"]
+)
 async def test_a_job_whose_worker_has_died_says_so(sql: Session, end: str) -> None:
     """It does not run, and comes back by a rescue."""
     job = await add(sql)

@@ -40,4 +40,7 @@ async def test_the_last_attempt_was_the_last(sql: Session) -> None:
     await fetch(sql, worker=7)
     await sql.values(UNLOCK)
 
-    assert ("discarded", []) == (await sql.value("select asyncq._state(job) from asyncq._jobs as job"), await fetched(sql))
+    assert ("discarded", []) == (
+        await sql.value("select asyncq._state(job) from asyncq._jobs as job"),
+        await fetched(sql),
+    )

@@ -23,7 +23,9 @@ async def test_no_attempt_is_left(sql: Session, state: str) -> None:
     assert [] == await fetch(sql)
 
 
-@pytest.mark.parametrize(("said", "expected"), [("bad order", "bad order"), ("", ""), (None, "Manually marked as failed")])
+@pytest.mark.parametrize(
+    ("said", "expected"), [("bad order", "bad order"), ("", ""), (None, "Manually marked as failed")]
+)
 async def test_the_message_is_the_last_error(sql: Session, said: str | None, expected: str) -> None:
     """Null is the default; an empty text is a text."""
     job = await hold(sql, "available")

@@ -16,7 +16,9 @@ async def test_a_job_that_has_failed_is_due_with_all_its_attempts(sql: Session, 
     (row,) = await sql.rows(RETRY, [job["id"]])
     now = await sql.value("select now()")
 
-    assert {**job, "attempts": 0, "interruptions": 0, "run_at": now, "updated_at": now} == (await stored(sql))[job["id"]]
+    assert {**job, "attempts": 0, "interruptions": 0, "run_at": now, "updated_at": now} == (await stored(sql))[
+        job["id"]
+    ]
     assert (0, now, "e") == (row["attempts"], row["run_at"], row["last_error"])
     assert [job["id"]] == await fetched(sql)
 

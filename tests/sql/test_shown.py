@@ -8,7 +8,8 @@ async def test_both_forms_are_of_the_same_jobs_in_the_order_of_their_ids(sql: Se
     """Unknown ids have no row."""
     ids = [await add(sql) for _ in range(3)]
     rows = await sql.rows(
-        "select (touched.shown).id, (document::json ->> 'id')::bigint from asyncq._shown($1) as touched", [*ids[::-1], 0]
+        "select (touched.shown).id, (document::json ->> 'id')::bigint from asyncq._shown($1) as touched",
+        [*ids[::-1], 0],
     )
 
     assert [(id_, id_) for id_ in ids] == [tuple(row) for row in rows]
