@@ -7,7 +7,7 @@ create or replace function asyncq._document(job asyncq._jobs) returns json
   select json_build_object(
     'id', job.id,
     'task', (select identifier from asyncq._tasks where id = job.task_id),
-    'queue', (select name from asyncq._queues where id = job.queue_id),
+    'queue', job.queue,
     'payload', job.payload::text,
     'priority', job.priority,
     'run_at', asyncq._utc(job.run_at),

@@ -66,13 +66,16 @@ begin
   end if;
   waits := waits or able is null;
 
-  if job.queue_id is not null then
-    select running.id, running.locked_by, running.locked_at into other
-      from asyncq._jobs as running where running.queue_id = job.queue_id and running.locked_by is not null;
+  if job.queue is not null then
+    select busy.locked_by, running.id, running.locked_at into other
+      from asyncq._queues as busy
+      left join asyncq._jobs as running on running.queue = busy.name and running.locked_by is not null
+      where busy.name = job.queue;
     if found then
       waits := true;
       return query select 'queue_busy',
-        'job ' || other.id || ' of its queue runs, on worker ' || other.locked_by || ' since ' || other.locked_at;
+        coalesce('job ' || other.id || ' of its queue runs, on worker ', 'its queue is held by worker ') || other.locked_by
+          || coalesce(' since ' || other.locked_at, '');
     else
       -- Behind others only if they come first for every worker that may take it.
       select ahead.id into other
@@ -80,7 +83,8 @@ begin
         join asyncq._workers as worker on worker.id = taker.id
         left join lateral (
           select earlier.id from asyncq._jobs as earlier
-          where earlier.queue_id = job.queue_id and asyncq._is_ready(earlier) and asyncq._is_due(earlier, moment)
+          where hashtextextended(earlier.queue, 0) = hashtextextended(job.queue, 0) and earlier.queue = job.queue
+            and asyncq._is_ready(earlier) and asyncq._is_due(earlier, moment)
             and asyncq._is_known(earlier, asyncq._task_ids_of(worker.tasks))
             and asyncq._is_allowed(earlier, worker.forbidden_flags)
             and (earlier.priority, earlier.run_at, earlier.id) < (job.priority, job.run_at, job.id)

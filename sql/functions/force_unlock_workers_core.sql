@@ -9,10 +9,13 @@ create or replace function asyncq._force_unlock_workers(worker_ids text[])
 declare
   held bigint[];
   cancelled bigint[];
+  queues text[];
 begin
   held := array(
     select job.id from asyncq._jobs as job where job.locked_by::text = any(worker_ids) order by job.id for update);
   cancelled := array(select job.id from asyncq._jobs as job where job.id = any(held) and job.cancelled_at is not null);
+  -- Those of these claims only: a worker that lives may take others at this moment.
+  queues := array(select job.queue from asyncq._jobs as job where job.id = any(held) and job.queue is not null);
   return query select touched.shown, touched.document from asyncq._shown(cancelled) as touched;
   perform asyncq._end_jobs(cancelled, 'cancelled');
   update asyncq._jobs as job
@@ -20,7 +23,7 @@ begin
       attempts = case when job.rerun is null then least(job.attempts + 1, greatest(job.attempts, job.max_attempts)) else 0 end,
       payload = coalesce(job.rerun, job.payload), rerun = null
     where job.id = any(held);
-  update asyncq._queues as queue set locked_by = null, lock_token = null where queue.locked_by::text = any(worker_ids);
+  delete from asyncq._queues as queue where queue.name = any(queues);
   if cardinality(held) > 0 then
     perform asyncq._wake_workers();
   end if;

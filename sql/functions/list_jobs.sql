@@ -12,14 +12,13 @@ create or replace function asyncq._list_jobs(
   as $$
 declare
   wanted_task constant int := (select task.id from asyncq._tasks as task where task.identifier = of_task);
-  wanted_queue constant bigint := (select queue.id from asyncq._queues as queue where queue.name = of_queue);
 begin
   if of_state = 'discarded' then
     return query
       select asyncq._document(job)::text
       from asyncq._jobs as job
       where asyncq._has_failed(job)
-        and (of_task is null or job.task_id = wanted_task) and (of_queue is null or job.queue_id = wanted_queue)
+        and (of_task is null or job.task_id = wanted_task) and (of_queue is null or job.queue = of_queue)
         and (with_flag is null or job.flags ? with_flag) and job.id > after_id
       order by job.id limit most;
   else
@@ -27,7 +26,7 @@ begin
       select asyncq._document(job)::text
       from asyncq._jobs as job
       where (of_state is null or asyncq._state(job) = of_state)
-        and (of_task is null or job.task_id = wanted_task) and (of_queue is null or job.queue_id = wanted_queue)
+        and (of_task is null or job.task_id = wanted_task) and (of_queue is null or job.queue = of_queue)
         and (with_flag is null or job.flags ? with_flag) and job.id > after_id
       order by job.id limit most;
   end if;

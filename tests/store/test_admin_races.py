@@ -180,6 +180,20 @@ async def test_a_claim_that_comes_after_a_forced_unlock_holds(sql: Session, othe
     assert [job] == await complete(sql, [claim])
 
 
+async def test_a_queue_that_is_taken_during_a_forced_unlock_stays_locked(
+    gate: Gate, guarded: Session, other: Session
+) -> None:
+    """Its claim is not among those that are dropped, although it is of the same worker."""
+    await add(other, queue="q")
+    await fetch(other)
+    await guarded.rows(UNLOCK, ["70"])
+    job = await add(other, queue="r")
+    await gate.during(guarded.rows(UNLOCK, ["1"]), fetch(other, token=2))
+
+    assert ["r"] == await other.values("select name from asyncq._queues")
+    assert [job] == await other.values("select id from asyncq._jobs where locked_by is not null")
+
+
 async def test_calls_with_the_same_ids_in_other_orders_do_not_deadlock(sql: Session, other: Session) -> None:
     """Rows are locked in the order of their ids, whatever the order of the arguments."""
     ids = [await add(sql) for _ in range(50)]
