@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import tempfile
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 import asyncpg
 import pytest
@@ -14,6 +15,13 @@ import pytest
 from asyncq import Client
 from asyncq.server import start
 from asyncq.testing import temporary_schema
+from tests.disk import roomy_folder
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Refuse names that hold a memory address: they differ from process to process, and nobody can ask for them."""
+    if unstable := [item.nodeid for item in items if " at 0x" in item.nodeid]:
+        raise pytest.UsageError(f"give these cases lasting names, with ids=written of tests/ids.py: {unstable}")
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +36,10 @@ def dsn() -> Iterator[str]:
     if given := os.environ.get("ASYNCQ_TEST_DATABASE_URL"):
         yield given
         return
-    with start(fsync=False) as server:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", roomy_folder())
+        server = start(fsync=False, settings={"max_wal_size": "128MB"})
+    with server:
         yield server.dsn
 
 

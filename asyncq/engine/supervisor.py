@@ -430,12 +430,16 @@ class Supervisor:
 
 def _innermost(error: BaseException) -> BaseException:
     """The error itself, out of groups that hold nothing else: it says more than they do."""
-    while isinstance(error, BaseExceptionGroup):
-        parts = cast("BaseExceptionGroup[BaseException]", error).exceptions
-        if len(parts) != 1:
-            break
+    while len(parts := _parts(error)) == 1:
         error = parts[0]
-    return cast("BaseException", error)
+    return error
+
+
+def _parts(error: BaseException) -> tuple[BaseException, ...]:
+    """What a group holds; nothing of any other error."""
+    if isinstance(error, BaseExceptionGroup):
+        return cast("BaseExceptionGroup[BaseException]", error).exceptions
+    return ()
 
 
 async def _first(wait: Any, scope: anyio.CancelScope) -> None:

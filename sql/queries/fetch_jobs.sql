@@ -2,7 +2,8 @@
 -- Claims up to max due jobs, in order of priority, run_at, id; of each named queue at most one, and none while another of
 -- it runs. All conditions stand in the nodes that lock, so that they are checked again on the newest row. A node locks
 -- what it takes and no more: a row that is locked here and left is invisible to the workers that fetch at this moment,
--- and they would go to sleep over it. Each lateral subquery is one index probe, whatever the planner knows of the table.
+-- and they would go to sleep over it; _hold_queues tells of the one exception. Each lateral subquery is one index probe,
+-- whatever the planner knows of the table.
 with recursive
 -- Each priority that has jobs, one index probe each: the scans below stop at run_at <= now within a priority.
 queued_priorities(priority) as (
@@ -137,7 +138,8 @@ serial as materialized (
       and task_id = any($4) and ($5::text[] is null or flags is null or not flags ?| $5)
     for update skip locked) as job
   limit (select jobs from serial_share)),
--- Their queues, of which another fetch may have taken one since the snapshot: then its job stays where it is.
+-- Their queues. Another fetch may have taken one since the snapshot, for another job: then this one's job is left alone. The
+-- jobs are locked first, so that no queue is held without a job that runs.
 held as materialized (
   select unnest(asyncq._hold_queues(array(select queue from serial), $1)) as queue
   where exists (select from serial)),

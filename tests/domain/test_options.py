@@ -8,6 +8,7 @@ import pytest
 
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.options import WorkerOptions, worker_options
+from tests.ids import written
 
 
 def test_the_defaults() -> None:
@@ -63,7 +64,7 @@ def test_listen_can_be_turned_off() -> None:
         {"forbidden_flags": ("a", "b")},
         {"forbidden_flags": lambda: ["a"]},
     ],
-    ids=str,
+    ids=written,
 )
 def test_values_at_the_limits_work(given: dict[str, Any]) -> None:
     """A limit is the last value that works."""

@@ -8,9 +8,9 @@ from tests.sql.session import Session, session
 LONG_AGO = "update asyncq._workers set last_seen = now() - interval '31 s' where id = $1"
 
 
-async def worker(sql: Session) -> int:
-    """Register a worker with a lease of 30 seconds. Returns its id."""
-    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [])
+async def worker(sql: Session, lease_s: float = 30.0) -> int:
+    """Register a worker. Returns its id."""
+    (row,) = await sql.run("register_worker", lease_s, 1, 1, "h", [])
     return row["id"]
 
 
@@ -63,10 +63,10 @@ async def test_the_last_attempt_ends_with_the_worker(sql: Session) -> None:
 @pytest.mark.parametrize("thorough", [False, True])
 async def test_a_living_worker_keeps_its_jobs(sql: Session, thorough: bool) -> None:
     """However long they run."""
-    alive = await worker(sql)
+    alive = await worker(sql, lease_s=3600.0)
     job = await add(sql, queue="q")
     await fetch(sql, worker=alive)
-    await sql.rows("update asyncq._workers set last_seen = now() - interval '29 s'")
+    await sql.rows("update asyncq._workers set last_seen = now() - interval '59 min'")
 
     assert [] == await rescue(sql, thorough=thorough)
     assert ([job], ["q"], [alive]) == (await claimed(sql), await locked_queues(sql), await workers(sql))
@@ -74,13 +74,12 @@ async def test_a_living_worker_keeps_its_jobs(sql: Session, thorough: bool) -> N
 
 async def test_each_worker_has_a_lease_of_its_own(sql: Session) -> None:
     """Options differ between programs."""
-    (patient,) = await sql.run("register_worker", 3600.0, 1, 1, "h", [])
-    hasty = await worker(sql)
-    for one in (patient["id"], hasty):
+    patient, hasty = await worker(sql, lease_s=3600.0), await worker(sql)
+    for one in (patient, hasty):
         await die(sql, one)
     await rescue(sql)
 
-    assert [patient["id"]] == await workers(sql)
+    assert [patient] == await workers(sql)
 
 
 async def test_claims_of_a_worker_without_a_row_are_found_by_a_thorough_look(sql: Session) -> None:
