@@ -27,13 +27,9 @@ begin
   held := array(
     select job.id from asyncq._jobs as job
     where job.id = any(job_ids) and job.locked_by is null and (act <> 'retry' or job.attempts > 0));
-  if cardinality(held) = 0 then
-    return;
-  end if;
   if act = 'complete' then
     return query select touched.shown, touched.document from asyncq._shown(held) as touched;
     perform asyncq._end_jobs(held, 'completed');
-    return;
   elsif act = 'fail' then
     update asyncq._jobs as job
       set attempts = job.max_attempts, last_error = coalesce(error_message, 'Manually marked as failed'), updated_at = moment
@@ -50,12 +46,15 @@ begin
   else
     raise exception using errcode = '22023', message = 'unknown act ' || act;
   end if;
-  -- A worker looks by itself at least once a minute; what is due before that must wake it.
+  -- A worker looks by itself at least once a minute; what is due before that must wake it. So must a job that was locked here
+  -- and left as it was: workers passed it by, and went to sleep.
   if exists (
       select from asyncq._jobs as job
-      where job.id = any(held) and asyncq._is_ready(job) and asyncq._is_due(job, asyncq.clock() + interval '60 s')) then
+      where job.id = any(job_ids) and asyncq._is_ready(job) and asyncq._is_due(job, asyncq.clock() + interval '60 s')) then
     perform asyncq._wake_workers();
   end if;
-  return query select touched.shown, touched.document from asyncq._shown(held) as touched;
+  if act <> 'complete' then
+    return query select touched.shown, touched.document from asyncq._shown(held) as touched;
+  end if;
 end
 $$;
