@@ -1,6 +1,8 @@
 """asyncq: an asyncio-native job queue on PostgreSQL. These are the public names."""
 
+from asyncq.admin import Admin
 from asyncq.client import Client, add_job
+from asyncq.domain.administration import Counts, Explanation, Reason
 from asyncq.domain.errors import (
     AccessDenied,
     AsyncqError,
@@ -65,12 +67,15 @@ from asyncq.worker import Worker
 __all__ = [
     "AccessDenied",
     "Added",
+    "Admin",
     "AsyncqError",
     "Client",
     "ConfigurationError",
     "ConstantRetry",
+    "Counts",
     "Discard",
     "Event",
+    "Explanation",
     "ExponentialRetry",
     "FetchFailed",
     "FunctionRetry",
@@ -104,6 +109,7 @@ __all__ = [
     "Observer",
     "ObserverFailed",
     "PoolExhausted",
+    "Reason",
     "ResultIgnored",
     "RetryAfter",
     "RetryPolicy",

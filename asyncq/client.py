@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Self, Unpack, cast, overload
 
+from asyncq.admin import Admin
 from asyncq.domain.adding import NOTHING, make_spec
 from asyncq.domain.errors import ConfigurationError, JobNotFound
 from asyncq.domain.job import Added, Job, JobOptions, JobSpec
@@ -31,6 +32,9 @@ class Client:
             other names are refused. None (the default) takes any name.
         pool_size: Connections, opened on demand; 10 by default.
         max_payload: The largest payload in bytes; 1 MiB by default, at most 16 MiB.
+
+    Attributes:
+        admin: Looks at jobs and changes them.
 
     Raises:
         ConfigurationError: An option cannot work.
@@ -57,6 +61,7 @@ class Client:
         self._pool_size = pool_size
         self._pool: Pool | None = None
         self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
+        self.admin = Admin(self._database, self._connection)
 
     async def __aenter__(self) -> Self:
         await self.open()

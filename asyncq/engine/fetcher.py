@@ -22,6 +22,7 @@ from asyncq.engine.pace import Pace
 from asyncq.engine.shield import shielded
 from asyncq.store.database import Line
 from asyncq.store.jobs import START, Place, fetch_jobs, next_due_s
+from asyncq.store.workers import tell_flags
 
 AHEAD_S = 0.025  # how much work, in time, is fetched ahead of free slots
 FROM_START_S = 0.1  # a fetch from the very start at least this often: jobs may land behind the cursor
@@ -78,6 +79,7 @@ class Fetcher:
         self._after = START
         self._from_start_at = 0.0
         self._pace = Pace()
+        self._told_flags: tuple[int, list[str] | None] = (0, None)
 
     def wake(self) -> None:
         """Something may have become due: look for it now."""
@@ -175,6 +177,7 @@ class Fetcher:
         claims: list[Claim] = []
         try:
             async with shielded(self._line, FETCH_DEADLINE_S):
+                await self._tell_flags(worker_id, forbidden)
                 claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after)
         except (AsyncqError, TimeoutError) as error:
             if isinstance(error, TimeoutError) or getattr(error, "outcome", "") == "unknown":
@@ -183,6 +186,13 @@ class Fetcher:
         finally:
             self.expected = 0
         return claims
+
+    async def _tell_flags(self, worker_id: int, forbidden: list[str] | None) -> None:
+        """Note in the worker's row what this fetch forbids, if that has changed: `explain` reads it."""
+        told_by, told = self._told_flags
+        if forbidden != (told if told_by == worker_id else None):
+            await tell_flags(self._line, worker_id, forbidden)
+        self._told_flags = (worker_id, forbidden)
 
     def _return_stale(self) -> None:
         """Give back claims that have not started for too long: another worker may have a free slot."""

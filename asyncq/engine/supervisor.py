@@ -144,7 +144,7 @@ class Supervisor:
             raise _innermost(group) from None
 
     async def _register(self) -> str:
-        """Check the database, learn the ids of the tasks, become known; returns the server's version."""
+        """Check the database, become known, learn the ids of the tasks; returns the server's version."""
         connection = await self._reading.connection()
         await check_version(connection, self._database.schema)
         if not self._doors_may_move and not await store.doors_are_shut(self._reading):
@@ -152,7 +152,6 @@ class Supervisor:
                 f"the clock of schema {self._database.schema!r} was moved by asyncq.testing; "
                 "run `asyncq migrate` to put it right"
             )
-        await self._learn_tasks()
         self._identity.worker_id = await self._new_id()
         self._registered.set()
         server = connection.get_server_version()
@@ -175,7 +174,8 @@ class Supervisor:
             self._fetcher.wake()
 
     async def _new_id(self) -> int:
-        return await store.register(
+        """Become known, then learn the ids of the tasks: names that a known worker uses are never collected."""
+        worker_id = await store.register(
             self._reading,
             lease_s=self._options.lease_s,
             pid=os.getpid(),
@@ -183,6 +183,8 @@ class Supervisor:
             host=socket.gethostname(),
             tasks=list(self._identity.registry),
         )
+        await self._learn_tasks()
+        return worker_id
 
     async def _work(self, stop: StopRequest, once: bool, started: Any, version: str, ended: anyio.Event) -> None:
         with anyio.CancelScope(shield=True):
@@ -418,6 +420,7 @@ class Supervisor:
                 await anyio.sleep(1.0)
         self._registered.set()
         self._fetcher.wake()
+        await self._learn_the_rest()
 
     def _tell_start(self, version: str) -> None:
         options = self._options

@@ -16,6 +16,9 @@ from asyncq.store.failures import calling
 
 _json = msgspec.json.Encoder()
 
+# What `_document` in SQL says of a job.
+read_job = msgspec.json.Decoder(Job).decode
+
 
 class Place(msgspec.Struct, frozen=True):
     """Where the next fetch begins: behind this place in the order of running; the start by default."""
@@ -91,26 +94,7 @@ async def get_job(database: Database, connection: asyncpg.Connection, job_id: in
         row = await connection.fetchrow(database.query("get_job"), job_id)
     if row is None:
         return None
-    return Job(
-        id=row["id"],
-        task=row["task_identifier"],
-        queue=row["queue_name"],
-        payload=row["payload"],
-        priority=row["priority"],
-        run_at=row["run_at"],
-        attempts=row["attempts"] - (row["locked_by"] is not None),
-        max_attempts=row["max_attempts"],
-        last_error=row["last_error"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        key=row["key"],
-        locked_at=row["locked_at"],
-        locked_by=row["locked_by"],
-        revision=row["revision"],
-        flags=tuple(sorted(msgspec.json.decode(row["flags"]))) if row["flags"] else (),
-        meta=msgspec.json.decode(row["meta"]) if row["meta"] else None,
-        state=JobState(row["state"]),
-    )
+    return read_job(row["document"])
 
 
 async def fetch_jobs(

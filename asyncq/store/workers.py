@@ -31,6 +31,11 @@ async def register(line: Line, *, lease_s: float, pid: int, concurrency: int, ho
     return int(rows[0]["id"])
 
 
+async def tell_flags(line: Line, worker_id: int, forbidden_flags: Sequence[str] | None) -> None:
+    """Tell which flags a worker forbids from its next fetch on, for those who ask why a job does not run."""
+    await line.fetch("tell_flags", worker_id, forbidden_flags)
+
+
 async def beat(line: Line, worker_id: int) -> list[tuple[int, int]] | None:
     """Prove that a worker lives, and look what it may not have heard.
 

@@ -20,7 +20,7 @@ declare
 begin
   -- The rows stay locked: nobody else rescues the same workers now, and a late heartbeat waits, then finds none.
   gone := array(
-    select id from asyncq._workers where last_seen + lease < pg_catalog.clock_timestamp() order by id
+    select worker.id from asyncq._workers as worker where not asyncq._is_live(worker) order by worker.id
     for update skip locked);
   if thorough then
     gone := gone || array(
