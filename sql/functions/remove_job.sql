@@ -6,6 +6,7 @@ create or replace function asyncq.remove_job(job_key text) returns asyncq.jobs
   language plpgsql strict volatile
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
+  set search_path = pg_catalog, pg_temp
   as $$
 declare
   holder asyncq._jobs;

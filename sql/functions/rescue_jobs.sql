@@ -9,6 +9,7 @@
 create or replace function asyncq._rescue_jobs(thorough boolean)
   returns table (job_id bigint, worker_id int, attempts smallint, max_attempts smallint)
   language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
   as $$
 #variable_conflict use_column
 declare

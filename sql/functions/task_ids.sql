@@ -2,6 +2,7 @@
 
 create or replace function asyncq._task_ids(identifiers text[]) returns table (identifier text, id int)
   language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
   as $$
 #variable_conflict use_column
 begin
