@@ -14,6 +14,7 @@ from asyncq.store.roles import apply, script
 from asyncq.store.statements import folder, render
 from tests.roles import Roles, three_roles
 from tests.sql.grants import ENQUEUER, MEND, OBJECTS, PRIVILEGES, STRANGER, WORKER
+from tests.sql.needs import code, rights_needed
 from tests.sql.session import Session, session
 
 MATRIX = {"worker": WORKER, "enqueuer": ENQUEUER, "stranger": STRANGER}
@@ -60,8 +61,7 @@ async def test_a_role_has_the_rights_that_are_listed_and_no_other(sql: Session, 
     assert MATRIX[role] == actual, MEND
 
 
-@pytest.mark.parametrize("role", MATRIX)
-async def test_no_role_has_rights_on_single_columns(sql: Session, roles: Roles, role: str) -> None:
+async def test_no_role_has_rights_on_single_columns(sql: Session) -> None:
     """A grant on a column is seen by no other question."""
     columns = await sql.values(
         """
@@ -129,72 +129,9 @@ async def allowed(sql: Session, role: str, statement: str) -> bool:
         await transaction.rollback()
 
 
-TOUCHES = {
-    "insert": r"\binsert into asyncq\.(\w+)",
-    "update": r"(?<!for )(?<!key )\bupdate asyncq\.(\w+)",
-    "delete": r"\bdelete from asyncq\.(\w+)",
-    "select": r"(?<!delete )\b(?:from|join) asyncq\.(\w+)\b(?!\()",
-}
-
-
-def needed() -> dict[str, str]:
-    """What a worker needs: what the statements of sql/queries and the public functions touch, and what these call."""
-    bodies = {path.stem: code(path.read_text("utf-8")) for path in (folder() / "queries").glob("*.sql")}
-    del bodies["enqueue"]  # by which the enqueuer adds
-    functions: dict[str, str] = {}
-    for path in (folder() / "functions").glob("*.sql"):
-        parts = re.split(
-            r"^create or replace function asyncq\.(\w+)", code(path.read_text("utf-8")), flags=re.MULTILINE
-        )
-        functions |= dict(zip(parts[1::2], parts[2::2], strict=True))
-    known = {f"function {name}" for name in functions if not name.startswith("_") and name != "enqueue"}
-    known |= {called for body in bodies.values() for called in calls(body)}
-    seen: set[str] = set()
-    while more := known - seen:
-        seen |= more
-        for name in more:
-            bodies[name] = functions[name.removeprefix("function ")]
-            known |= calls(bodies[name])
-    views = re.findall(r"^create view asyncq\.(\w+)", "\n".join(migrations()), re.MULTILINE)
-    rights: dict[str, set[str]] = {"table _migrations": {"select"}, "schema": {"usage"}}
-    for body in bodies.values():
-        for right, pattern in TOUCHES.items():
-            for name in re.findall(pattern, body):
-                rights.setdefault(f"{'view' if name in views else 'table'} {name}", set()).add(right)
-        for name in re.findall(r"nextval\('asyncq\.(\w+)'\)", body):
-            rights.setdefault(f"sequence {name}", set()).add("usage")
-    # An insert that looks for conflicts reads.
-    for name, held in rights.items():
-        if "insert" in held and any(
-            re.search(rf"into asyncq\.{name.split()[-1]}\b[^;]*on conflict", b) for b in bodies.values()
-        ):
-            held.add("select")
-            if any(re.search(rf"into asyncq\.{name.split()[-1]}\b[^;]*do update", body) for body in bodies.values()):
-                held.add("update")
-    order = PRIVILEGES["table"][1].split()
-    return {name: " ".join(sorted(held, key=[*order, "usage"].index)) for name, held in rights.items()} | dict.fromkeys(
-        known, "execute"
-    )
-
-
-def calls(body: str) -> set[str]:
-    """The functions of ours that a statement or body calls."""
-    return {f"function {name}" for name in re.findall(r"\basyncq\.(\w+)\(", re.sub(r"into asyncq\.\w+", "", body))}
-
-
-def code(text: str) -> str:
-    """A text without its comments."""
-    return "\n".join(line.partition("--")[0] for line in text.splitlines())
-
-
-def migrations() -> list[str]:
-    """The texts of the migrations."""
-    return [path.read_text("utf-8") for path in (folder() / "migrations").glob("*.sql")]
-
-
 def test_a_worker_has_what_the_statements_need_and_no_more() -> None:
     """Read from the texts in sql/: whoever writes a statement sees here which right it needs, or no longer needs."""
-    assert needed() == WORKER, MEND
+    assert rights_needed() == WORKER, MEND
 
 
 LATER = """-- What a later release brings.
