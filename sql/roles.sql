@@ -61,8 +61,8 @@ grant execute on function asyncq.enqueue to :"enqueuer";
 grant usage on schema asyncq to :"worker";
 grant select on asyncq._migrations, asyncq.jobs to :"worker";
 grant select, insert on asyncq._tasks to :"worker";
-grant select, insert, update on asyncq._queues, asyncq._gate to :"worker";
-grant select, insert, update, delete on asyncq._jobs, asyncq._workers to :"worker";
+grant select, insert, update on asyncq._gate to :"worker";
+grant select, insert, update, delete on asyncq._jobs, asyncq._queues, asyncq._workers to :"worker";
 grant usage on sequence asyncq._jobs_id_seq to :"worker";
 grant execute on function
   asyncq.add_job,
@@ -78,12 +78,13 @@ grant execute on function
   asyncq._flags,
   asyncq._gate,
   asyncq._hold_keys,
+  asyncq._hold_queues,
   asyncq._insert_jobs,
   asyncq._job,
   asyncq._merged_payload,
   asyncq._rescue_jobs,
   asyncq._state,
-  asyncq._store_names,
+  asyncq._store_tasks,
   asyncq._task_ids,
   asyncq._update_jobs,
   asyncq._wake_workers

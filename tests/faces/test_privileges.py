@@ -74,9 +74,9 @@ async def a_dead_worker(roles: Roles) -> None:
             select asyncq.add_job('end', '{"how": "well"}', queue_name := 'left'), asyncq.add_job('unheard_of');
             insert into asyncq._workers (lease, pid, concurrency, host, tasks, last_seen)
               values ('1 s', 1, 1, 'gone', '{}', clock_timestamp() - interval '1 hour');
-            update asyncq._queues set lock_token = 1, locked_by = (select max(id) from asyncq._workers);
+            insert into asyncq._queues (name, locked_by) select 'left', max(id) from asyncq._workers;
             update asyncq._jobs set locked_at = now(), lock_token = 1, locked_by = (select max(id) from asyncq._workers)
-              where queue_id is not null""")
+              where queue is not null""")
 
 
 async def test_the_worker_role_does_all_that_a_worker_does(roles: Roles) -> None:

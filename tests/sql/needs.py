@@ -17,6 +17,7 @@ ON_CONFLICT = {
     "select": r"\binsert into asyncq\.(\w+)\b[^;]*\bon conflict\b",
     "update": r"\binsert into asyncq\.(\w+)\b[^;]*\bdo update\b",
 }
+PATTERNS = [*TOUCHES.items(), *ON_CONFLICT.items()]
 # Asked for by the check of the version, which has no file of its own.
 VERSION = {"schema": {"usage"}, "table _migrations": {"select"}}
 OF_THE_ENQUEUER = "enqueue"
@@ -31,14 +32,28 @@ def rights_needed() -> dict[str, str]:
     kinds = kinds_of_relations()
     rights = {name: set(held) for name, held in VERSION.items()}
     for body in [*queries, *(functions[name] for name in reached)]:
-        for right, pattern in [*TOUCHES.items(), *ON_CONFLICT.items()]:
-            for name in re.findall(pattern, body):
-                rights.setdefault(f"{kinds.get(name, 'table')} {name}", set()).add(right)
+        touched = [(right, name) for right, pattern in PATTERNS for name in re.findall(pattern, body)]
+        touched += [("update", name) for name in locked(body)]
+        for right, name in touched:
+            rights.setdefault(f"{kinds.get(name, 'table')} {name}", set()).add(right)
     order = list(TOUCHES)
     return {
         **{name: " ".join(sorted(held, key=order.index)) for name, held in rights.items()},
         **{f"function {name}": "execute" for name in reached},
     }
+
+
+def locked(body: str) -> Iterator[str]:
+    """The tables whose rows a `for update` locks, which needs the right to update: those of its own select."""
+    for found in re.finditer(r"\bfor (?:no key )?update\b", body):
+        depth, level = 0, ""
+        for letter in reversed(body[: found.start()]):
+            depth += (letter == ")") - (letter == "(")
+            if depth < 0 or letter == ";":
+                break
+            if depth == 0:
+                level = letter + level
+        yield from re.findall(TOUCHES["select"], level)
 
 
 def reachable(names: set[str], functions: dict[str, str]) -> set[str]:

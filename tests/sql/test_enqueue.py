@@ -41,10 +41,10 @@ async def test_every_member_ends_in_its_column(sql: Session) -> None:
     """Ten members: two that change places are soon written."""
     await enqueue(sql, FULL)
     stored = await sql.row("""
-        select task.identifier, job.payload::text, queue.name, job.run_at, job.max_attempts, job.key, job.priority,
+        select task.identifier, job.payload::text, job.queue, job.run_at, job.max_attempts, job.key, job.priority,
           job.flags::text, job.meta::text
-        from asyncq._jobs as job, asyncq._tasks as task, asyncq._queues as queue
-        where task.id = job.task_id and queue.id = job.queue_id""")
+        from asyncq._jobs as job, asyncq._tasks as task
+        where task.id = job.task_id""")
 
     assert ("t", '{"p": 1}', "q", 3, "k", -7) == (*stored[:3], *stored[4:7])
     assert "2040-01-01T00:00:00+00:00" == stored["run_at"].isoformat()
@@ -78,7 +78,7 @@ async def test_what_is_left_out_or_null_is_the_default(sql: Session) -> None:
     """As in add_job."""
     await enqueue(sql, {"identifier": "t"}, {**dict.fromkeys(FULL), "identifier": "t", "payload": {}})
     rows = await sql.values("""
-        select row(payload::text, queue_id, run_at = asyncq.now(), max_attempts, key, priority, flags, meta)::text
+        select row(payload::text, queue, run_at = asyncq.now(), max_attempts, key, priority, flags, meta)::text
         from asyncq._jobs""")
 
     assert ["({},,t,25,,0,,)"] * 2 == rows

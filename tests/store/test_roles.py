@@ -42,11 +42,10 @@ SPECS = [
 ]
 
 STORED = """
-select task.identifier, queue.name as queue, job.payload::text, job.priority, job.max_attempts, job.key, job.revision,
+select task.identifier, job.queue, job.payload::text, job.priority, job.max_attempts, job.key, job.revision,
   job.flags::text, job.meta::text, nullif(job.run_at, job.created_at) as run_at
 from asyncq._jobs as job
 join asyncq._tasks as task on task.id = job.task_id
-left join asyncq._queues as queue on queue.id = job.queue_id
 order by job.id
 """
 
