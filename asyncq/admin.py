@@ -18,10 +18,10 @@ SAFE_CLEANUP = ("GC_JOB_QUEUES", "GC_TASK_IDENTIFIERS")
 class Admin:
     """Looks at jobs and changes them; `client.admin` is one.
 
-    What changes jobs takes their ids, leaves alone what runs, ignores ids that are not there, and returns the jobs that
-    it changed, in the order of their ids. With `connection=` it is part of the caller's transaction; a job that is
-    being changed at this moment is waited for. At REPEATABLE READ and SERIALIZABLE a job that was changed
-    since the transaction began raises a StoreError with `sqlstate` 40001: begin again.
+    What changes jobs takes their ids, leaves alone what runs (but for `cancel_jobs`), ignores ids that are not there, and
+    returns the jobs that it changed, in the order of their ids. With `connection=` it is part of the caller's
+    transaction; a job that is being changed at this moment is waited for. At REPEATABLE READ and SERIALIZABLE a job that
+    was changed since the transaction began raises a StoreError with `sqlstate` 40001: begin again.
 
     Args:
         database: Where the jobs are.
@@ -130,6 +130,24 @@ class Admin:
         """
         async with self._on(connection) as mine:
             return await store.retry_jobs(self._database, mine, [*ids])
+
+    async def cancel_jobs(self, ids: Iterable[int], *, connection: CallersConnection | None = None) -> list[Job]:
+        """Cancel jobs: those that wait end at once; those that run are cancelled on their worker, and not tried again.
+
+        Args:
+            ids: Which; jobs that have failed for good are left alone.
+            connection: As in `complete_jobs`; workers are told at the commit.
+
+        Returns:
+            The jobs that were cancelled, as they were: those with `locked_by` still run.
+
+        Raises:
+            StoreError: The database cannot be used.
+
+        If cancelled, the outcome is unknown unless the caller's transaction rolls back.
+        """
+        async with self._on(connection) as mine:
+            return await store.cancel_jobs(self._database, mine, [*ids])
 
     async def remove_job(self, key: str, *, connection: CallersConnection | None = None) -> Job | None:
         """Remove the job that has a key. One that runs cannot be: it loses its key, and is not tried again.
@@ -274,7 +292,8 @@ class Admin:
                 default: of a table above 32 MiB (some 200,000 jobs) a sample is counted, which takes about 0.1 s.
 
         Returns:
-            The figures, and which of them are estimates. What has failed for good is exact up to 100,000.
+            The figures, and which of them are estimates: of a large table those of what waits, above 256 MiB also
+            of what runs. What has failed for good is exact up to 100,000.
 
         Raises:
             StoreError: The database cannot be used.

@@ -46,6 +46,8 @@ class Fetcher:
         buffer: Where the claims go.
         drained: Whether the last fetch found less than there was room for.
         give_back: Takes claims that are returned.
+        admit: Lets claims that were just fetched pass, or not.
+        expected: The token of the fetch whose answer is awaited; 0 when none is.
         lost: Claims whose answer was lost.
     """
 
@@ -63,6 +65,8 @@ class Fetcher:
         self._observers = observers
         self._finished = finished
         self.give_back: Callable[[Collection[Claim], str, int], None] = _nowhere
+        self.admit: Callable[[list[Claim]], list[Claim]] = list
+        self.expected = 0
         self.buffer = Buffer(self._taken)
         self._stir = asyncio.Event()
         self._woken = True
@@ -158,7 +162,7 @@ class Fetcher:
             return 0
         if claims:
             self._low_water = len(claims) // 2
-            self.buffer.put(claims)
+            self.buffer.put(self.admit(claims))
             if self._observers.wanted(JobsFetched):
                 self._observers.emit(JobsFetched(count=len(claims), wanted=wanted, duration_s=_now() - sent_at))
         self.drained = len(claims) < wanted and after is START
@@ -169,6 +173,7 @@ class Fetcher:
 
     async def _claim(self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place) -> list[Claim]:
         token, tasks = self._identity.next_token(), self._identity.tasks
+        self.expected = token
         claims: list[Claim] = []
         try:
             async with shielded(self._line, FETCH_DEADLINE_S):
@@ -178,6 +183,8 @@ class Fetcher:
             if isinstance(error, TimeoutError) or getattr(error, "outcome", "") == "unknown":
                 self.lost.note(worker_id, token)
             raise
+        finally:
+            self.expected = 0
         return claims
 
     async def _tell_flags(self, worker_id: int, forbidden: list[str] | None) -> None:

@@ -33,6 +33,7 @@ from asyncq.domain.options import WorkerOptions
 from asyncq.domain.outcome import Settlement
 from asyncq.domain.task import Registry
 from asyncq.engine.announcer import Announcer
+from asyncq.engine.canceller import Canceller
 from asyncq.engine.completer import Completer
 from asyncq.engine.context import Surroundings
 from asyncq.engine.executor import Executor
@@ -229,20 +230,33 @@ class Supervisor:
         self._announcer = Announcer(self._observers, group)
         self._completer = Completer(self._writing, self._announcer, self._observers, self._settled)
         self._fetcher.give_back = self._completer.give_back
+        canceller = Canceller(self._identity, self._fetcher, self._executor)
         self._heartbeat = Heartbeat(
-            self._database, self._identity, self._options.lease_s, self._observers.emit, self._declared_dead
+            self._database,
+            self._identity,
+            self._options.lease_s,
+            self._observers.emit,
+            self._declared_dead,
+            canceller.cancel,
         )
         self._heartbeat.start()
         group.start_soon(self._complete)
         for _ in range(self._options.concurrency):
             group.start_soon(self._loop)
-        maintenance = Maintenance(self._reading, self._identity, self._observers)
+        maintenance = Maintenance(self._reading, self._identity, self._observers, self._options.failed_retention_s)
         if once:
-            await maintenance.round()
+            await maintenance.once()
         else:
             group.start_soon(maintenance.run, self._options.lease_s / BEATS_A_LEASE)
             if self._options.listen:
-                await group.start(listen, self._database, self._observers, self._fetcher.wake)
+                await group.start(
+                    listen,
+                    self._database,
+                    self._observers,
+                    self._fetcher.wake,
+                    canceller.heard,
+                    self._heartbeat.beat_now,
+                )
         group.start_soon(self._learn_the_rest)
         group.start_soon(self._fetch, GIVE_UP_S if once else None)
 

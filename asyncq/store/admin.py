@@ -54,6 +54,11 @@ async def retry_jobs(database: Database, connection: Connection, ids: Sequence[i
     return await _administer(database, connection, "retry", ids)
 
 
+async def cancel_jobs(database: Database, connection: Connection, ids: Sequence[int]) -> list[Job]:
+    """Cancel jobs; returns them as they were, those that run with their workers."""
+    return await _jobs(database, connection, "cancel_jobs", ids)
+
+
 async def remove_job(database: Database, connection: Connection, key: str) -> Job | None:
     """Remove the job of a key; returns it, None if there is none."""
     jobs = await _jobs(database, connection, "remove_job", key)

@@ -10,7 +10,7 @@ import asyncpg
 import msgspec
 
 from asyncq.domain.job import Added, Claim, Job, JobSpec, JobState
-from asyncq.domain.outcome import Settlement
+from asyncq.domain.outcome import Ending, Settlement
 from asyncq.store.database import Database, Line
 from asyncq.store.failures import calling
 
@@ -163,7 +163,7 @@ async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]
         settlements: At most one for each job.
 
     Returns:
-        The ids of the jobs that were written.
+        The ids of the jobs that were written. Those that `settle_special` has to write are not among them.
 
     Raises:
         StoreError: See `failures.calling`. Part of it may have been written: what is settled twice changes nothing.
@@ -191,6 +191,28 @@ async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]
     return written
 
 
+async def settle_special(line: Line, worker_id: int, settlements: Collection[Settlement]) -> dict[int, Ending]:
+    """Write settlements that `settle` has left alone: of jobs that were cancelled, asked for again, or are to be kept.
+
+    Args:
+        line: The worker's connection for settling.
+        worker_id: Whose claims they are.
+        settlements: Those that were not written.
+
+    Returns:
+        The id of each job that was written -> what became of it.
+
+    Raises:
+        StoreError: See `failures.calling`. All were written or none: what is settled twice changes nothing.
+
+    If cancelled, the same holds: callers shield it.
+    """
+    in_order = sorted(settlements, key=_id)
+    done = [item.done for item in in_order]
+    rows = await line.fetch("settle_special", worker_id, *_claims(in_order), done)
+    return {row["id"]: row["ending"] for row in rows}
+
+
 async def still_held(line: Line, worker_id: int, settlements: Collection[Settlement]) -> set[int]:
     """Of settlements that were not written: the jobs whose claims the worker still holds."""
     in_order = sorted(settlements, key=_id)
@@ -206,7 +228,7 @@ async def return_lost(line: Line, worker_id: int, tokens: Collection[int]) -> se
         tokens: The tokens of those fetches.
 
     Returns:
-        The ids of the jobs that were returned.
+        The ids of the jobs that were returned; those that were cancelled meanwhile have ended.
 
     Raises:
         StoreError: See `failures.calling`.

@@ -1,5 +1,5 @@
 -- Remove the job of a key. What waits, also for a retry, or has failed for good, is deleted. What runs cannot be: it loses its
--- key and its attempts, so that it ends as it will and is not tried again; the row that comes back is locked then.
+-- key and its attempts, so that it ends as it will and is not tried or run again; the row that comes back is locked then.
 -- No job has the key: null comes back.
 
 create or replace function asyncq.remove_job(job_key text) returns asyncq.jobs

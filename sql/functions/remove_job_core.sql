@@ -15,7 +15,8 @@ begin
     return;
   end if;
   if holder.locked_by is not null then
-    update asyncq._jobs as held set key = null, attempts = held.max_attempts, updated_at = asyncq.now() where held.id = holder.id;
+    update asyncq._jobs as held set key = null, attempts = held.max_attempts, rerun = null, updated_at = asyncq.now()
+      where held.id = holder.id;
   end if;
   return query select touched.shown, touched.document from asyncq._shown(array[holder.id]) as touched;
   if holder.locked_by is null then

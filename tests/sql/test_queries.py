@@ -2,7 +2,7 @@
 
 import json
 
-from tests.sql.jobs import add, add_many, fetch
+from tests.sql.jobs import add, add_many, claimed, fetch
 from tests.sql.session import Session
 
 
@@ -40,8 +40,20 @@ async def test_a_worker_registers_beats_and_leaves(sql: Session) -> None:
         *(stored[name] for name in ("pid", "concurrency", "host", "tasks")),
         stored["leased"],
     )
-    assert ([(row["id"],)], True, [(row["id"],)]) == ([tuple(b) for b in beaten], seen, [tuple(b) for b in left])
+    assert ([(None, None)], True, [(row["id"],)]) == ([tuple(b) for b in beaten], seen, [tuple(b) for b in left])
     assert ([], []) == (await sql.run("beat", row["id"]), await sql.run("remove_worker", row["id"]))
+
+
+async def test_a_beat_names_the_running_jobs_of_its_worker_that_were_cancelled(sql: Session) -> None:
+    """Its own, those that were cancelled, and with the claim: the message about them may have been lost."""
+    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [])
+    mine, also_mine, spared, foreign = [await add(sql) for _ in range(4)]
+    await fetch(sql, 3, worker=row["id"], token=9)
+    await fetch(sql, worker=row["id"] + 1, token=9)
+    await sql.rows("select from asyncq.cancel_jobs($1)", [mine, also_mine, foreign])
+
+    assert [(mine, 9), (also_mine, 9)] == sorted(tuple(found) for found in await sql.run("beat", row["id"]))
+    assert spared in await claimed(sql)
 
 
 async def test_the_number_of_a_worker_is_never_used_again(sql: Session) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.sql.jobs import add, add_many, change, claimed, complete, fetch, locked_queues
+from tests.sql.marked import ASK_AGAIN, CANCEL, ended, keep
 from tests.sql.session import Session, session
 
 LONG_AGO = "update asyncq._workers set last_seen = now() - interval '31 s' where id = $1"
@@ -194,3 +195,38 @@ async def test_a_queue_that_somebody_holds_is_freed_the_next_time(dsn: str, own:
 
     assert ([job], ([], ["q"], [dead])) == ([row[0] for row in first], between)
     assert ([], []) == (await locked_queues(own), await workers(own))
+
+
+@pytest.mark.parametrize("thorough", [False, True])
+async def test_marked_jobs_of_a_dead_worker_end_as_their_mark_says_and_lose_no_attempt(
+    sql: Session, thorough: bool
+) -> None:
+    """A cancelled job must not run again, and one that was asked for again is no worse for the run that was lost."""
+    dead = 77 if thorough else await worker(sql)
+    cancelled, again, plain = [await add(sql, queue=f"q{number}", max_attempts=1) for number in range(3)]
+    await keep(sql, cancelled)
+    await fetch(sql, worker=dead)
+    await sql.rows(CANCEL, cancelled)
+    await sql.rows(ASK_AGAIN, again)
+    if not thorough:
+        await die(sql, dead)
+
+    assert [(plain, dead, 1, 1)] == await rescue(sql, thorough=thorough)
+    assert ([], [], []) == (await claimed(sql), await locked_queues(sql), await workers(sql))
+    assert [(cancelled, "cancelled")] == await ended(sql)
+    assert [(again, 0)] == [(claim["id"], claim["attempts"]) for claim in await fetch(sql)]
+
+
+async def test_a_worker_with_nothing_but_marked_jobs_is_removed_and_others_are_woken(own: Session) -> None:
+    """What begins anew is due, and a queue is free."""
+    heard: list[object] = []
+    dead = await worker(own)
+    job = await add(own, queue="q")
+    await fetch(own, worker=dead)
+    await own.rows(CANCEL, job)
+    await die(own, dead)
+    await own.connection.add_listener(f"{own.schema}:jobs", lambda *said: heard.append(said[3]))
+    await rescue(own)
+    await own.rows("select")
+
+    assert ([""], []) == (heard, await workers(own))

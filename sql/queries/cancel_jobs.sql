@@ -1,0 +1,2 @@
+-- cancel_jobs(job_ids bigint[]) -> document text
+select document from asyncq._cancel_jobs($1::bigint[])
