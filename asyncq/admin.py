@@ -18,10 +18,10 @@ SAFE_CLEANUP = ("GC_JOB_QUEUES", "GC_TASK_IDENTIFIERS")
 class Admin:
     """Looks at jobs and changes them; `client.admin` is one.
 
-    What changes jobs takes their ids, leaves alone what runs (but for `cancel_jobs`), ignores ids that are not there, and
-    returns the jobs that it changed, in the order of their ids. With `connection=` it is part of the caller's
-    transaction; a job that is being changed at this moment is waited for. At REPEATABLE READ and SERIALIZABLE a job that
-    was changed since the transaction began raises a StoreError with `sqlstate` 40001: begin again.
+    What changes jobs takes their ids, leaves alone what runs (but for `cancel_jobs`), ignores ids that are not there,
+    and returns the jobs that it changed, in the order of their ids. With `connection=` it is part of the caller's
+    transaction; a job that is being changed at this moment is waited for. At REPEATABLE READ and SERIALIZABLE a job
+    that was changed since the transaction began raises a StoreError with `sqlstate` 40001: begin again.
 
     Args:
         database: Where the jobs are.
@@ -292,8 +292,8 @@ class Admin:
                 default: of a table above 32 MiB (some 200,000 jobs) a sample is counted, which takes about 0.1 s.
 
         Returns:
-            The figures, and which of them are estimates: of a large table those of what waits, above 256 MiB also
-            of what runs. What has failed for good is exact up to 100,000.
+            The figures, and which of them are estimates: of a large table those of what waits, above 256 MiB those of
+            what runs too. What has failed for good is exact up to 100,000.
 
         Raises:
             StoreError: The database cannot be used.
