@@ -32,6 +32,25 @@ class Admin:
         self._database = database
         self._acquire = acquire
 
+    async def cancel_jobs(self, ids: Iterable[int], *, connection: CallersConnection | None = None) -> list[Job]:
+        """Cancel jobs: those that wait end at once, the handlers of those that run are cancelled once, without a retry.
+
+        Args:
+            ids: Which; jobs that have failed for good are left alone.
+            connection: An asyncpg connection of the caller's, for its transaction; the client's pool by default.
+
+        Returns:
+            The jobs that were cancelled, as they were: those that run have `locked_by`. Their row and their queue stay
+            until the handler has ended; for everybody else they are cancelled already.
+
+        Raises:
+            StoreError: The database cannot be used.
+
+        If cancelled, the outcome is unknown unless the caller's transaction rolls back.
+        """
+        async with self._on(connection) as mine:
+            return await store.cancel_jobs(self._database, mine, [*ids])
+
     async def complete_jobs(self, ids: Iterable[int], *, connection: CallersConnection | None = None) -> list[Job]:
         """End jobs as completed that nobody runs, failed ones among them.
 
@@ -130,24 +149,6 @@ class Admin:
         """
         async with self._on(connection) as mine:
             return await store.retry_jobs(self._database, mine, [*ids])
-
-    async def cancel_jobs(self, ids: Iterable[int], *, connection: CallersConnection | None = None) -> list[Job]:
-        """Cancel jobs: those that wait end at once; those that run are cancelled on their worker, and not tried again.
-
-        Args:
-            ids: Which; jobs that have failed for good are left alone.
-            connection: As in `complete_jobs`; workers are told at the commit.
-
-        Returns:
-            The jobs that were cancelled, as they were: those with `locked_by` still run.
-
-        Raises:
-            StoreError: The database cannot be used.
-
-        If cancelled, the outcome is unknown unless the caller's transaction rolls back.
-        """
-        async with self._on(connection) as mine:
-            return await store.cancel_jobs(self._database, mine, [*ids])
 
     async def remove_job(self, key: str, *, connection: CallersConnection | None = None) -> Job | None:
         """Remove the job that has a key. One that runs cannot be: it loses its key, and is not tried again.

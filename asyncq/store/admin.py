@@ -13,6 +13,11 @@ from asyncq.store.failures import calling
 from asyncq.store.jobs import read_job
 
 
+async def cancel_jobs(database: Database, connection: Connection, ids: Sequence[int]) -> list[Job]:
+    """Cancel jobs, those that run too; returns them as they were."""
+    return await _administer(database, connection, "cancel", ids)
+
+
 async def complete_jobs(database: Database, connection: Connection, ids: Sequence[int]) -> list[Job]:
     """End jobs that nobody runs as completed; returns them as they were."""
     return await _administer(database, connection, "complete", ids)
@@ -52,11 +57,6 @@ async def reschedule_jobs(
 async def retry_jobs(database: Database, connection: Connection, ids: Sequence[int]) -> list[Job]:
     """Let jobs that have failed begin anew; returns them as they are now."""
     return await _administer(database, connection, "retry", ids)
-
-
-async def cancel_jobs(database: Database, connection: Connection, ids: Sequence[int]) -> list[Job]:
-    """Cancel jobs; returns them as they were, those that run with their workers."""
-    return await _jobs(database, connection, "cancel_jobs", ids)
 
 
 async def remove_job(database: Database, connection: Connection, key: str) -> Job | None:

@@ -6,5 +6,5 @@
 -- gets 40001 if its snapshot is older.
 
 create or replace function asyncq.cancel_jobs(job_ids bigint[]) returns setof asyncq.jobs
-  language sql strict volatile
-  as $$ select (cancelled.shown).* from asyncq._cancel_jobs(job_ids) as cancelled $$;
+  language sql volatile
+  as $$ select (done.shown).* from asyncq._administer_jobs('cancel', job_ids) as done $$;

@@ -19,9 +19,9 @@ declare
   requested bigint;
 begin
   dead := array(
-    select id from asyncq._jobs as job
-    where asyncq._has_failed(job) and updated_at < long_ago
-    order by updated_at limit most for update skip locked);
+    select job.id from asyncq._jobs as job
+    where asyncq._has_failed(job) and job.updated_at < long_ago
+    order by job.updated_at limit most for update skip locked);
   if cardinality(dead) > 0 then
     perform asyncq._end_jobs(dead, 'discarded');
   end if;

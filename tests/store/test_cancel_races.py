@@ -216,10 +216,10 @@ async def test_the_store_cancels_what_it_is_told_on_the_connection_of_a_caller(
     await fetch(other)
     transaction = sql.connection.transaction()
     await transaction.start()
-    told = await cancel_jobs(database, sql.connection, [running, unknown, waiting])
+    told = [job.id for job in await cancel_jobs(database, sql.connection, [running, unknown, waiting])]
     await transaction.rollback()
     between = await other.values(STATES + " order by id")
 
-    assert ([waiting, running], ["scheduled", "active"]) == ([job.id for job in told], between)
-    assert told == await cancel_jobs(database, sql.connection, [running, waiting])
+    assert ([waiting, running], ["scheduled", "active"]) == (told, between)
+    assert [waiting, running] == [job.id for job in await cancel_jobs(database, sql.connection, [running, waiting])]
     assert (["cancelled"], []) == (await sql.values(STATES), await cancel_jobs(database, sql.connection, []))
