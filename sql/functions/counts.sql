@@ -5,6 +5,7 @@
 create or replace function asyncq._counts(exactly boolean, most_bytes bigint default 33554432)
   returns table (state text, jobs bigint, is_exact boolean)
   language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
   -- Compiling the statement would take longer than to run it.
   set jit = off
   as $$

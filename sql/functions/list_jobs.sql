@@ -5,6 +5,7 @@
 create or replace function asyncq._list_jobs(
   of_state text, of_task text, of_queue text, with_flag text, after_id bigint, most int) returns setof text
   language plpgsql stable
+  set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_custom_plan
   set enable_seqscan = off
   set enable_bitmapscan = off
