@@ -293,8 +293,8 @@ class Admin:
                 default: of a table above 32 MiB (some 200,000 jobs) a sample is counted, which takes about 0.1 s.
 
         Returns:
-            The figures, and which of them are estimates: of a large table those of what waits, above 256 MiB also
-            of what runs. What has failed for good is exact up to 100,000.
+            The figures, and which of them are estimates: of a large table those of what waits, above 256 MiB those of
+            what runs too. What has failed for good is exact up to 100,000.
 
         Raises:
             StoreError: The database cannot be used.

@@ -15,6 +15,7 @@ create or replace function asyncq._administer_jobs(
   attempts int default null, max_attempts int default null)
   returns table (shown asyncq.jobs, document text)
   language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
   as $$

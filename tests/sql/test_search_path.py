@@ -165,7 +165,14 @@ async def test_no_lookalike_is_executed_by_a_worker(roles: Roles, evil: str) -> 
 
 # These are inlined into the statements that call them, which a setting of their own would prevent. They call nothing by
 # a bare name that the server does not match exactly.
-INLINED = {"now", "clock", "_job", "_state", "_wake_workers"}
+INLINED = {"now", "clock", "_job", "_state", "_wake_workers"} | {
+    "_has_failed",
+    "_is_allowed",
+    "_is_due",
+    "_is_known",
+    "_is_live",
+    "_is_ready",
+}
 
 
 async def test_what_sessions_of_strangers_call_sets_its_search_path(roles: Roles) -> None:
