@@ -70,6 +70,7 @@ def _columns(spec: JobSpec) -> tuple[Any, ...]:
         _json.encode(dict.fromkeys(spec.flags, True)).decode() if spec.flags else None,
         spec.job_key_mode or "replace",
         spec.meta,
+        None,
     )
 
 

@@ -60,8 +60,12 @@ create unique index jobs_one_running_per_queue on asyncq._jobs (queue_id)
 -- add_job with a key; partial, so that writers of jobs without a key take no lock on it.
 create unique index jobs_key on asyncq._jobs (key) where key is not null;
 
--- add_job with a unique policy. Not unique: what two jobs of a key may do beside each other is the policy's to say.
-create index jobs_unique_key on asyncq._jobs (unique_key) where unique_key is not null;
+-- add_job with a unique policy: jobs that wait or run; and those that have failed for good, of which there may be
+-- thousands that hardly a policy looks at. Not unique: what two jobs of a key may do beside each other is the policy's to say.
+create index jobs_unique_key on asyncq._jobs (unique_key)
+  where unique_key is not null and (locked_by is not null or attempts < max_attempts);
+create index jobs_unique_key_discarded on asyncq._jobs (unique_key)
+  where unique_key is not null and locked_by is null and attempts >= max_attempts;
 
 -- No index on locked_by: it would cost each claim about a tenth, and only the rescue of a dead worker's jobs, which may
 -- scan, would read it.

@@ -1,0 +1,13 @@
+-- The job that a request came to, which was made before with this idempotency key, and the state of the job: completed when
+-- nothing is known of it any more. No row when there was none, or it is too long ago.
+
+create or replace function asyncq._request(key text, moment timestamptz) returns table (id bigint, state text)
+  language sql stable
+  as $$
+  select request.job_id, coalesce(
+    (select asyncq._state(job) from asyncq._jobs as job where job.id = request.job_id),
+    (select ended.state from asyncq._ended_jobs as ended where ended.id = request.job_id),
+    'completed')
+  from asyncq._requests as request
+  where request.key = _request.key and request.keep_until > moment
+  $$;
