@@ -108,7 +108,7 @@ def _may_leave(request: pytest.FixtureRequest) -> bool:
 LEFT = """
 select 'claim of job ' || id as what from asyncq._jobs where locked_by is not null
 union all
-select 'locked queue ' || name from asyncq._queues where locked_by is not null
+select 'queue ' || name from asyncq._queues
 union all
 select 'worker ' || id from asyncq._workers
 union all

@@ -176,7 +176,7 @@ class Claim(msgspec.Struct, frozen=True):
 
     id: int
     task_id: int
-    queue_id: int | None
+    queue: str | None
     token: int
     attempts: int
     max_attempts: int

@@ -85,7 +85,7 @@ class Settlement(msgspec.Struct, frozen=True):
 
     id: int
     token: int
-    queue_id: int | None
+    queue: str | None
     done: bool = False
     attempts: int = 0
     delay_s: float | None = None
@@ -108,24 +108,24 @@ def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float) -
     """
     match outcome:
         case Completed():
-            return Settlement(claim.id, claim.token, claim.queue_id, done=True)
+            return Settlement(claim.id, claim.token, claim.queue, done=True)
         case Failed(error):
             return _failure(claim, error, None, policy, random)
         case RetryLater(error, delay_s):
             return _failure(claim, error, delay_s, policy, random)
         case Discarded(error):
             return Settlement(
-                claim.id, claim.token, claim.queue_id, attempts=INT2, error=error, interruptions=0, dead=True
+                claim.id, claim.token, claim.queue, attempts=INT2, error=error, interruptions=0, dead=True
             )
         case Snoozed(delay_s):
-            return Settlement(claim.id, claim.token, claim.queue_id, delay_s=delay_s, interruptions=0)
+            return Settlement(claim.id, claim.token, claim.queue, delay_s=delay_s, interruptions=0)
         case Interrupted():
             if claim.interruptions >= MAX_INTERRUPTIONS:
                 error = f"Interrupted: cut off by shutdowns {claim.interruptions + 1} times in a row"
                 return _failure(claim, error, None, policy, random)
-            return Settlement(claim.id, claim.token, claim.queue_id, interruptions=claim.interruptions + 1)
+            return Settlement(claim.id, claim.token, claim.queue, interruptions=claim.interruptions + 1)
         case Returned():
-            return Settlement(claim.id, claim.token, claim.queue_id)
+            return Settlement(claim.id, claim.token, claim.queue)
         case _:
             assert_never(outcome)
 
@@ -139,7 +139,7 @@ def _failure(claim: Claim, error: str, delay_s: float | None, policy: RetryPolic
     return Settlement(
         claim.id,
         claim.token,
-        claim.queue_id,
+        claim.queue,
         attempts=1,
         delay_s=delay_s,
         error=error,

@@ -26,6 +26,12 @@ class Identity:
         """Take over the ids of the tasks."""
         self.tasks = {task_id: self.registry[name] for task_id, name in task_ids.items()}
 
+    @property
+    def nameless(self) -> list[str]:
+        """The tasks whose ids are not known yet."""
+        known = {task.name for task in self.tasks.values()}
+        return [name for name in self.registry if name not in known]
+
     def next_token(self) -> int:
         """A number that no claim of this process ever had."""
         self._token += 1

@@ -58,7 +58,7 @@ class Maintenance:
                     dead_job_ids=tuple(job.job_id for job in rescued if job.attempts >= job.max_attempts),
                 )
             )
-        unknown = set(await unknown_tasks(self._line, self._identity.tasks)) - self._told
+        unknown = set(await unknown_tasks(self._line, self._identity.tasks)) - self._told - {*self._identity.registry}
         if unknown:
             self._told |= unknown
             self._observers.emit(UnknownTasks(names=tuple(sorted(unknown))))

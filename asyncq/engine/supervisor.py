@@ -51,6 +51,7 @@ from asyncq.store.migrate import check_version
 
 CANCEL_S = 5.0  # how long cancelled handlers have to end
 FLUSH_S = 10.0  # how long the last settlements may take
+LEARN_S = 0.25  # how often a worker asks for the ids of tasks that it misses
 GIVE_UP_S = 5.0  # how long `run_once` tries to fetch when the database is away
 
 
@@ -87,7 +88,7 @@ class Supervisor:
         self._executor = Executor(
             self._identity, self._surroundings, observers, CapacityLimiter(options.concurrency), self._leftovers
         )
-        self._fetcher = Fetcher(self._reading, self._identity, options, observers, self._surroundings, self._finished)
+        self._fetcher = Fetcher(self._reading, self._identity, options, observers, self._finished)
         self._progress = asyncio.Event()
         self._fetched = anyio.Event()
         self._loops_left = options.concurrency
@@ -150,11 +151,27 @@ class Supervisor:
                 f"the clock of schema {self._database.schema!r} was moved by asyncq.testing; "
                 "run `asyncq migrate` to put it right"
             )
-        self._identity.learn(await store.task_ids(self._reading, list(self._identity.registry)))
+        await self._learn_tasks()
         self._identity.worker_id = await self._new_id()
         self._registered.set()
         server = connection.get_server_version()
         return f"{server.major}.{server.micro}"  # asyncpg reads 15.18 as 15.0.18
+
+    async def _learn_tasks(self) -> None:
+        self._identity.learn(await store.task_ids(self._reading, list(self._identity.registry)))
+
+    async def _learn_the_rest(self) -> None:
+        """Tasks whose names another open transaction has just stored have no id yet: ask until it has ended."""
+        if names := ", ".join(self._identity.nameless):
+            said = f"tasks {names} are not taken yet: an open transaction has just used them for the first time"
+            self._observers.emit(MaintenanceFailed(error=said))
+        while self._identity.nameless:
+            await anyio.sleep(LEARN_S)
+            try:
+                await self._learn_tasks()
+            except AsyncqError as error:
+                self._observers.emit(MaintenanceFailed(error=str(error)))
+            self._fetcher.wake()
 
     async def _new_id(self) -> int:
         return await store.register(
@@ -224,6 +241,7 @@ class Supervisor:
             group.start_soon(maintenance.run, self._options.lease_s / BEATS_A_LEASE)
             if self._options.listen:
                 await group.start(listen, self._database, self._observers, self._fetcher.wake)
+        group.start_soon(self._learn_the_rest)
         group.start_soon(self._fetch, GIVE_UP_S if once else None)
 
     async def _fetch(self, give_up_s: float | None) -> None:
@@ -346,7 +364,7 @@ class Supervisor:
             waits = settlement.delay_s is not None and not settlement.dead
             if waits:
                 self._fetcher.wake_in(settlement.delay_s or 0.0)
-            if settlement.queue_id is not None or not (waits or settlement.done):
+            if settlement.queue is not None or not (waits or settlement.done):
                 self._fetcher.wake()
                 tell_others = tell_others or not self._fetcher.has_room
         if tell_others:

@@ -143,18 +143,9 @@ async def fetch_jobs(
 
     If cancelled, claims may be lost until the lease ends: callers shield it.
     """
-    rows = await line.fetch(
-        "fetch_jobs",
-        worker_id,
-        token,
-        limit,
-        list(task_ids),
-        forbidden_flags,
-        after.priority,
-        after.run_at,
-        after.id,
-        None,
-    )
+    place = (after.priority, after.run_at, after.id)
+    arguments = (worker_id, token, limit, list(task_ids), forbidden_flags, *place, None)
+    rows = await line.fetch("fetch_plain_jobs", *arguments) or await line.fetch("fetch_jobs", *arguments)
     return sorted((Claim(*row) for row in rows), key=_place)
 
 

@@ -69,20 +69,10 @@ async def task_ids(line: Line, names: Collection[str]) -> dict[int, str]:
     """The ids of tasks, stored on first use.
 
     Returns:
-        Id -> name.
+        Id -> name; without those that another open transaction has just stored.
     """
     rows = await line.fetch("task_ids", sorted(names))
     return {row["id"]: row["identifier"] for row in rows}
-
-
-async def queue_names(line: Line, ids: Collection[int]) -> dict[int, str]:
-    """The names of queues.
-
-    Returns:
-        Id -> name.
-    """
-    rows = await line.fetch("queue_names", sorted(ids))
-    return {row["id"]: row["name"] for row in rows}
 
 
 async def unknown_tasks(line: Line, ids: Collection[int]) -> list[str]:

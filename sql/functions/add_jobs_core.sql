@@ -1,5 +1,5 @@
 -- The one way in: every add, from SQL or Python, ends here. Parallel arrays, one element a job; null = the default.
--- Jobs with a key are added in three steps, gate, check, act. Lock order: gates, jobs, names.
+-- Jobs with a key are added in three steps, gate, check, act. Lock order: gates, jobs, tasks.
 -- Listeners are told at commit, once a transaction.
 --
 -- An element of dedupes says what a job asks about others; it was made by _dedupe, or by asyncq/domain/deduplication.py:
@@ -45,7 +45,7 @@ begin
     keys := asyncq._hold_keys(job_keys);
   end if;
   if keys = 'free' then
-    perform asyncq._store_names(identifiers, queue_names);
+    perform asyncq._store_tasks(identifiers);
     return query
       select stored.ord, 'added', stored.id, null::bigint, null::text
       from asyncq._insert_jobs(

@@ -25,8 +25,8 @@ begin
         identifiers, payloads, queue_names, run_ats, max_attempts, priorities, flags, metas, dedupes);
     return;
   end if;
-  -- Names of all pieces at once: piece by piece, two calls could wait for each other.
-  perform asyncq._store_names(identifiers, queue_names);
+  -- The tasks of all pieces at once: piece by piece, two calls could wait for each other.
+  perform asyncq._store_tasks(identifiers);
   befores := array(
     select max(sharing.before)
     from (

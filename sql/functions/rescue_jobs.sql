@@ -9,6 +9,8 @@
 create or replace function asyncq._rescue_jobs(thorough boolean)
   returns table (job_id bigint, worker_id int, attempts smallint, max_attempts smallint)
   language plpgsql volatile
+  -- There is no index on locked_by; the worker's connection shuns scans, for the sake of the fetch.
+  set enable_seqscan = on
   as $$
 #variable_conflict use_column
 declare
@@ -24,7 +26,7 @@ begin
       select claim.locked_by from (
         select locked_by from asyncq._jobs where locked_by is not null
         union
-        select locked_by from asyncq._queues where locked_by is not null) as claim
+        select locked_by from asyncq._queues) as claim
       where not exists (select from asyncq._workers as worker where worker.id = claim.locked_by));
   end if;
   if cardinality(gone) = 0 then
@@ -40,12 +42,12 @@ begin
     from held where job.id = any(array(select id from held)) and job.id = held.id
     returning job.id, held.locked_by, job.attempts, job.max_attempts;
   something := found;
-  update asyncq._queues set locked_by = null, lock_token = null
-    where id = any(array(
-      select queue.id from asyncq._queues as queue
+  delete from asyncq._queues
+    where name = any(array(
+      select queue.name from asyncq._queues as queue
       where queue.locked_by = any(gone)
-        and not exists (select from asyncq._jobs as job where job.queue_id = queue.id and job.locked_by is not null)
-      order by queue.id for update skip locked));
+        and not exists (select from asyncq._jobs as job where job.queue = queue.name and job.locked_by is not null)
+      order by queue.name for update skip locked));
   something := something or found;
   delete from asyncq._workers as worker
     where worker.id = any(gone)

@@ -3,11 +3,11 @@
 -- tokens stand beside them: width_bucket finds an id's place by binary search. Rows that another transaction holds are
 -- skipped, never waited for.
 with held as materialized (
-  select id, queue_id from asyncq._jobs
+  select id, queue from asyncq._jobs
   where id = any($2::bigint[]) and locked_by = $1
     and lock_token = ($3::bigint[])[width_bucket(id, $2::bigint[])]
   order by id for update skip locked),
 freed as (
-  update asyncq._queues set locked_by = null, lock_token = null
-  where id = any(array(select queue_id from held where queue_id is not null)) and locked_by = $1)
+  delete from asyncq._queues
+  where name = any(array(select queue from held where queue is not null)) and locked_by = $1)
 delete from asyncq._jobs where id = any(array(select id from held)) returning id

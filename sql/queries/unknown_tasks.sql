@@ -3,11 +3,11 @@
 select distinct task.identifier
 from (
   (select task_id from asyncq._jobs
-    where queue_id is null and locked_by is null and attempts < max_attempts
+    where queue is null and locked_by is null and attempts < max_attempts
     order by priority, run_at, id limit 1000)
   union all
   (select task_id from asyncq._jobs
-    where queue_id is not null and locked_by is null and attempts < max_attempts
+    where queue is not null and locked_by is null and attempts < max_attempts
     order by priority, run_at, id limit 1000)) as waiting
 join asyncq._tasks as task on task.id = waiting.task_id
 where not waiting.task_id = any($1::int[])

@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from asyncq import AsyncqError, Client, StoreUnavailable, Worker, task
+from asyncq import AsyncqError, Client, Worker, task
 from asyncq.domain.events import FetchFailed, JobCompleted, JobsFetched, JobsReturned, JobStarted
 from asyncq.domain.job import Claim
 from asyncq.engine import fetcher, supervisor
@@ -271,25 +271,6 @@ async def test_claims_lost_by_the_last_fetch_are_returned_at_the_stop(
         link.cut_at_answer_with(b"swallowed")
         added = await client.add_job(say, "swallowed")
         await seen.wait_for(FetchFailed)
-
-    assert [(added.id,)] == [event.job_ids for event in seen.of(JobsReturned)]
-
-
-async def test_claims_go_back_when_the_names_of_their_queues_cannot_be_read(
-    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They are claimed already when that second statement fails."""
-    real, failures = fetcher.queue_names, [StoreUnavailable("gone", outcome="unknown")]
-
-    async def fail_once(*args: Any) -> dict[int, str]:
-        if failures:
-            raise failures.pop()
-        return await real(*args)
-
-    monkeypatch.setattr(fetcher, "queue_names", fail_once)
-    async with make_worker(nothing).start():
-        added = await client.add_job(nothing, queue="line")
-        await seen.wait_for(JobCompleted)
 
     assert [(added.id,)] == [event.job_ids for event in seen.of(JobsReturned)]
 

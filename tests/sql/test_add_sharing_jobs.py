@@ -32,7 +32,7 @@ async def outcome(sql: Session, adder: Adder, specs: Sequence[dict[str, Any]]) -
         rows = await sql.rows("""
             select id, run_at, unique_key, key, payload::text, rerun::text, attempts, locked_by,
               cancelled_at is not null, keep_until > now() + interval '23 h', keep_until = 'infinity', keep_states,
-              queue_id is null
+              queue
             from asyncq._jobs order by id""")
         ended = await sql.rows("select id, state, unique_key from asyncq._ended_jobs order by id")
         requests = await sql.rows("select key, job_id, digest from asyncq._requests order by key")

@@ -26,17 +26,6 @@ async def test_unknown_tasks_beyond_the_first_thousand_jobs_are_not_looked_for(s
     assert ["t"] == [row["identifier"] for row in await sql.run("unknown_tasks", [])]
 
 
-async def test_queues_have_names(sql: Session) -> None:
-    """Claims carry numbers; people read names."""
-    await add(sql, queue="a")
-    await add(sql, queue="b")
-    ids = await sql.values("select id from asyncq._queues order by name")
-
-    assert dict(zip(ids, "ab", strict=True)) == {
-        row["id"]: row["name"] for row in await sql.run("queue_names", [*ids, 999])
-    }
-
-
 async def test_a_worker_registers_beats_and_leaves(sql: Session) -> None:
     """Its row says that it lives."""
     (row,) = await sql.run("register_worker", 30.0, 123, 10, "host", ["a", "b"])

@@ -92,7 +92,7 @@ async def test_a_removed_key_is_free(sql: Session) -> None:
         await sql.rows(REMOVE, KEY)
 
 
-async def test_names_and_queues_are_left_alone(sql: Session) -> None:
+async def test_the_queue_of_a_running_job_stays_busy(sql: Session) -> None:
     """Only a settlement frees the queue of a job that runs."""
     await add_one(sql, queue="q")
     await fetch(sql)

@@ -182,7 +182,7 @@ async def test_a_heartbeat_that_comes_too_late_finds_no_row(sql: Session) -> Non
 
 
 async def test_a_queue_that_somebody_holds_is_freed_the_next_time(dsn: str, own: Session) -> None:
-    """A fetch holds it for a moment; without the worker's row nobody would look for it again."""
+    """Whoever it is, he is not waited for; without the worker's row nobody would look for the queue again."""
     dead = await worker(own)
     job = await add(own, queue="q")
     await fetch(own, worker=dead)

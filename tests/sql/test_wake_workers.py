@@ -1,48 +1,13 @@
 """`_wake_workers`, and when an add calls it: workers hear of due jobs at commit, once a transaction."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from asyncq.testing import temporary_schema
+from tests.sql.ear import Ear
 from tests.sql.keyed import Spec, add_all, hold
 from tests.sql.session import Session, session
 
 LATER = "2040-01-01 00:00:00+00"
-
-
-class Ear:
-    """What a session hears on the channel of a schema."""
-
-    def __init__(self, listener: Session) -> None:
-        self._listener = listener
-        self._heard: list[tuple[str, str]] = []
-
-    async def open(self) -> None:
-        """Begin to listen."""
-        await self._listener.connection.add_listener(f"{self._listener.schema}:jobs", self._hear)
-
-    def _hear(self, _connection: object, _pid: int, channel: str, payload: str) -> None:
-        self._heard.append((channel, payload))
-
-    async def heard(self) -> list[tuple[str, str]]:
-        """All that came so far: the server sends what it has before it answers."""
-        await self._listener.rows("select")
-        return self._heard
-
-    async def forget(self) -> None:
-        """Count from now on."""
-        await self.heard()
-        self._heard.clear()
-
-
-@pytest.fixture
-async def ear(dsn: str, schema: str) -> AsyncIterator[Ear]:
-    """An ear at the channel of the test's own schema."""
-    async with session(dsn, schema) as listener:
-        opened = Ear(listener)
-        await opened.open()
-        yield opened
 
 
 ONCE = 1
