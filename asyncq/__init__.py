@@ -1,11 +1,13 @@
 """asyncq: an asyncio-native job queue on PostgreSQL. These are the public names."""
 
 from asyncq.client import Client, add_job
+from asyncq.domain.capabilities import CAPABILITIES
 from asyncq.domain.errors import (
     AccessDenied,
     AsyncqError,
     ConfigurationError,
     Discard,
+    DuplicateJob,
     InvalidJob,
     JobNotFound,
     PoolExhausted,
@@ -54,13 +56,16 @@ from asyncq.domain.events import (
     WorkerStopping,
     observer,
 )
-from asyncq.domain.job import Added, Job, JobKeyMode, JobOptions, JobSpec, JobState
+from asyncq.domain.job import Added, Job, JobKeyMode, JobOptions, JobSpec
 from asyncq.domain.retry import ConstantRetry, ExponentialRetry, FunctionRetry, LinearRetry, RetryPolicy, TableRetry
+from asyncq.domain.states import JobState
 from asyncq.domain.task import Task, task
+from asyncq.domain.unique import OnConflict, UniquePolicy
 from asyncq.engine.context import JobContext
 from asyncq.worker import Worker
 
 __all__ = [
+    "CAPABILITIES",
     "AccessDenied",
     "Added",
     "AsyncqError",
@@ -68,6 +73,7 @@ __all__ = [
     "ConfigurationError",
     "ConstantRetry",
     "Discard",
+    "DuplicateJob",
     "Event",
     "ExponentialRetry",
     "FetchFailed",
@@ -99,6 +105,7 @@ __all__ = [
     "MaintenanceFailed",
     "Observer",
     "ObserverFailed",
+    "OnConflict",
     "PoolExhausted",
     "ResultIgnored",
     "RetryAfter",
@@ -116,6 +123,7 @@ __all__ = [
     "TaskError",
     "TasksLeftBehind",
     "TransactionUnusable",
+    "UniquePolicy",
     "UnknownTask",
     "UnknownTasks",
     "UnsupportedServer",
@@ -132,4 +140,5 @@ __all__ = [
 
 # They are looked up, printed and pickled by the names that users write.
 for _name in __all__:
-    globals()[_name].__module__ = __name__
+    if not _name.isupper():
+        globals()[_name].__module__ = __name__

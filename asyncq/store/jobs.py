@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
 import msgspec
 
-from asyncq.domain.job import Added, Claim, Job, JobSpec, JobState
+from asyncq.domain.deduplication import DEFAULT_WINDOW, question
+from asyncq.domain.job import Added, Claim, Job, JobSpec
 from asyncq.domain.outcome import Settlement
+from asyncq.domain.states import JobState
 from asyncq.store.database import Database, Line
 from asyncq.store.failures import calling
 
@@ -28,26 +30,29 @@ class Place(msgspec.Struct, frozen=True):
 START = Place()
 
 
-async def add_jobs(database: Database, connection: asyncpg.Connection, specs: Sequence[JobSpec]) -> list[Added]:
+async def add_jobs(
+    database: Database, connection: asyncpg.Connection, specs: Sequence[JobSpec], window: timedelta = DEFAULT_WINDOW
+) -> list[Added]:
     """Add jobs in one round trip, on any connection, inside its transaction if it has one.
 
     Args:
         database: Names the schema.
         connection: An asyncpg connection, of ours or of a caller; it may have codecs of its own.
         specs: The jobs, checked.
+        window: For how long idempotency keys hold.
 
     Returns:
         What each add came to, in the order of the specs.
 
     Raises:
         StoreError: See `failures.calling`.
-        InvalidJob: The server found a rule broken.
+        InvalidJob: A job has no key under its unique policy, or the server found a rule broken.
 
     If cancelled, the outcome is unknown unless the caller's transaction rolls back.
     """
     if not specs:
         return []
-    columns = zip(*(_columns(spec) for spec in specs), strict=True)
+    columns = zip(*(_columns(spec, window) for spec in specs), strict=True)
     with calling(database.schema):
         rows = await connection.fetch(database.query("add_jobs"), *(list(column) for column in columns))
     return [
@@ -56,7 +61,7 @@ async def add_jobs(database: Database, connection: asyncpg.Connection, specs: Se
     ]
 
 
-def _columns(spec: JobSpec) -> tuple[Any, ...]:
+def _columns(spec: JobSpec, window: timedelta) -> tuple[Any, ...]:
     """A spec as the parameters of add_jobs: text and integers only."""
     return (
         spec.task,
@@ -70,7 +75,7 @@ def _columns(spec: JobSpec) -> tuple[Any, ...]:
         _json.encode(dict.fromkeys(spec.flags, True)).decode() if spec.flags else None,
         spec.job_key_mode or "replace",
         spec.meta,
-        None,
+        question(spec, window),
     )
 
 

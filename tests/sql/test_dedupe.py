@@ -5,6 +5,10 @@ from typing import Any
 
 import pytest
 
+from asyncq.domain.deduplication import question
+from asyncq.domain.errors import InvalidJob
+from asyncq.domain.job import JobSpec
+from tests.asking import RIGHT, WRONG
 from tests.sql.session import Session
 from tests.sql.unique import DEFAULT_STATES, WINDOW_S
 
@@ -118,51 +122,43 @@ async def test_a_missing_task_is_left_to_the_check_of_the_jobs(sql: Session) -> 
     assert "GWBID" == (await sql.refusal("select asyncq.add_job(null, options := '{\"unique\": {}}')")).sqlstate
 
 
-TWICE = "they are two answers to what becomes of an add beside another job"
-BAD: list[tuple[dict[str, Any], str | None, str, str, str]] = [
-    # options, job_key, code, field, message
-    ({"unique": 1}, None, "GWBUP", "unique", "unique must be an object, got number"),
-    ({"unique": {"argz": 1}}, None, "GWBUP", "unique", "unique has no member 'argz'"),
-    ({"unique": {"args_keys": ["x"]}}, None, "GWBUP", "unique.args_keys", "unique.args_keys names 'x'"),
-    ({"unique": {"keys": ["meta"], "meta_keys": ["x"]}}, None, "GWBUP", "unique.meta_keys",
-        "unique.meta_keys names 'x'"),
-    ({"singleton": "yes"}, None, "GWBUP", "singleton", "singleton must be true or false"),
-    ({"singleton": 1}, None, "GWBUP", "singleton", "singleton must be true or false"),
-    ({"force": "x", "singleton": True}, None, "GWBUP", "force", "force must be true or false"),
-    ({"rerun": 0, "singleton": True}, None, "GWBUP", "rerun", "rerun must be true or false"),
-    ({"subject": 5, "singleton": True}, None, "GWBUP", "subject", "subject must be a text"),
-    ({"subject": "", "singleton": True}, None, "GWBUP", "subject", "subject is empty, at least 1 character is needed"),
-    ({"subject": "s" * 513, "singleton": True}, None, "GWBUP", "subject",
-        "subject is 513 characters long, at most 512 are allowed"),
-    ({"unique": {}, "singleton": True}, None, "GWBUP", "unique", "unique goes without singleton"),
-    ({"subject": "a"}, None, "GWBUP", "subject", "subject says for what a job is the only one: it needs singleton"),
-    ({"subject": "a", "unique": {}}, None, "GWBUP", "subject", "subject says for what a job is the only one"),
-    ({"subject": "a", "singleton": False}, None, "GWBUP", "subject", "subject says for what a job is the only one"),
-    ({"force": True}, None, "GWBUP", "force", "force lifts a policy: it needs unique or singleton"),
-    ({"rerun": True}, None, "GWBUP", "rerun", "rerun looks for a job that runs: it needs unique or singleton"),
-    ({"rerun": True, "force": True, "singleton": True}, None, "GWBUP", "rerun", "rerun goes without force"),
-    ({"rerun": True, "unique": {"on_conflict": "replace"}}, None, "GWBUP", "rerun",
-        "rerun waits for the job that runs, which unique.on_conflict 'replace' cancels"),
-    ({"rerun": True, "unique": {"on_conflict": "replace_except_schedule"}}, None, "GWBUP", "rerun",
-        "rerun waits for the job that runs, which unique.on_conflict 'replace_except_schedule' cancels"),
-    ({"unique": {}}, "k", "GWBUP", "job_key", f"job_key goes without unique and singleton: {TWICE}"),
-    ({"singleton": True}, "k", "GWBUP", "job_key", f"job_key goes without unique and singleton: {TWICE}"),
-    ({"idempotency_key": 5}, None, "GWBIK", "idempotency_key", "idempotency_key must be a text"),
-    ({"idempotency_key": ""}, None, "GWBIK", "idempotency_key",
-        "idempotency_key is empty, at least 1 character is needed"),
-    ({"idempotency_key": "k" * 201}, None, "GWBIK", "idempotency_key",
-        "idempotency_key is 201 characters long, at most 200 are allowed"),
-]  # fmt: skip
+@pytest.mark.parametrize(("options", "has_job_key"), RIGHT, ids=str)
+async def test_sql_and_python_ask_the_same(sql: Session, options: dict[str, Any], has_job_key: bool) -> None:
+    """A job that was added from SQL and one from Python bar each other."""
+    payload = '{"a": 1.0, "b": [1]}'
+    spec = JobSpec(task="t\u00e9", payload=payload, queue="q", job_key="k" if has_job_key else None)
+    asked = question(spec.with_options(**options))
 
-
-@pytest.mark.parametrize(("options", "job_key", "code", "field", "said"), BAD, ids=str)
-async def test_options_that_break_a_rule_are_refused(
-    sql: Session, options: dict[str, Any], job_key: str | None, code: str, field: str, said: str
-) -> None:
-    """With the member that breaks it; and no job is added."""
-    error = await sql.refusal(
-        "select asyncq.add_job('t', options := $1::text::jsonb, job_key := $2)", json.dumps(options), job_key
+    assert (None if asked is None else json.loads(asked)) == await dedupe(
+        sql, options, task="t\u00e9", queue="q", payload=payload, job_key=spec.job_key
     )
 
-    assert (code, field, said) == (error.sqlstate, error.column_name, error.message[: len(said)])
+
+@pytest.mark.parametrize(("options", "has_job_key", "code", "field"), WRONG, ids=str)
+async def test_options_that_break_a_rule_are_refused(
+    sql: Session, options: dict[str, Any], has_job_key: bool, code: str, field: str
+) -> None:
+    """With the member that breaks it; and no job is added."""
+    key = "k" if has_job_key else None
+    error = await sql.refusal(
+        "select asyncq.add_job('t', options := $1::text::jsonb, job_key := $2)", json.dumps(options), key
+    )
+
+    assert (code, field) == (error.sqlstate, error.column_name)
+    assert error.message.startswith(field)
     assert 0 == await sql.value("select count(*) from asyncq._jobs")
+
+
+@pytest.mark.parametrize(("options", "has_job_key", "code", "field"), WRONG, ids=str)
+async def test_sql_says_the_same_as_python(
+    sql: Session, options: dict[str, Any], has_job_key: bool, code: str, field: str
+) -> None:
+    """Word by word, but for the names of types."""
+    key = "k" if has_job_key else None
+    error = await sql.refusal(DEDUPE, json.dumps(options), "t", None, None, key)
+    with pytest.raises(InvalidJob) as caught:
+        question(JobSpec(task="t", job_key=key).with_options(**options))
+    said = str(caught.value)
+
+    assert error.message == said or "must be" in said
+    assert (code, field) == (caught.value.code, caught.value.field)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asyncq.domain.job import JobState
+from asyncq.domain.states import JobState
 from asyncq.domain.unique import Decision, UniquePolicy, decide
 from tests.sql.keyed import Done
 from tests.sql.session import Session
