@@ -1,6 +1,8 @@
 """asyncq: an asyncio-native job queue on PostgreSQL. These are the public names."""
 
+from asyncq.admin import Admin
 from asyncq.client import Client, add_job
+from asyncq.domain.administration import Counts, Explanation, Reason
 from asyncq.domain.capabilities import CAPABILITIES
 from asyncq.domain.errors import (
     AccessDenied,
@@ -28,6 +30,7 @@ from asyncq.domain.events import (
     FetchFailed,
     GraceExceeded,
     HeartbeatFailed,
+    JobCancelled,
     JobCompleted,
     JobEvent,
     JobFailed,
@@ -36,6 +39,7 @@ from asyncq.domain.events import (
     JobRetried,
     JobsFetched,
     JobSnoozed,
+    JobsPruned,
     JobsRescued,
     JobsReturned,
     JobStarted,
@@ -68,13 +72,16 @@ __all__ = [
     "CAPABILITIES",
     "AccessDenied",
     "Added",
+    "Admin",
     "AsyncqError",
     "Client",
     "ConfigurationError",
     "ConstantRetry",
+    "Counts",
     "Discard",
     "DuplicateJob",
     "Event",
+    "Explanation",
     "ExponentialRetry",
     "FetchFailed",
     "FunctionRetry",
@@ -82,6 +89,7 @@ __all__ = [
     "HeartbeatFailed",
     "InvalidJob",
     "Job",
+    "JobCancelled",
     "JobCompleted",
     "JobContext",
     "JobEvent",
@@ -97,6 +105,7 @@ __all__ = [
     "JobStarted",
     "JobState",
     "JobsFetched",
+    "JobsPruned",
     "JobsRescued",
     "JobsReturned",
     "LinearRetry",
@@ -107,6 +116,7 @@ __all__ = [
     "ObserverFailed",
     "OnConflict",
     "PoolExhausted",
+    "Reason",
     "ResultIgnored",
     "RetryAfter",
     "RetryPolicy",

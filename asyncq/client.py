@@ -10,6 +10,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self, Unpack, cast, overload
 
+from asyncq.admin import Admin
 from asyncq.domain.adding import NOTHING, accepted, make_spec
 from asyncq.domain.deduplication import DEFAULT_WINDOW, LONGEST_WINDOW
 from asyncq.domain.errors import ConfigurationError, JobNotFound, StoreUnavailable
@@ -38,6 +39,9 @@ class Client:
         max_payload: The largest payload in bytes; 1 MiB by default, at most 16 MiB.
         idempotency_window: For how long an idempotency key holds after its first use; 24 hours by default, at most 366
             days. Until then its job is remembered after it has ended: a row for each.
+
+    Attributes:
+        admin: Looks at jobs and changes them.
 
     Raises:
         ConfigurationError: An option cannot work.
@@ -69,6 +73,7 @@ class Client:
         self._pool_size = pool_size
         self._pool: Pool | None = None
         self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
+        self.admin = Admin(self._database, self._connection)
 
     async def __aenter__(self) -> Self:
         await self.open()

@@ -240,13 +240,13 @@ def check(spec: JobSpec) -> None:
         if spec.queue == "default":
             _refuse("queue 'default' is reserved for jobs without a queue; choose another name", "GWBQN", "queue")
     if spec.job_key is not None:
-        _check_key("job_key", spec.job_key, MAX_KEY, "GWBJK")
+        check_key(spec.job_key)
     if spec.max_attempts is not None:
-        _check_number("max_attempts", spec.max_attempts, 1, INT2, "GWBMA")
+        check_number("max_attempts", spec.max_attempts, 1, INT2, "GWBMA")
     if spec.priority is not None:
-        _check_number("priority", spec.priority, -INT2 - 1, INT2, "22003")
+        check_number("priority", spec.priority, -INT2 - 1, INT2, "22003")
     if spec.run_at is not None:
-        _check_instant(spec.run_at)
+        check_instant(spec.run_at)
     if spec.job_key_mode is not None and spec.job_key_mode not in tuple(JobKeyMode):
         modes = ", ".join(repr(str(mode)) for mode in JobKeyMode)
         _refuse(f"job_key_mode {spec.job_key_mode!r} is unknown, expected one of {modes}", "GWBKM", "job_key_mode")
@@ -258,7 +258,7 @@ def check(spec: JobSpec) -> None:
             _refuse(f"meta must be an object, got {spec.meta[:20]!r}", "22023", "meta")
     _check_policy(spec)
     if spec.idempotency_key is not None:
-        _check_key("idempotency_key", spec.idempotency_key, MAX_REQUEST, "GWBIK")
+        _check_filled("idempotency_key", spec.idempotency_key, MAX_REQUEST, "GWBIK")
 
 
 def _check_policy(spec: JobSpec) -> None:
@@ -269,7 +269,7 @@ def _check_policy(spec: JobSpec) -> None:
         if not isinstance(getattr(spec, field), bool):
             _refuse(f"{field} must be True or False, got {getattr(spec, field)!r}", UNIQUE_CODE, field)
     if spec.subject is not None:
-        _check_key("subject", spec.subject, MAX_KEY, UNIQUE_CODE)
+        _check_filled("subject", spec.subject, MAX_KEY, UNIQUE_CODE)
     has_policy = spec.unique is not None or spec.singleton
     if fault := (
         "unique goes without singleton: both say which jobs may not exist beside each other"
@@ -291,10 +291,22 @@ def _check_policy(spec: JobSpec) -> None:
         _refuse(fault, UNIQUE_CODE, fault.partition(" ")[0])
 
 
-def _check_key(field: str, value: Any, limit: int, code: str) -> None:
+def _check_filled(field: str, value: Any, limit: int, code: str) -> None:
     _check_text(field, value, limit, code)
     if not value:
         _refuse(f"{field} is empty, at least 1 character is needed", code, field, limit=1, length=0)
+
+
+def check_key(key: Any) -> None:
+    """Check a job key.
+
+    Args:
+        key: 1 to 512 characters.
+
+    Raises:
+        InvalidJob: It cannot be one.
+    """
+    _check_filled("job_key", key, MAX_KEY, "GWBJK")
 
 
 def _check_text(field: str, value: Any, limit: int, code: str) -> None:
@@ -307,7 +319,12 @@ def _check_text(field: str, value: Any, limit: int, code: str) -> None:
         _refuse(f"{field} {value!r} holds a character that PostgreSQL cannot store as text", code, field)
 
 
-def _check_number(field: str, value: Any, low: int, high: int, code: str) -> None:
+def check_number(field: str, value: Any, low: int, high: int, code: str) -> None:
+    """Check that a value is an int between two others; `code` is the one that SQL raises for it.
+
+    Raises:
+        InvalidJob: It is not.
+    """
     if not isinstance(value, int) or isinstance(value, bool):
         _refuse(f"{field} must be an int, got {value!r}", code, field)
     if not low <= value <= high:
@@ -315,7 +332,12 @@ def _check_number(field: str, value: Any, low: int, high: int, code: str) -> Non
         _refuse(f"{field} is {value}, expected {low} to {high}", code, field, limit=limit, length=value)
 
 
-def _check_instant(run_at: Any) -> None:
+def check_instant(run_at: Any) -> None:
+    """Check that a `run_at` is a datetime with a time zone, in the years 1 to 9999.
+
+    Raises:
+        InvalidJob: It is not.
+    """
     if not isinstance(run_at, datetime):
         _refuse(f"run_at must be a datetime, got {run_at!r}", "22007", "run_at")
     if run_at.utcoffset() is None:

@@ -9,12 +9,18 @@
     Interrupted    due at once; the 11th in a row fails           + 0
     Returned       due as it was, never started                   + 0
 
+Two marks of a running job's row overrule that, whatever the outcome; only the database knows them:
+
+    ending         the row                                        attempts
+    cancelled      gone                                           -
+    rerun          begins anew: it was asked for again            0
+
 A job that a shutdown interrupted ten times in a row may be what breaks the worker: the eleventh counts.
 """
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Literal, assert_never
 
 import msgspec
 
@@ -69,6 +75,10 @@ class Returned(msgspec.Struct, frozen=True):
 
 
 Outcome = Completed | Failed | RetryLater | Discarded | Snoozed | Interrupted | Returned
+
+
+# What became of a job that is not settled in the plain way; a completed one was to be kept.
+Ending = Literal["completed", "cancelled", "rerun"]
 
 
 class Settlement(msgspec.Struct, frozen=True):
@@ -128,6 +138,27 @@ def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float) -
             return Settlement(claim.id, claim.token, claim.queue)
         case _:
             assert_never(outcome)
+
+
+def overruled(settlement: Settlement, ending: Ending) -> Settlement:
+    """What was written instead of a settlement, because of a mark in the job's row.
+
+    Args:
+        settlement: What the run came to.
+        ending: What became of the job.
+
+    Returns:
+        What that makes of the row.
+    """
+    match ending:
+        case "completed":
+            return settlement
+        case "cancelled":
+            return Settlement(settlement.id, settlement.token, settlement.queue, done=True)
+        case "rerun":
+            return Settlement(settlement.id, settlement.token, settlement.queue, delay_s=0.0)
+        case _:
+            assert_never(ending)
 
 
 def _failure(claim: Claim, error: str, delay_s: float | None, policy: RetryPolicy, random: float) -> Settlement:

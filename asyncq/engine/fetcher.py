@@ -22,6 +22,7 @@ from asyncq.engine.pace import Pace
 from asyncq.engine.shield import shielded
 from asyncq.store.database import Line
 from asyncq.store.jobs import START, Place, fetch_jobs, next_due_s
+from asyncq.store.workers import tell_flags
 
 AHEAD_S = 0.025  # how much work, in time, is fetched ahead of free slots
 FROM_START_S = 0.1  # a fetch from the very start at least this often: jobs may land behind the cursor
@@ -45,6 +46,8 @@ class Fetcher:
         buffer: Where the claims go.
         drained: Whether the last fetch found less than there was room for.
         give_back: Takes claims that are returned.
+        admit: Lets claims that were just fetched pass, or not.
+        expected: The token of the fetch whose answer is awaited; 0 when none is.
         lost: Claims whose answer was lost.
     """
 
@@ -62,6 +65,8 @@ class Fetcher:
         self._observers = observers
         self._finished = finished
         self.give_back: Callable[[Collection[Claim], str, int], None] = _nowhere
+        self.admit: Callable[[list[Claim]], list[Claim]] = list
+        self.expected = 0
         self.buffer = Buffer(self._taken)
         self._stir = asyncio.Event()
         self._woken = True
@@ -74,6 +79,7 @@ class Fetcher:
         self._after = START
         self._from_start_at = 0.0
         self._pace = Pace()
+        self._told_flags: tuple[int, list[str] | None] = (0, None)
 
     def wake(self) -> None:
         """Something may have become due: look for it now."""
@@ -156,7 +162,7 @@ class Fetcher:
             return 0
         if claims:
             self._low_water = len(claims) // 2
-            self.buffer.put(claims)
+            self.buffer.put(self.admit(claims))
             if self._observers.wanted(JobsFetched):
                 self._observers.emit(JobsFetched(count=len(claims), wanted=wanted, duration_s=_now() - sent_at))
         self.drained = len(claims) < wanted and after is START
@@ -167,15 +173,26 @@ class Fetcher:
 
     async def _claim(self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place) -> list[Claim]:
         token, tasks = self._identity.next_token(), self._identity.tasks
+        self.expected = token
         claims: list[Claim] = []
         try:
             async with shielded(self._line, FETCH_DEADLINE_S):
+                await self._tell_flags(worker_id, forbidden)
                 claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after)
         except (AsyncqError, TimeoutError) as error:
             if isinstance(error, TimeoutError) or getattr(error, "outcome", "") == "unknown":
                 self.lost.note(worker_id, token)
             raise
+        finally:
+            self.expected = 0
         return claims
+
+    async def _tell_flags(self, worker_id: int, forbidden: list[str] | None) -> None:
+        """Note in the worker's row what this fetch forbids, if that has changed: `explain` reads it."""
+        told_by, told = self._told_flags
+        if forbidden != (told if told_by == worker_id else None):
+            await tell_flags(self._line, worker_id, forbidden)
+        self._told_flags = (worker_id, forbidden)
 
     def _return_stale(self) -> None:
         """Give back claims that have not started for too long: another worker may have a free slot."""

@@ -33,6 +33,7 @@ from asyncq.domain.options import WorkerOptions
 from asyncq.domain.outcome import Settlement
 from asyncq.domain.task import Registry
 from asyncq.engine.announcer import Announcer
+from asyncq.engine.canceller import Canceller
 from asyncq.engine.completer import Completer
 from asyncq.engine.context import Surroundings
 from asyncq.engine.executor import Executor
@@ -143,7 +144,7 @@ class Supervisor:
             raise _innermost(group) from None
 
     async def _register(self) -> str:
-        """Check the database, learn the ids of the tasks, become known; returns the server's version."""
+        """Check the database, become known, learn the ids of the tasks; returns the server's version."""
         connection = await self._reading.connection()
         await check_version(connection, self._database.schema)
         if not self._doors_may_move and not await store.doors_are_shut(self._reading):
@@ -151,7 +152,6 @@ class Supervisor:
                 f"the clock of schema {self._database.schema!r} was moved by asyncq.testing; "
                 "run `asyncq migrate` to put it right"
             )
-        await self._learn_tasks()
         self._identity.worker_id = await self._new_id()
         self._registered.set()
         server = connection.get_server_version()
@@ -174,7 +174,8 @@ class Supervisor:
             self._fetcher.wake()
 
     async def _new_id(self) -> int:
-        return await store.register(
+        """Become known, then learn the ids of the tasks: names that a known worker uses are never collected."""
+        worker_id = await store.register(
             self._reading,
             lease_s=self._options.lease_s,
             pid=os.getpid(),
@@ -182,6 +183,8 @@ class Supervisor:
             host=socket.gethostname(),
             tasks=list(self._identity.registry),
         )
+        await self._learn_tasks()
+        return worker_id
 
     async def _work(self, stop: StopRequest, once: bool, started: Any, version: str, ended: anyio.Event) -> None:
         with anyio.CancelScope(shield=True):
@@ -227,20 +230,33 @@ class Supervisor:
         self._announcer = Announcer(self._observers, group)
         self._completer = Completer(self._writing, self._announcer, self._observers, self._settled)
         self._fetcher.give_back = self._completer.give_back
+        canceller = Canceller(self._identity, self._fetcher, self._executor)
         self._heartbeat = Heartbeat(
-            self._database, self._identity, self._options.lease_s, self._observers.emit, self._declared_dead
+            self._database,
+            self._identity,
+            self._options.lease_s,
+            self._observers.emit,
+            self._declared_dead,
+            canceller.cancel,
         )
         self._heartbeat.start()
         group.start_soon(self._complete)
         for _ in range(self._options.concurrency):
             group.start_soon(self._loop)
-        maintenance = Maintenance(self._reading, self._identity, self._observers)
+        maintenance = Maintenance(self._reading, self._identity, self._observers, self._options.failed_retention_s)
         if once:
-            await maintenance.round()
+            await maintenance.once()
         else:
             group.start_soon(maintenance.run, self._options.lease_s / BEATS_A_LEASE)
             if self._options.listen:
-                await group.start(listen, self._database, self._observers, self._fetcher.wake)
+                await group.start(
+                    listen,
+                    self._database,
+                    self._observers,
+                    self._fetcher.wake,
+                    canceller.heard,
+                    self._heartbeat.beat_now,
+                )
         group.start_soon(self._learn_the_rest)
         group.start_soon(self._fetch, GIVE_UP_S if once else None)
 
@@ -404,6 +420,7 @@ class Supervisor:
                 await anyio.sleep(1.0)
         self._registered.set()
         self._fetcher.wake()
+        await self._learn_the_rest()
 
     def _tell_start(self, version: str) -> None:
         options = self._options
@@ -427,12 +444,16 @@ class Supervisor:
 
 def _innermost(error: BaseException) -> BaseException:
     """The error itself, out of groups that hold nothing else: it says more than they do."""
-    while isinstance(error, BaseExceptionGroup):
-        parts = cast("BaseExceptionGroup[BaseException]", error).exceptions
-        if len(parts) != 1:
-            break
+    while len(parts := _parts(error)) == 1:
         error = parts[0]
-    return cast("BaseException", error)
+    return error
+
+
+def _parts(error: BaseException) -> tuple[BaseException, ...]:
+    """What a group holds; nothing of any other error."""
+    if isinstance(error, BaseExceptionGroup):
+        return cast("BaseExceptionGroup[BaseException]", error).exceptions
+    return ()
 
 
 async def _first(wait: Any, scope: anyio.CancelScope) -> None:

@@ -11,12 +11,15 @@ import msgspec
 
 from asyncq.domain.deduplication import DEFAULT_WINDOW, question
 from asyncq.domain.job import Added, Claim, Job, JobSpec
-from asyncq.domain.outcome import Settlement
+from asyncq.domain.outcome import Ending, Settlement
 from asyncq.domain.states import JobState
 from asyncq.store.database import Database, Line
 from asyncq.store.failures import calling
 
 _json = msgspec.json.Encoder()
+
+# What `_document` in SQL says of a job.
+read_job = msgspec.json.Decoder(Job).decode
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -97,26 +100,7 @@ async def get_job(database: Database, connection: asyncpg.Connection, job_id: in
         row = await connection.fetchrow(database.query("get_job"), job_id)
     if row is None:
         return None
-    return Job(
-        id=row["id"],
-        task=row["task_identifier"],
-        queue=row["queue_name"],
-        payload=row["payload"],
-        priority=row["priority"],
-        run_at=row["run_at"],
-        attempts=row["attempts"] - (row["locked_by"] is not None),
-        max_attempts=row["max_attempts"],
-        last_error=row["last_error"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        key=row["key"],
-        locked_at=row["locked_at"],
-        locked_by=row["locked_by"],
-        revision=row["revision"],
-        flags=tuple(sorted(msgspec.json.decode(row["flags"]))) if row["flags"] else (),
-        meta=msgspec.json.decode(row["meta"]) if row["meta"] else None,
-        state=JobState(row["state"]),
-    )
+    return read_job(row["document"])
 
 
 async def fetch_jobs(
@@ -185,7 +169,7 @@ async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]
         settlements: At most one for each job.
 
     Returns:
-        The ids of the jobs that were written.
+        The ids of the jobs that were written. Those that `settle_special` has to write are not among them.
 
     Raises:
         StoreError: See `failures.calling`. Part of it may have been written: what is settled twice changes nothing.
@@ -213,6 +197,28 @@ async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]
     return written
 
 
+async def settle_special(line: Line, worker_id: int, settlements: Collection[Settlement]) -> dict[int, Ending]:
+    """Write settlements that `settle` has left alone: of jobs that were cancelled, asked for again, or are to be kept.
+
+    Args:
+        line: The worker's connection for settling.
+        worker_id: Whose claims they are.
+        settlements: Those that were not written.
+
+    Returns:
+        The id of each job that was written -> what became of it.
+
+    Raises:
+        StoreError: See `failures.calling`. All were written or none: what is settled twice changes nothing.
+
+    If cancelled, the same holds: callers shield it.
+    """
+    in_order = sorted(settlements, key=_id)
+    done = [item.done for item in in_order]
+    rows = await line.fetch("settle_special", worker_id, *_claims(in_order), done)
+    return {row["id"]: row["ending"] for row in rows}
+
+
 async def still_held(line: Line, worker_id: int, settlements: Collection[Settlement]) -> set[int]:
     """Of settlements that were not written: the jobs whose claims the worker still holds."""
     in_order = sorted(settlements, key=_id)
@@ -228,7 +234,7 @@ async def return_lost(line: Line, worker_id: int, tokens: Collection[int]) -> se
         tokens: The tokens of those fetches.
 
     Returns:
-        The ids of the jobs that were returned.
+        The ids of the jobs that were returned; those that were cancelled meanwhile have ended.
 
     Raises:
         StoreError: See `failures.calling`.

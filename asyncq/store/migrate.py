@@ -100,11 +100,28 @@ async def migrate(database: Database, say: Say = lambda _: None) -> Report:
     connection = await database.connect("migrate")
     try:
         with calling(database.schema):
-            # The role may have a statement_timeout: an index takes its time.
-            await connection.execute(f"set lock_timeout = '{LOCK_TIMEOUT_S:g}s'; set statement_timeout = 0")
-            return await _with_patience(connection, database.schema, say)
+            return await migrate_on(connection, database.schema, say)
     finally:
         await hang_up(connection)
+
+
+async def migrate_on(connection: asyncpg.Connection, schema: str, say: Say = lambda _: None) -> Report:
+    """`migrate` on a connection that is there; its lock_timeout and statement_timeout are others afterwards.
+
+    Args:
+        connection: A connection, in no transaction.
+        schema: The schema, checked.
+        say: Takes a line when it has to wait for somebody.
+
+    Returns:
+        What was done.
+
+    Raises:
+        asyncpg.PostgresError: The server refused, or the lock did not come in about a minute.
+    """
+    # The role may have a statement_timeout: an index takes its time.
+    await connection.execute(f"set lock_timeout = '{LOCK_TIMEOUT_S:g}s'; set statement_timeout = 0")
+    return await _with_patience(connection, schema, say)
 
 
 async def status(database: Database) -> Report:
@@ -206,14 +223,13 @@ def _key(schema: str) -> str:
 
 
 async def _functions(connection: asyncpg.Connection, schema: str) -> None:
+    """All of them in one round trip."""
+    texts = [render(path.read_text("utf-8"), schema) for path in sorted((folder() / "functions").glob("*.sql"))]
+    # Of our own functions only: the schema may hold others.
+    ours = re.findall(rf"^create or replace function ({schema}\.\w+)\(", "\n".join(texts), re.MULTILINE)
     # Functions call each other: their bodies are checked when all are there, by their own tests.
-    await connection.execute("set local check_function_bodies = off")
-    for path in sorted((folder() / "functions").glob("*.sql")):
-        text = render(path.read_text("utf-8"), schema)
-        await connection.execute(text)
-        # Of our own functions only: the schema may hold others.
-        for name in re.findall(rf"^create or replace function ({schema}\.\w+)\(", text, re.MULTILINE):
-            await connection.execute(f"revoke all on function {name} from public")
+    first, last = "set local check_function_bodies = off", f"revoke all on function {', '.join(ours)} from public"
+    await connection.execute("\n;\n".join([first, *texts, last]))
 
 
 async def _applied(connection: asyncpg.Connection, schema: str) -> dict[int, bool]:

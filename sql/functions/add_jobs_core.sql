@@ -72,7 +72,7 @@ begin
       where (keys = 'free' or given.key is null) and (given.run_at is null or given.run_at <= soon))
     or keys <> 'free' and exists (
       select from asyncq._jobs as job
-      where job.key = any(job_keys) and job.run_at <= soon and job.locked_by is null and job.attempts < job.max_attempts)
+      where job.key = any(job_keys) and asyncq._is_due(job, soon) and asyncq._is_ready(job))
   then
     perform asyncq._wake_workers();
   end if;

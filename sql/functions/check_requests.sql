@@ -18,7 +18,7 @@ begin
       where spec.dedupe ? 'request') as asked) as given
   left join lateral (
     select request.digest from asyncq._requests as request
-    where request.key = given.key and request.keep_until > moment offset 0) as before on true
+    where request.key = given.key and coalesce(request.keep_until, 'infinity') > moment offset 0) as before on true
   where given.digest <> coalesce(before.digest, given.first_digest)
   order by given.ord limit 1;
   if found then

@@ -32,10 +32,10 @@ begin
         select held.id from asyncq._jobs as held where held.key = any(job_keys)
         union
         select held.id from asyncq._jobs as held
-        where held.unique_key = any(unique_keys) and (held.locked_by is not null or held.attempts < held.max_attempts)
+        where held.unique_key = any(unique_keys) and not asyncq._has_failed(held)
         union
         select held.id from asyncq._jobs as held
-        where held.unique_key = any(watched) and held.locked_by is null and held.attempts >= held.max_attempts))
+        where held.unique_key = any(watched) and not asyncq._is_ready(held)))
       order by job.id + 0 for no key update;
   end if;
   return case

@@ -9,7 +9,7 @@ declare
 begin
   if exists (
       select from asyncq._jobs as job
-      where job.id = any(ids) and job.run_at <= soon and job.locked_by is null and job.attempts < job.max_attempts)
+      where job.id = any(ids) and asyncq._is_due(job, soon) and asyncq._is_ready(job))
   then
     perform asyncq._wake_workers();
   end if;

@@ -64,10 +64,17 @@ create unique index jobs_key on asyncq._jobs (key) where key is not null;
 
 -- add_job with a unique policy: jobs that wait or run; and those that have failed for good, of which there may be
 -- thousands that hardly a policy looks at. Not unique: what two jobs of a key may do beside each other is the policy's to say.
+-- The second one holds those that run too: a query for less than that could be answered by jobs_failed, job by job.
 create index jobs_unique_key on asyncq._jobs (unique_key)
   where unique_key is not null and (locked_by is not null or attempts < max_attempts);
-create index jobs_unique_key_discarded on asyncq._jobs (unique_key)
-  where unique_key is not null and locked_by is null and attempts >= max_attempts;
+create index jobs_unique_key_unready on asyncq._jobs (unique_key)
+  where unique_key is not null and (locked_by is not null or attempts >= max_attempts);
+
+-- beat: running jobs that were cancelled, which their worker was perhaps not told.
+create index jobs_cancelled on asyncq._jobs (locked_by) where cancelled_at is not null;
+
+-- prune: jobs that failed for good long ago. Written when one fails for good, and never else.
+create index jobs_failed on asyncq._jobs (updated_at) where attempts >= max_attempts and locked_by is null;
 
 -- No index on locked_by: it would cost each claim about a tenth, and only the rescue of a dead worker's jobs, which may
 -- scan, would read it.

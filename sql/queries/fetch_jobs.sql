@@ -2,18 +2,19 @@
 -- Claims up to max due jobs, in order of priority, run_at, id; of each named queue at most one, and none while another of
 -- it runs. All conditions stand in the nodes that lock, so that they are checked again on the newest row. A node locks
 -- what it takes and no more: a row that is locked here and left is invisible to the workers that fetch at this moment,
--- and they would go to sleep over it. Each lateral subquery is one index probe, whatever the planner knows of the table.
+-- and they would go to sleep over it; _hold_queues tells of the one exception. Each lateral subquery is one index probe,
+-- whatever the planner knows of the table.
 with recursive
 -- Each priority that has jobs, one index probe each: the scans below stop at run_at <= now within a priority.
 queued_priorities(priority) as (
-  (select priority from asyncq._jobs
-    where queue is not null and locked_by is null and attempts < max_attempts
+  (select priority from asyncq._jobs as job
+    where job.queue is not null and asyncq._is_ready(job)
     order by priority, run_at, id limit 1)
   union all
   select further.priority from queued_priorities
   cross join lateral (
-    select priority from asyncq._jobs
-    where queue is not null and locked_by is null and attempts < max_attempts
+    select priority from asyncq._jobs as job
+    where job.queue is not null and asyncq._is_ready(job)
       and priority > queued_priorities.priority
     order by priority limit 1) as further),
 -- A bounded window over the due jobs of queues, in order; of each queue in it the first job, if the queue is free.
@@ -21,10 +22,10 @@ near as materialized (
   select due.id, due.queue, due.priority, due.run_at
   from queued_priorities
   cross join lateral (
-    select id, queue, priority, run_at from asyncq._jobs
-    where queue is not null and locked_by is null and attempts < max_attempts
-      and priority = queued_priorities.priority and run_at <= coalesce($9, asyncq.now())
-      and task_id = any($4) and ($5::text[] is null or flags is null or not flags ?| $5)
+    select id, queue, priority, run_at from asyncq._jobs as job
+    where job.queue is not null and asyncq._is_ready(job)
+      and priority = queued_priorities.priority and asyncq._is_due(job, coalesce($9, asyncq.now()))
+      and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
     order by run_at, id limit 4 * $3 + 100) as due
   limit 4 * $3 + 100),
 near_heads as materialized (
@@ -38,27 +39,27 @@ priorities(priority, after_run_at, after_id) as (
   (select priority,
       case when priority = $6 then coalesce($7, '-infinity'::timestamptz) else '-infinity'::timestamptz end,
       case when priority = $6 then coalesce($8, 0::bigint) else 0 end
-    from asyncq._jobs
-    where queue is null and locked_by is null and attempts < max_attempts
+    from asyncq._jobs as job
+    where job.queue is null and asyncq._is_ready(job)
       and (priority, run_at, id)
         > (coalesce($6, -32768)::int2, coalesce($7, '-infinity'::timestamptz), coalesce($8, 0::bigint))
     order by priority, run_at, id limit 1)
   union all
   select further.priority, '-infinity'::timestamptz, 0::bigint from priorities
   cross join lateral (
-    select priority from asyncq._jobs
-    where queue is null and locked_by is null and attempts < max_attempts and priority > priorities.priority
+    select priority from asyncq._jobs as job
+    where job.queue is null and asyncq._is_ready(job) and priority > priorities.priority
     order by priority limit 1) as further),
 first_plain as materialized (
   select ready.id, ready.priority, ready.run_at
   from priorities
   cross join lateral (
-    select id, priority, run_at from asyncq._jobs
-    where queue is null and locked_by is null and attempts < max_attempts
+    select id, priority, run_at from asyncq._jobs as job
+    where job.queue is null and asyncq._is_ready(job)
       and priority = priorities.priority
       and (run_at, id) > (priorities.after_run_at, priorities.after_id)
-      and run_at <= coalesce($9, asyncq.now())
-      and task_id = any($4) and ($5::text[] is null or flags is null or not flags ?| $5)
+      and asyncq._is_due(job, coalesce($9, asyncq.now()))
+      and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
     order by run_at, id limit $3) as ready
   limit case when exists (select from near) then $3 else 0 end),
 -- The window is full of jobs behind busy queues and yields too few: walk over the queues that have jobs, from one to the
@@ -75,13 +76,13 @@ waiting_queues(hash, queue, wrapped) as (
   select first.hash, first.queue, first.wrapped
   from pivot
   cross join lateral (
-    (select hashtextextended(queue, 0) as hash, queue, false as wrapped from asyncq._jobs
-      where queue is not null and locked_by is null and attempts < max_attempts
+    (select hashtextextended(queue, 0) as hash, queue, false as wrapped from asyncq._jobs as job
+      where job.queue is not null and asyncq._is_ready(job)
         and hashtextextended(queue, 0) >= pivot.hash
       order by hashtextextended(queue, 0) limit 1)
     union all
-    (select hashtextextended(queue, 0), queue, true from asyncq._jobs
-      where queue is not null and locked_by is null and attempts < max_attempts
+    (select hashtextextended(queue, 0), queue, true from asyncq._jobs as job
+      where job.queue is not null and asyncq._is_ready(job)
         and hashtextextended(queue, 0) < pivot.hash
       order by hashtextextended(queue, 0) limit 1)
     limit 1) as first
@@ -89,14 +90,14 @@ waiting_queues(hash, queue, wrapped) as (
   select next.hash, next.queue, next.wrapped
   from waiting_queues
   cross join lateral (
-    (select hashtextextended(queue, 0) as hash, queue, waiting_queues.wrapped from asyncq._jobs
-      where queue is not null and locked_by is null and attempts < max_attempts
+    (select hashtextextended(queue, 0) as hash, queue, waiting_queues.wrapped from asyncq._jobs as job
+      where job.queue is not null and asyncq._is_ready(job)
         and hashtextextended(queue, 0) > waiting_queues.hash
         and (not waiting_queues.wrapped or hashtextextended(queue, 0) < (select hash from pivot))
       order by hashtextextended(queue, 0) limit 1)
     union all
-    (select hashtextextended(queue, 0), queue, true from asyncq._jobs
-      where queue is not null and locked_by is null and attempts < max_attempts
+    (select hashtextextended(queue, 0), queue, true from asyncq._jobs as job
+      where job.queue is not null and asyncq._is_ready(job)
         and not waiting_queues.wrapped and hashtextextended(queue, 0) < (select hash from pivot)
       order by hashtextextended(queue, 0) limit 1)
     limit 1) as next),
@@ -104,11 +105,11 @@ far_heads as materialized (
   select head.queue, head.priority, head.run_at, head.id
   from (select hash, queue from waiting_queues limit 4 * $3 + 1000) as waiting
   cross join lateral (
-    select queue, priority, run_at, id from asyncq._jobs
+    select queue, priority, run_at, id from asyncq._jobs as job
     where hashtextextended(queue, 0) = waiting.hash and queue = waiting.queue
-      and locked_by is null and attempts < max_attempts
-      and run_at <= coalesce($9, asyncq.now())
-      and task_id = any($4) and ($5::text[] is null or flags is null or not flags ?| $5)
+      and asyncq._is_ready(job)
+      and asyncq._is_due(job, coalesce($9, asyncq.now()))
+      and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
     order by priority, run_at, id limit 1) as head
   where not exists (select from asyncq._queues where name = waiting.queue offset 0)
   limit $3 + 100),
@@ -131,13 +132,14 @@ serial as materialized (
   select job.id, job.queue
   from heads
   cross join lateral (
-    select id, queue from asyncq._jobs
+    select id, queue from asyncq._jobs as job
     where id = heads.id and queue = heads.queue
-      and locked_by is null and attempts < max_attempts and run_at <= coalesce($9, asyncq.now())
-      and task_id = any($4) and ($5::text[] is null or flags is null or not flags ?| $5)
+      and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
+      and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
     for update skip locked) as job
   limit (select jobs from serial_share)),
--- Their queues, of which another fetch may have taken one since the snapshot: then its job stays where it is.
+-- Their queues. Another fetch may have taken one since the snapshot, for another job: then this one's job is left alone. The
+-- jobs are locked first, so that no queue is held without a job that runs.
 held as materialized (
   select unnest(asyncq._hold_queues(array(select queue from serial), $1)) as queue
   where exists (select from serial)),
@@ -145,12 +147,12 @@ plain as materialized (
   select ready.id
   from priorities
   cross join lateral (
-    select id from asyncq._jobs
-    where queue is null and locked_by is null and attempts < max_attempts
+    select id from asyncq._jobs as job
+    where job.queue is null and asyncq._is_ready(job)
       and priority = priorities.priority
       and (run_at, id) > (priorities.after_run_at, priorities.after_id)
-      and run_at <= coalesce($9, asyncq.now())
-      and task_id = any($4) and ($5::text[] is null or flags is null or not flags ?| $5)
+      and asyncq._is_due(job, coalesce($9, asyncq.now()))
+      and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
     order by run_at, id limit $3
     for update skip locked) as ready
   limit $3 - (select count(*) from held))

@@ -6,31 +6,31 @@ priorities(priority, after_run_at, after_id) as (
   (select priority,
       case when priority = $6 then coalesce($7, '-infinity'::timestamptz) else '-infinity'::timestamptz end,
       case when priority = $6 then coalesce($8, 0::bigint) else 0 end
-    from asyncq._jobs
-    where queue is null and locked_by is null and attempts < max_attempts
+    from asyncq._jobs as job
+    where job.queue is null and asyncq._is_ready(job)
       and (priority, run_at, id)
         > (coalesce($6, -32768)::int2, coalesce($7, '-infinity'::timestamptz), coalesce($8, 0::bigint))
     order by priority, run_at, id limit 1)
   union all
   select further.priority, '-infinity'::timestamptz, 0::bigint from priorities
   cross join lateral (
-    select priority from asyncq._jobs
-    where queue is null and locked_by is null and attempts < max_attempts and priority > priorities.priority
+    select priority from asyncq._jobs as job
+    where job.queue is null and asyncq._is_ready(job) and priority > priorities.priority
     order by priority limit 1) as further),
 plain as materialized (
   select ready.id
   from priorities
   cross join lateral (
-    select id from asyncq._jobs
-    where queue is null and locked_by is null and attempts < max_attempts
+    select id from asyncq._jobs as job
+    where job.queue is null and asyncq._is_ready(job)
       and priority = priorities.priority
       and (run_at, id) > (priorities.after_run_at, priorities.after_id)
-      and run_at <= coalesce($9, asyncq.now())
-      and task_id = any($4) and ($5::text[] is null or flags is null or not flags ?| $5)
+      and asyncq._is_due(job, coalesce($9, asyncq.now()))
+      and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
     order by run_at, id limit $3::int
     for update skip locked) as ready
   limit case
-    when exists (select from asyncq._jobs where queue is not null and locked_by is null and attempts < max_attempts) then 0
+    when exists (select from asyncq._jobs as job where job.queue is not null and asyncq._is_ready(job)) then 0
     else $3
   end)
 update asyncq._jobs

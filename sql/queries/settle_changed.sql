@@ -1,10 +1,12 @@
 -- settle_changed(worker int, ids bigint[], tokens bigint[], attempts int[], delays_s float8[], errors text[], interruptions int[], now timestamptz) -> id bigint
 -- Jobs that go on living: retried, failed for good, snoozed, interrupted, returned. attempts are added; a null delay, error
--- or interruptions keeps what the row has. The fence and the arrays work as in settle_completed.
+-- or interruptions keeps what the row has. The fence and the arrays work as in settle_completed; jobs that were cancelled or
+-- asked for again are left to settle_special.
 with held as materialized (
   select id, queue from asyncq._jobs
   where id = any($2::bigint[]) and locked_by = $1
     and lock_token = ($3::bigint[])[width_bucket(id, $2::bigint[])]
+    and cancelled_at is null and rerun is null
   order by id for update skip locked),
 freed as (
   delete from asyncq._queues

@@ -11,6 +11,7 @@ from asyncq.domain.errors import DuplicateJob, InvalidJob, UnknownTask
 from asyncq.domain.job import Added, JobSpec
 from asyncq.domain.states import JobState
 from asyncq.domain.task import Registry, task
+from tests.ids import written
 
 
 class Email(msgspec.Struct):
@@ -153,7 +154,7 @@ def test_a_name_that_no_job_can_have_is_refused(name: str) -> None:
     assert ("GWBID", "identifier") == (caught.value.code, caught.value.field)
 
 
-@pytest.mark.parametrize("what", [5, None, b"x", rollup.handler, Email], ids=repr)
+@pytest.mark.parametrize("what", [5, None, b"x", rollup.handler, Email], ids=written)
 def test_what_is_neither_task_nor_name_nor_spec_is_refused(what: Any) -> None:
     """A function without its decorator, mostly."""
     with pytest.raises(InvalidJob, match="is the function decorated with @task"):

@@ -36,6 +36,6 @@ async def test_it_is_part_of_the_statement_around_it(sql: Session) -> None:
 
     assert [1, 1, 1] == [
         len(re.findall(rf"\b{name} *(on|\()", text))
-        for name in ("jobs_unique_key", "jobs_unique_key_discarded", "ended_jobs_unique_key")
+        for name in ("jobs_unique_key", "jobs_unique_key_unready", "ended_jobs_unique_key")
     ]
     assert "Function Scan on _matches" not in text

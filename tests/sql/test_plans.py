@@ -90,6 +90,10 @@ class Explainer:
         await transaction.rollback()
         return plan_of(answer)
 
+    async def execute(self, text: str) -> None:
+        """Run statements without parameters."""
+        await self._sql.execute(text)
+
     async def fetch(self, limit: int, *, after: str = "null, null, null", forbidden: str = "null") -> Plan:
         """Explain a fetch by a worker that knows all tasks."""
         return await self.explain("fetch_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'", forbidden, after, "null")
@@ -119,7 +123,9 @@ async def full(request: pytest.FixtureRequest, dsn: str) -> AsyncIterator[Explai
             update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 1
               where id in (select id from asyncq._jobs where queue is null order by id limit 150)
                 or id in (select min(id) from asyncq._jobs where substr(queue, 2)::int <= 50 group by queue);
-            insert into asyncq._queues (locked_by, name) select 7, 'q' || i from generate_series(1, 50) as i""")
+            insert into asyncq._queues (locked_by, name) select 7, 'q' || i from generate_series(1, 50) as i;
+            insert into asyncq._workers (id, lease, pid, concurrency, host, tasks) overriding system value
+              values (7, '30 s', 1, 1, 'h', '{}')""")
         yield Explainer(sql)
 
 
@@ -186,6 +192,29 @@ async def test_a_batch_of_failures_is_settled_by_its_ids(full: Explainer) -> Non
     assert_no_scan_of_jobs(plan)
     assert plan.rows <= 400
     assert plan.buffers <= 8000
+
+
+async def test_a_batch_that_is_left_to_the_special_settling_costs_no_more(full: Explainer) -> None:
+    """Where each job is to be kept, or cancelled: the same rows by their ids, in a few statements."""
+    await full.execute("update asyncq._jobs set cancelled_at = now() where locked_by = 7")
+    try:
+        plan = await full.settle("settle_special", "'{" + ",".join(["t"] * 200) + "}'")
+    finally:
+        await full.execute("update asyncq._jobs set cancelled_at = null where locked_by = 7")
+
+    assert plan.buffers <= 8000
+
+
+async def test_a_beat_looks_at_the_cancelled_jobs_of_its_worker_only(full: Explainer) -> None:
+    """Each worker asks every few seconds, and there is hardly ever one."""
+    await full.execute("update asyncq._jobs set cancelled_at = now() where id = (select min(id) from asyncq._jobs)")
+    try:
+        plan = await full.explain("beat", "7")
+    finally:
+        await full.execute("update asyncq._jobs set cancelled_at = null where locked_by = 7")
+
+    assert_no_scan_of_jobs(plan)
+    assert (1, True) == (plan.rows, plan.buffers <= 20)
 
 
 async def test_the_next_due_time_is_a_few_probes(full: Explainer) -> None:

@@ -26,6 +26,17 @@ async def test_new_names_are_stored_in_order(sql: Session) -> None:
     assert sorted(new) == await sql.values("select identifier from asyncq._tasks order by ctid")
 
 
+async def test_a_retired_name_is_in_use_again_under_its_number(sql: Session) -> None:
+    """A cleanup that comes now must not remove it; the others keep their marks."""
+    await sql.rows(STORE, ["a", "b", "c"])
+    before = await sql.rows("select id, identifier from asyncq._tasks order by id")
+    await sql.rows("update asyncq._tasks set retired_in = '1'")
+    await sql.rows(STORE, ["b", "d", "a", "b"])
+
+    assert before == await sql.rows("select id, identifier from asyncq._tasks where identifier <> 'd' order by id")
+    assert ["c"] == await sql.values("select identifier from asyncq._tasks where retired_in is not null")
+
+
 async def test_no_names_are_no_error(sql: Session) -> None:
     """Nulls for arrays, and arrays of nulls."""
     for nothing in (None, [], [None]):

@@ -92,6 +92,40 @@ async def test_a_keyed_add_is_heard_if_the_job_that_stands_for_it_is_due(own: Se
     assert ([(f"{own.schema}:jobs", "")] if is_heard else []) == heard
 
 
+# What an administrator does to a job in some state -> whether it is heard.
+ADMINISTERED = {
+    "a retry": ("discarded", "select asyncq.retry_jobs($1)", True),
+    "a retry of a job that has never failed": ("available", "select asyncq.retry_jobs($1)", True),
+    "a retry of a job that runs": ("active", "select asyncq.retry_jobs($1)", False),
+    "a reschedule to now": ("scheduled", "select asyncq.reschedule_jobs($1, now())", True),
+    "a reschedule to a minute from now": (
+        "scheduled",
+        "select asyncq.reschedule_jobs($1, clock_timestamp() + interval '59 s')",
+        True,
+    ),
+    "a reschedule to later": ("available", "select asyncq.reschedule_jobs($1, now() + interval '1 h')", False),
+    "a revival": ("discarded", "select asyncq.reschedule_jobs($1, now(), attempts := 0)", True),
+    "a reschedule of a job that stays dead": ("discarded", "select asyncq.reschedule_jobs($1, now())", False),
+    "a completion": ("available", "select asyncq.complete_jobs($1)", False),
+    "a failure": ("available", "select asyncq.permanently_fail_jobs($1)", False),
+    "a forced unlock": ("active", "select asyncq.force_unlock_workers('{9}'), $1::bigint[]", True),
+    "a forced unlock of nobody": ("active", "select asyncq.force_unlock_workers('{8}'), $1::bigint[]", False),
+}
+
+
+@pytest.mark.parametrize("case", ADMINISTERED)
+async def test_what_an_administrator_makes_due_is_heard(own: Session, ear: Ear, case: str) -> None:
+    """It starts at once, and not at the next poll; also a job that workers passed by while its row was locked."""
+    state, call, is_heard = ADMINISTERED[case]
+    job = await hold(own, state)
+    await ear.forget()
+    await own.rows(call, [job["id"]])
+    heard = await ear.heard()
+    await own.execute("delete from asyncq._jobs")
+
+    assert ([(f"{own.schema}:jobs", "")] if is_heard else []) == heard
+
+
 async def test_a_hundred_adds_in_one_transaction_are_heard_once(own: Session, ear: Ear) -> None:
     """The text is constant, and the server folds equal notifications, of sub-transactions too."""
     async with own.connection.transaction():
