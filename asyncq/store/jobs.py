@@ -84,7 +84,7 @@ def _columns(spec: JobSpec) -> tuple[Any, ...]:
 
 def _instant(run_at: datetime | None) -> str | None:
     """In UTC: an offset with seconds, as some old zones have, is not read by PostgreSQL."""
-    return run_at and run_at.astimezone(UTC).isoformat()
+    return None if run_at is None else run_at.astimezone(UTC).isoformat()
 
 
 class Document(msgspec.Struct, frozen=True, omit_defaults=True):
