@@ -3,11 +3,13 @@
 from asyncq.admin import Admin
 from asyncq.client import Client, add_job
 from asyncq.domain.administration import Counts, Explanation, Reason
+from asyncq.domain.capabilities import CAPABILITIES
 from asyncq.domain.errors import (
     AccessDenied,
     AsyncqError,
     ConfigurationError,
     Discard,
+    DuplicateJob,
     InvalidJob,
     JobNotFound,
     PoolExhausted,
@@ -58,13 +60,16 @@ from asyncq.domain.events import (
     WorkerStopping,
     observer,
 )
-from asyncq.domain.job import Added, Job, JobKeyMode, JobOptions, JobSpec, JobState
+from asyncq.domain.job import Added, Job, JobKeyMode, JobOptions, JobSpec
 from asyncq.domain.retry import ConstantRetry, ExponentialRetry, FunctionRetry, LinearRetry, RetryPolicy, TableRetry
+from asyncq.domain.states import JobState
 from asyncq.domain.task import Task, task
+from asyncq.domain.unique import OnConflict, UniquePolicy
 from asyncq.engine.context import JobContext
 from asyncq.worker import Worker
 
 __all__ = [
+    "CAPABILITIES",
     "AccessDenied",
     "Added",
     "Admin",
@@ -74,6 +79,7 @@ __all__ = [
     "ConstantRetry",
     "Counts",
     "Discard",
+    "DuplicateJob",
     "Event",
     "Explanation",
     "ExponentialRetry",
@@ -108,6 +114,7 @@ __all__ = [
     "MaintenanceFailed",
     "Observer",
     "ObserverFailed",
+    "OnConflict",
     "PoolExhausted",
     "Reason",
     "ResultIgnored",
@@ -126,6 +133,7 @@ __all__ = [
     "TaskError",
     "TasksLeftBehind",
     "TransactionUnusable",
+    "UniquePolicy",
     "UnknownTask",
     "UnknownTasks",
     "UnsupportedServer",
@@ -142,4 +150,5 @@ __all__ = [
 
 # They are looked up, printed and pickled by the names that users write.
 for _name in __all__:
-    globals()[_name].__module__ = __name__
+    if not _name.isupper():
+        globals()[_name].__module__ = __name__

@@ -8,7 +8,8 @@ from datetime import datetime
 
 from asyncq.domain.administration import Counts, Explanation, check_change, check_cleanup, check_page, state_of
 from asyncq.domain.errors import JobNotFound
-from asyncq.domain.job import Job, JobState, check_key
+from asyncq.domain.job import Job, check_key
+from asyncq.domain.states import JobState
 from asyncq.store import admin as store
 from asyncq.store.database import CallersConnection, Connection, Database, check_connection
 

@@ -16,6 +16,7 @@ from asyncq.domain.job import JobSpec
 from asyncq.domain.payload import LARGEST_PAYLOAD
 from asyncq.domain.retry import Retry, RetryPolicy, as_policy
 from asyncq.domain.signature import Context, Signature
+from asyncq.domain.unique import UniquePolicy
 
 P = ParamSpec("P")
 PayloadT = TypeVar("PayloadT")
@@ -64,6 +65,8 @@ class Task(Generic[P]):
         max_attempts: int | None = None,
         priority: int | None = None,
         flags: Iterable[str] | None = None,
+        unique: UniquePolicy | Mapping[str, Any] | None = None,
+        singleton: bool = False,
         retry: Retry | None = None,
         on_failed: Callable[[JobFailed], Any] | None = None,
     ) -> None:
@@ -76,7 +79,12 @@ class Task(Generic[P]):
         try:
             self.retry: RetryPolicy = as_policy(retry)
             self._defaults = JobSpec(task=self.name).with_options(
-                queue=queue, max_attempts=max_attempts, priority=priority, flags=flags
+                queue=queue,
+                max_attempts=max_attempts,
+                priority=priority,
+                flags=flags,
+                unique=unique,
+                singleton=singleton,
             )
         except (InvalidJob, ConfigurationError) as error:
             raise TaskError(f"task {self.name!r}: {error}") from error
@@ -119,6 +127,8 @@ class Task(Generic[P]):
             max_attempts=defaults.max_attempts,
             priority=defaults.priority,
             flags=defaults.flags,
+            unique=defaults.unique,
+            singleton=defaults.singleton,
         )
 
     def renamed(self, name: str) -> Task[P]:
@@ -187,6 +197,8 @@ def task(
     max_attempts: int | None = None,
     priority: int | None = None,
     flags: Iterable[str] | None = None,
+    unique: UniquePolicy | Mapping[str, Any] | None = None,
+    singleton: bool = False,
     retry: Retry | None = None,
     on_failed: Callable[[JobFailed], Any] | None = None,
 ) -> _Decorator: ...
@@ -203,6 +215,10 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         max_attempts: Total attempts; 25 by default.
         priority: Lower first; 0 by default.
         flags: Names that a worker may forbid.
+        unique: Which of its jobs may not exist beside each other, and what an add does when they would: a
+            `UniquePolicy`, or an object of its members; none by default.
+        singleton: Whether at most one of its jobs waits or runs, or one for each `subject=` that is given with an add:
+            a further add is dropped. False by default.
         retry: How long to wait after a failed attempt: a policy, a list of delays (the last one repeats), or a
             function of the attempt; `exp(min(attempt, 10))` seconds by default.
         on_failed: Called with the `JobFailed` event when a job has failed for good; may be async.

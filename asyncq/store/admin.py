@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from asyncq.domain.administration import Counts, Explanation, Reason
-from asyncq.domain.job import Job, JobState
+from asyncq.domain.job import Job
+from asyncq.domain.states import JobState
 from asyncq.store.database import Connection, Database
 from asyncq.store.failures import calling
 from asyncq.store.jobs import read_job
