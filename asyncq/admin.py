@@ -19,10 +19,10 @@ SAFE_CLEANUP = ("GC_JOB_QUEUES", "GC_TASK_IDENTIFIERS")
 class Admin:
     """Looks at jobs and changes them; `client.admin` is one.
 
-    What changes jobs takes their ids, leaves alone what runs, ignores ids that are not there, and returns the jobs that
-    it changed, in the order of their ids. With `connection=` it is part of the caller's transaction; a job that is
-    being changed at this moment is waited for. At REPEATABLE READ and SERIALIZABLE a job that was changed
-    since the transaction began raises a StoreError with `sqlstate` 40001: begin again.
+    What changes jobs takes their ids, leaves alone what runs (but for `cancel_jobs`), ignores ids that are not there,
+    and returns the jobs that it changed, in the order of their ids. With `connection=` it is part of the caller's
+    transaction; a job that is being changed at this moment is waited for. At REPEATABLE READ and SERIALIZABLE a job
+    that was changed since the transaction began raises a StoreError with `sqlstate` 40001: begin again.
 
     Args:
         database: Where the jobs are.
@@ -32,6 +32,25 @@ class Admin:
     def __init__(self, database: Database, acquire: Callable[[], AbstractAsyncContextManager[Connection]]) -> None:
         self._database = database
         self._acquire = acquire
+
+    async def cancel_jobs(self, ids: Iterable[int], *, connection: CallersConnection | None = None) -> list[Job]:
+        """Cancel jobs: those that wait end at once, the handlers of those that run are cancelled once, without a retry.
+
+        Args:
+            ids: Which; jobs that have failed for good are left alone.
+            connection: An asyncpg connection of the caller's, for its transaction; the client's pool by default.
+
+        Returns:
+            The jobs that were cancelled, as they were: those that run have `locked_by`. Their row and their queue stay
+            until the handler has ended; for everybody else they are cancelled already.
+
+        Raises:
+            StoreError: The database cannot be used.
+
+        If cancelled, the outcome is unknown unless the caller's transaction rolls back.
+        """
+        async with self._on(connection) as mine:
+            return await store.cancel_jobs(self._database, mine, [*ids])
 
     async def complete_jobs(self, ids: Iterable[int], *, connection: CallersConnection | None = None) -> list[Job]:
         """End jobs as completed that nobody runs, failed ones among them.
@@ -275,7 +294,8 @@ class Admin:
                 default: of a table above 32 MiB (some 200,000 jobs) a sample is counted, which takes about 0.1 s.
 
         Returns:
-            The figures, and which of them are estimates. What has failed for good is exact up to 100,000.
+            The figures, and which of them are estimates: of a large table those of what waits, above 256 MiB those of
+            what runs too. What has failed for good is exact up to 100,000.
 
         Raises:
             StoreError: The database cannot be used.

@@ -1,4 +1,4 @@
-"""The commands of `asyncq jobs` that change jobs: retry, complete, fail, reschedule, remove."""
+"""The commands of `asyncq jobs` that change jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from asyncq.cli.parsing import Commands, Usage, add_command, duration, given, in
 if TYPE_CHECKING:
     from asyncq.domain.job import Job
 
-COMMANDS = ("retry", "complete", "fail", "reschedule", "remove")
+COMMANDS = ("retry", "cancel", "complete", "fail", "reschedule", "remove")
 
 SKIPS = """
 
@@ -27,6 +27,12 @@ Let jobs begin anew that have failed, for good or not.
 
 They are due now, with all their attempts; a worker is woken. The last error
 stays until the next one.{SKIPS}"""
+
+CANCEL = """\
+Cancel jobs: those that wait end; those that run are cancelled on their worker.
+
+None of them is tried again. Jobs that have failed for good are left alone, as are
+ids that are not there: they are named, and the exit code is 1."""
 
 COMPLETE = f"""\
 End jobs as completed without running them.{SKIPS}"""
@@ -48,12 +54,19 @@ Remove the job that has a key.
 A job that runs cannot be removed: it loses its key, and is not tried again. No
 job has the key: the exit code is 1."""
 
+# Why a command leaves a job alone, where it is not that it runs.
+WHY = {
+    "retry": "run, have never failed, or are not there",
+    "cancel": "have failed for good, or are not there",
+}
+
 CHANGES = ("run_at", "priority", "attempts", "max_attempts")
 
 
 def add_parsers(below: Commands) -> None:
     """Add the commands to the parser of `asyncq jobs`."""
     _add(below, "retry", RETRY, "  asyncq jobs retry 42 43\n")
+    _add(below, "cancel", CANCEL, "  asyncq jobs cancel 42 43\n")
     _add(below, "complete", COMPLETE, "  asyncq jobs complete 42\n")
     fail = _add(below, "fail", FAIL, "  asyncq jobs fail 42 --error 'the order was withdrawn'\n")
     fail.add_argument("--error", metavar="TEXT", help="the last error (default: Manually marked as failed)")
@@ -99,8 +112,8 @@ def run(options: argparse.Namespace) -> int:
     _print(options, jobs)
     left = sorted({*options.ids} - {job.id for job in jobs})
     if left:
-        why = "run, are not there" + (", or have never failed" if options.what == "retry" else "")
-        print(f"not changed, since they {why}: {', '.join(map(str, left))}", file=sys.stderr)
+        print(f"not changed, since they {WHY.get(options.what, 'run, or are not there')}: ", file=sys.stderr, end="")
+        print(*left, sep=", ", file=sys.stderr)
     return 1 if left else 0
 
 
@@ -109,6 +122,8 @@ def _change(options: argparse.Namespace) -> list[Job]:
     match options.what:
         case "retry":
             return ask(options, lambda client: client.admin.retry_jobs(ids))
+        case "cancel":
+            return ask(options, lambda client: client.admin.cancel_jobs(ids))
         case "complete":
             return ask(options, lambda client: client.admin.complete_jobs(ids))
         case "fail":

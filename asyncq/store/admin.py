@@ -14,6 +14,11 @@ from asyncq.store.failures import calling
 from asyncq.store.jobs import read_job
 
 
+async def cancel_jobs(database: Database, connection: Connection, ids: Sequence[int]) -> list[Job]:
+    """Cancel jobs, those that run too; returns them as they were."""
+    return await _administer(database, connection, "cancel", ids)
+
+
 async def complete_jobs(database: Database, connection: Connection, ids: Sequence[int]) -> list[Job]:
     """End jobs that nobody runs as completed; returns them as they were."""
     return await _administer(database, connection, "complete", ids)

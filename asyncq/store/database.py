@@ -69,6 +69,8 @@ class Database:
             "default_transaction_isolation": "read committed",
             # Over large tables the planner thinks that a fetch is worth compiling, which takes a hundred times as long.
             "jit": "off",
+            # Who may create functions in a schema of the usual path would otherwise choose what ours call.
+            "search_path": "pg_catalog, pg_temp",
             # Plans are kept: one that was made while the tables were empty has to be right when they are full.
             "enable_seqscan": "off",
         }

@@ -9,12 +9,13 @@ from typing import Any
 import asyncpg
 import msgspec
 
-from asyncq.domain.deduplication import DEFAULT_WINDOW, question
+from asyncq.domain.deduplication import DEFAULT_WINDOW, options, question
 from asyncq.domain.job import Added, Claim, Job, JobSpec
 from asyncq.domain.outcome import Ending, Settlement
 from asyncq.domain.states import JobState
 from asyncq.store.database import Database, Line
 from asyncq.store.failures import calling
+from asyncq.store.roles import WayIn
 
 _json = msgspec.json.Encoder()
 
@@ -34,7 +35,11 @@ START = Place()
 
 
 async def add_jobs(
-    database: Database, connection: asyncpg.Connection, specs: Sequence[JobSpec], window: timedelta = DEFAULT_WINDOW
+    database: Database,
+    connection: asyncpg.Connection,
+    specs: Sequence[JobSpec],
+    way_in: WayIn = "directly",
+    window: timedelta = DEFAULT_WINDOW,
 ) -> list[Added]:
     """Add jobs in one round trip, on any connection, inside its transaction if it has one.
 
@@ -42,6 +47,7 @@ async def add_jobs(
         database: Names the schema.
         connection: An asyncpg connection, of ours or of a caller; it may have codecs of its own.
         specs: The jobs, checked.
+        way_in: What the connection's role may call, see `roles.way_in`.
         window: For how long idempotency keys hold.
 
     Returns:
@@ -55,9 +61,12 @@ async def add_jobs(
     """
     if not specs:
         return []
-    columns = zip(*(_columns(spec, window) for spec in specs), strict=True)
     with calling(database.schema):
-        rows = await connection.fetch(database.query("add_jobs"), *(list(column) for column in columns))
+        if way_in == "by_enqueue":
+            rows = await connection.fetch(database.query("enqueue"), _documents(specs, window))
+        else:
+            columns = zip(*(_columns(spec, window) for spec in specs), strict=True)
+            rows = await connection.fetch(database.query("add_jobs"), *(list(column) for column in columns))
     return [
         Added(row["id"], row["outcome"], row["existing_id"], row["existing_state"] and JobState(row["existing_state"]))
         for row in rows
@@ -70,8 +79,7 @@ def _columns(spec: JobSpec, window: timedelta) -> tuple[Any, ...]:
         spec.task,
         spec.payload,
         spec.queue,
-        # In UTC: an offset with seconds, as some old zones have, is not read by PostgreSQL.
-        spec.run_at and spec.run_at.astimezone(UTC).isoformat(),
+        _instant(spec.run_at),
         spec.max_attempts,
         spec.job_key,
         spec.priority,
@@ -79,6 +87,45 @@ def _columns(spec: JobSpec, window: timedelta) -> tuple[Any, ...]:
         spec.job_key_mode or "replace",
         spec.meta,
         question(spec, window),
+    )
+
+
+def _instant(run_at: datetime | None) -> str | None:
+    """In UTC: an offset with seconds, as some old zones have, is not read by PostgreSQL."""
+    return None if run_at is None else run_at.astimezone(UTC).isoformat()
+
+
+class Document(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A job as the SQL function enqueue takes it: the arguments of add_job."""
+
+    identifier: str
+    payload: msgspec.Raw
+    queue_name: str | None = None
+    run_at: str | None = None
+    max_attempts: int | None = None
+    job_key: str | None = None
+    priority: int | None = None
+    flags: tuple[str, ...] = ()
+    job_key_mode: str | None = None
+    options: dict[str, Any] | None = None
+
+
+def _documents(specs: Sequence[JobSpec], window: timedelta) -> str:
+    return _json.encode([_document(spec, window) for spec in specs]).decode()
+
+
+def _document(spec: JobSpec, window: timedelta) -> Document:
+    return Document(
+        identifier=spec.task,
+        payload=msgspec.Raw(spec.payload.encode()),
+        queue_name=spec.queue,
+        run_at=_instant(spec.run_at),
+        max_attempts=spec.max_attempts,
+        job_key=spec.job_key,
+        priority=spec.priority,
+        flags=spec.flags,
+        job_key_mode=spec.job_key_mode,
+        options=options(spec, window) or None,
     )
 
 

@@ -186,6 +186,7 @@ async def _migrate(connection: asyncpg.Connection, schema: str, done: list[str])
             await connection.execute(render(migration.text, schema))
             await _record(connection, schema, migration)
         await _functions(connection, schema)
+        await _close_to_public(connection, schema)
     done.extend(migration.name for migration in pending)
     return newest, newest
 
@@ -225,11 +226,17 @@ def _key(schema: str) -> str:
 async def _functions(connection: asyncpg.Connection, schema: str) -> None:
     """All of them in one round trip."""
     texts = [render(path.read_text("utf-8"), schema) for path in sorted((folder() / "functions").glob("*.sql"))]
-    # Of our own functions only: the schema may hold others.
-    ours = re.findall(rf"^create or replace function ({schema}\.\w+)\(", "\n".join(texts), re.MULTILINE)
     # Functions call each other: their bodies are checked when all are there, by their own tests.
-    first, last = "set local check_function_bodies = off", f"revoke all on function {', '.join(ours)} from public"
-    await connection.execute("\n;\n".join([first, *texts, last]))
+    await connection.execute("\n;\n".join(["set local check_function_bodies = off", *texts]))
+
+
+async def _close_to_public(connection: asyncpg.Connection, schema: str) -> None:
+    """Take from PUBLIC what the server, or its default privileges, gave on what is ours; the schema may hold more."""
+    functions = (path.read_text("utf-8") for path in (folder() / "functions").glob("*.sql"))
+    texts = [_BOOKKEEPING, *(migration.text for migration in migrations()), *functions]
+    names = {name for text in texts for name in _CREATED.findall(text)}
+    if rows := await connection.fetch(_OPEN_TO_PUBLIC, schema, sorted(names)):
+        await connection.execute(";\n".join(f"revoke all on {row['what']} from public" for row in rows))
 
 
 async def _applied(connection: asyncpg.Connection, schema: str) -> dict[int, bool]:
@@ -292,6 +299,36 @@ async def _blockers(connection: asyncpg.Connection, schema: str) -> str:
     rows = await connection.fetch(_HOLDERS, schema, _key(schema), LOCK_TIMEOUT_S)
     return ", ".join(f"pid {row['pid']} ({row['application_name']}: {row['doing']})" for row in rows) or "somebody"
 
+
+_CREATED = re.compile(
+    r"^create (?:or replace )?(?:table|view|type|function)(?: if not exists)? asyncq\.(\w+)", re.MULTILINE
+)
+
+# Who may use a type can build a table on it, and our migrations could not change the type then; each table and view is
+# one, too.
+_OPEN_TO_PUBLIC = """
+with ours as (select to_regnamespace($1) as schema, $2::text[] as names)
+select 'function ' || routine.oid::regprocedure as what
+from ours
+join pg_catalog.pg_proc as routine on routine.pronamespace = ours.schema and routine.proname = any(ours.names)
+cross join aclexplode(coalesce(routine.proacl, acldefault('f', routine.proowner))) as entry
+where entry.grantee = 0
+union
+select 'type ' || type.oid::regtype
+from ours
+join pg_catalog.pg_type as type
+  on type.typnamespace = ours.schema and type.typname = any(ours.names) and type.typelem = 0
+cross join aclexplode(coalesce(type.typacl, acldefault('T', type.typowner))) as entry
+where entry.grantee = 0
+union
+select 'table ' || relation.oid::regclass
+from ours
+join pg_catalog.pg_class as relation
+  on relation.relnamespace = ours.schema and relation.relname = any(ours.names) and relation.relkind in ('r', 'p', 'v')
+cross join aclexplode(relation.relacl) as entry
+where entry.grantee = 0
+order by what
+"""
 
 _BOOKKEEPING = """
 create table if not exists asyncq._migrations (

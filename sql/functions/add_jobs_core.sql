@@ -17,6 +17,7 @@ create or replace function asyncq._add_jobs(
   -- empty has to be right when it is full.
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
+  set search_path = pg_catalog, pg_temp
   as $$
 #variable_conflict use_column
 declare

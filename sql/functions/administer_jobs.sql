@@ -1,9 +1,10 @@
--- What an administrator does to jobs that nobody runs, by their ids. The rows are locked first, in the order of their ids, those
+-- What an administrator does to jobs, by their ids. The rows are locked first, in the order of their ids, those
 -- that run too: a job that is being fetched, settled or changed at this moment is waited for, and judged as it is then; at
--- REPEATABLE READ and SERIALIZABLE the caller gets 40001. What runs is left alone, however old its claim is, and so are ids
--- that are unknown or null.
+-- REPEATABLE READ and SERIALIZABLE the caller gets 40001. What runs is left alone, however old its claim is, but for cancel;
+-- and so are ids that are unknown or null.
 --
 --   act          what becomes of the job
+--   cancel       unless it has failed for good: it ends as cancelled; one that runs is marked, and its worker told
 --   complete     it ends as completed
 --   fail         failed for good: no attempt is left, last_error says why
 --   reschedule   what is not null is set
@@ -14,6 +15,7 @@ create or replace function asyncq._administer_jobs(
   attempts int default null, max_attempts int default null)
   returns table (shown asyncq.jobs, document text)
   language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
   as $$
@@ -26,9 +28,19 @@ begin
   -- A statement of its own: it sees what was waited for.
   held := array(
     select job.id from asyncq._jobs as job
-    where job.id = any(job_ids) and job.locked_by is null and (act <> 'retry' or job.attempts > 0));
-  if act = 'complete' then
+    where job.id = any(job_ids) and case act
+      when 'cancel' then not asyncq._has_failed(job)
+      when 'retry' then job.locked_by is null and job.attempts > 0
+      else job.locked_by is null
+    end);
+  if act in ('cancel', 'complete') then
     return query select touched.shown, touched.document from asyncq._shown(held) as touched;
+  end if;
+  if act = 'cancel' then
+    perform asyncq._cancel_running(held);
+    perform asyncq._end_jobs(
+      array(select job.id from asyncq._jobs as job where job.id = any(held) and job.locked_by is null), 'cancelled');
+  elsif act = 'complete' then
     perform asyncq._end_jobs(held, 'completed');
   elsif act = 'fail' then
     update asyncq._jobs as job
@@ -53,7 +65,7 @@ begin
       where job.id = any(job_ids) and asyncq._is_ready(job) and asyncq._is_due(job, asyncq.clock() + interval '60 s')) then
     perform asyncq._wake_workers();
   end if;
-  if act <> 'complete' then
+  if act not in ('cancel', 'complete') then
     return query select touched.shown, touched.document from asyncq._shown(held) as touched;
   end if;
 end

@@ -4,6 +4,7 @@
 create or replace function asyncq._force_unlock_workers(worker_ids text[])
   returns table (shown asyncq.jobs, document text)
   language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
   as $$
 #variable_conflict use_column
 declare
@@ -17,12 +18,11 @@ begin
   -- Those of these claims only: a worker that lives may take others at this moment.
   queues := array(select job.queue from asyncq._jobs as job where job.id = any(held) and job.queue is not null);
   return query select touched.shown, touched.document from asyncq._shown(cancelled) as touched;
-  perform asyncq._end_jobs(cancelled, 'cancelled');
+  perform asyncq._end_marked(held);
   update asyncq._jobs as job
     set locked_by = null, locked_at = null, lock_token = null, updated_at = asyncq.now(),
-      attempts = case when job.rerun is null then least(job.attempts + 1, greatest(job.attempts, job.max_attempts)) else 0 end,
-      payload = coalesce(job.rerun, job.payload), rerun = null
-    where job.id = any(held);
+      attempts = least(job.attempts + 1, greatest(job.attempts, job.max_attempts))
+    where job.id = any(held) and job.locked_by is not null;
   delete from asyncq._queues as queue where queue.name = any(queues);
   if cardinality(held) > 0 then
     perform asyncq._wake_workers();

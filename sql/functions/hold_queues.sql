@@ -11,6 +11,7 @@
 create or replace function asyncq._hold_queues(names text[], worker int) returns text[]
   language plpgsql volatile
   set lock_timeout = '5ms'
+  set search_path = pg_catalog, pg_temp
   as $$
 declare
   held text[];

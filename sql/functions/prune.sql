@@ -6,6 +6,7 @@
 create or replace function asyncq._prune(failed_retention_s float8, most int)
   returns table (failed bigint, ended bigint, requests bigint)
   language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
   as $$
@@ -19,9 +20,9 @@ declare
   requested bigint;
 begin
   dead := array(
-    select id from asyncq._jobs
-    where attempts >= max_attempts and locked_by is null and updated_at < long_ago
-    order by updated_at limit most for update skip locked);
+    select job.id from asyncq._jobs as job
+    where asyncq._has_failed(job) and job.updated_at < long_ago
+    order by job.updated_at limit most for update skip locked);
   if cardinality(dead) > 0 then
     perform asyncq._end_jobs(dead, 'discarded');
   end if;

@@ -4,6 +4,7 @@
 
 create or replace function asyncq._task_ids(identifiers text[]) returns table (identifier text, id int)
   language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
   set lock_timeout = '100ms'
   as $$
 #variable_conflict use_column

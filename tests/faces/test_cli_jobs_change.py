@@ -1,4 +1,4 @@
-"""`asyncq jobs retry`, `complete`, `fail`, `reschedule` and `remove`: jobs can be changed."""
+"""`asyncq jobs retry`, `cancel`, `complete`, `fail`, `reschedule` and `remove`: jobs can be changed."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -26,6 +26,17 @@ async def test_retry_prints_the_ids_of_the_jobs_that_begin_anew(
     """They are due."""
     assert (0, f"{failed}\n", "") == await jobs(capsys, "retry", *words, str(failed))
     assert "available" == (await client.get_job(failed)).state
+
+
+async def test_cancel_ends_jobs_that_wait(words: list[str], client: Client, failed: int, capsys: Output) -> None:
+    """What has failed for good is named, and left alone."""
+    added = await client.add_job("send")
+    code, out, err = await jobs(capsys, "cancel", *words, str(failed), str(added.id))
+
+    said = f"not changed, since they have failed for good, or are not there: {failed}\n"
+    assert (1, f"{added.id}\n", said) == (code, out, err)
+    with pytest.raises(JobNotFound):
+        await client.get_job(added.id)
 
 
 async def test_complete_ends_jobs(words: list[str], client: Client, failed: int, capsys: Output) -> None:
@@ -118,10 +129,10 @@ async def test_remove_says_that_a_job_runs_on(
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        (["retry"], "run, are not there, or have never failed"),
-        (["complete"], "run, are not there"),
-        (["fail"], "run, are not there"),
-        (["reschedule", "--now"], "run, are not there"),
+        (["retry"], "run, have never failed, or are not there"),
+        (["complete"], "run, or are not there"),
+        (["fail"], "run, or are not there"),
+        (["reschedule", "--now"], "run, or are not there"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

@@ -68,8 +68,9 @@ class Holder:
 
 
 @pytest.fixture(scope="package", autouse=True)
-def roomy() -> Iterator[None]:
+def roomy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Servers of these tests, and of the programs that they start, are where making one is quick."""
+    tmp_path_factory.getbasetemp()  # elsewhere: on many a memory disk no program can be run
     folder = roomy_folder()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", folder)

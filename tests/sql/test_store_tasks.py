@@ -23,7 +23,7 @@ async def test_new_names_are_stored_in_order(sql: Session) -> None:
     await sql.execute("set local enable_sort = off")
     await sql.rows(STORE, new)
 
-    assert sorted(new) == await sql.values("select identifier from asyncq._tasks order by ctid")
+    assert sorted(new) == await sql.values("select identifier from asyncq._tasks order by id")
 
 
 async def test_a_retired_name_is_in_use_again_under_its_number(sql: Session) -> None:

@@ -115,6 +115,22 @@ async def test_the_error_of_a_failed_job_is_given(client: Client, sql: Session, 
     assert (expected, "discarded") == (failed.last_error, failed.state)
 
 
+async def test_jobs_are_cancelled_in_the_callers_transaction(
+    client: Client, sql: Session, odd: asyncpg.Connection
+) -> None:
+    """They come back as they were."""
+    job = (await hold(sql, "retryable"))["id"]
+    before = await client.get_job(job)
+    transaction = odd.transaction()
+    await transaction.start()
+    during = await client.admin.cancel_jobs([job, 0], connection=odd)
+    await transaction.rollback()
+
+    assert ([before], before) == (during, await client.get_job(job))
+    assert [before] == await client.admin.cancel_jobs([job])
+    assert [] == await client.admin.cancel_jobs([job])
+
+
 async def test_a_job_is_found_and_removed_by_its_key(client: Client, sql: Session, odd: asyncpg.Connection) -> None:
     """Once; then nobody has it."""
     job = (await hold(sql, "retryable"))["id"]

@@ -10,7 +10,7 @@ import anyio
 import asyncpg
 import pytest
 
-from asyncq.store.admin_cancel import cancel_jobs
+from asyncq.store.admin import cancel_jobs
 from asyncq.store.database import Database
 from asyncq.store.statements import folder
 from asyncq.testing import temporary_schema
@@ -198,7 +198,7 @@ async def test_cancels_of_the_same_jobs_in_opposite_orders_do_not_deadlock(
     done: list[list[int]] = []
 
     async def cancel(who: Session, ids: list[int]) -> None:
-        done.append(await cancel_jobs(database, who.connection, ids))
+        done.append([job.id for job in await cancel_jobs(database, who.connection, ids)])
 
     async with anyio.create_task_group() as group:
         group.start_soon(cancel, sql, jobs)
@@ -216,10 +216,10 @@ async def test_the_store_cancels_what_it_is_told_on_the_connection_of_a_caller(
     await fetch(other)
     transaction = sql.connection.transaction()
     await transaction.start()
-    told = await cancel_jobs(database, sql.connection, {running, unknown, waiting})
+    told = [job.id for job in await cancel_jobs(database, sql.connection, [running, unknown, waiting])]
     await transaction.rollback()
     between = await other.values(STATES + " order by id")
 
     assert ([waiting, running], ["scheduled", "active"]) == (told, between)
-    assert [waiting, running] == await cancel_jobs(database, sql.connection, (running, waiting))
+    assert [waiting, running] == [job.id for job in await cancel_jobs(database, sql.connection, [running, waiting])]
     assert (["cancelled"], []) == (await sql.values(STATES), await cancel_jobs(database, sql.connection, []))
