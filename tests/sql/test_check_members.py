@@ -3,6 +3,7 @@
 import pytest
 
 from tests.sql.session import Session
+from tests.sql.test_check_options import KNOWN
 
 BAD = {
     "null": ("22023", "jobs", "jobs must be an object or an array of objects, got null"),
@@ -16,7 +17,7 @@ BAD = {
     '[{"priority": "5"}]': ("22023", "priority", "priority must be number, got string"),
     '[{"flags": "f"}]': ("22023", "flags", "flags must be array, got string"),
     '[{"options": []}]': ("22023", "options", "options must be object, got array"),
-    '[{"options": {"bogus": 1}}]': ("22023", "options", "options: 'bogus' is unknown"),
+    '[{"options": {"bogus": 1}}]': ("22023", "options", f"options: 'bogus' is unknown; {KNOWN}"),
     '[{"payload": "\\u0000"}]': ("GWBPL", "payload", "a job holds \\u0000, which PostgreSQL cannot store as text"),
 }
 
