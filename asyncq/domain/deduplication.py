@@ -27,6 +27,29 @@ FORCED = "add"
 _encoder = msgspec.json.Encoder()
 
 
+def options(spec: JobSpec, window: timedelta = DEFAULT_WINDOW) -> dict[str, Any]:
+    """The options of a job as the SQL functions take them, for a role that cannot call `_add_jobs`.
+
+    Args:
+        spec: The job, checked.
+        window: For how long its idempotency key holds.
+
+    Returns:
+        The members that are not at their default.
+    """
+    said: dict[str, Any] = {
+        "meta": spec.meta and msgspec.Raw(spec.meta.encode()),
+        "unique": spec.unique,
+        "singleton": spec.singleton,
+        "subject": spec.subject,
+        "force": spec.force,
+        "rerun": spec.rerun,
+        "idempotency_key": spec.idempotency_key,
+        "idempotency_window_s": spec.idempotency_key and window.total_seconds(),
+    }
+    return {name: value for name, value in said.items() if value}
+
+
 def singleton_key(task: str, subject: str | None = None) -> str:
     """The key of a singleton.
 

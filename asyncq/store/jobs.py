@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import msgspec
 
-from asyncq.domain.deduplication import DEFAULT_WINDOW, question
+from asyncq.domain.deduplication import DEFAULT_WINDOW, options, question
 from asyncq.domain.job import Added, Claim, Job, JobSpec
 from asyncq.domain.outcome import Ending, Settlement
 from asyncq.domain.states import JobState
@@ -48,7 +48,7 @@ async def add_jobs(
         connection: An asyncpg connection, of ours or of a caller; it may have codecs of its own.
         specs: The jobs, checked.
         way_in: What the connection's role may call, see `roles.way_in`.
-        window: For how long idempotency keys hold; by `enqueue` always the default.
+        window: For how long idempotency keys hold.
 
     Returns:
         What each add came to, in the order of the specs.
@@ -63,7 +63,7 @@ async def add_jobs(
         return []
     with calling(database.schema):
         if way_in == "by_enqueue":
-            rows = await connection.fetch(database.query("enqueue"), _documents(specs))
+            rows = await connection.fetch(database.query("enqueue"), _documents(specs, window))
         else:
             columns = zip(*(_columns(spec, window) for spec in specs), strict=True)
             rows = await connection.fetch(database.query("add_jobs"), *(list(column) for column in columns))
@@ -107,14 +107,14 @@ class Document(msgspec.Struct, frozen=True, omit_defaults=True):
     priority: int | None = None
     flags: tuple[str, ...] = ()
     job_key_mode: str | None = None
-    options: dict[str, Any] = {}
+    options: dict[str, Any] | None = None
 
 
-def _documents(specs: Sequence[JobSpec]) -> str:
-    return _json.encode([_document(spec) for spec in specs]).decode()
+def _documents(specs: Sequence[JobSpec], window: timedelta) -> str:
+    return _json.encode([_document(spec, window) for spec in specs]).decode()
 
 
-def _document(spec: JobSpec) -> Document:
+def _document(spec: JobSpec, window: timedelta) -> Document:
     return Document(
         identifier=spec.task,
         payload=msgspec.Raw(spec.payload.encode()),
@@ -125,21 +125,8 @@ def _document(spec: JobSpec) -> Document:
         priority=spec.priority,
         flags=spec.flags,
         job_key_mode=spec.job_key_mode,
-        options=_options(spec),
+        options=options(spec, window) or None,
     )
-
-
-def _options(spec: JobSpec) -> dict[str, Any]:
-    given = {
-        "meta": spec.meta and msgspec.Raw(spec.meta.encode()),
-        "unique": spec.unique,
-        "singleton": spec.singleton,
-        "subject": spec.subject,
-        "force": spec.force,
-        "rerun": spec.rerun,
-        "idempotency_key": spec.idempotency_key,
-    }
-    return {name: value for name, value in given.items() if value}
 
 
 async def get_job(database: Database, connection: asyncpg.Connection, job_id: int) -> Job | None:

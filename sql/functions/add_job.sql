@@ -5,7 +5,8 @@
 --   singleton         true: at most one job of the task waits or runs; with subject (1 to 512 characters) one for each subject
 --   force             true: the job is added beside any other, and bars later ones
 --   rerun             true: when the other job runs, the payload is remembered, and the job begins anew when its run ends
---   idempotency_key   1 to 200 characters: for 24 hours, the same request comes to the same job
+--   idempotency_key   1 to 200 characters: for a day, the same request comes to the same job; or for so many seconds as
+--                     idempotency_window_s says
 -- Returns the row of the view of the job that stands for the request, which may have been there before. When that has ended,
 -- the row has its id, task and time of creation, as far as they are known, and nulls. A job that its policy rejects is the error
 -- GWBDJ, whose detail is the id and state of the other job as JSON.

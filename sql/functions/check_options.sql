@@ -14,11 +14,11 @@ begin
       message = 'options must be an object, got ' || jsonb_typeof(options);
   end if;
   select member into unknown from jsonb_object_keys(options) as member
-    where member not in ('meta', 'unique', 'singleton', 'subject', 'force', 'rerun', 'idempotency_key')
+    where member not in ('meta', 'unique', 'singleton', 'subject', 'force', 'rerun', 'idempotency_key', 'idempotency_window_s')
     order by member limit 1;
   if unknown is not null then
     raise exception using errcode = '22023', column = 'options', message = 'options: ''' || unknown || ''' is unknown; '
-      'there are meta, unique, singleton, subject, force, rerun, idempotency_key';
+      'there are meta, unique, singleton, subject, force, rerun, idempotency_key, idempotency_window_s';
   elsif jsonb_typeof(options -> 'meta') <> 'object' then
     raise exception using errcode = '22023', column = 'options',
       message = 'options: meta must be an object, got ' || jsonb_typeof(options -> 'meta');

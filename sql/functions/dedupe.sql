@@ -42,9 +42,14 @@ begin
     when given ->> 'idempotency_key' = '' then 'idempotency_key is empty, at least 1 character is needed'
     when length(given ->> 'idempotency_key') > 200
       then 'idempotency_key is ' || length(given ->> 'idempotency_key') || ' characters long, at most 200 are allowed'
+    when given ? 'idempotency_window_s' and not given ? 'idempotency_key'
+      then 'idempotency_window_s says for how long an idempotency_key holds, and there is none'
+    when jsonb_typeof(given -> 'idempotency_window_s') <> 'number' then 'idempotency_window_s must be a number'
+    when (given ->> 'idempotency_window_s')::numeric not between 0.000001 and 366 * 86400
+      then 'idempotency_window_s is ' || left(given ->> 'idempotency_window_s', 40) || ', expected more than 0, at most 31622400'
   end;
   if fault is not null then
-    raise exception using errcode = 'GWBIK', column = 'idempotency_key', message = fault;
+    raise exception using errcode = 'GWBIK', column = split_part(fault, ' ', 1), message = fault;
   elsif identifier is null then
     -- _check_jobs refuses it.
     return null;
@@ -65,7 +70,8 @@ begin
     dedupe := dedupe || '{"rerun": true}';
   end if;
   if given ? 'idempotency_key' then
-    dedupe := dedupe || jsonb_build_object('request', given -> 'idempotency_key', 'window_s', 86400);
+    dedupe := dedupe || jsonb_build_object(
+      'request', given -> 'idempotency_key', 'window_s', coalesce(given -> 'idempotency_window_s', '86400'));
   end if;
   return nullif(dedupe, '{}');
 end

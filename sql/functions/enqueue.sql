@@ -36,8 +36,7 @@ begin
         array_agg(asyncq._flags(flags) order by ord) as flags,
         array_agg(job_key_mode order by ord) as job_key_modes,
         array_agg(options -> 'meta' order by ord) as metas,
-        array_agg(case when options is not null
-          then asyncq._dedupe(options, identifier, queue_name, payload, job_key) end order by ord) as dedupes
+        array_agg(asyncq._dedupe(options, identifier, queue_name, payload, job_key) order by ord) as dedupes
       from specs
       having count(*) > 0)
     select added.ord, added.outcome, added.id, added.existing_id, added.existing_state

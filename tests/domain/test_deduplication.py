@@ -4,9 +4,10 @@ import json
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
-from asyncq.domain.deduplication import SINGLETON, question, singleton_key
+from asyncq.domain.deduplication import SINGLETON, options, question, singleton_key
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.job import JobSpec
 from asyncq.domain.unique import UniquePolicy
@@ -91,3 +92,20 @@ def test_an_idempotency_key_goes_with_its_window() -> None:
 
     assert {"request": "k", "window_s": 86400.0} == json.loads(question(spec) or "")
     assert {"request": "k", "window_s": 1.5} == json.loads(question(spec, timedelta(seconds=1.5)) or "")
+
+
+def test_the_options_of_sql_say_the_same() -> None:
+    """For a role that cannot call the function that takes questions."""
+    policy = UniquePolicy(keys=["args"], period="PT1H")
+    full = JobSpec(task="t").with_options(meta={"m": 1}, unique=policy, force=True, idempotency_key="k")
+    single = JobSpec(task="t").with_options(singleton=True, subject="s", rerun=True)
+
+    assert {
+        "meta": {"m": 1},
+        "unique": policy.as_object(),
+        "force": True,
+        "idempotency_key": "k",
+        "idempotency_window_s": 86400.0,
+    } == json.loads(msgspec.json.encode(options(full)))
+    assert {"singleton": True, "subject": "s", "rerun": True} == options(single)
+    assert {} == options(JobSpec(task="t"))

@@ -4,7 +4,7 @@ import pytest
 
 from tests.sql.session import Session
 
-KNOWN = "there are meta, unique, singleton, subject, force, rerun, idempotency_key"
+KNOWN = "there are meta, unique, singleton, subject, force, rerun, idempotency_key, idempotency_window_s"
 BAD = {
     "[]": ("22023", "options must be an object, got array"),
     '"meta"': ("22023", "options must be an object, got string"),

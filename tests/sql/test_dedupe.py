@@ -112,7 +112,10 @@ async def test_an_idempotency_key_goes_with_everything(sql: Session) -> None:
     with_key = await dedupe(sql, {"idempotency_key": "k" * 200}, job_key="k")
     unique = await dedupe(sql, {"idempotency_key": "k" * 200, "singleton": True, "rerun": True})
 
+    an_hour = await dedupe(sql, {"idempotency_key": "k", "idempotency_window_s": 3600})
+
     assert [request, request] == [plain, with_key]
+    assert {"request": "k", "window_s": 3600} == an_hour
     assert unique == request | (await dedupe(sql, {"singleton": True, "rerun": True}) or {})
 
 
@@ -162,3 +165,19 @@ async def test_sql_says_the_same_as_python(
 
     assert error.message == said or "must be" in said
     assert (code, field) == (caught.value.code, caught.value.field)
+
+
+@pytest.mark.parametrize("window", [0, -1, 1e-7, 31_622_401, "60", True])
+async def test_a_window_that_cannot_work_is_refused(sql: Session, window: Any) -> None:
+    """As a client refuses it."""
+    options = {"idempotency_key": "k", "idempotency_window_s": window}
+    error = await sql.refusal(DEDUPE, json.dumps(options), "t", None, None, None)
+
+    assert ("GWBIK", "idempotency_window_s") == (error.sqlstate, error.column_name)
+
+
+async def test_a_window_without_a_key_is_refused(sql: Session) -> None:
+    """It says something of nothing."""
+    error = await sql.refusal(DEDUPE, json.dumps({"idempotency_window_s": 60}), "t", None, None, None)
+
+    assert ("GWBIK", "idempotency_window_s") == (error.sqlstate, error.column_name)

@@ -1,4 +1,4 @@
-"""Unique adds find jobs, ended jobs and requests by index, whatever the planner knows, and knew when it made its plans."""
+"""Unique adds find jobs, ended jobs and requests by index, whatever the planner knows, and knew when it made plans."""
 
 import hashlib
 import json
@@ -47,7 +47,7 @@ def request(key: str, **asked: Any) -> Spec:
     return Spec(key=None, dedupe=json.dumps({"request": key, "window_s": 60} | asked))
 
 
-# A call -> its specs: of keys that are free, held in each state, shared in the call; of requests that are new, and known.
+# A call -> its specs: of keys that are free, held, shared in the call; of requests that are new, and known.
 CALLS = {
     "one new": [unique("new")],
     "many new": [unique(f"new{i}") for i in range(SPECS)],
