@@ -1,8 +1,8 @@
 """An add under a unique policy meets all that can happen to the job that bars it, at the moment at which it happens.
 
 Each act is held open in a transaction, the add comes and waits, and the act commits or rolls back. At READ COMMITTED
-the outcome is that of the two one after the other. At the other levels a loser may get 40001: it has changed nothing, and
-the same call works afterwards. Nobody is told of a job that is not there, nobody is added beside one that is.
+the outcome is that of the two one after the other. At the other levels a loser may get 40001: it has changed nothing,
+and the same call works afterwards. Nobody is told of a job that is not there, nobody is added beside one that is.
 """
 
 import itertools
