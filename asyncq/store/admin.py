@@ -48,7 +48,7 @@ async def reschedule_jobs(
         "reschedule",
         ids,
         # In UTC: an offset with seconds, as some old zones have, is not read by PostgreSQL.
-        run_at=run_at and run_at.astimezone(UTC).isoformat(),
+        run_at=None if run_at is None else run_at.astimezone(UTC).isoformat(),
         priority=priority,
         attempts=attempts,
         max_attempts=max_attempts,

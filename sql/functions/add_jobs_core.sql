@@ -28,21 +28,14 @@ begin
     identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, job_key_modes);
   if array_remove(dedupes, null) <> '{}' then
     keys := asyncq._hold_keys(job_keys, dedupes);
-    perform asyncq._check_requests(identifiers, payloads, dedupes);
-    if keys = 'doubled' then
+    if keys <> 'free' then
       return query
-        select * from asyncq._add_sharing_jobs(
+        select * from asyncq._add_asking_jobs(
           identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, job_key_modes, metas,
-          dedupes);
-    else
-      return query
-        select * from asyncq._add_distinct_jobs(
-          identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, job_key_modes, metas,
-          dedupes);
+          dedupes, keys);
+      return;
     end if;
-    return;
-  end if;
-  if array_remove(job_keys, null) <> '{}' then
+  elsif array_remove(job_keys, null) <> '{}' then
     keys := asyncq._hold_keys(job_keys);
   end if;
   if keys = 'free' then
@@ -50,7 +43,8 @@ begin
     return query
       select stored.ord, 'added', stored.id, null::bigint, null::text
       from asyncq._insert_jobs(
-        identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, metas, null, null) as stored;
+        identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, metas, dedupes,
+        null) as stored;
   elsif keys = 'held' then
     return query
       select done.ord, done.outcome, done.id, done.existing_id, done.existing_state

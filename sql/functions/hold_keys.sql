@@ -3,8 +3,8 @@
 -- the mode or strategy: one that merely looks would drop a request for a job that is being taken, or has just ended.
 -- Job keys, keys under unique policies and idempotency keys have gates of their own kinds; of a job that has failed for good
 -- the last two are not held, unless a policy looks at such jobs. A forced add waits for no holder.
--- Returns what the act has to heed: jobs of the call may meet each other ('doubled' keys, mostly), other jobs 'held' the keys,
--- or neither ('free').
+-- Returns what the act has to heed: jobs of the call may meet each other ('doubled' keys, mostly); other jobs 'held' the keys,
+-- or may be remembered; or neither ('free').
 
 create or replace function asyncq._hold_keys(job_keys text[], dedupes jsonb[] default null) returns text
   language plpgsql volatile
@@ -14,10 +14,12 @@ declare
   passed bigint;
   unique_keys bytea[];
   watched bytea[];
+  is_held boolean;
 begin
   if dedupes is null then
     passed := asyncq._gate(keys);
     perform from asyncq._jobs as job where job.key = any(job_keys) order by job.id + 0 for no key update;
+    is_held := found;
   else
     keys := keys
       || array(select 'unique:' || (given ->> 'key') from unnest(dedupes) as given where given ? 'key')
@@ -37,10 +39,11 @@ begin
         select held.id from asyncq._jobs as held
         where held.unique_key = any(watched) and not asyncq._is_ready(held)))
       order by job.id + 0 for no key update;
+    is_held := found or asyncq._looks_back(dedupes);
   end if;
   return case
     when passed < cardinality(keys) or cardinality(dedupes) > 1 and asyncq._mixes_keys(job_keys, dedupes) then 'doubled'
-    when found then 'held'
+    when is_held then 'held'
     else 'free'
   end;
 end

@@ -27,7 +27,8 @@ async def test_what_is_no_job_is_refused(sql: Session, jobs: str) -> None:
     """With the name of the member and what was expected."""
     error = await sql.refusal("select asyncq._check_members($1::text::json)", jobs)
 
-    assert BAD[jobs] == (error.sqlstate, error.column_name, error.message)
+    code, field, said = BAD[jobs]
+    assert (code, field, True) == (error.sqlstate, error.column_name, error.message.startswith(said)), error.message
 
 
 async def test_a_missing_value_is_refused(sql: Session) -> None:

@@ -90,7 +90,7 @@ async def held(sql: Session, *specs: dict[str, Any]) -> str:
         ([{"task": "u"}, {"task": "u"}], "doubled"),
         ([{"task": "u"}, {"task": "u", "subject": "a"}], "free"),
         ([{"task": "u", "idempotency_key": "a"}, {"task": "v", "idempotency_key": "a"}], "doubled"),
-        ([{"task": "u", "idempotency_key": "k", "force": True, "job_key": "k"}], "free"),
+        ([{"task": "u", "idempotency_key": "k", "force": True, "job_key": "k"}], "held"),
         ([{"task": "u"}, {"task": "v", "force": True, "job_key": "k"}], "doubled"),
     ],
     ids=str,

@@ -59,6 +59,8 @@ JOBS = json.dumps(
         {"identifier": "t", "job_key": "k", "payload": [1], "run_at": "2030-01-01T00:00:00Z", "priority": 3},
         {"identifier": "u", "job_key": "k", "payload": [2], "max_attempts": 2},
         {"identifier": "u", "job_key": "l", "job_key_mode": "unsafe_dedupe"},
+        {"identifier": "u", "payload": {"a": 1.5}, "options": {"unique": {"args_keys": ["a"], "period": "P1D"}}},
+        {"identifier": "v", "options": {"singleton": True, "subject": "s", "idempotency_key": "i"}},
     ]
 )
 
@@ -67,6 +69,8 @@ CALLS = {
     "worker": [
         "select asyncq.add_job('t', '{}', 'q', job_key := 'k', flags := '{a}', options := '{\"meta\": {}}')",
         'select asyncq.add_jobs(\'{"(t,{},q,,,k,1,{a})","(u,,,,,k,,)"}\')',
+        'select asyncq.add_job(\'u\', \'{"a": [1.5]}\', options := \'{"unique": {"period": "P1D"}}\')',
+        'select asyncq.add_job(\'v\', options := \'{"singleton": true, "rerun": true, "idempotency_key": "i"}\')',
         "select asyncq.remove_job('k')",
         "select asyncq._task_ids('{t,v}')",
         "update asyncq._jobs set locked_by = 0, locked_at = asyncq.now(), lock_token = 0",
