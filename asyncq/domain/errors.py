@@ -23,9 +23,10 @@ RetryAfter, Snooze and Discard are no errors of asyncq: a handler raises them to
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from asyncq.domain.states import JobState
+if TYPE_CHECKING:
+    from asyncq.domain.states import JobState
 
 CENTURY_S = 100 * 365.25 * 86400
 
