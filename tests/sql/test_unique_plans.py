@@ -111,15 +111,13 @@ async def test_an_add_reads_a_few_rows_for_each_of_its_jobs(full: Session, call:
     assert sum(rows for _, rows in costs.values()) <= 20 * len(CALLS[call]) + 20
 
 
-async def test_ten_thousand_unique_jobs_in_one_call_take_about_a_second(dsn: str) -> None:
-    """Added, then dropped, then replaced; then as requests, new and known. Five seconds are for a slow machine."""
-    async with temporary_schema(dsn) as schema, session(dsn, schema, statement_timeout="5s") as sql:
+async def test_ten_thousand_unique_jobs_in_one_call_need_no_server_setting(dsn: str) -> None:
+    """Advisory locks would exhaust the shared memory of a server with its default settings."""
+    async with temporary_schema(dsn) as schema, session(dsn, schema) as sql:
         outcomes = [
             {one.outcome for one in await add_all(sql, [unique(f"k{i}", on_conflict=way) for i in range(10_000)])}
-            for way in ("ignore", "ignore", "replace")
+            for way in ("ignore", "replace")
         ]
-        outcomes += [
-            {one.outcome for one in await add_all(sql, [request(f"k{i}") for i in range(10_000)])} for _ in range(2)
-        ]
+        outcomes.append({one.outcome for one in await add_all(sql, [request(f"k{i}") for i in range(10_000)])})
 
-    assert [{"added"}, {"deduplicated"}, {"added"}, {"added"}, {"deduplicated"}] == outcomes
+    assert [{"added"}, {"added"}, {"added"}] == outcomes
