@@ -1,11 +1,18 @@
 """asyncq: an asyncio-native job queue on PostgreSQL. These are the public names."""
 
 from asyncq.client import Client, add_job
+from asyncq.domain.cron.builders import daily, every, every_minute, hourly, monthly, weekly, yearly
+from asyncq.domain.cron.item import CronItem, parse_cron_items
+from asyncq.domain.cron.slot import next_run
+from asyncq.domain.cron.text import parse_crontab
+from asyncq.domain.cron.times import TimeDigest
 from asyncq.domain.errors import (
     AccessDenied,
     AsyncqError,
     ConfigurationError,
+    CrontabProblem,
     Discard,
+    InvalidCrontab,
     InvalidJob,
     JobNotFound,
     PoolExhausted,
@@ -67,6 +74,8 @@ __all__ = [
     "Client",
     "ConfigurationError",
     "ConstantRetry",
+    "CronItem",
+    "CrontabProblem",
     "Discard",
     "Event",
     "ExponentialRetry",
@@ -74,6 +83,7 @@ __all__ = [
     "FunctionRetry",
     "GraceExceeded",
     "HeartbeatFailed",
+    "InvalidCrontab",
     "InvalidJob",
     "Job",
     "JobCompleted",
@@ -115,6 +125,7 @@ __all__ = [
     "Task",
     "TaskError",
     "TasksLeftBehind",
+    "TimeDigest",
     "TransactionUnusable",
     "UnknownTask",
     "UnknownTasks",
@@ -126,8 +137,18 @@ __all__ = [
     "WorkerStopped",
     "WorkerStopping",
     "add_job",
+    "daily",
+    "every",
+    "every_minute",
+    "hourly",
+    "monthly",
+    "next_run",
     "observer",
+    "parse_cron_items",
+    "parse_crontab",
     "task",
+    "weekly",
+    "yearly",
 ]
 
 # They are looked up, printed and pickled by the names that users write.

@@ -136,10 +136,13 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
         """Yield everything that is wrong, in the order in which a line says it."""
         yield from self._faults_of_match()
         if isinstance(self.task, str) or isinstance(getattr(self.task, "signature", None), Signature):
-            yield from _faults_of_job("task", lambda: JobSpec(task=self.task_name).with_options())
+            for field, said, _ in _faults_of_job("task", lambda: JobSpec(task=self.task_name).with_options()):
+                yield field, f"task: {said}", None
         else:
             yield "task", f"task must be a task or the name of one, got {self.task!r}", None
-        if not isinstance(self.identifier, str) or not _PRINTABLE.fullmatch(self.identifier):  # pyright: ignore[reportUnnecessaryIsInstance]
+        # One that is not given is the task's, and judged with it.
+        identifier: Any = self.identifier
+        if identifier != self.task_name and not (isinstance(identifier, str) and _PRINTABLE.fullmatch(identifier)):
             said = f"identifier is {self.identifier!r}, expected 1 to {MAX_NAME} characters without control characters"
             yield "identifier", said, None
         yield from self._faults_of_fill()
