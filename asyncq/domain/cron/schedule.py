@@ -65,8 +65,7 @@ def _times_of_day(times: Times, zone: tzinfo, after: datetime, until: datetime) 
     """Day by day: each of its times is one instant, which rises with them; those of a gap fall together."""
     clock = [hour * _HOUR + minute * _MINUTE for hour in sorted(times.hours) for minute in sorted(times.minutes)]
     last: datetime | None = None
-    # Two days early: the end of a gap may lie on the next day, or on the one after it where a zone skipped a whole day.
-    for day in times.days(after.astimezone(zone).date() - 2 * _DAY):
+    for day in times.days(after.astimezone(zone).date()):
         midnight = datetime.combine(day, time(0))
         start = instant_of(midnight, zone)
         is_plain = instant_of(midnight + _DAY, zone) - start == _DAY

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from itertools import pairwise
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -53,6 +54,14 @@ def test_the_extended_dialect_has_names_steps_in_ranges_nicknames_and_h_beyond(t
 def test_the_dialects_mean_the_same(text: str) -> None:
     """The extended one only adds."""
     assert expand(text, "crontab", "x") == expand(text, "extended", "x")
+
+
+def test_an_expression_is_five_sets() -> None:
+    """Full where nothing is restricted; Sunday is 0 in them, however it was written."""
+    times = expand("5-7,*/30 * 31 */6 7,1", "crontab", "x")
+
+    assert ({0, 5, 6, 7, 30}, {*range(24)}, {31}, {1, 7}, {0, 1}) == msgspec.structs.astuple(times)
+    assert {*range(7)} == expand("* * * * *,7", "crontab", "x").dows
 
 
 @pytest.mark.parametrize("text", ACCEPTED)
