@@ -212,8 +212,9 @@ def parse_cron_items(items: Iterable[CronItem], tasks: Mapping[str, CronTask] | 
     """
     problems: list[CrontabProblem] = []
     found: dict[str, CronItem] = {}
-    for item in items:
-        if not isinstance(item, CronItem):  # pyright: ignore[reportUnnecessaryIsInstance]
+    # Whoever has no type checker may give anything.
+    for item in cast(Iterable[Any], items):
+        if not isinstance(item, CronItem):
             problems.append(CrontabProblem(f"an item must be a CronItem, got {item!r}"))
         elif item.identifier in found:
             both = f"{found[item.identifier].task_name!r} and {item.task_name!r}"
