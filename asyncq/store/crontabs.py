@@ -87,15 +87,17 @@ async def add_slots(line: Line, slots: Sequence[Slot]) -> Slots:
         return Slots((), ())
     columns = zip(*(_columns(slot) for slot in slots), strict=True)
     rows = await line.fetch("add_slots", *(list(column) for column in columns))
-    # Positions in arrays count from 1.
-    return Slots(
-        tuple(
-            AddedSlot(slots[row["ord"] - 1], Added(row["id"], row["outcome"])) for row in rows if row["code"] is None
-        ),
-        tuple(
-            RefusedItem(slots[row["ord"] - 1].item, row["code"], row["said"]) for row in rows if row["code"] is not None
-        ),
-    )
+    added: list[AddedSlot] = []
+    refused: list[RefusedItem] = []
+    for row in rows:
+        # It counts from 1.
+        position: int = row["ord"]
+        slot = slots[position - 1]
+        if row["code"] is None:
+            added.append(AddedSlot(slot, Added(row["id"], row["outcome"])))
+        else:
+            refused.append(RefusedItem(slot.item, row["code"], row["said"]))
+    return Slots(tuple(added), tuple(refused))
 
 
 def _columns(slot: Slot) -> tuple[Any, ...]:
