@@ -165,7 +165,7 @@ def test_a_payload_may_be_a_struct() -> None:
             ("payload", "payload of task 'rollup': Expected `str`, got `int` - at `$.day`"),
         ),
     ],
-    ids=lambda value: ascii(value)[:40],
+    ids=lambda value: ascii(value)[:40].partition(" object at ")[0],
 )
 def test_each_fault_of_a_field_is_told(fields: dict[str, Any], expected: tuple[str, str]) -> None:
     """At once, where the item is made: at the first slot it would be a job that fails, or none at all."""

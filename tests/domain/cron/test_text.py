@@ -281,7 +281,7 @@ def test_any_text_is_read_or_refused_in_a_sentence(text: str) -> None:
             [CronItem(send_email, "0 8 * * *"), CronItem(send_email, "0 9 * * *", identifier="nine")],
         ),
     ],
-    ids=lambda value: ascii(value)[:30],
+    ids=["none", "fields", "nickname", "line", "function", "several"],
 )
 def test_a_task_brings_its_items_along(cron: Any, expected: list[CronItem]) -> None:
     """A line without the task, a function, or several; with the defaults of the task."""
