@@ -1,6 +1,8 @@
 """asyncq: an asyncio-native job queue on PostgreSQL. These are the public names."""
 
+from asyncq.admin import Admin
 from asyncq.client import Client, add_job
+from asyncq.domain.administration import Counts, Explanation, Reason
 from asyncq.domain.cron.builders import daily, every, every_minute, hourly, monthly, weekly, yearly
 from asyncq.domain.cron.item import CronItem, parse_cron_items
 from asyncq.domain.cron.slot import next_run
@@ -33,6 +35,7 @@ from asyncq.domain.events import (
     FetchFailed,
     GraceExceeded,
     HeartbeatFailed,
+    JobCancelled,
     JobCompleted,
     JobEvent,
     JobFailed,
@@ -41,6 +44,7 @@ from asyncq.domain.events import (
     JobRetried,
     JobsFetched,
     JobSnoozed,
+    JobsPruned,
     JobsRescued,
     JobsReturned,
     JobStarted,
@@ -70,14 +74,17 @@ from asyncq.worker import Worker
 __all__ = [
     "AccessDenied",
     "Added",
+    "Admin",
     "AsyncqError",
     "Client",
     "ConfigurationError",
     "ConstantRetry",
+    "Counts",
     "CronItem",
     "CrontabProblem",
     "Discard",
     "Event",
+    "Explanation",
     "ExponentialRetry",
     "FetchFailed",
     "FunctionRetry",
@@ -86,6 +93,7 @@ __all__ = [
     "InvalidCrontab",
     "InvalidJob",
     "Job",
+    "JobCancelled",
     "JobCompleted",
     "JobContext",
     "JobEvent",
@@ -101,6 +109,7 @@ __all__ = [
     "JobStarted",
     "JobState",
     "JobsFetched",
+    "JobsPruned",
     "JobsRescued",
     "JobsReturned",
     "LinearRetry",
@@ -110,6 +119,7 @@ __all__ = [
     "Observer",
     "ObserverFailed",
     "PoolExhausted",
+    "Reason",
     "ResultIgnored",
     "RetryAfter",
     "RetryPolicy",

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Self, Unpack, cast, overload
 
+from asyncq.admin import Admin
 from asyncq.domain.adding import NOTHING, make_spec
 from asyncq.domain.errors import ConfigurationError, JobNotFound
 from asyncq.domain.job import Added, Job, JobOptions, JobSpec
@@ -18,6 +19,7 @@ from asyncq.store import jobs as store
 from asyncq.store.database import CallersConnection, Connection, Database, Pool, check_connection
 from asyncq.store.failures import connecting
 from asyncq.store.migrate import Report, check_version, migrate
+from asyncq.store.roles import WayIn, way_in
 from asyncq.store.statements import DEFAULT_SCHEMA
 
 
@@ -31,6 +33,9 @@ class Client:
             other names are refused. None (the default) takes any name.
         pool_size: Connections, opened on demand; 10 by default.
         max_payload: The largest payload in bytes; 1 MiB by default, at most 16 MiB.
+
+    Attributes:
+        admin: Looks at jobs and changes them.
 
     Raises:
         ConfigurationError: An option cannot work.
@@ -57,6 +62,8 @@ class Client:
         self._pool_size = pool_size
         self._pool: Pool | None = None
         self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
+        self.admin = Admin(self._database, self._connection)
+        self._way_in: WayIn | None = None
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -73,6 +80,7 @@ class Client:
         Raises:
             StoreUnavailable: The database cannot be reached.
             SchemaMissing: The schema is not installed: run `asyncq migrate`.
+            AccessDenied: The role has no rights on the schema: see `asyncq roles`.
 
         If cancelled, nothing stays open.
         """
@@ -81,7 +89,10 @@ class Client:
         await self._connect()
         try:
             async with self._connection() as connection:
-                await check_version(connection, self._database.schema)
+                self._way_in = await way_in(connection, self._database.schema)
+                # A role that only adds cannot read the version, and need not: what it calls stays as it is.
+                if self._way_in == "directly":
+                    await check_version(connection, self._database.schema)
         except BaseException:
             await self.close()
             raise
@@ -162,7 +173,8 @@ class Client:
             task: A task, the name of one, or a spec made with `task.job(...)`.
             payload: What the handler's first parameter receives; by name, the payload object (`{}` by default).
             connection: An asyncpg connection of the caller's: the job is added in its transaction, and announced to the
-                workers when that commits. None (the default) uses the client's pool and commits at once.
+                workers when that commits. None (the default) uses the client's pool and commits at once. Its role needs
+                the same rights as the client's.
             **options: queue; run_at (a datetime with a time zone); max_attempts (1 to 32767); priority (-32768 to
                 32767, lower first); flags (a list of str); meta (an object that goes with the job). None means the
                 task's default.
@@ -225,9 +237,15 @@ class Client:
 
     async def _add(self, specs: Sequence[JobSpec], connection: CallersConnection | None) -> list[Added]:
         if connection is not None:
-            return await store.add_jobs(self._database, check_connection(connection), specs)
+            return await self._add_on(check_connection(connection), specs)
         async with self._connection() as own:
-            return await store.add_jobs(self._database, own, specs)
+            return await self._add_on(own, specs)
+
+    async def _add_on(self, connection: Connection, specs: Sequence[JobSpec]) -> list[Added]:
+        # A client that was never opened asks the first connection that it is given.
+        if self._way_in is None:
+            self._way_in = await way_in(connection, self._database.schema)
+        return await store.add_jobs(self._database, connection, specs, self._way_in)
 
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Connection]:

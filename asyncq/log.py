@@ -121,6 +121,14 @@ _SENTENCES = dict(
             ),
         ),
         _said(
+            on.JobsPruned,
+            logging.INFO,
+            lambda e: (
+                f"removed what need not be kept: {e.failed} jobs that failed for good long ago, {e.ended} ended jobs, "
+                f"{e.requests} requests, {e.gates} gates"
+            ),
+        ),
+        _said(
             on.MaintenanceFailed,
             logging.WARNING,
             lambda e: f"maintenance failed, the next round tries again: {e.error}",
@@ -176,6 +184,14 @@ _SENTENCES = dict(
         ),
         _said(on.JobFailed, logging.ERROR, lambda e: f"{_job(e)} has failed for good: {e.error}"),
         _said(on.JobSnoozed, logging.DEBUG, lambda e: f"{_job(e)} snoozed for {e.delay_s:.1f} s"),
+        _said(
+            on.JobCancelled,
+            logging.INFO,
+            lambda e: (
+                f"{_job(e)} was cancelled after {e.duration_s:.1f} s"
+                + (f"; it raised {_first_line(e.error)}" if e.error else "")
+            ),
+        ),
         _said(
             on.JobInterrupted, logging.WARNING, lambda e: f"{_job(e)} was interrupted by the shutdown and is due again"
         ),

@@ -10,7 +10,7 @@ import anyio
 
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.events import Event, Observer
-from asyncq.domain.options import ForbiddenFlags, worker_options
+from asyncq.domain.options import FAILED_RETENTION, ForbiddenFlags, worker_options
 from asyncq.domain.task import Registry, Task
 from asyncq.engine.observers import Observers
 from asyncq.engine.shutdown import StopRequest, signals
@@ -38,6 +38,8 @@ class Worker:
         listen: Whether to hold a LISTEN connection; True by default, False polls only.
         forbidden_flags: Jobs with one of these flags are left alone: a list, a function or an async function, asked
             before each fetch.
+        failed_retention: How long jobs that failed for good are kept before workers remove them; 30 days by default,
+            None for ever, which costs room in the database.
         observers: Told of events: functions, or objects with `wants`.
         migrate: Whether to bring the schema up to date at the start; False by default.
 
@@ -60,6 +62,7 @@ class Worker:
         pool_wait: timedelta | float | None = None,
         listen: bool = True,
         forbidden_flags: ForbiddenFlags = None,
+        failed_retention: timedelta | float | None = FAILED_RETENTION,
         observers: Sequence[Observer | Callable[[Event], None]] = (),
         migrate: bool = False,
     ) -> None:
@@ -74,6 +77,7 @@ class Worker:
             pool_wait=pool_wait,
             listen=listen,
             forbidden_flags=forbidden_flags,
+            failed_retention=failed_retention,
         )
         self._observers = Observers([LogObserver(), *observers])
         self._migrate = migrate

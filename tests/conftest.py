@@ -5,15 +5,23 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import tempfile
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 import asyncpg
 import pytest
 
 from asyncq import Client
 from asyncq.server import start
-from asyncq.testing import temporary_schema
+from tests.disk import roomy_folder
+from tests.landlord import Landlord, landlord_of
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Refuse names that hold a memory address: they differ from process to process, and nobody can ask for them."""
+    if unstable := [item.nodeid for item in items if " at 0x" in item.nodeid]:
+        raise pytest.UsageError(f"give these cases lasting names, with ids=written of tests/ids.py: {unstable}")
 
 
 @pytest.fixture(scope="session")
@@ -28,34 +36,35 @@ def dsn() -> Iterator[str]:
     if given := os.environ.get("ASYNCQ_TEST_DATABASE_URL"):
         yield given
         return
-    with start(fsync=False) as server:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", roomy_folder())
+        server = start(fsync=False, settings={"max_wal_size": "128MB"})
+    with server:
         yield server.dsn
 
 
+@pytest.fixture(scope="session")
+def landlord(dsn: str) -> Iterator[Landlord]:
+    """Who makes the schemas of the tests."""
+    with landlord_of(dsn) as made:
+        yield made
+
+
 @pytest.fixture
-async def schema(dsn: str, request: pytest.FixtureRequest) -> AsyncIterator[str]:
+async def schema(landlord: Landlord, request: pytest.FixtureRequest) -> AsyncIterator[str]:
     """The name of an installed schema that only this test uses; at its end no claim and no connection is left."""
-    async with temporary_schema(dsn) as name:
+    async with landlord.schema() as name:
         yield name
-        if not _may_leave(request):
-            await _nothing_left(dsn, name)
-
-
-async def _nothing_left(dsn: str, schema: str) -> None:
-    """A connection that was closed is gone from the server's list a moment later: so it is asked a few times."""
-    connection = await asyncpg.connect(dsn, server_settings={"application_name": "leak check"})
-    try:
-        left: list[str] = []
+        if _may_leave(request):
+            return
+        # A connection that was closed is gone from the server's list a moment later.
         for _ in range(100):
-            rows = await connection.fetch(LEFT.replace("asyncq", schema))
-            left = [row["what"] for row in rows]
+            left = [*await landlord.claims(name), *await landlord.connections(name)]
             if not left:
                 break
             await asyncio.sleep(0.02)
-    finally:
-        await connection.close(timeout=5)
 
-    assert left == []
+        assert left == []
 
 
 @pytest.fixture
@@ -103,14 +112,3 @@ def _is_runner(task: asyncio.Task[object]) -> bool:
 
 def _may_leave(request: pytest.FixtureRequest) -> bool:
     return request.node.get_closest_marker("leaves_something") is not None
-
-
-LEFT = """
-select 'claim of job ' || id as what from asyncq._jobs where locked_by is not null
-union all
-select 'locked queue ' || name from asyncq._queues where locked_by is not null
-union all
-select 'worker ' || id from asyncq._workers
-union all
-select 'connection ' || application_name from pg_catalog.pg_stat_activity where application_name like 'asyncq %'
-"""

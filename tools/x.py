@@ -236,6 +236,12 @@ def servers() -> list[Target]:
     ]
 
 
+def at_once() -> list[str]:
+    """What makes pytest run as many tests at once as there are cores, four at most; nothing when there is one."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return ["-n", str(min(cores, 4)), "--dist", "worksteal"] if cores > 1 else []
+
+
 def pytest(on: Sequence[Target], arguments: Sequence[str]) -> int:
     """Run the suite once on each server, and return the first exit code that is not zero."""
     failed = 0
@@ -270,17 +276,17 @@ def do_demo(arguments: Sequence[str]) -> int:
 def do_test(arguments: Sequence[str]) -> int:
     """Run the tests on the system's PostgreSQL, if there is one, and on the newest; words go to pytest."""
     setup("test")
-    return pytest(servers(), arguments)
+    return pytest(servers(), [*at_once(), *arguments])
 
 
 def do_test_fast(arguments: Sequence[str]) -> int:
     """Run the tests on one PostgreSQL, those that failed last time first; stop at the first failure."""
     setup("test")
-    return pytest(servers()[:1], ["-q", "--failed-first", "--exitfirst", *arguments])
+    return pytest(servers()[:1], [*at_once(), "-q", "--failed-first", "--exitfirst", *arguments])
 
 
 def do_test_slow(arguments: Sequence[str]) -> int:
-    """Run the tests that take seconds, on the same servers."""
+    """Run the tests that take seconds, on the same servers, one at a time."""
     setup("test")
     return pytest(servers(), ["-m", "slow", *arguments])
 

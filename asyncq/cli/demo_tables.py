@@ -147,6 +147,9 @@ async def tables(place: Place, files: Iterable[str]) -> AsyncGenerator[Tables]:
     """
     connection = await place.database.connect("demo")
     try:
+        # The store's connections find nothing but the server's own by a bare name; these tables are the demo's.
+        with calling(place.schema):
+            await connection.execute(f"set search_path = {place.schema}")
         yield Tables(place, connection, files)
     finally:
         await connection.close(timeout=1.0)

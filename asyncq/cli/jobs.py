@@ -1,93 +1,145 @@
-"""`asyncq jobs`: look at jobs."""
+"""`asyncq jobs`: look at jobs, and change them (`jobs_change.py`)."""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-from typing import TYPE_CHECKING
+import sys
 
 import msgspec
 
-from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of, positive
+from asyncq.cli import jobs_change
+from asyncq.cli.asking import ask
+from asyncq.cli.job_texts import details, document, print_lines, printable, table
+from asyncq.cli.parsing import Commands, Usage, add_command, positive
 
-if TYPE_CHECKING:
-    from asyncq.domain.job import Job
+STATES = ("scheduled", "available", "active", "retryable", "cancelled", "discarded")
 
-PURPOSE = """\
+SHOW = """\
 Print what is known of a job: its state, its attempts, its last error.
 
 A job that has ended well is removed, and then there is no such job any more:
 the exit code is 1."""
 
+LIST = """\
+Print a page of jobs, in the order of their ids.
+
+Without --state it shows all that are there: those that have ended well are not.
+The next page begins behind the last id of this one (--after)."""
+
+COUNTS = """\
+Print how many jobs are in each state.
+
+Of a large table a sample is counted: figures are then marked with "about"."""
+
+EXPLAIN = """\
+Print why a job does not run: its time, its queue, its flags, its task.
+
+The answer comes from the rules by which workers fetch. All reasons are named; a
+job that waits for nothing is "ready": the next free slot takes it."""
+
 EXAMPLES = """\
-  asyncq jobs show 42
-  asyncq jobs show 42 --json | jq -r .state
+  asyncq jobs list --state discarded
+  asyncq jobs explain 42
+  asyncq jobs retry 42 43
 """
 
 
 def add_parser(commands: Commands) -> None:
     """Add the command to the parser."""
     jobs = commands.add_parser(
-        "jobs", help="Look at jobs.", description="Look at jobs.", epilog=f"examples:\n{EXAMPLES}"
+        "jobs",
+        help="Look at jobs and change them.",
+        description="Look at jobs and change them.",
+        epilog=f"examples:\n{EXAMPLES}",
     )
     below = jobs.add_subparsers(dest="what", metavar="COMMAND", title="commands")
-    show = add_command(below, "show", purpose=PURPOSE, examples=EXAMPLES)
+    show = add_command(
+        below, "show", purpose=SHOW, examples="  asyncq jobs show 42\n  asyncq jobs show 42 --json | jq -r .state\n"
+    )
     show.add_argument("id", metavar="ID", type=positive, help="the job's id")
     show.add_argument("--json", action="store_true", help="print one JSON object, with the payload in it")
+    listing = add_command(
+        below,
+        "list",
+        purpose=LIST,
+        examples="  asyncq jobs list --state discarded --task send_email\n"
+        "  asyncq jobs list --json --state discarded | jq .id\n",
+    )
+    add = listing.add_argument
+    add("--state", choices=STATES, help="only jobs in this state")
+    add("--task", metavar="NAME", help="only jobs of this task")
+    add("--queue", metavar="NAME", help="only jobs of this queue")
+    add("--flag", metavar="FLAG", help="only jobs with this flag")
+    add("--limit", metavar="N", type=positive, default=50, help="at most so many, up to 1000 (default: 50)")
+    add("--after", metavar="ID", type=positive, default=0, help="only jobs with a greater id")
+    add("--json", action="store_true", help="print one JSON object a line, with the payload in it")
+    counts = add_command(below, "counts", purpose=COUNTS, examples="  asyncq jobs counts\n")
+    counts.add_argument("--exact", action="store_true", help="count all of a large table too, however long it takes")
+    counts.add_argument("--json", action="store_true", help="print one JSON object")
+    explain = add_command(below, "explain", purpose=EXPLAIN, examples="  asyncq jobs explain 42\n")
+    explain.add_argument("id", metavar="ID", type=positive, help="the job's id")
+    explain.add_argument("--json", action="store_true", help="print one JSON object: job_id, runnable, reasons")
+    jobs_change.add_parsers(below)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show a job.
+    """Do what is asked.
 
     Args:
         options: The command line.
 
     Returns:
-        0.
+        0; or 1 if not all jobs were changed that should be.
 
     Raises:
         Usage: It was not said what to do.
     """
     if options.what is None:
         raise Usage("what about jobs? See `asyncq jobs --help`")
-    job = asyncio.run(_job(dsn_of(options), options.schema, options.id))
-    print(msgspec.json.encode(_document(job)).decode() if options.json else _text(job))
+    if options.what in jobs_change.COMMANDS:
+        return jobs_change.run(options)
+    {"show": _show, "list": _list, "counts": _counts, "explain": _explain}[options.what](options)
     return 0
 
 
-async def _job(dsn: str, schema: str, job_id: int) -> Job:
-    from asyncq.client import Client
-
-    async with Client(dsn, schema=schema, pool_size=1) as client:
-        return await client.get_job(job_id)
+def _show(options: argparse.Namespace) -> None:
+    job = ask(options, lambda client: client.get_job(options.id))
+    print(document(job) if options.json else details(job))
 
 
-def _document(job: Job) -> dict[str, object]:
-    """All fields of the job; the payload as the JSON that it is, every digit kept."""
-    return {**msgspec.structs.asdict(job), "payload": msgspec.Raw(job.payload.encode())}
+def _list(options: argparse.Namespace) -> None:
+    jobs = ask(
+        options,
+        lambda client: client.admin.list_jobs(
+            state=options.state,
+            task=options.task,
+            queue=options.queue,
+            flag=options.flag,
+            limit=options.limit,
+            after=options.after,
+        ),
+    )
+    if options.json:
+        print_lines([document(job) for job in jobs])
+        return
+    print_lines(table(jobs))
+    if len(jobs) == options.limit:
+        print(f"there may be more: --after {jobs[-1].id}", file=sys.stderr)
 
 
-def _text(job: Job) -> str:
-    shown = {
-        "id": job.id,
-        "task": job.task,
-        "state": job.state,
-        "queue": job.queue,
-        "priority": job.priority,
-        "run at": job.run_at.isoformat(),
-        "attempts": f"{job.attempts} of {job.max_attempts}",
-        "flags": ", ".join(job.flags) or None,
-        "created at": job.created_at.isoformat(),
-        "updated at": job.updated_at.isoformat(),
-        "claimed at": job.locked_at and job.locked_at.isoformat(),
-        "claimed by": job.locked_by and f"worker {job.locked_by}",
-        "payload": job.payload,
-        "meta": None if job.meta is None else msgspec.json.encode(job.meta).decode(),
-        "last error": job.last_error,
-    }
-    return "\n".join(f"{name + ':':<12}{printable(str(value))}" for name, value in shown.items() if value is not None)
+def _counts(options: argparse.Namespace) -> None:
+    counts = ask(options, lambda client: client.admin.counts(exact=options.exact))
+    if options.json:
+        print(msgspec.json.encode(counts).decode())
+        return
+    for state in STATES:
+        about = "about " if state in counts.estimated else ""
+        print(f"{state:<10} {about + format(getattr(counts, state), ','):>16}")
 
 
-def printable(text: str) -> str:
-    """The text without what a terminal would obey: a job's error may hold anything."""
-    return "".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in text)
+def _explain(options: argparse.Namespace) -> None:
+    found = ask(options, lambda client: client.admin.explain(options.id))
+    if options.json:
+        print(msgspec.json.encode(found).decode())
+        return
+    print_lines([f"{reason.reason:<16}{printable(reason.detail)}" for reason in found.reasons])

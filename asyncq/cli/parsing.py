@@ -21,7 +21,8 @@ environment:
 EXIT_CODES = """
 exit codes:
   0    done
-  1    failed: there is no such job, or handlers that would not end were left
+  1    failed: there is no such job, not all jobs were changed, or handlers that
+       would not end were left
   2    the command line, the job or a task file is wrong; nothing was done
   3    the database cannot be used: it is not reached, it refuses, or its schema
        is missing, too old or too new
@@ -157,7 +158,11 @@ def is_folder(text: str) -> bool:
 
 def given(options: argparse.Namespace, names: Sequence[str]) -> list[str]:
     """Which of these options were given, as they are written on the command line."""
-    return [f"--{name.replace('_', '-')}" for name in names if getattr(options, name) not in (None, False)]
+    return [
+        f"--{name.replace('_', '-')}"
+        for name in names
+        if getattr(options, name) is not None and getattr(options, name) is not False
+    ]
 
 
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|)", re.ASCII)

@@ -90,6 +90,15 @@ class JobsRescued(Event, frozen=True, kw_only=True):
     dead_job_ids: tuple[int, ...]
 
 
+class JobsPruned(Event, frozen=True, kw_only=True):
+    """What need not be kept any longer was removed: failed jobs, ended ones, requests and gates, so many of each."""
+
+    failed: int
+    ended: int
+    requests: int
+    gates: int
+
+
 class MaintenanceFailed(Event, frozen=True, kw_only=True):
     """A round of maintenance failed; the next one tries again."""
 
@@ -214,6 +223,13 @@ class JobSnoozed(JobEvent, frozen=True, kw_only=True):
     """The handler asked to be run again later, and that is committed."""
 
     delay_s: float
+
+
+class JobCancelled(JobEvent, frozen=True, kw_only=True):
+    """The job was cancelled while it ran here, its run has ended with that error or none, and that is committed."""
+
+    duration_s: float
+    error: str
 
 
 class JobInterrupted(JobEvent, frozen=True, kw_only=True):

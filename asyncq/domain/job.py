@@ -176,7 +176,7 @@ class Claim(msgspec.Struct, frozen=True):
 
     id: int
     task_id: int
-    queue_id: int | None
+    queue: str | None
     token: int
     attempts: int
     max_attempts: int
@@ -217,15 +217,13 @@ def check(spec: JobSpec) -> None:
         if spec.queue == "default":
             _refuse("queue 'default' is reserved for jobs without a queue; choose another name", "GWBQN", "queue")
     if spec.job_key is not None:
-        _check_text("job_key", spec.job_key, MAX_KEY, "GWBJK")
-        if not spec.job_key:
-            _refuse("job_key is empty, at least 1 character is needed", "GWBJK", "job_key", limit=1, length=0)
+        check_key(spec.job_key)
     if spec.max_attempts is not None:
-        _check_number("max_attempts", spec.max_attempts, 1, INT2, "GWBMA")
+        check_number("max_attempts", spec.max_attempts, 1, INT2, "GWBMA")
     if spec.priority is not None:
-        _check_number("priority", spec.priority, -INT2 - 1, INT2, "22003")
+        check_number("priority", spec.priority, -INT2 - 1, INT2, "22003")
     if spec.run_at is not None:
-        _check_instant(spec.run_at)
+        check_instant(spec.run_at)
     if spec.job_key_mode is not None and spec.job_key_mode not in tuple(JobKeyMode):
         modes = ", ".join(repr(str(mode)) for mode in JobKeyMode)
         _refuse(f"job_key_mode {spec.job_key_mode!r} is unknown, expected one of {modes}", "GWBKM", "job_key_mode")
@@ -235,6 +233,20 @@ def check(spec: JobSpec) -> None:
         check_text(spec.meta, field="meta")
         if not spec.meta.lstrip().startswith("{"):
             _refuse(f"meta must be an object, got {spec.meta[:20]!r}", "22023", "meta")
+
+
+def check_key(key: Any) -> None:
+    """Check a job key.
+
+    Args:
+        key: 1 to 512 characters.
+
+    Raises:
+        InvalidJob: It cannot be one.
+    """
+    _check_text("job_key", key, MAX_KEY, "GWBJK")
+    if not key:
+        _refuse("job_key is empty, at least 1 character is needed", "GWBJK", "job_key", limit=1, length=0)
 
 
 def _check_text(field: str, value: Any, limit: int, code: str) -> None:
@@ -247,7 +259,12 @@ def _check_text(field: str, value: Any, limit: int, code: str) -> None:
         _refuse(f"{field} {value!r} holds a character that PostgreSQL cannot store as text", code, field)
 
 
-def _check_number(field: str, value: Any, low: int, high: int, code: str) -> None:
+def check_number(field: str, value: Any, low: int, high: int, code: str) -> None:
+    """Check that a value is an int between two others; `code` is the one that SQL raises for it.
+
+    Raises:
+        InvalidJob: It is not.
+    """
     if not isinstance(value, int) or isinstance(value, bool):
         _refuse(f"{field} must be an int, got {value!r}", code, field)
     if not low <= value <= high:
@@ -255,7 +272,12 @@ def _check_number(field: str, value: Any, low: int, high: int, code: str) -> Non
         _refuse(f"{field} is {value}, expected {low} to {high}", code, field, limit=limit, length=value)
 
 
-def _check_instant(run_at: Any) -> None:
+def check_instant(run_at: Any) -> None:
+    """Check that a `run_at` is a datetime with a time zone, in the years 1 to 9999.
+
+    Raises:
+        InvalidJob: It is not.
+    """
     if not isinstance(run_at, datetime):
         _refuse(f"run_at must be a datetime, got {run_at!r}", "22007", "run_at")
     if run_at.utcoffset() is None:

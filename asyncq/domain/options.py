@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
 from typing import Any, cast
 
 import msgspec
@@ -13,6 +14,7 @@ Flags = Sequence[str]
 ForbiddenFlags = Flags | Callable[[], Flags | Awaitable[Flags | None] | None] | None
 
 LONGEST_POLL_S = 60.0
+FAILED_RETENTION = timedelta(days=30)
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +32,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
         listen: Whether to hold a LISTEN connection; False polls only.
         forbidden_flags: Jobs with one of these flags are left alone: a list, a function or an async function, called
             before each fetch.
+        failed_retention_s: How long jobs that failed for good are kept; 30 days by default, None for ever.
         batch: Jobs in one fetch at most; 500.
     """
 
@@ -41,6 +44,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     pool_wait_s: float = 30.0
     listen: bool = True
     forbidden_flags: ForbiddenFlags = None
+    failed_retention_s: float | None = FAILED_RETENTION.total_seconds()
     batch: int = 500
 
     def __post_init__(self) -> None:
@@ -67,7 +71,8 @@ def worker_options(**given: Any) -> WorkerOptions:
     """The options from what a user gave.
 
     Args:
-        **given: By their public names, `poll` for `poll_s`: delays as timedelta or seconds, None for the default.
+        **given: By their public names, `poll` for `poll_s`: delays as timedelta or seconds, None for the default; but a
+            `failed_retention` of None is for ever.
 
     Returns:
         The options, checked.
@@ -76,10 +81,12 @@ def worker_options(**given: Any) -> WorkerOptions:
         ConfigurationError: A value cannot work.
         TypeError: An option does not exist.
     """
-    delays = {"poll", "lease", "grace", "pool_wait"}
+    delays = {"poll", "lease", "grace", "pool_wait", "failed_retention"}
     named: dict[str, Any] = {
         (f"{name}_s" if name in delays else name): (seconds(value) if name in delays else value)
         for name, value in given.items()
         if value is not None
     }
+    if given.get("failed_retention", 0) is None:
+        named["failed_retention_s"] = None
     return WorkerOptions(**named)

@@ -9,12 +9,18 @@
     Interrupted    due at once; the 11th in a row fails           + 0
     Returned       due as it was, never started                   + 0
 
+Two marks of a running job's row overrule that, whatever the outcome; only the database knows them:
+
+    ending         the row                                        attempts
+    cancelled      gone                                           -
+    rerun          begins anew: it was asked for again            0
+
 A job that a shutdown interrupted ten times in a row may be what breaks the worker: the eleventh counts.
 """
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Literal, assert_never
 
 import msgspec
 
@@ -71,6 +77,10 @@ class Returned(msgspec.Struct, frozen=True):
 Outcome = Completed | Failed | RetryLater | Discarded | Snoozed | Interrupted | Returned
 
 
+# What became of a job that is not settled in the plain way; a completed one was to be kept.
+Ending = Literal["completed", "cancelled", "rerun"]
+
+
 class Settlement(msgspec.Struct, frozen=True):
     """What is to be written about a claim that ends.
 
@@ -85,7 +95,7 @@ class Settlement(msgspec.Struct, frozen=True):
 
     id: int
     token: int
-    queue_id: int | None
+    queue: str | None
     done: bool = False
     attempts: int = 0
     delay_s: float | None = None
@@ -108,26 +118,47 @@ def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float) -
     """
     match outcome:
         case Completed():
-            return Settlement(claim.id, claim.token, claim.queue_id, done=True)
+            return Settlement(claim.id, claim.token, claim.queue, done=True)
         case Failed(error):
             return _failure(claim, error, None, policy, random)
         case RetryLater(error, delay_s):
             return _failure(claim, error, delay_s, policy, random)
         case Discarded(error):
             return Settlement(
-                claim.id, claim.token, claim.queue_id, attempts=INT2, error=error, interruptions=0, dead=True
+                claim.id, claim.token, claim.queue, attempts=INT2, error=error, interruptions=0, dead=True
             )
         case Snoozed(delay_s):
-            return Settlement(claim.id, claim.token, claim.queue_id, delay_s=delay_s, interruptions=0)
+            return Settlement(claim.id, claim.token, claim.queue, delay_s=delay_s, interruptions=0)
         case Interrupted():
             if claim.interruptions >= MAX_INTERRUPTIONS:
                 error = f"Interrupted: cut off by shutdowns {claim.interruptions + 1} times in a row"
                 return _failure(claim, error, None, policy, random)
-            return Settlement(claim.id, claim.token, claim.queue_id, interruptions=claim.interruptions + 1)
+            return Settlement(claim.id, claim.token, claim.queue, interruptions=claim.interruptions + 1)
         case Returned():
-            return Settlement(claim.id, claim.token, claim.queue_id)
+            return Settlement(claim.id, claim.token, claim.queue)
         case _:
             assert_never(outcome)
+
+
+def overruled(settlement: Settlement, ending: Ending) -> Settlement:
+    """What was written instead of a settlement, because of a mark in the job's row.
+
+    Args:
+        settlement: What the run came to.
+        ending: What became of the job.
+
+    Returns:
+        What that makes of the row.
+    """
+    match ending:
+        case "completed":
+            return settlement
+        case "cancelled":
+            return Settlement(settlement.id, settlement.token, settlement.queue, done=True)
+        case "rerun":
+            return Settlement(settlement.id, settlement.token, settlement.queue, delay_s=0.0)
+        case _:
+            assert_never(ending)
 
 
 def _failure(claim: Claim, error: str, delay_s: float | None, policy: RetryPolicy, random: float) -> Settlement:
@@ -139,7 +170,7 @@ def _failure(claim: Claim, error: str, delay_s: float | None, policy: RetryPolic
     return Settlement(
         claim.id,
         claim.token,
-        claim.queue_id,
+        claim.queue,
         attempts=1,
         delay_s=delay_s,
         error=error,

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, assert_never
 from anyio.abc import TaskGroup
 
 from asyncq.domain.events import (
+    JobCancelled,
     JobCompleted,
     JobEvent,
     JobFailed,
@@ -79,6 +80,13 @@ class Announcer:
                 self.returned += 1
             case _:
                 assert_never(outcome)
+
+    def cancelled(self, run: Run | None, settlement: Settlement, duration_s: float) -> None:
+        """A job that was cancelled has ended: whatever its run came to, that is all there is to tell.
+
+        A claim that was not started was told as returned.
+        """
+        self._tell(JobCancelled, run, duration_s=duration_s, error=settlement.error or "")
 
     def lost(self, run: Run | None) -> None:
         """A settlement was refused: the claim was another's by then."""

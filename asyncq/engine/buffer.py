@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from asyncq.domain.job import Claim
 
@@ -82,6 +82,21 @@ class Buffer:
         claims = list(self._claims)
         self._claims.clear()
         return claims
+
+    def remove(self, jobs: Collection[tuple[int, int]]) -> list[Claim]:
+        """Take out the claims of some jobs.
+
+        Args:
+            jobs: The id of each, and the token of its claim.
+
+        Returns:
+            Those that were there.
+        """
+        removed = [claim for claim in self._claims if (claim.id, claim.token) in jobs]
+        if removed:
+            self._claims = deque(claim for claim in self._claims if (claim.id, claim.token) not in jobs)
+            self._low()
+        return removed
 
     def close(self) -> list[Claim]:
         """Let the workers end after the job that they run; returns the claims that none has taken."""

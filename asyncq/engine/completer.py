@@ -16,7 +16,7 @@ import msgspec
 from asyncq.domain.errors import AsyncqError, StoreUnavailable
 from asyncq.domain.events import JobsReturned, SettleFailed
 from asyncq.domain.job import Claim
-from asyncq.domain.outcome import Outcome, Returned, Settlement, settle
+from asyncq.domain.outcome import Ending, Outcome, Returned, Settlement, overruled, settle
 from asyncq.domain.retry import DefaultRetry
 from asyncq.engine.announcer import Announcer
 from asyncq.engine.backoff import backoff_s
@@ -179,17 +179,33 @@ class Completer:
             mine = {job_id: ended for job_id, ended in self._writing.items() if ended.worker_id == worker_id}
             written = await store.settle(self._line, worker_id, [ended.settlement for ended in mine.values()])
             missed = [ended.settlement for job_id, ended in mine.items() if job_id not in written]
+            special = await store.settle_special(self._line, worker_id, missed) if missed else {}
+            missed = [settlement for settlement in missed if settlement.id not in special]
             later = await store.still_held(self._line, worker_id, missed) if missed else set[int]()
+            changes: list[Settlement] = []
             for job_id, ended in mine.items():
                 del self._writing[job_id]
                 if job_id in later:
                     self._held_back[job_id] = ended
                     self._later_at = time.perf_counter() + LATER_S
-                elif job_id in written or uncertain:
-                    self._announcer.settled(ended.run, ended.settlement, ended.outcome, ended.duration_s)
-                else:
-                    self._announcer.lost(ended.run)
-            self._settled(ended.settlement for job_id, ended in mine.items() if job_id not in later)
+                    continue
+                ending = special.get(job_id)
+                self._announce(ended, ending, job_id in written or ending is not None or uncertain)
+                changes.append(ended.settlement if ending is None else overruled(ended.settlement, ending))
+            self._settled(changes)
+
+    def _announce(self, ended: Ended, ending: Ending | None, written: bool) -> None:
+        """Tell what was committed, once it is known.
+
+        Without an answer that said so, a job counts as cancelled if this worker was told before.
+        """
+        run = ended.run
+        if not written:
+            self._announcer.lost(run)
+        elif ending == "cancelled" or (ending is None and run is not None and run.cancelled):
+            self._announcer.cancelled(run, ended.settlement, ended.duration_s)
+        else:
+            self._announcer.settled(run, ended.settlement, ended.outcome, ended.duration_s)
 
     async def _back_off(self, error: Exception, tries: int) -> None:
         wait_s = backoff_s(tries, FIRST_RETRY_S, SLOWEST_RETRY_S)

@@ -22,17 +22,12 @@ _logger = logging.getLogger("asyncq.job")
 
 
 class Surroundings:
-    """What all contexts of a worker share.
-
-    Attributes:
-        queues: Queue id -> name, as far as this worker has met them.
-    """
+    """What all contexts of a worker share."""
 
     def __init__(self, database: Database, pool: HandlerPool, registry: Registry) -> None:
         self.database = database
         self.pool = pool
         self.registry = registry
-        self.queues: dict[int, str] = {}
 
 
 class JobContext(Context):
@@ -59,7 +54,7 @@ class JobContext(Context):
         return Job(
             id=claim.id,
             task=self._task,
-            queue=None if claim.queue_id is None else self._surroundings.queues.get(claim.queue_id),
+            queue=claim.queue,
             payload=claim.payload,
             priority=claim.priority,
             run_at=claim.run_at,

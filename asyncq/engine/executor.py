@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
@@ -47,12 +47,23 @@ class Run:
         worker_id: The worker's id under which it was claimed.
         context: Its context.
         handler: The asyncio task of the handler, once it was created.
+        cancelled: Whether its job was cancelled.
         interrupted: Whether the worker cancelled it.
         in_thread: Whether its thread runs, which cannot be cancelled.
         started_at: When, on the performance counter.
     """
 
-    __slots__ = ("claim", "context", "handler", "in_thread", "interrupted", "started_at", "task", "worker_id")
+    __slots__ = (
+        "cancelled",
+        "claim",
+        "context",
+        "handler",
+        "in_thread",
+        "interrupted",
+        "started_at",
+        "task",
+        "worker_id",
+    )
 
     def __init__(self, claim: Claim, task: Task[...], worker_id: int, context: JobContext | None) -> None:
         self.claim = claim
@@ -60,6 +71,7 @@ class Run:
         self.worker_id = worker_id
         self.context = context
         self.handler: asyncio.Task[Any] | None = None
+        self.cancelled = False
         self.interrupted = False
         self.in_thread = False
         self.started_at = time.perf_counter()
@@ -182,6 +194,23 @@ class Executor:
         self._stopping = True
         for run in self.running:
             run.tell()
+
+    def cancel_jobs(self, jobs: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Cancel the handlers of jobs that were cancelled.
+
+        Args:
+            jobs: The id of each, and the token of its claim: a later run of the same job is another one.
+
+        Returns:
+            Those that run here.
+        """
+        found: set[tuple[int, int]] = set()
+        for run in self.running:
+            if (job := (run.claim.id, run.claim.token)) in jobs:
+                found.add(job)
+                run.cancelled = True
+                run.cancel()
+        return found
 
     def cancel_all(self) -> list[Run]:
         """Cancel all handlers; returns the runs."""

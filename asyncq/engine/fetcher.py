@@ -15,7 +15,6 @@ from asyncq.domain.options import ForbiddenFlags, WorkerOptions
 from asyncq.engine import isolation
 from asyncq.engine.backoff import backoff_s
 from asyncq.engine.buffer import Buffer
-from asyncq.engine.context import Surroundings
 from asyncq.engine.identity import Identity
 from asyncq.engine.lost_claims import LostClaims
 from asyncq.engine.observers import Observers
@@ -23,12 +22,11 @@ from asyncq.engine.pace import Pace
 from asyncq.engine.shield import shielded
 from asyncq.store.database import Line
 from asyncq.store.jobs import START, Place, fetch_jobs, next_due_s
-from asyncq.store.workers import queue_names
+from asyncq.store.workers import tell_flags
 
 AHEAD_S = 0.025  # how much work, in time, is fetched ahead of free slots
 FROM_START_S = 0.1  # a fetch from the very start at least this often: jobs may land behind the cursor
 STALE_S = 0.1  # a claim that has not started after this long goes back
-MOST_QUEUES = 10_000
 FETCH_DEADLINE_S = 30.0
 FIRST_RETRY_S = 0.04
 SLOWEST_RETRY_S = 0.5
@@ -42,13 +40,14 @@ class Fetcher:
         identity: Who claims.
         options: How many, how often.
         observers: Told of fetches.
-        surroundings: Where the names of queues are noted.
         finished: How many runs have ended so far: the pace of the handlers.
 
     Attributes:
         buffer: Where the claims go.
         drained: Whether the last fetch found less than there was room for.
         give_back: Takes claims that are returned.
+        admit: Lets claims that were just fetched pass, or not.
+        expected: The token of the fetch whose answer is awaited; 0 when none is.
         lost: Claims whose answer was lost.
     """
 
@@ -58,16 +57,16 @@ class Fetcher:
         identity: Identity,
         options: WorkerOptions,
         observers: Observers,
-        surroundings: Surroundings,
         finished: Callable[[], int],
     ) -> None:
         self._line = line
         self._identity = identity
         self._options = options
         self._observers = observers
-        self._surroundings = surroundings
         self._finished = finished
         self.give_back: Callable[[Collection[Claim], str, int], None] = _nowhere
+        self.admit: Callable[[list[Claim]], list[Claim]] = list
+        self.expected = 0
         self.buffer = Buffer(self._taken)
         self._stir = asyncio.Event()
         self._woken = True
@@ -80,6 +79,7 @@ class Fetcher:
         self._after = START
         self._from_start_at = 0.0
         self._pace = Pace()
+        self._told_flags: tuple[int, list[str] | None] = (0, None)
 
     def wake(self) -> None:
         """Something may have become due: look for it now."""
@@ -162,7 +162,7 @@ class Fetcher:
             return 0
         if claims:
             self._low_water = len(claims) // 2
-            self.buffer.put(claims)
+            self.buffer.put(self.admit(claims))
             if self._observers.wanted(JobsFetched):
                 self._observers.emit(JobsFetched(count=len(claims), wanted=wanted, duration_s=_now() - sent_at))
         self.drained = len(claims) < wanted and after is START
@@ -173,28 +173,26 @@ class Fetcher:
 
     async def _claim(self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place) -> list[Claim]:
         token, tasks = self._identity.next_token(), self._identity.tasks
+        self.expected = token
         claims: list[Claim] = []
         try:
             async with shielded(self._line, FETCH_DEADLINE_S):
+                await self._tell_flags(worker_id, forbidden)
                 claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after)
-                await self._learn_queues(claims)
         except (AsyncqError, TimeoutError) as error:
-            if claims:
-                self.give_back(claims, "the names of their queues could not be read", worker_id)
-            elif isinstance(error, TimeoutError) or getattr(error, "outcome", "") == "unknown":
+            if isinstance(error, TimeoutError) or getattr(error, "outcome", "") == "unknown":
                 self.lost.note(worker_id, token)
             raise
+        finally:
+            self.expected = 0
         return claims
 
-    async def _learn_queues(self, claims: Collection[Claim]) -> None:
-        """Note the names of queues that this worker meets for the first time."""
-        names = self._surroundings.queues
-        unknown = {claim.queue_id for claim in claims if claim.queue_id is not None} - names.keys()
-        if unknown:
-            if len(names) > MOST_QUEUES:
-                names.clear()
-                unknown = {claim.queue_id for claim in claims if claim.queue_id is not None}
-            names.update(await queue_names(self._line, unknown))
+    async def _tell_flags(self, worker_id: int, forbidden: list[str] | None) -> None:
+        """Note in the worker's row what this fetch forbids, if that has changed: `explain` reads it."""
+        told_by, told = self._told_flags
+        if forbidden != (told if told_by == worker_id else None):
+            await tell_flags(self._line, worker_id, forbidden)
+        self._told_flags = (worker_id, forbidden)
 
     def _return_stale(self) -> None:
         """Give back claims that have not started for too long: another worker may have a free slot."""
@@ -274,7 +272,7 @@ def wanted_now(waiting: int, buffered: int, pace: float, batch: int) -> int:
 
 def _cursor(claims: list[Claim]) -> Place:
     """Behind the last claim without a queue."""
-    last = next((claim for claim in reversed(claims) if claim.queue_id is None), None)
+    last = next((claim for claim in reversed(claims) if claim.queue is None), None)
     return START if last is None else Place(*last.place)
 
 

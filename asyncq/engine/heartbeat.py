@@ -1,11 +1,14 @@
-"""Proves that the worker lives, whatever its handlers do to the event loop: in a thread, on a connection of its own."""
+"""Proves that the worker lives, whatever its handlers do to the event loop: in a thread, on a connection of its own.
+
+Each beat also finds the jobs that were cancelled without the worker having heard of it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import anyio.to_thread
 
@@ -28,6 +31,8 @@ class Heartbeat:
         lease_s: The lease; three beats to each.
         emit: Takes events, in the event loop.
         lost: Called in the event loop, with the worker's id, when others declared it dead.
+        cancelled: Called in the event loop, with the worker's id and (job id, token) of each of its running jobs that
+            was cancelled; at every beat, as long as they run.
     """
 
     def __init__(
@@ -37,12 +42,14 @@ class Heartbeat:
         lease_s: float,
         emit: Callable[[Event], None],
         lost: Callable[[int], None],
+        cancelled: Callable[[int, Collection[tuple[int, int]]], None],
     ) -> None:
         self._database = database
         self._identity = identity
         self._lease_s = lease_s
         self._emit = emit
         self._lost = lost
+        self._cancelled = cancelled
         self._home = asyncio.get_running_loop()
         self._away: asyncio.AbstractEventLoop | None = None
         self._stop = threading.Event()
@@ -57,13 +64,17 @@ class Heartbeat:
     async def stop(self) -> None:
         """End the thread; waits for a beat that is under way, at most `END_S`."""
         self._stop.set()
+        self.beat_now()
+        # A thread of our own: those of the loop may all be taken by blocked handlers.
+        await anyio.to_thread.run_sync(self._thread.join, END_S, limiter=anyio.CapacityLimiter(1))
+
+    def beat_now(self) -> None:
+        """Do not wait for the next beat; one that is under way is followed by another."""
         if self._away is not None and self._stirred is not None and not self._away.is_closed():
             try:
                 self._away.call_soon_threadsafe(self._stirred.set)
             except RuntimeError:
                 pass  # The thread's loop closed in this very moment: it has ended.
-        # A thread of our own: those of the loop may all be taken by blocked handlers.
-        await anyio.to_thread.run_sync(self._thread.join, END_S, limiter=anyio.CapacityLimiter(1))
 
     def _run(self) -> None:
         asyncio.run(self._beat_until_stopped())
@@ -75,6 +86,8 @@ class Heartbeat:
         pause_s = self._lease_s / BEATS_A_LEASE
         try:
             while not self._stop.is_set():
+                # Before the beat: whoever asks for one during it gets another.
+                self._stirred.clear()
                 wait_s = pause_s if await self._beat(line) else min(pause_s, 1.0)
                 try:
                     async with asyncio.timeout(wait_s):
@@ -89,7 +102,7 @@ class Heartbeat:
         worker_id = self._identity.worker_id
         try:
             async with asyncio.timeout(self._lease_s / BEATS_A_LEASE):
-                known = await beat(line, worker_id)
+                cancelled = await beat(line, worker_id)
         except (AsyncqError, TimeoutError) as error:
             silent_s = time.monotonic() - self._beaten_at
             said = str(error) or type(error).__name__
@@ -100,8 +113,10 @@ class Heartbeat:
             await line.close()
             return False
         self._beaten_at = time.monotonic()
-        if not known:
+        if cancelled is None:
             self._tell(self._lost, worker_id)
+        elif cancelled:
+            self._tell(self._cancelled, worker_id, cancelled)
         return True
 
     def _tell(self, function: Callable[..., object], *args: object) -> None:

@@ -13,18 +13,26 @@ class Identity:
 
     Attributes:
         worker_id: Its id; a new one after others declared it dead.
-        tasks: Task id -> task.
+        tasks: Task id -> task, as the worker that has this id knows them.
     """
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self.worker_id = 0
         self.tasks: dict[int, Task[...]] = {}
+        self._ever: dict[int, Task[...]] = {}
         self._token = 0
 
     def learn(self, task_ids: Mapping[int, str]) -> None:
-        """Take over the ids of the tasks."""
+        """Take over the ids of the tasks; those of claims that run still are not forgotten."""
         self.tasks = {task_id: self.registry[name] for task_id, name in task_ids.items()}
+        self._ever |= self.tasks
+
+    @property
+    def nameless(self) -> list[str]:
+        """The tasks whose ids are not known yet."""
+        known = {task.name for task in self.tasks.values()}
+        return [name for name in self.registry if name not in known]
 
     def next_token(self) -> int:
         """A number that no claim of this process ever had."""
@@ -33,4 +41,4 @@ class Identity:
 
     def task(self, task_id: Any) -> Task[...]:
         """The task of a claim."""
-        return self.tasks[task_id]
+        return self._ever[task_id]

@@ -1,4 +1,7 @@
-"""Keeps the LISTEN connection alive. A notification is a wake-up; so is every (re)connect: nothing was heard before."""
+"""Keeps the LISTEN connection alive. A notification is a wake-up, or tells of a cancelled job.
+
+So is every (re)connect, of both: nothing was heard before.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,8 @@ async def listen(
     database: Database,
     observers: Observers,
     wake: Callable[[], None],
+    cancelled: Callable[[int, int, int], None],
+    look: Callable[[], None],
     *,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -33,17 +38,20 @@ async def listen(
     Args:
         database: Where.
         observers: Told when the connection works and when it is lost.
-        wake: Called for each notification and each connect.
+        wake: Called for each notification that something may be due, and for each connect.
+        cancelled: Called for each running job that was cancelled; see `store.listen.listening`.
+        look: Called for each connect: jobs may have been cancelled meanwhile.
         task_status: Started once the first attempt has worked or failed.
     """
     attempt = 0
     while True:
         attempt += 1
         try:
-            async with listening(database, wake) as connection:
+            async with listening(database, wake, cancelled) as connection:
                 observers.emit(ListenConnected(channel=channel(database.schema), attempt=attempt))
                 attempt = 0
                 wake()
+                look()
                 _started(task_status)
                 await _until_lost(connection)
         except AsyncqError as error:

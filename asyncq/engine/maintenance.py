@@ -1,4 +1,4 @@
-"""What any worker does for all, on a jittered timer and without a leader: rescue the jobs of dead workers."""
+"""What any worker does for all, on a jittered timer and without a leader: rescue the jobs of dead workers, prune."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import JobsRescued, MaintenanceFailed, UnknownTasks
 from asyncq.engine.identity import Identity
 from asyncq.engine.observers import Observers
+from asyncq.engine.pruner import Pruner
 from asyncq.engine.shield import shielded
 from asyncq.store.database import Line
 from asyncq.store.workers import Rescued, rescue_jobs, unknown_tasks
@@ -26,12 +27,14 @@ class Maintenance:
         line: A connection, shared with the fetcher.
         identity: Whose tasks are known.
         observers: Told what was done.
+        failed_retention_s: How long jobs that failed for good are kept; None for ever.
     """
 
-    def __init__(self, line: Line, identity: Identity, observers: Observers) -> None:
+    def __init__(self, line: Line, identity: Identity, observers: Observers, failed_retention_s: float | None) -> None:
         self._line = line
         self._identity = identity
         self._observers = observers
+        self._pruner = Pruner(line, observers, failed_retention_s)
         self._rounds = 0
         self._told: set[str] = set()
 
@@ -40,9 +43,20 @@ class Maintenance:
         while True:
             try:
                 await self.round()
+                await self._pruner.run_when_due()
             except (AsyncqError, TimeoutError) as error:
                 self._observers.emit(MaintenanceFailed(error=str(error) or type(error).__name__))
             await anyio.sleep(every_s * random.uniform(0.8, 1.2))
+
+    async def once(self) -> None:
+        """What a worker does that will not live long: a round, and a little pruning.
+
+        Raises:
+            StoreError: The database cannot be used.
+            TimeoutError: It did not answer.
+        """
+        await self.round()
+        await self._pruner.run(0.0)
 
     async def round(self) -> None:
         """Rescue what can be rescued, and tell of tasks that nobody here knows."""
@@ -58,7 +72,7 @@ class Maintenance:
                     dead_job_ids=tuple(job.job_id for job in rescued if job.attempts >= job.max_attempts),
                 )
             )
-        unknown = set(await unknown_tasks(self._line, self._identity.tasks)) - self._told
+        unknown = set(await unknown_tasks(self._line, self._identity.tasks)) - self._told - {*self._identity.registry}
         if unknown:
             self._told |= unknown
             self._observers.emit(UnknownTasks(names=tuple(sorted(unknown))))

@@ -33,6 +33,7 @@ from asyncq.domain.options import WorkerOptions
 from asyncq.domain.outcome import Settlement
 from asyncq.domain.task import Registry
 from asyncq.engine.announcer import Announcer
+from asyncq.engine.canceller import Canceller
 from asyncq.engine.completer import Completer
 from asyncq.engine.context import Surroundings
 from asyncq.engine.executor import Executor
@@ -51,6 +52,7 @@ from asyncq.store.migrate import check_version
 
 CANCEL_S = 5.0  # how long cancelled handlers have to end
 FLUSH_S = 10.0  # how long the last settlements may take
+LEARN_S = 0.25  # how often a worker asks for the ids of tasks that it misses
 GIVE_UP_S = 5.0  # how long `run_once` tries to fetch when the database is away
 
 
@@ -87,7 +89,7 @@ class Supervisor:
         self._executor = Executor(
             self._identity, self._surroundings, observers, CapacityLimiter(options.concurrency), self._leftovers
         )
-        self._fetcher = Fetcher(self._reading, self._identity, options, observers, self._surroundings, self._finished)
+        self._fetcher = Fetcher(self._reading, self._identity, options, observers, self._finished)
         self._progress = asyncio.Event()
         self._fetched = anyio.Event()
         self._loops_left = options.concurrency
@@ -142,7 +144,7 @@ class Supervisor:
             raise _innermost(group) from None
 
     async def _register(self) -> str:
-        """Check the database, learn the ids of the tasks, become known; returns the server's version."""
+        """Check the database, become known, learn the ids of the tasks; returns the server's version."""
         connection = await self._reading.connection()
         await check_version(connection, self._database.schema)
         if not self._doors_may_move and not await store.doors_are_shut(self._reading):
@@ -150,14 +152,30 @@ class Supervisor:
                 f"the clock of schema {self._database.schema!r} was moved by asyncq.testing; "
                 "run `asyncq migrate` to put it right"
             )
-        self._identity.learn(await store.task_ids(self._reading, list(self._identity.registry)))
         self._identity.worker_id = await self._new_id()
         self._registered.set()
         server = connection.get_server_version()
         return f"{server.major}.{server.micro}"  # asyncpg reads 15.18 as 15.0.18
 
+    async def _learn_tasks(self) -> None:
+        self._identity.learn(await store.task_ids(self._reading, list(self._identity.registry)))
+
+    async def _learn_the_rest(self) -> None:
+        """Tasks whose names another open transaction has just stored have no id yet: ask until it has ended."""
+        if names := ", ".join(self._identity.nameless):
+            said = f"tasks {names} are not taken yet: an open transaction has just used them for the first time"
+            self._observers.emit(MaintenanceFailed(error=said))
+        while self._identity.nameless:
+            await anyio.sleep(LEARN_S)
+            try:
+                await self._learn_tasks()
+            except AsyncqError as error:
+                self._observers.emit(MaintenanceFailed(error=str(error)))
+            self._fetcher.wake()
+
     async def _new_id(self) -> int:
-        return await store.register(
+        """Become known, then learn the ids of the tasks: names that a known worker uses are never collected."""
+        worker_id = await store.register(
             self._reading,
             lease_s=self._options.lease_s,
             pid=os.getpid(),
@@ -165,6 +183,8 @@ class Supervisor:
             host=socket.gethostname(),
             tasks=list(self._identity.registry),
         )
+        await self._learn_tasks()
+        return worker_id
 
     async def _work(self, stop: StopRequest, once: bool, started: Any, version: str, ended: anyio.Event) -> None:
         with anyio.CancelScope(shield=True):
@@ -210,20 +230,34 @@ class Supervisor:
         self._announcer = Announcer(self._observers, group)
         self._completer = Completer(self._writing, self._announcer, self._observers, self._settled)
         self._fetcher.give_back = self._completer.give_back
+        canceller = Canceller(self._identity, self._fetcher, self._executor)
         self._heartbeat = Heartbeat(
-            self._database, self._identity, self._options.lease_s, self._observers.emit, self._declared_dead
+            self._database,
+            self._identity,
+            self._options.lease_s,
+            self._observers.emit,
+            self._declared_dead,
+            canceller.cancel,
         )
         self._heartbeat.start()
         group.start_soon(self._complete)
         for _ in range(self._options.concurrency):
             group.start_soon(self._loop)
-        maintenance = Maintenance(self._reading, self._identity, self._observers)
+        maintenance = Maintenance(self._reading, self._identity, self._observers, self._options.failed_retention_s)
         if once:
-            await maintenance.round()
+            await maintenance.once()
         else:
             group.start_soon(maintenance.run, self._options.lease_s / BEATS_A_LEASE)
             if self._options.listen:
-                await group.start(listen, self._database, self._observers, self._fetcher.wake)
+                await group.start(
+                    listen,
+                    self._database,
+                    self._observers,
+                    self._fetcher.wake,
+                    canceller.heard,
+                    self._heartbeat.beat_now,
+                )
+        group.start_soon(self._learn_the_rest)
         group.start_soon(self._fetch, GIVE_UP_S if once else None)
 
     async def _fetch(self, give_up_s: float | None) -> None:
@@ -346,7 +380,7 @@ class Supervisor:
             waits = settlement.delay_s is not None and not settlement.dead
             if waits:
                 self._fetcher.wake_in(settlement.delay_s or 0.0)
-            if settlement.queue_id is not None or not (waits or settlement.done):
+            if settlement.queue is not None or not (waits or settlement.done):
                 self._fetcher.wake()
                 tell_others = tell_others or not self._fetcher.has_room
         if tell_others:
@@ -386,6 +420,7 @@ class Supervisor:
                 await anyio.sleep(1.0)
         self._registered.set()
         self._fetcher.wake()
+        await self._learn_the_rest()
 
     def _tell_start(self, version: str) -> None:
         options = self._options
@@ -409,12 +444,16 @@ class Supervisor:
 
 def _innermost(error: BaseException) -> BaseException:
     """The error itself, out of groups that hold nothing else: it says more than they do."""
-    while isinstance(error, BaseExceptionGroup):
-        parts = cast("BaseExceptionGroup[BaseException]", error).exceptions
-        if len(parts) != 1:
-            break
+    while len(parts := _parts(error)) == 1:
         error = parts[0]
-    return cast("BaseException", error)
+    return error
+
+
+def _parts(error: BaseException) -> tuple[BaseException, ...]:
+    """What a group holds; nothing of any other error."""
+    if isinstance(error, BaseExceptionGroup):
+        return cast("BaseExceptionGroup[BaseException]", error).exceptions
+    return ()
 
 
 async def _first(wait: Any, scope: anyio.CancelScope) -> None:

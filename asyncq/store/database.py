@@ -69,9 +69,14 @@ class Database:
             "default_transaction_isolation": "read committed",
             # Over large tables the planner thinks that a fetch is worth compiling, which takes a hundred times as long.
             "jit": "off",
+            # Who may create functions in a schema of the usual path would otherwise choose what ours call.
+            "search_path": "pg_catalog, pg_temp",
+            # Plans are kept: one that was made while the tables were empty has to be right when they are full.
+            "enable_seqscan": "off",
         }
         if generic_plans:
-            settings["plan_cache_mode"] = "force_generic_plan"
+            # They take a few rows in the order of an index; a bitmap of all that match has none.
+            settings |= {"plan_cache_mode": "force_generic_plan", "enable_bitmapscan": "off"}
         with connecting(self.dsn):
             connection = await asyncpg.connect(self.dsn, timeout=CONNECT_TIMEOUT_S, server_settings=settings)
         try:

@@ -137,6 +137,10 @@ def _translated(error: asyncpg.PostgresError, schema: str) -> AsyncqError:
         return TransactionUnusable(
             "the caller's transaction is aborted: an earlier statement in it failed; roll it back first", sqlstate=code
         )
+    if code == "42501":
+        return AccessDenied(
+            f"PostgreSQL refused a statement: {said} [{code}]; `asyncq roles` shows what a role needs", sqlstate=code
+        )
     return _refused(error, "PostgreSQL refused a statement", "unknown")
 
 

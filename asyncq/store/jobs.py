@@ -10,11 +10,15 @@ import asyncpg
 import msgspec
 
 from asyncq.domain.job import Added, Claim, Job, JobSpec, JobState
-from asyncq.domain.outcome import Settlement
+from asyncq.domain.outcome import Ending, Settlement
 from asyncq.store.database import Database, Line
 from asyncq.store.failures import calling
+from asyncq.store.roles import WayIn
 
 _json = msgspec.json.Encoder()
+
+# What `_document` in SQL says of a job.
+read_job = msgspec.json.Decoder(Job).decode
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -28,13 +32,16 @@ class Place(msgspec.Struct, frozen=True):
 START = Place()
 
 
-async def add_jobs(database: Database, connection: asyncpg.Connection, specs: Sequence[JobSpec]) -> list[Added]:
+async def add_jobs(
+    database: Database, connection: asyncpg.Connection, specs: Sequence[JobSpec], way_in: WayIn = "directly"
+) -> list[Added]:
     """Add jobs in one round trip, on any connection, inside its transaction if it has one.
 
     Args:
         database: Names the schema.
         connection: An asyncpg connection, of ours or of a caller; it may have codecs of its own.
         specs: The jobs, checked.
+        way_in: What the connection's role may call, see `roles.way_in`.
 
     Returns:
         What each add came to, in the order of the specs.
@@ -47,9 +54,12 @@ async def add_jobs(database: Database, connection: asyncpg.Connection, specs: Se
     """
     if not specs:
         return []
-    columns = zip(*(_columns(spec) for spec in specs), strict=True)
     with calling(database.schema):
-        rows = await connection.fetch(database.query("add_jobs"), *(list(column) for column in columns))
+        if way_in == "by_enqueue":
+            rows = await connection.fetch(database.query("enqueue"), _documents(specs))
+        else:
+            columns = zip(*(_columns(spec) for spec in specs), strict=True)
+            rows = await connection.fetch(database.query("add_jobs"), *(list(column) for column in columns))
     return [
         Added(row["id"], row["outcome"], row["existing_id"], row["existing_state"] and JobState(row["existing_state"]))
         for row in rows
@@ -62,14 +72,52 @@ def _columns(spec: JobSpec) -> tuple[Any, ...]:
         spec.task,
         spec.payload,
         spec.queue,
-        # In UTC: an offset with seconds, as some old zones have, is not read by PostgreSQL.
-        spec.run_at and spec.run_at.astimezone(UTC).isoformat(),
+        _instant(spec.run_at),
         spec.max_attempts,
         spec.job_key,
         spec.priority,
         _json.encode(dict.fromkeys(spec.flags, True)).decode() if spec.flags else None,
         spec.job_key_mode or "replace",
         spec.meta,
+    )
+
+
+def _instant(run_at: datetime | None) -> str | None:
+    """In UTC: an offset with seconds, as some old zones have, is not read by PostgreSQL."""
+    return run_at and run_at.astimezone(UTC).isoformat()
+
+
+class Document(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A job as the SQL function enqueue takes it: the arguments of add_job."""
+
+    identifier: str
+    payload: msgspec.Raw
+    queue_name: str | None = None
+    run_at: str | None = None
+    max_attempts: int | None = None
+    job_key: str | None = None
+    priority: int | None = None
+    flags: tuple[str, ...] = ()
+    job_key_mode: str | None = None
+    options: dict[str, msgspec.Raw] | None = None
+
+
+def _documents(specs: Sequence[JobSpec]) -> str:
+    return _json.encode([_document(spec) for spec in specs]).decode()
+
+
+def _document(spec: JobSpec) -> Document:
+    return Document(
+        identifier=spec.task,
+        payload=msgspec.Raw(spec.payload.encode()),
+        queue_name=spec.queue,
+        run_at=_instant(spec.run_at),
+        max_attempts=spec.max_attempts,
+        job_key=spec.job_key,
+        priority=spec.priority,
+        flags=spec.flags,
+        job_key_mode=spec.job_key_mode,
+        options=None if spec.meta is None else {"meta": msgspec.Raw(spec.meta.encode())},
     )
 
 
@@ -91,26 +139,7 @@ async def get_job(database: Database, connection: asyncpg.Connection, job_id: in
         row = await connection.fetchrow(database.query("get_job"), job_id)
     if row is None:
         return None
-    return Job(
-        id=row["id"],
-        task=row["task_identifier"],
-        queue=row["queue_name"],
-        payload=row["payload"],
-        priority=row["priority"],
-        run_at=row["run_at"],
-        attempts=row["attempts"] - (row["locked_by"] is not None),
-        max_attempts=row["max_attempts"],
-        last_error=row["last_error"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        key=row["key"],
-        locked_at=row["locked_at"],
-        locked_by=row["locked_by"],
-        revision=row["revision"],
-        flags=tuple(sorted(msgspec.json.decode(row["flags"]))) if row["flags"] else (),
-        meta=msgspec.json.decode(row["meta"]) if row["meta"] else None,
-        state=JobState(row["state"]),
-    )
+    return read_job(row["document"])
 
 
 async def fetch_jobs(
@@ -142,18 +171,9 @@ async def fetch_jobs(
 
     If cancelled, claims may be lost until the lease ends: callers shield it.
     """
-    rows = await line.fetch(
-        "fetch_jobs",
-        worker_id,
-        token,
-        limit,
-        list(task_ids),
-        forbidden_flags,
-        after.priority,
-        after.run_at,
-        after.id,
-        None,
-    )
+    place = (after.priority, after.run_at, after.id)
+    arguments = (worker_id, token, limit, list(task_ids), forbidden_flags, *place, None)
+    rows = await line.fetch("fetch_plain_jobs", *arguments) or await line.fetch("fetch_jobs", *arguments)
     return sorted((Claim(*row) for row in rows), key=_place)
 
 
@@ -188,7 +208,7 @@ async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]
         settlements: At most one for each job.
 
     Returns:
-        The ids of the jobs that were written.
+        The ids of the jobs that were written. Those that `settle_special` has to write are not among them.
 
     Raises:
         StoreError: See `failures.calling`. Part of it may have been written: what is settled twice changes nothing.
@@ -216,6 +236,28 @@ async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]
     return written
 
 
+async def settle_special(line: Line, worker_id: int, settlements: Collection[Settlement]) -> dict[int, Ending]:
+    """Write settlements that `settle` has left alone: of jobs that were cancelled, asked for again, or are to be kept.
+
+    Args:
+        line: The worker's connection for settling.
+        worker_id: Whose claims they are.
+        settlements: Those that were not written.
+
+    Returns:
+        The id of each job that was written -> what became of it.
+
+    Raises:
+        StoreError: See `failures.calling`. All were written or none: what is settled twice changes nothing.
+
+    If cancelled, the same holds: callers shield it.
+    """
+    in_order = sorted(settlements, key=_id)
+    done = [item.done for item in in_order]
+    rows = await line.fetch("settle_special", worker_id, *_claims(in_order), done)
+    return {row["id"]: row["ending"] for row in rows}
+
+
 async def still_held(line: Line, worker_id: int, settlements: Collection[Settlement]) -> set[int]:
     """Of settlements that were not written: the jobs whose claims the worker still holds."""
     in_order = sorted(settlements, key=_id)
@@ -231,7 +273,7 @@ async def return_lost(line: Line, worker_id: int, tokens: Collection[int]) -> se
         tokens: The tokens of those fetches.
 
     Returns:
-        The ids of the jobs that were returned.
+        The ids of the jobs that were returned; those that were cancelled meanwhile have ended.
 
     Raises:
         StoreError: See `failures.calling`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
@@ -15,6 +16,28 @@ from asyncq.store.failures import calling
 def channel(schema: str) -> str:
     """The channel on which adds are announced; two schemas never wake each other."""
     return f"{schema}:jobs"
+
+
+# What asyncq._cancel_running says of a job: its worker, its id, the token of the claim.
+_CANCELLATION = re.compile(r"([0-9]{1,10}) ([0-9]{1,19}) (-?[0-9]{1,19})", re.ASCII)
+
+
+def cancel_channel(schema: str) -> str:
+    """The channel on which workers are told of running jobs that were cancelled."""
+    return f"{schema}:cancel"
+
+
+def cancellation(text: str) -> tuple[int, int, int] | None:
+    """Read a message of that channel.
+
+    Args:
+        text: The message; anybody may send any.
+
+    Returns:
+        The worker's id, the job's id, the token of the claim; None if it says nothing that can be understood.
+    """
+    found = _CANCELLATION.fullmatch(text)
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
 class Listening:
@@ -44,12 +67,16 @@ class Listening:
 
 
 @asynccontextmanager
-async def listening(database: Database, notified: Callable[[], None]) -> AsyncGenerator[Listening]:
+async def listening(
+    database: Database, notified: Callable[[], None], cancelled: Callable[[int, int, int], None]
+) -> AsyncGenerator[Listening]:
     """Listen for as long as the block lasts.
 
     Args:
         database: Where; its DSN must lead to the server itself, not to a transaction pooler.
-        notified: Called in the event loop for each notification.
+        notified: Called in the event loop for each notification that something may be due.
+        cancelled: Called in the event loop for each running job that was cancelled, of any worker: with the worker's
+            id, the job's id and the token of the claim.
 
     Yields:
         The connection.
@@ -61,11 +88,16 @@ async def listening(database: Database, notified: Callable[[], None]) -> AsyncGe
     def heard(*_: object) -> None:
         notified()
 
+    def heard_of_one(_: object, __: object, ___: object, text: object) -> None:
+        if said := cancellation(str(text)):
+            cancelled(*said)
+
     connection = await database.connect("listen")
     listening = Listening(connection, database.schema)
     try:
         with calling(database.schema):
             await connection.add_listener(channel(database.schema), heard)
+            await connection.add_listener(cancel_channel(database.schema), heard_of_one)
         yield listening
     finally:
         await hang_up(connection)

@@ -100,11 +100,28 @@ async def migrate(database: Database, say: Say = lambda _: None) -> Report:
     connection = await database.connect("migrate")
     try:
         with calling(database.schema):
-            # The role may have a statement_timeout: an index takes its time.
-            await connection.execute(f"set lock_timeout = '{LOCK_TIMEOUT_S:g}s'; set statement_timeout = 0")
-            return await _with_patience(connection, database.schema, say)
+            return await migrate_on(connection, database.schema, say)
     finally:
         await hang_up(connection)
+
+
+async def migrate_on(connection: asyncpg.Connection, schema: str, say: Say = lambda _: None) -> Report:
+    """`migrate` on a connection that is there; its lock_timeout and statement_timeout are others afterwards.
+
+    Args:
+        connection: A connection, in no transaction.
+        schema: The schema, checked.
+        say: Takes a line when it has to wait for somebody.
+
+    Returns:
+        What was done.
+
+    Raises:
+        asyncpg.PostgresError: The server refused, or the lock did not come in about a minute.
+    """
+    # The role may have a statement_timeout: an index takes its time.
+    await connection.execute(f"set lock_timeout = '{LOCK_TIMEOUT_S:g}s'; set statement_timeout = 0")
+    return await _with_patience(connection, schema, say)
 
 
 async def status(database: Database) -> Report:
@@ -169,6 +186,7 @@ async def _migrate(connection: asyncpg.Connection, schema: str, done: list[str])
             await connection.execute(render(migration.text, schema))
             await _record(connection, schema, migration)
         await _functions(connection, schema)
+        await _close_to_public(connection, schema)
     done.extend(migration.name for migration in pending)
     return newest, newest
 
@@ -206,14 +224,19 @@ def _key(schema: str) -> str:
 
 
 async def _functions(connection: asyncpg.Connection, schema: str) -> None:
+    """All of them in one round trip."""
+    texts = [render(path.read_text("utf-8"), schema) for path in sorted((folder() / "functions").glob("*.sql"))]
     # Functions call each other: their bodies are checked when all are there, by their own tests.
-    await connection.execute("set local check_function_bodies = off")
-    for path in sorted((folder() / "functions").glob("*.sql")):
-        text = render(path.read_text("utf-8"), schema)
-        await connection.execute(text)
-        # Of our own functions only: the schema may hold others.
-        for name in re.findall(rf"^create or replace function ({schema}\.\w+)\(", text, re.MULTILINE):
-            await connection.execute(f"revoke all on function {name} from public")
+    await connection.execute("\n;\n".join(["set local check_function_bodies = off", *texts]))
+
+
+async def _close_to_public(connection: asyncpg.Connection, schema: str) -> None:
+    """Take from PUBLIC what the server, or its default privileges, gave on what is ours; the schema may hold more."""
+    functions = (path.read_text("utf-8") for path in (folder() / "functions").glob("*.sql"))
+    texts = [_BOOKKEEPING, *(migration.text for migration in migrations()), *functions]
+    names = {name for text in texts for name in _CREATED.findall(text)}
+    if rows := await connection.fetch(_OPEN_TO_PUBLIC, schema, sorted(names)):
+        await connection.execute(";\n".join(f"revoke all on {row['what']} from public" for row in rows))
 
 
 async def _applied(connection: asyncpg.Connection, schema: str) -> dict[int, bool]:
@@ -276,6 +299,36 @@ async def _blockers(connection: asyncpg.Connection, schema: str) -> str:
     rows = await connection.fetch(_HOLDERS, schema, _key(schema), LOCK_TIMEOUT_S)
     return ", ".join(f"pid {row['pid']} ({row['application_name']}: {row['doing']})" for row in rows) or "somebody"
 
+
+_CREATED = re.compile(
+    r"^create (?:or replace )?(?:table|view|type|function)(?: if not exists)? asyncq\.(\w+)", re.MULTILINE
+)
+
+# Who may use a type can build a table on it, and our migrations could not change the type then; each table and view is
+# one, too.
+_OPEN_TO_PUBLIC = """
+with ours as (select to_regnamespace($1) as schema, $2::text[] as names)
+select 'function ' || routine.oid::regprocedure as what
+from ours
+join pg_catalog.pg_proc as routine on routine.pronamespace = ours.schema and routine.proname = any(ours.names)
+cross join aclexplode(coalesce(routine.proacl, acldefault('f', routine.proowner))) as entry
+where entry.grantee = 0
+union
+select 'type ' || type.oid::regtype
+from ours
+join pg_catalog.pg_type as type
+  on type.typnamespace = ours.schema and type.typname = any(ours.names) and type.typelem = 0
+cross join aclexplode(coalesce(type.typacl, acldefault('T', type.typowner))) as entry
+where entry.grantee = 0
+union
+select 'table ' || relation.oid::regclass
+from ours
+join pg_catalog.pg_class as relation
+  on relation.relnamespace = ours.schema and relation.relname = any(ours.names) and relation.relkind in ('r', 'p', 'v')
+cross join aclexplode(relation.relacl) as entry
+where entry.grantee = 0
+order by what
+"""
 
 _BOOKKEEPING = """
 create table if not exists asyncq._migrations (

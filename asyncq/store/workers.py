@@ -31,16 +31,24 @@ async def register(line: Line, *, lease_s: float, pid: int, concurrency: int, ho
     return int(rows[0]["id"])
 
 
-async def beat(line: Line, worker_id: int) -> bool:
-    """Prove that a worker lives.
+async def tell_flags(line: Line, worker_id: int, forbidden_flags: Sequence[str] | None) -> None:
+    """Tell which flags a worker forbids from its next fetch on, for those who ask why a job does not run."""
+    await line.fetch("tell_flags", worker_id, forbidden_flags)
+
+
+async def beat(line: Line, worker_id: int) -> list[tuple[int, int]] | None:
+    """Prove that a worker lives, and look what it may not have heard.
 
     Returns:
-        Whether it was still known; False when others declared it dead.
+        The running jobs of the worker that were cancelled, as (id, lock token); None when others declared it dead.
 
     Raises:
         StoreError: See `failures.calling`.
     """
-    return bool(await line.fetch("beat", worker_id))
+    rows = await line.fetch("beat", worker_id)
+    if not rows:
+        return None
+    return [(row["job_id"], row["lock_token"]) for row in rows if row["job_id"] is not None]
 
 
 async def remove(line: Line, worker_id: int) -> None:
@@ -69,20 +77,10 @@ async def task_ids(line: Line, names: Collection[str]) -> dict[int, str]:
     """The ids of tasks, stored on first use.
 
     Returns:
-        Id -> name.
+        Id -> name; without those that another open transaction has just stored.
     """
     rows = await line.fetch("task_ids", sorted(names))
     return {row["id"]: row["identifier"] for row in rows}
-
-
-async def queue_names(line: Line, ids: Collection[int]) -> dict[int, str]:
-    """The names of queues.
-
-    Returns:
-        Id -> name.
-    """
-    rows = await line.fetch("queue_names", sorted(ids))
-    return {row["id"]: row["name"] for row in rows}
 
 
 async def unknown_tasks(line: Line, ids: Collection[int]) -> list[str]:

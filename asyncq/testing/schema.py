@@ -6,9 +6,9 @@ import secrets
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from asyncq.store.database import Database
+from asyncq.store.database import Connection, Database
 from asyncq.store.failures import calling
-from asyncq.store.migrate import migrate
+from asyncq.store.migrate import migrate_on
 
 MARK = "asyncq.testing"
 DROP_PATIENCE_S = 10
@@ -39,21 +39,50 @@ async def temporary_schema(dsn: str, prefix: str = "t") -> AsyncGenerator[str]:
             async with temporary_schema(dsn) as name:
                 yield name
     """
-    schema = f"{prefix}_{secrets.token_hex(6)}"
-    database = Database(dsn, schema)
-    await migrate(database)
+    database = Database(dsn, f"{prefix}_{secrets.token_hex(6)}")
+    async with _connection(database) as connection:
+        await install(connection, database.schema)
     try:
-        await _execute(database, f"comment on schema {schema} is '{MARK}'")
-        yield schema
+        yield database.schema
     finally:
-        await _execute(database, f"drop schema {schema} cascade")
+        async with _connection(database) as connection:
+            await drop(connection, database.schema)
 
 
-async def _execute(database: Database, statement: str) -> None:
+async def install(connection: Connection, schema: str) -> None:
+    """Install a schema whose clock may be moved.
+
+    Args:
+        connection: A connection, in no transaction.
+        schema: The schema's name, checked.
+
+    Raises:
+        StoreError: The server refused.
+    """
+    with calling(schema):
+        await migrate_on(connection, schema)
+        await connection.execute(f"comment on schema {schema} is '{MARK}'")
+
+
+async def drop(connection: Connection, schema: str) -> None:
+    """Drop a schema and all that is in it.
+
+    Args:
+        connection: A connection, in no transaction.
+        schema: The schema's name, checked.
+
+    Raises:
+        StoreError: Another connection holds a lock in it for longer than ten seconds.
+    """
+    with calling(schema):
+        await connection.execute(f"set lock_timeout = '{DROP_PATIENCE_S}s'; set client_min_messages = warning")
+        await connection.execute(f"drop schema {schema} cascade")
+
+
+@asynccontextmanager
+async def _connection(database: Database) -> AsyncGenerator[Connection]:
     connection = await database.connect("testing")
     try:
-        with calling(database.schema):
-            await connection.execute(f"set lock_timeout = '{DROP_PATIENCE_S}s'; set client_min_messages = warning")
-            await connection.execute(statement)
+        yield connection
     finally:
         await connection.close(timeout=5.0)

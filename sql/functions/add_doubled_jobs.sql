@@ -41,9 +41,9 @@ begin
         left join lateral (select job.id from asyncq._jobs as job where job.key = spec.key offset 0) as holder on true
         window same_key as (partition by spec.key order by spec.ord)) as given
       order by wave, ord) as ordered;
-  -- All names at once: wave by wave, two calls could wait for each other.
-  perform asyncq._store_names(array_agg(given.identifier), array_agg(given.queue_name))
-    from unnest(identifiers, queue_names, refusals) as given(identifier, queue_name, is_refused)
+  -- All tasks at once: wave by wave, two calls could wait for each other.
+  perform asyncq._store_tasks(array_agg(given.identifier))
+    from unnest(identifiers, refusals) as given(identifier, is_refused)
     where not given.is_refused;
   while first <= cardinality(waves) loop
     last := first - 1 + cardinality(array_positions(waves, waves[first]));

@@ -13,6 +13,7 @@ create or replace function asyncq.add_job(
   job_key_mode text default 'replace',
   options jsonb default null) returns asyncq.jobs
   language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
   as $$
 #variable_conflict use_variable
 declare

@@ -3,6 +3,7 @@
 create or replace function asyncq.add_jobs(specs asyncq.job_spec[], job_key_preserve_run_at boolean default false)
   returns setof asyncq.jobs
   language sql volatile
+  set search_path = pg_catalog, pg_temp
   as $$
   with given as (
     select

@@ -1,5 +1,5 @@
 -- The one way in: every add, from SQL or Python, ends here. Parallel arrays, one element a job; null = the default.
--- Jobs with a key are added in three steps, gate, check, act. Lock order: gates, jobs, names.
+-- Jobs with a key are added in three steps, gate, check, act. Lock order: gates, jobs, tasks.
 -- Listeners are told at commit, once a transaction.
 
 create or replace function asyncq._add_jobs(
@@ -11,6 +11,7 @@ create or replace function asyncq._add_jobs(
   -- empty has to be right when it is full.
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
+  set search_path = pg_catalog, pg_temp
   as $$
 #variable_conflict use_column
 declare
@@ -23,7 +24,7 @@ begin
     keys := asyncq._hold_keys(job_keys);
   end if;
   if keys = 'free' then
-    perform asyncq._store_names(identifiers, queue_names);
+    perform asyncq._store_tasks(identifiers);
     return query
       select stored.ord, 'added', stored.id, null::bigint, null::text
       from asyncq._insert_jobs(
@@ -50,7 +51,7 @@ begin
       where (keys = 'free' or given.key is null) and (given.run_at is null or given.run_at <= soon))
     or keys <> 'free' and exists (
       select from asyncq._jobs as job
-      where job.key = any(job_keys) and job.run_at <= soon and job.locked_by is null and job.attempts < job.max_attempts)
+      where job.key = any(job_keys) and asyncq._is_due(job, soon) and asyncq._is_ready(job))
   then
     perform asyncq._wake_workers();
   end if;

@@ -47,9 +47,9 @@ begin
       where job.id = any(array[hit.id]);
   end if;
   if outcomes && '{added,updated}' then
-    -- What a refused add names is not stored.
-    perform asyncq._store_names(array_agg(given.identifier), array_agg(given.queue_name))
-      from unnest(identifiers, queue_names, outcomes) as given(identifier, queue_name, outcome)
+    -- The task of a refused add is not stored.
+    perform asyncq._store_tasks(array_agg(given.identifier))
+      from unnest(identifiers, outcomes) as given(identifier, outcome)
       where given.outcome <> 'deduplicated';
   end if;
   if 'updated' = any(outcomes) then

@@ -1,4 +1,4 @@
--- Store new jobs, whose names are stored already: those with the outcome 'added', or all if there are no outcomes. Parallel
+-- Store new jobs, whose tasks are stored already: those with the outcome 'added', or all if there are no outcomes. Parallel
 -- arrays as in _add_jobs; ids follow the order of the specs, so that equal jobs run in it.
 
 create or replace function asyncq._insert_jobs(
@@ -14,30 +14,29 @@ declare
 begin
   return query
     with specs as materialized (
-      select nextval('asyncq._jobs_id_seq') as id, ordered.ord, ordered.task_id, ordered.queue_id, ordered.run_at,
+      select nextval('asyncq._jobs_id_seq') as id, ordered.ord, ordered.task_id, ordered.queue, ordered.run_at,
         ordered.payload, ordered.max_attempts, ordered.key, ordered.priority, ordered.flags, ordered.meta
       from (
-        select spec.ord, task.id as task_id, queue.id as queue_id, coalesce(spec.run_at, moment) as run_at,
+        select spec.ord, task.id as task_id, spec.queue, coalesce(spec.run_at, moment) as run_at,
           coalesce(spec.payload, '{}') as payload, coalesce(spec.max_attempts, 25) as max_attempts, spec.key,
           coalesce(spec.priority, 0) as priority, spec.flags, spec.meta
         from unnest(
           identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, metas, outcomes)
           with ordinality as spec(
-            identifier, payload, queue_name, run_at, max_attempts, key, priority, flags, meta, outcome, ord)
+            identifier, payload, queue, run_at, max_attempts, key, priority, flags, meta, outcome, ord)
         cross join lateral (select id from asyncq._tasks where identifier = spec.identifier offset 0) as task
-        left join lateral (select id from asyncq._queues where name = spec.queue_name offset 0) as queue on true
         where spec.outcome is null or spec.outcome = 'added'
         order by spec.ord) as ordered),
     added as (
       insert into asyncq._jobs
-        (id, run_at, created_at, updated_at, queue_id, task_id, priority, max_attempts, key, flags, payload, meta)
-      select id, run_at, moment, moment, queue_id, task_id, priority, max_attempts, key, flags, payload, meta
+        (id, run_at, created_at, updated_at, task_id, priority, max_attempts, queue, key, flags, payload, meta)
+      select id, run_at, moment, moment, task_id, priority, max_attempts, queue, key, flags, payload, meta
       from specs order by ord)
     select specs.ord, specs.id from specs order by specs.ord;
   get diagnostics stored = row_count;
   if stored <> coalesce(cardinality(array_positions(outcomes, 'added')), cardinality(identifiers)) then
     raise exception using errcode = '40001',
-      message = 'a task or queue vanished while its job was added; the same call will work';
+      message = 'a task vanished while its job was added; the same call will work';
   end if;
 end
 $$;

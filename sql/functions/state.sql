@@ -6,9 +6,9 @@ create or replace function asyncq._state(job asyncq._jobs) returns text
   select case
     when job.cancelled_at is not null then 'cancelled'
     when job.locked_by is not null then 'active'
-    when job.attempts >= job.max_attempts then 'discarded'
-    when job.attempts > 0 and job.run_at > asyncq.now() then 'retryable'
-    when job.run_at > asyncq.now() then 'scheduled'
-    else 'available'
+    when asyncq._has_failed(job) then 'discarded'
+    when asyncq._is_due(job, asyncq.now()) then 'available'
+    when job.attempts > 0 then 'retryable'
+    else 'scheduled'
   end
   $$;

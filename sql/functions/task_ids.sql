@@ -1,17 +1,30 @@
--- The ids of tasks, whose names are stored on first use; sorted, so that two callers with the same new names never deadlock.
+-- The ids of the tasks of a worker, which are stored on first use. A name that another open transaction has just stored is
+-- left out: its id is unknown until that transaction ends, and a worker must not wait for it; who misses one asks again. A
+-- retired name is in use again: the mark is taken away, unless a cleanup is about to remove it at this moment.
 
 create or replace function asyncq._task_ids(identifiers text[]) returns table (identifier text, id int)
   language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  set lock_timeout = '100ms'
   as $$
 #variable_conflict use_column
+declare
+  missing text;
 begin
-  insert into asyncq._tasks (identifier)
+  for missing in
     select distinct given.name from unnest(identifiers) as given(name)
-    left join lateral (select id from asyncq._tasks where identifier = given.name offset 0) as known on true
-    where given.name is not null and known.id is null
+    where given.name is not null
+      and not exists (select from asyncq._tasks where identifier = given.name and retired_in is null)
     order by given.name
-    on conflict do nothing;
+  loop
+    begin
+      insert into asyncq._tasks (identifier) values (missing) on conflict (identifier) do update set retired_in = null;
+    exception when lock_not_available then
+      continue;
+    end;
+  end loop;
   return query
-    select task.identifier, task.id from asyncq._tasks as task where task.identifier = any(identifiers);
+    select task.identifier, task.id from asyncq._tasks as task
+    where task.identifier = any(identifiers) and task.retired_in is null;
 end
 $$;

@@ -1,5 +1,5 @@
 -- Give waiting jobs what new adds of their keys say. Parallel arrays as in _add_jobs; of those with the outcome 'updated' the
--- job (by its id) is locked, and the names are stored. What an add leaves out becomes the default.
+-- job (by its id) is locked, and its task is stored. What an add leaves out becomes the default.
 
 create or replace function asyncq._update_jobs(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], priorities int[],
@@ -12,7 +12,7 @@ declare
   updated int;
 begin
   update asyncq._jobs as job
-    set task_id = task.id, queue_id = queue.id,
+    set task_id = task.id, queue = given.queue,
       payload = asyncq._merged_payload(job.payload, coalesce(given.payload, '{}')),
       run_at = case when given.mode = 'preserve_run_at' and job.attempts = 0 then job.run_at
         else coalesce(given.run_at, moment) end,
@@ -22,14 +22,13 @@ begin
     from unnest(
       identifiers, payloads, queue_names, run_ats, _update_jobs.max_attempts, priorities, _update_jobs.flags, job_key_modes,
       metas, ids, outcomes)
-      as given(identifier, payload, queue_name, run_at, max_attempts, priority, flags, mode, meta, id, outcome)
+      as given(identifier, payload, queue, run_at, max_attempts, priority, flags, mode, meta, id, outcome)
     cross join lateral (select id from asyncq._tasks where identifier = given.identifier offset 0) as task
-    left join lateral (select id from asyncq._queues where name = given.queue_name offset 0) as queue on true
     where given.outcome = 'updated' and job.id = any(array[given.id]);
   get diagnostics updated = row_count;
   if updated <> cardinality(array_positions(outcomes, 'updated')) then
     raise exception using errcode = '40001',
-      message = 'a task or queue vanished while its job was updated; the same call will work';
+      message = 'a task vanished while its job was updated; the same call will work';
   end if;
 end
 $$;

@@ -1,4 +1,5 @@
 -- Live workers. A worker whose row is older than its lease is dead: any other worker returns its claims and removes it.
+-- forbidden_flags are those of its last fetch: explain reads them.
 -- last_seen and lease use the real clock always (clock_timestamp), never the clock that tests can move.
 
 create table asyncq._workers (
@@ -9,5 +10,6 @@ create table asyncq._workers (
   pid int not null,
   concurrency int not null,
   host text not null,
-  tasks text[] not null
+  tasks text[] not null,
+  forbidden_flags text[]
 ) with (fillfactor = 70);

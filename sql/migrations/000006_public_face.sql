@@ -3,7 +3,7 @@
 create view asyncq.jobs as
 select
   job.id,
-  queue.name as queue_name,
+  job.queue as queue_name,
   task.identifier as task_identifier,
   job.priority,
   job.run_at,
@@ -18,8 +18,7 @@ select
   job.revision,
   job.flags
 from asyncq._jobs as job
-join asyncq._tasks as task on task.id = job.task_id
-left join asyncq._queues as queue on queue.id = job.queue_id;
+join asyncq._tasks as task on task.id = job.task_id;
 
 create type asyncq.job_spec as (
   identifier text,

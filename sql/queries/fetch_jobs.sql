@@ -1,121 +1,122 @@
--- fetch_jobs(worker int, token bigint, max int, task_ids int[], forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz) -> id bigint, task_id int, queue_id bigint, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at timestamptz, created_at timestamptz, updated_at timestamptz, key text, flags jsonb, payload json, meta jsonb, last_error text
+-- fetch_jobs(worker int, token bigint, max int, task_ids int[], forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz) -> id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at timestamptz, created_at timestamptz, updated_at timestamptz, key text, flags jsonb, payload json, meta jsonb, last_error text
 -- Claims up to max due jobs, in order of priority, run_at, id; of each named queue at most one, and none while another of
 -- it runs. All conditions stand in the nodes that lock, so that they are checked again on the newest row. A node locks
 -- what it takes and no more: a row that is locked here and left is invisible to the workers that fetch at this moment,
--- and they would go to sleep over it. Each lateral subquery is one index probe, whatever the planner knows of the table.
+-- and they would go to sleep over it; _hold_queues tells of the one exception. Each lateral subquery is one index probe,
+-- whatever the planner knows of the table.
 with recursive
 -- Each priority that has jobs, one index probe each: the scans below stop at run_at <= now within a priority.
 queued_priorities(priority) as (
-  (select priority from asyncq._jobs
-    where queue_id is not null and locked_by is null and attempts < max_attempts
+  (select priority from asyncq._jobs as job
+    where job.queue is not null and asyncq._is_ready(job)
     order by priority, run_at, id limit 1)
   union all
   select further.priority from queued_priorities
   cross join lateral (
-    select priority from asyncq._jobs
-    where queue_id is not null and locked_by is null and attempts < max_attempts
+    select priority from asyncq._jobs as job
+    where job.queue is not null and asyncq._is_ready(job)
       and priority > queued_priorities.priority
     order by priority limit 1) as further),
 -- A bounded window over the due jobs of queues, in order; of each queue in it the first job, if the queue is free.
 near as materialized (
-  select due.id, due.queue_id, due.priority, due.run_at
+  select due.id, due.queue, due.priority, due.run_at
   from queued_priorities
   cross join lateral (
-    select id, queue_id, priority, run_at from asyncq._jobs
-    where queue_id is not null and locked_by is null and attempts < max_attempts
-      and priority = queued_priorities.priority and run_at <= coalesce($9, asyncq.now())
-      and task_id = any($4) and ($5::text[] is null or flags is null or not flags ?| $5)
+    select id, queue, priority, run_at from asyncq._jobs as job
+    where job.queue is not null and asyncq._is_ready(job)
+      and priority = queued_priorities.priority and asyncq._is_due(job, coalesce($9, asyncq.now()))
+      and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
     order by run_at, id limit 4 * $3 + 100) as due
   limit 4 * $3 + 100),
 near_heads as materialized (
-  select head.queue_id, head.priority, head.run_at, head.id
+  select head.queue, head.priority, head.run_at, head.id
   from (
-    select distinct on (queue_id) queue_id, priority, run_at, id from near
-    order by queue_id, priority, run_at, id) as head
-  cross join lateral (
-    select from asyncq._queues where id = head.queue_id and locked_by is null offset 0) as free),
+    select distinct on (queue) queue, priority, run_at, id from near
+    order by queue, priority, run_at, id) as head
+  where not exists (select from asyncq._queues where name = head.queue offset 0)),
 -- The priorities of jobs without a queue, from the cursor on; and the first of these jobs, to see which kind comes first.
 priorities(priority, after_run_at, after_id) as (
   (select priority,
       case when priority = $6 then coalesce($7, '-infinity'::timestamptz) else '-infinity'::timestamptz end,
       case when priority = $6 then coalesce($8, 0::bigint) else 0 end
-    from asyncq._jobs
-    where queue_id is null and locked_by is null and attempts < max_attempts
+    from asyncq._jobs as job
+    where job.queue is null and asyncq._is_ready(job)
       and (priority, run_at, id)
         > (coalesce($6, -32768)::int2, coalesce($7, '-infinity'::timestamptz), coalesce($8, 0::bigint))
     order by priority, run_at, id limit 1)
   union all
   select further.priority, '-infinity'::timestamptz, 0::bigint from priorities
   cross join lateral (
-    select priority from asyncq._jobs
-    where queue_id is null and locked_by is null and attempts < max_attempts and priority > priorities.priority
+    select priority from asyncq._jobs as job
+    where job.queue is null and asyncq._is_ready(job) and priority > priorities.priority
     order by priority limit 1) as further),
 first_plain as materialized (
   select ready.id, ready.priority, ready.run_at
   from priorities
   cross join lateral (
-    select id, priority, run_at from asyncq._jobs
-    where queue_id is null and locked_by is null and attempts < max_attempts
+    select id, priority, run_at from asyncq._jobs as job
+    where job.queue is null and asyncq._is_ready(job)
       and priority = priorities.priority
       and (run_at, id) > (priorities.after_run_at, priorities.after_id)
-      and run_at <= coalesce($9, asyncq.now())
-      and task_id = any($4) and ($5::text[] is null or flags is null or not flags ?| $5)
+      and asyncq._is_due(job, coalesce($9, asyncq.now()))
+      and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
     order by run_at, id limit $3) as ready
   limit case when exists (select from near) then $3 else 0 end),
 -- The window is full of jobs behind busy queues and yields too few: walk over the queues that have jobs, from one to the
--- next by the index, and take the first job of each free one. The walk is bounded, and begins anywhere, so that each queue
--- has its turn; with fewer queues than the bounds it meets them all, and the order is exact.
-pivot(queue_id) as materialized (
-  select (random() * last.id)::bigint
-  from (select id from asyncq._queues order by id desc limit 1) as last
+-- next by a hash of their names, and take the first job of each free one. The walk is bounded, and begins anywhere, so that
+-- each queue has its turn; with fewer queues than the bounds it meets them all, and the order is exact.
+pivot(hash) as materialized (
+  select ((random() - 0.5) * 1.8e19)::bigint
   where (select count(*) from near) >= 4 * $3 + 100
     and (select count(*) from near_heads) + (
       select count(*) from first_plain
       where (priority, run_at, id)
         < (select priority, run_at, id from near order by priority desc, run_at desc, id desc limit 1)) < $3),
-waiting_queues(queue_id, wrapped) as (
-  select first.queue_id, first.wrapped
+waiting_queues(hash, queue, wrapped) as (
+  select first.hash, first.queue, first.wrapped
   from pivot
   cross join lateral (
-    (select queue_id, false as wrapped from asyncq._jobs
-      where queue_id is not null and locked_by is null and attempts < max_attempts and queue_id >= pivot.queue_id
-      order by queue_id limit 1)
+    (select hashtextextended(queue, 0) as hash, queue, false as wrapped from asyncq._jobs as job
+      where job.queue is not null and asyncq._is_ready(job)
+        and hashtextextended(queue, 0) >= pivot.hash
+      order by hashtextextended(queue, 0) limit 1)
     union all
-    (select queue_id, true from asyncq._jobs
-      where queue_id is not null and locked_by is null and attempts < max_attempts and queue_id < pivot.queue_id
-      order by queue_id limit 1)
+    (select hashtextextended(queue, 0), queue, true from asyncq._jobs as job
+      where job.queue is not null and asyncq._is_ready(job)
+        and hashtextextended(queue, 0) < pivot.hash
+      order by hashtextextended(queue, 0) limit 1)
     limit 1) as first
   union all
-  select next.queue_id, next.wrapped
+  select next.hash, next.queue, next.wrapped
   from waiting_queues
   cross join lateral (
-    (select queue_id, waiting_queues.wrapped from asyncq._jobs
-      where queue_id is not null and locked_by is null and attempts < max_attempts
-        and queue_id > waiting_queues.queue_id
-        and (not waiting_queues.wrapped or queue_id < (select queue_id from pivot))
-      order by queue_id limit 1)
+    (select hashtextextended(queue, 0) as hash, queue, waiting_queues.wrapped from asyncq._jobs as job
+      where job.queue is not null and asyncq._is_ready(job)
+        and hashtextextended(queue, 0) > waiting_queues.hash
+        and (not waiting_queues.wrapped or hashtextextended(queue, 0) < (select hash from pivot))
+      order by hashtextextended(queue, 0) limit 1)
     union all
-    (select queue_id, true from asyncq._jobs
-      where queue_id is not null and locked_by is null and attempts < max_attempts
-        and not waiting_queues.wrapped and queue_id < (select queue_id from pivot)
-      order by queue_id limit 1)
+    (select hashtextextended(queue, 0), queue, true from asyncq._jobs as job
+      where job.queue is not null and asyncq._is_ready(job)
+        and not waiting_queues.wrapped and hashtextextended(queue, 0) < (select hash from pivot)
+      order by hashtextextended(queue, 0) limit 1)
     limit 1) as next),
 far_heads as materialized (
-  select head.queue_id, head.priority, head.run_at, head.id
-  from (select queue_id from waiting_queues limit 4 * $3 + 1000) as waiting
+  select head.queue, head.priority, head.run_at, head.id
+  from (select hash, queue from waiting_queues limit 4 * $3 + 1000) as waiting
   cross join lateral (
-    select from asyncq._queues where id = waiting.queue_id and locked_by is null offset 0) as free
-  cross join lateral (
-    select queue_id, priority, run_at, id from asyncq._jobs
-    where queue_id = waiting.queue_id and locked_by is null and attempts < max_attempts
-      and run_at <= coalesce($9, asyncq.now())
-      and task_id = any($4) and ($5::text[] is null or flags is null or not flags ?| $5)
+    select queue, priority, run_at, id from asyncq._jobs as job
+    where hashtextextended(queue, 0) = waiting.hash and queue = waiting.queue
+      and asyncq._is_ready(job)
+      and asyncq._is_due(job, coalesce($9, asyncq.now()))
+      and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
     order by priority, run_at, id limit 1) as head
+  where not exists (select from asyncq._queues where name = waiting.queue offset 0)
   limit $3 + 100),
 heads as materialized (
-  select queue_id, priority, run_at, id from near_heads
+  select queue, priority, run_at, id from near_heads
   union
-  select queue_id, priority, run_at, id from far_heads
+  select queue, priority, run_at, id from far_heads
   order by priority, run_at, id),
 -- How many of the best are jobs of queues: only so many of them are locked, and as many fewer of the others.
 serial_share(jobs) as materialized (
@@ -128,35 +129,35 @@ serial_share(jobs) as materialized (
       select priority, run_at, id, false from first_plain) as both_kinds
     order by priority, run_at, id limit $3) as best),
 serial as materialized (
-  select job.id, job.queue_id
+  select job.id, job.queue
   from heads
   cross join lateral (
-    select id from asyncq._queues where id = heads.queue_id and locked_by is null
-    for no key update skip locked) as free
-  cross join lateral (
-    select id, queue_id from asyncq._jobs
-    where id = heads.id and queue_id = free.id
-      and locked_by is null and attempts < max_attempts and run_at <= coalesce($9, asyncq.now())
-      and task_id = any($4) and ($5::text[] is null or flags is null or not flags ?| $5)
+    select id, queue from asyncq._jobs as job
+    where id = heads.id and queue = heads.queue
+      and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
+      and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
     for update skip locked) as job
   limit (select jobs from serial_share)),
+-- Their queues. Another fetch may have taken one since the snapshot, for another job: then this one's job is left alone. The
+-- jobs are locked first, so that no queue is held without a job that runs.
+held as materialized (
+  select unnest(asyncq._hold_queues(array(select queue from serial), $1)) as queue
+  where exists (select from serial)),
 plain as materialized (
   select ready.id
   from priorities
   cross join lateral (
-    select id from asyncq._jobs
-    where queue_id is null and locked_by is null and attempts < max_attempts
+    select id from asyncq._jobs as job
+    where job.queue is null and asyncq._is_ready(job)
       and priority = priorities.priority
       and (run_at, id) > (priorities.after_run_at, priorities.after_id)
-      and run_at <= coalesce($9, asyncq.now())
-      and task_id = any($4) and ($5::text[] is null or flags is null or not flags ?| $5)
+      and asyncq._is_due(job, coalesce($9, asyncq.now()))
+      and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
     order by run_at, id limit $3
     for update skip locked) as ready
-  limit $3 - (select count(*) from serial)),
-busied as (
-  update asyncq._queues set locked_by = $1, lock_token = $2
-  where id = any(array(select queue_id from serial)))
+  limit $3 - (select count(*) from held))
 update asyncq._jobs
 set locked_by = $1, locked_at = coalesce($9, asyncq.now()), lock_token = $2
-where id = any(array(select id from serial union all select id from plain))
-returning id, task_id, queue_id, lock_token, attempts, max_attempts, interruptions, priority, revision, run_at, created_at, updated_at, key, flags, payload, meta, last_error
+where id = any(array(
+  select id from serial where queue in (select queue from held) union all select id from plain))
+returning id, task_id, queue, lock_token, attempts, max_attempts, interruptions, priority, revision, run_at, created_at, updated_at, key, flags, payload, meta, last_error

@@ -3,34 +3,34 @@
 -- time since the last fetch was sent, so that a job that became due in between is not slept over.
 with recursive
 plain(priority) as (
-  (select priority from asyncq._jobs
-    where queue_id is null and locked_by is null and attempts < max_attempts
+  (select priority from asyncq._jobs as job
+    where job.queue is null and asyncq._is_ready(job)
     order by priority limit 1)
   union all
   select further.priority from plain cross join lateral (
-    select priority from asyncq._jobs
-    where queue_id is null and locked_by is null and attempts < max_attempts and priority > plain.priority
+    select priority from asyncq._jobs as job
+    where job.queue is null and asyncq._is_ready(job) and priority > plain.priority
     order by priority limit 1) as further),
 queued(priority) as (
-  (select priority from asyncq._jobs
-    where queue_id is not null and locked_by is null and attempts < max_attempts
+  (select priority from asyncq._jobs as job
+    where job.queue is not null and asyncq._is_ready(job)
     order by priority limit 1)
   union all
   select further.priority from queued cross join lateral (
-    select priority from asyncq._jobs
-    where queue_id is not null and locked_by is null and attempts < max_attempts and priority > queued.priority
+    select priority from asyncq._jobs as job
+    where job.queue is not null and asyncq._is_ready(job) and priority > queued.priority
     order by priority limit 1) as further)
 select extract(epoch from min(next.run_at) - coalesce($2::timestamptz, asyncq.now()))::float8 as delay_s
 from (
   select due.run_at from plain cross join lateral (
-    select run_at from asyncq._jobs
-    where queue_id is null and locked_by is null and attempts < max_attempts and priority = plain.priority
-      and run_at > coalesce($2::timestamptz, asyncq.now()) - make_interval(secs => $1::float8)
+    select run_at from asyncq._jobs as job
+    where job.queue is null and asyncq._is_ready(job) and priority = plain.priority
+      and not asyncq._is_due(job, coalesce($2::timestamptz, asyncq.now()) - make_interval(secs => $1::float8))
     order by run_at, id limit 1) as due
   union all
   select due.run_at from queued cross join lateral (
-    select run_at from asyncq._jobs
-    where queue_id is not null and locked_by is null and attempts < max_attempts and priority = queued.priority
-      and run_at > coalesce($2::timestamptz, asyncq.now()) - make_interval(secs => $1::float8)
+    select run_at from asyncq._jobs as job
+    where job.queue is not null and asyncq._is_ready(job) and priority = queued.priority
+      and not asyncq._is_due(job, coalesce($2::timestamptz, asyncq.now()) - make_interval(secs => $1::float8))
     order by run_at, id limit 1) as due
 ) as next

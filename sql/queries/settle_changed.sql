@@ -1,14 +1,16 @@
 -- settle_changed(worker int, ids bigint[], tokens bigint[], attempts int[], delays_s float8[], errors text[], interruptions int[], now timestamptz) -> id bigint
 -- Jobs that go on living: retried, failed for good, snoozed, interrupted, returned. attempts are added; a null delay, error
--- or interruptions keeps what the row has. The fence and the arrays work as in settle_completed.
+-- or interruptions keeps what the row has. The fence and the arrays work as in settle_completed; jobs that were cancelled or
+-- asked for again are left to settle_special.
 with held as materialized (
-  select id, queue_id from asyncq._jobs
+  select id, queue from asyncq._jobs
   where id = any($2::bigint[]) and locked_by = $1
     and lock_token = ($3::bigint[])[width_bucket(id, $2::bigint[])]
+    and cancelled_at is null and rerun is null
   order by id for update skip locked),
 freed as (
-  update asyncq._queues set locked_by = null, lock_token = null
-  where id = any(array(select queue_id from held where queue_id is not null)) and locked_by = $1)
+  delete from asyncq._queues
+  where name = any(array(select queue from held where queue is not null)) and locked_by = $1)
 update asyncq._jobs
 set locked_by = null, locked_at = null, lock_token = null,
   updated_at = coalesce($8::timestamptz, asyncq.now()),

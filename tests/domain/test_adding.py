@@ -10,6 +10,7 @@ from asyncq.domain.adding import NOTHING, make_spec
 from asyncq.domain.errors import InvalidJob, UnknownTask
 from asyncq.domain.job import JobSpec
 from asyncq.domain.task import Registry, task
+from tests.ids import written
 
 
 class Email(msgspec.Struct):
@@ -152,7 +153,7 @@ def test_a_name_that_no_job_can_have_is_refused(name: str) -> None:
     assert ("GWBID", "identifier") == (caught.value.code, caught.value.field)
 
 
-@pytest.mark.parametrize("what", [5, None, b"x", rollup.handler, Email], ids=repr)
+@pytest.mark.parametrize("what", [5, None, b"x", rollup.handler, Email], ids=written)
 def test_what_is_neither_task_nor_name_nor_spec_is_refused(what: Any) -> None:
     """A function without its decorator, mostly."""
     with pytest.raises(InvalidJob, match="is the function decorated with @task"):

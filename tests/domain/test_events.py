@@ -10,6 +10,7 @@ from asyncq.domain import events
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.events import Event, JobCompleted, JobEvent, JobFailed, Observer, UnknownTasks, observer
 from asyncq.domain.job import Claim
+from tests.ids import written
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 CLAIM = Claim(7, 1, None, 1, 0, 25, 0, 0, 0, NOW, NOW, NOW, None, None, "{}", None, None)
@@ -64,7 +65,7 @@ def test_an_object_with_wants_is_an_observer() -> None:
     assert not isinstance(print, Observer)
 
 
-@pytest.mark.parametrize("want", [lambda event: None, "JobFailed", int, JobFailed.__mro__[-1]], ids=repr)
+@pytest.mark.parametrize("want", [lambda event: None, "JobFailed", int, JobFailed.__mro__[-1]], ids=written)
 def test_what_is_no_type_of_event_is_refused(want: Any) -> None:
     """`@observer` without parentheses would make an observer that is never told anything."""
     with pytest.raises(ConfigurationError, match=r"for all events write @observer\(\)"):

@@ -7,6 +7,7 @@ import pytest
 
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.job import OPTIONS, Claim, JobKeyMode, JobOptions, JobSpec, JobState, check
+from tests.ids import written
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -186,7 +187,9 @@ def test_no_flags_take_the_flags_away() -> None:
     assert () == spec(flags=("a",)).with_options(flags=[]).flags
 
 
-@pytest.mark.parametrize("flags", [{"b", "a"}, ("b", "a"), ["a", "b", "a"], iter("ab")], ids=repr)
+@pytest.mark.parametrize(
+    "flags", [{"b", "a"}, ("b", "a"), ["a", "b", "a"], iter("ab")], ids=["set", "tuple", "list", "iterator"]
+)
 def test_flags_are_any_collection_of_str(flags: Any) -> None:
     """They are a set: sorted, each once."""
     assert ("a", "b") == spec().with_options(flags=flags).flags
@@ -201,7 +204,7 @@ def test_other_flags_are_refused(flags: Any) -> None:
     assert ("22023", "flags") == (caught.value.code, caught.value.field)
 
 
-@pytest.mark.parametrize("meta", ["x", [1], 5, {"a": float("nan")}, {"a": "\0"}, {"a": object()}], ids=repr)
+@pytest.mark.parametrize("meta", ["x", [1], 5, {"a": float("nan")}, {"a": "\0"}, {"a": object()}], ids=written)
 def test_meta_is_an_object_that_json_can_hold(meta: Any) -> None:
     """It is stored beside the payload, under the same rules."""
     with pytest.raises(InvalidJob) as caught:

@@ -8,6 +8,7 @@ import pytest
 
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.options import WorkerOptions, worker_options
+from tests.ids import written
 
 
 def test_the_defaults() -> None:
@@ -22,6 +23,7 @@ def test_the_defaults() -> None:
             pool_wait_s=30.0,
             listen=True,
             forbidden_flags=None,
+            failed_retention_s=30 * 86400.0,
             batch=500,
         )
         == worker_options()
@@ -31,6 +33,11 @@ def test_the_defaults() -> None:
 def test_none_is_the_default() -> None:
     """A command line passes on what was not given."""
     assert worker_options() == worker_options(concurrency=None, poll=None, grace=None, forbidden_flags=None)
+
+
+def test_a_retention_of_none_is_for_ever() -> None:
+    """The one option for which None says something: it is not the default."""
+    assert worker_options(failed_retention=None).failed_retention_s is None
 
 
 def test_delays_are_timedeltas_or_seconds() -> None:
@@ -59,11 +66,13 @@ def test_listen_can_be_turned_off() -> None:
         {"pool_wait": 0.01},
         {"batch": 1},
         {"batch": 500},
+        {"failed_retention": 0},
+        {"failed_retention": timedelta(days=36_500)},
         {"forbidden_flags": []},
         {"forbidden_flags": ("a", "b")},
         {"forbidden_flags": lambda: ["a"]},
     ],
-    ids=str,
+    ids=written,
 )
 def test_values_at_the_limits_work(given: dict[str, Any]) -> None:
     """A limit is the last value that works."""
@@ -89,6 +98,7 @@ def test_values_at_the_limits_work(given: dict[str, Any]) -> None:
         ({"lease": timedelta(days=2)}, "lease"),
         ({"grace": -1}, "a delay"),
         ({"pool_wait": 0}, "pool_wait"),
+        ({"failed_retention": -1}, "a delay"),
         ({"forbidden_flags": "slow"}, "forbidden_flags must be a list of str or a function, got 'slow'"),
         ({"forbidden_flags": 5}, "forbidden_flags"),
         ({"forbidden_flags": [1]}, "forbidden_flags"),

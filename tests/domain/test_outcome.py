@@ -35,7 +35,7 @@ def claim(*, attempts: int = 0, max_attempts: int = 25, interruptions: int = 0) 
     return Claim(
         id=7,
         task_id=1,
-        queue_id=3,
+        queue="q",
         token=99,
         attempts=attempts,
         max_attempts=max_attempts,
@@ -55,7 +55,7 @@ def claim(*, attempts: int = 0, max_attempts: int = 25, interruptions: int = 0) 
 
 def settlement(**fields: Any) -> Settlement:
     """What is to be written about that claim."""
-    return Settlement(7, 99, 3, **fields)
+    return Settlement(7, 99, "q", **fields)
 
 
 FIRST, LAST = claim(attempts=0, max_attempts=3), claim(attempts=2, max_attempts=3)

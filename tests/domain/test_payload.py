@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, check_text, decode_error, encode
+from tests.ids import written
 
 
 class Point(msgspec.Struct):
@@ -89,7 +90,7 @@ def refusal(value: Any, **options: Any) -> InvalidJob:
         (10**30, "1" + "0" * 30),
         (msgspec.Raw(b'{"ready": true}'), '{"ready": true}'),
     ],
-    ids=repr,
+    ids=written,
 )
 def test_what_msgspec_encodes_is_a_payload(value: Any, expected: str) -> None:
     """Structs, dataclasses, plain containers, times, UUIDs, and JSON that is ready."""
@@ -145,7 +146,7 @@ def test_null_beside_numbers_is_fine() -> None:
         "\\\\\0",
         msgspec.Raw(b'"\\u0000"'),
     ],
-    ids=ascii,
+    ids=written,
 )
 def test_the_character_zero_is_refused_in_keys_and_values(value: Any) -> None:
     """PostgreSQL stores it in json, and then fails in every query that looks into the payload."""

@@ -10,6 +10,7 @@ from asyncq.domain.job import JobSpec
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
 from asyncq.domain.retry import ConstantRetry, DefaultRetry, FunctionRetry, TableRetry
 from asyncq.domain.task import Registry, Task, task
+from tests.ids import written
 
 
 async def rollup(day: str, dry_run: bool = False) -> str:
@@ -249,7 +250,7 @@ def test_one_task_may_be_given_twice() -> None:
     assert ["rollup"] == list(Registry([first, first]))
 
 
-@pytest.mark.parametrize("item", [rollup, "rollup", None, Task], ids=repr)
+@pytest.mark.parametrize("item", [rollup, "rollup", None, Task], ids=written)
 def test_what_is_no_task_is_refused(item: Any) -> None:
     """The decorator was forgotten."""
     with pytest.raises(TaskError, match="tasks must be decorated with @task, got "):

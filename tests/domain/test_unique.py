@@ -11,6 +11,7 @@ import pytest
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.job import JobState
 from asyncq.domain.unique import Decision, OnConflict, UniquePolicy, decide
+from tests.ids import written
 from tests.vectors import (
     ALL_STATES,
     BAD_PERIODS,
@@ -195,7 +196,7 @@ def test_the_message_says_where_the_fault_is() -> None:
         [Email(42)],
         msgspec.Raw(b'{"user_id":42}'),
     ],
-    ids=repr,
+    ids=written,
 )
 def test_args_are_json_text_or_a_value(args: Any) -> None:
     """Both ways lead to the key of the text that is stored."""
@@ -220,7 +221,9 @@ def test_args_that_are_no_json_are_refused(args: str) -> None:
     assert ("GWBUP", "args") == (error.code, error.field)
 
 
-@pytest.mark.parametrize("args", [float("nan"), {"a": float("inf")}, object(), {"a": "\0"}, {"a": "\ud800"}], ids=ascii)
+@pytest.mark.parametrize(
+    "args", [float("nan"), {"a": float("inf")}, object(), {"a": "\0"}, {"a": "\ud800"}], ids=written
+)
 def test_values_that_are_no_json_are_refused(args: Any) -> None:
     """NaN would be written as null, and two jobs without a number would be one."""
     error = keyless(UniquePolicy(keys=["args"]), type="t", args=args)

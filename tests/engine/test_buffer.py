@@ -149,3 +149,14 @@ async def test_a_claim_that_is_drained_during_that_breath_is_not_taken() -> None
     await asyncio.wait({last})
 
     assert (1, None) == (len(left), last.result())
+
+
+async def test_claims_that_are_removed_are_not_taken() -> None:
+    """By id and token: a later claim of the same job is another one. Whoever fetches may have room again."""
+    buffer, calls = make()
+    buffer.put([claim(1), claim(2), claim(3)])
+    removed = [taken.id for taken in buffer.remove({(2, 1), (3, 99), (4, 1)})]
+    nothing = buffer.remove({(2, 1)})
+
+    assert ([2], [], [1]) == (removed, nothing, calls)
+    assert [1, 3] == [taken.id for taken in buffer.drain()]

@@ -113,6 +113,15 @@ async def _(scene: Scene) -> None:
     await scene.make_worker().run_once()
 
 
+@provokes(events.JobsPruned)
+async def _(scene: Scene) -> None:
+    added = await scene.client.add_job("gone")
+    await scene.db.execute(f"""
+        update {scene.schema}._jobs set attempts = max_attempts, updated_at = now() - interval '31 days'
+        where id = {added.id}""")
+    await scene.make_worker().run_once()
+
+
 @provokes(events.MaintenanceFailed)
 async def _(scene: Scene) -> None:
     with scene.patch.context() as patch:
@@ -199,6 +208,16 @@ async def _(scene: Scene) -> None:
         raise Snooze(3600)
 
     await scene.run(snooze, until=events.JobSnoozed)
+
+
+@provokes(events.JobCancelled)
+async def _(scene: Scene) -> None:
+    job = task(hang)
+    async with scene.make_worker(job).start():
+        added = await scene.client.add_job(job)
+        await scene.seen.wait_for(events.JobStarted)
+        await scene.db.execute(f"select from {scene.schema}.cancel_jobs(array[{added.id}])")
+        await scene.seen.wait_for(events.JobCancelled)
 
 
 @provokes(events.JobLost)

@@ -9,8 +9,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from asyncq import AsyncqError, Client, StoreUnavailable, Worker, task
-from asyncq.domain.events import FetchFailed, JobCompleted, JobsFetched, JobsReturned, JobStarted
+from asyncq import AsyncqError, Client, Worker, task
+from asyncq.domain.events import FetchFailed, JobCompleted, JobsFetched, JobsReturned, JobStarted, WorkerLost
 from asyncq.domain.job import Claim
 from asyncq.engine import fetcher, supervisor
 from asyncq.engine.fetcher import current_flags, wanted_now
@@ -275,25 +275,6 @@ async def test_claims_lost_by_the_last_fetch_are_returned_at_the_stop(
     assert [(added.id,)] == [event.job_ids for event in seen.of(JobsReturned)]
 
 
-async def test_claims_go_back_when_the_names_of_their_queues_cannot_be_read(
-    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They are claimed already when that second statement fails."""
-    real, failures = fetcher.queue_names, [StoreUnavailable("gone", outcome="unknown")]
-
-    async def fail_once(*args: Any) -> dict[int, str]:
-        if failures:
-            raise failures.pop()
-        return await real(*args)
-
-    monkeypatch.setattr(fetcher, "queue_names", fail_once)
-    async with make_worker(nothing).start():
-        added = await client.add_job(nothing, queue="line")
-        await seen.wait_for(JobCompleted)
-
-    assert [(added.id,)] == [event.job_ids for event in seen.of(JobsReturned)]
-
-
 async def test_a_worker_whose_fetch_connection_is_ended_goes_on(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
@@ -476,6 +457,50 @@ async def test_forbidden_flags_are_asked_before_each_fetch(client: Client, make_
 
     assert free.id == seen.ids(JobCompleted)[0]
     assert {flagged.id, another.id} == set(seen.ids(JobCompleted)[1:])
+
+
+async def test_a_worker_tells_which_flags_it_forbids(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """Whoever asks why a job does not run hears of them; they are told when they change, also under a new id."""
+    forbidden = ["slow"]
+    flags = f"select forbidden_flags from {schema}._workers"
+    job = await client.add_job(nothing, flags=["slow"])
+
+    async def is_told() -> bool:
+        return forbidden == (await db.fetchval(flags) or [])
+
+    async with make_worker(nothing, forbidden_flags=lambda: forbidden, lease=1, poll=0.1).start():
+        await wait_until(is_told, description="the flags of the first fetch")
+        explained = await client.admin.explain(job.id)
+        await db.execute(f"delete from {schema}._workers")
+        await seen.wait_for(WorkerLost)
+        await wait_until(is_told, description="the flags under the new id")
+        forbidden.clear()
+        await wait_until(is_told, description="that nothing is forbidden")
+        await seen.wait_for(JobCompleted)
+
+    assert ["forbidden_flag"] == [reason.reason for reason in explained.reasons]
+
+
+async def test_flags_that_do_not_change_are_told_once(
+    client: Client, make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An idle worker fetches again and again."""
+    told: list[Any] = []
+    real = fetcher.tell_flags
+
+    async def tell(line: Any, worker_id: int, flags: Any) -> None:
+        told.append(flags)
+        await real(line, worker_id, flags)
+
+    monkeypatch.setattr(fetcher, "tell_flags", tell)
+    for _ in range(3):
+        await client.add_job(nothing)
+    await make_worker(nothing, forbidden_flags=["a"], concurrency=1).run_once()
+    await make_worker(nothing).run_once()
+
+    assert [["a"]] == told
 
 
 async def test_while_forbidden_flags_fail_nothing_is_fetched(

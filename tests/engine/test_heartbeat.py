@@ -221,6 +221,22 @@ async def test_a_worker_that_stops_while_it_registers_anew_leaves_no_row(
     assert [0] == [event.stuck for event in seen.of(WorkerStopped)]
 
 
+async def test_a_worker_that_comes_back_learns_its_tasks_anew(
+    make_worker: MakeWorker, client: Client, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """While nobody knew of it, the names of its tasks may have been collected: they have other numbers now."""
+    async with make_worker(nothing, lease=1).start():
+        before = await db.fetchval(f"select id from {schema}._tasks")
+        await db.execute(f"delete from {schema}._workers; delete from {schema}._tasks")
+        await seen.wait_for(WorkerLost)
+        added = await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+        after = await db.fetchval(f"select id from {schema}._tasks")
+
+    assert [added.id] == seen.ids(JobCompleted)
+    assert before < after
+
+
 async def test_a_heartbeat_whose_connection_is_ended_beats_again(
     make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:

@@ -86,14 +86,14 @@ async def test_a_notification_of_another_schema_wakes_nobody(
     heard = asyncio.Event()
     real = supervisor.listen
 
-    async def note(database: Any, observers: Any, wake: Callable[[], None], **options: Any) -> None:
+    async def note(database: Any, observers: Any, wake: Callable[[], None], *others: Any, **options: Any) -> None:
         def noting() -> None:
             wakes.append("woken")
             if len(wakes) == 2:
                 heard.set()
             wake()
 
-        await real(database, observers, noting, **options)
+        await real(database, observers, noting, *others, **options)
 
     monkeypatch.setattr(supervisor, "listen", note)
     async with make_worker(nothing).start():

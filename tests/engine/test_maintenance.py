@@ -31,8 +31,8 @@ async def claim_as_a_dead_worker(db: asyncpg.Connection, schema: str, *, seconds
           clock_timestamp() - make_interval(secs => {seconds_ago})) returning id""")
     await db.execute(f"update {schema}._jobs set locked_by = {worker_id}, locked_at = now(), lock_token = 1")
     await db.execute(f"""
-        update {schema}._queues set locked_by = {worker_id}, lock_token = 1
-        where id in (select queue_id from {schema}._jobs)""")
+        insert into {schema}._queues (locked_by, name)
+        select {worker_id}, queue from {schema}._jobs where queue is not null""")
     return worker_id
 
 

@@ -14,7 +14,7 @@ from anyio.to_thread import run_sync
 
 from asyncq import Client
 from asyncq.cli import main
-from asyncq.cli.jobs import printable
+from asyncq.cli.job_texts import printable
 from tests.faces.cli import environment, error_of
 
 Output = pytest.CaptureFixture[str]

@@ -36,7 +36,7 @@ def test_without_a_command_the_help_is_printed_on_stderr_with_exit_code_2(capsys
     assert "examples:" in err
 
 
-@pytest.mark.parametrize("command", [[], ["worker"], ["migrate"], ["add"], ["jobs", "show"]], ids=" ".join)
+@pytest.mark.parametrize("command", [[], ["worker"], ["migrate"], ["roles"], ["add"], ["jobs", "show"]], ids=" ".join)
 def test_help_teaches_with_examples_environment_and_exit_codes(
     command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,6 +77,7 @@ COMMANDS = [
     ["worker", "--tasks", "tasks", "--once"],
     ["migrate"],
     ["migrate", "--check"],
+    ["roles", "--worker", "w", "--enqueuer", "e", "--apply"],
     ["add", "hello"],
     ["jobs", "show", "1"],
 ]

@@ -57,7 +57,8 @@ async def test_an_insert_by_psql_runs_the_jobs_of_both_triggers(database: str) -
     await wait_until(calm, description="the end of all jobs")
     welcomed = await connection.fetchval("select count(welcomed_at) from users")
     words = await connection.fetchval("select array_agg(words) from documents")
-    queues = await connection.fetchval("select array_agg(name) from asyncq._queues")
+    await connection.execute("begin; insert into documents (body) values ('never')")
+    queues = await connection.fetchval("select array_agg(queue_name) from asyncq.jobs")
     await connection.close(timeout=5)
 
     assert (1, [6], ["documents"]) == (welcomed, words, queues)

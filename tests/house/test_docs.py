@@ -12,6 +12,7 @@ import re
 import sys
 import types
 from collections.abc import AsyncGenerator, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,8 @@ def shown_default(value: Any, *, is_delay: bool) -> str:
     """A default as the tables show it."""
     if value is None or value in ((), "") or value is inspect.Parameter.empty:
         return "none" if value is not inspect.Parameter.empty else "needed"
+    if isinstance(value, timedelta):
+        return f"{value.days} days"
     if is_delay:
         return f"{value:g} s"
     return "1 MiB" if value == 1024 * 1024 else str(value)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from asyncq.server import Server, start
+from tests.disk import roomy_folder
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -66,6 +67,17 @@ class Holder:
         return not runs(self.postmaster) and not self.folder.exists()
 
 
+@pytest.fixture(scope="package", autouse=True)
+def roomy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Servers of these tests, and of the programs that they start, are where making one is quick."""
+    tmp_path_factory.getbasetemp()  # elsewhere: on many a memory disk no program can be run
+    folder = roomy_folder()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", folder)
+        yield
+
+
 @pytest.fixture(scope="package")
 def server() -> Iterator[Server]:
     """A server that the tests share; they may restart it, and leave it running."""
@@ -75,11 +87,19 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def public_folder() -> Iterator[Path]:
-    """A folder that every account can read (those of pytest are private)."""
-    folder = Path(tempfile.mkdtemp(prefix="asyncq-test-"))
+    """A folder that every account can read (those of pytest are private) and run programs in."""
+    folder = Path(tempfile.mkdtemp(prefix="asyncq-test-", dir="/tmp"))
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def private_root(public_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for temporary files is one that nobody else sweeps: not even another run of these tests."""
+    monkeypatch.setenv("TMPDIR", str(public_folder))
+    monkeypatch.setattr(tempfile, "tempdir", str(public_folder))
+    return public_folder
 
 
 @pytest.fixture

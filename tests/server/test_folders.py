@@ -14,7 +14,7 @@ from tests.server.test_launcher import fetch
 
 
 @pytest.fixture
-def folder() -> Iterator[folders.Folder]:
+def folder(private_root: Path) -> Iterator[folders.Folder]:
     """A folder as a launcher has it, before the server is there."""
     created = folders.create(account_to_drop_to())
     yield created
@@ -33,21 +33,17 @@ def test_a_temporary_folder_that_cannot_hold_a_socket_is_passed_over(
 
     created = folders.create(account_to_drop_to())
 
+    created.path.rmdir()  # while it is locked: afterwards anybody may sweep it
     os.close(created.lock)
-    created.path.rmdir()
     assert str(created.path.parent) in {"/tmp", "/var/tmp"}
 
 
-def test_a_temporary_folder_that_can_hold_a_socket_is_used(
-    public_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_temporary_folder_that_can_hold_a_socket_is_used(private_root: Path) -> None:
     """TMPDIR is where the user has the room, or a memory disk."""
-    monkeypatch.setattr(tempfile, "tempdir", str(public_folder))
-
     created = folders.create(account_to_drop_to())
 
     os.close(created.lock)
-    assert public_folder == created.path.parent
+    assert private_root == created.path.parent
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives its folders to somebody else")
@@ -60,8 +56,8 @@ def test_a_temporary_folder_that_the_servers_account_cannot_enter_is_passed_over
 
     created = folders.create(account_to_drop_to())
 
+    created.path.rmdir()  # while it is locked: afterwards anybody may sweep it
     os.close(created.lock)
-    created.path.rmdir()
     assert created.path.parent != tmp_path
 
 
@@ -104,6 +100,7 @@ def test_a_folder_whose_owner_is_dead_is_swept(folder: folders.Folder) -> None:
     assert not folder.path.exists()
 
 
+@pytest.mark.usefixtures("private_root")
 def test_folders_of_another_name_are_not_swept() -> None:
     """The temporary folder belongs to everybody."""
     with tempfile.TemporaryDirectory(prefix="asyncq-other-") as other:
@@ -123,13 +120,12 @@ def test_folders_of_another_user_are_not_swept(folder: folders.Folder) -> None:
     assert folder.path.exists()
 
 
-def test_a_link_with_our_name_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_with_our_name_is_not_followed(tmp_path: Path, private_root: Path) -> None:
     """Anybody can put a link into /tmp; what it points to is not ours."""
     (tmp_path / "kept").touch()
-    link = Path(tempfile.gettempdir(), f"{folders.PREFIX}link-of-a-test")
+    link = private_root / f"{folders.PREFIX}link"
     link.symlink_to(tmp_path)
 
     folders.sweep(account_to_drop_to())
 
-    link.unlink()
     assert (tmp_path / "kept").exists()

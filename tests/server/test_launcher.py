@@ -1,8 +1,8 @@
 """A throw-away server: what it is while it runs, and that nothing of it is left afterwards."""
 
 import asyncio
-import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from asyncq.server import Server, ServerFailed, find_binaries, start
 from asyncq.server.account import account_to_drop_to, readable_bindir
-from tests.server.conftest import runs
+from tests.server.conftest import Holder, runs
 
 
 def fetch(server: Server | str, query: str) -> Any:
@@ -199,33 +199,23 @@ def test_an_unknown_setting_is_an_error_with_the_words_of_the_server() -> None:
     assert 'unrecognized configuration parameter "shared_bufers"' in caught.value.log
 
 
-def test_without_the_locale_c_utf_8_the_server_is_made_with_c(tmp_path: Path) -> None:
+def test_without_the_locale_c_utf_8_the_server_is_made_with_c(public_folder: Path) -> None:
     """Old systems and macOS do not have it; the encoding and the order are the same."""
     bindir = readable_bindir(find_binaries(), account_to_drop_to())
-    (tmp_path / "postgres").symlink_to(bindir / "postgres")
-    (tmp_path / "initdb").write_text(
+    (public_folder / "postgres").symlink_to(bindir / "postgres")
+    (public_folder / "initdb").write_text(
         f'#!/bin/sh\ncase "$*" in *--locale=C.UTF-8*) exit 1;; esac\nexec {bindir}/initdb "$@"\n'
     )
-    (tmp_path / "initdb").chmod(0o755)
-    for folder in (tmp_path, *list(tmp_path.parents)[:2]):
-        folder.chmod(0o755)  # as root, the server's account must reach it
+    (public_folder / "initdb").chmod(0o755)
 
-    with start(binaries=tmp_path) as server:
+    with start(binaries=public_folder) as server:
         query = "select array[datctype, pg_encoding_to_char(encoding)] from pg_database where datname = 'postgres'"
 
         assert fetch(server, query) == ["C", "UTF8"]
 
 
-def test_a_forked_child_cannot_stop_the_server(server: Server) -> None:
+def test_a_forked_child_cannot_stop_the_server(hold: Callable[..., Holder]) -> None:
     """multiprocessing forks test processes, and runs their cleanup."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            server.stop()
-            code = 0
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(child, 0)
+    holder = hold(extra="if os.fork() == 0: server.stop(); os._exit(0)\nassert os.wait()[1] == 0")
 
-    assert (0, 1) == (os.waitstatus_to_exitcode(status), fetch(server, "select 1"))
+    assert fetch(holder.dsn, "select 1") == 1

@@ -84,6 +84,7 @@ def test_the_reaper_may_be_ended_politely(hold: Hold) -> None:
     assert holder.is_all_gone()
 
 
+@pytest.mark.usefixtures("private_root")
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process of its parent's death")
 def test_the_server_ends_with_a_killed_reaper_and_the_next_start_sweeps_its_folder(hold: Hold) -> None:
     """The last line of defence: even the process that cleans up can be killed."""

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from asyncq.testing import temporary_schema
+from tests.sql.ear import Ear
 from tests.sql.session import Session, session
 
 
@@ -29,4 +30,13 @@ async def sql(dsn: str, installed: str) -> AsyncIterator[Session]:
 async def own(dsn: str, schema: str) -> AsyncIterator[Session]:
     """A session on a schema of the test's own, for what has to be committed."""
     async with session(dsn, schema) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def ear(dsn: str, schema: str) -> AsyncIterator[Ear]:
+    """An ear at the channel of the test's own schema."""
+    async with session(dsn, schema) as listener:
+        opened = Ear(listener)
+        await opened.open()
         yield opened

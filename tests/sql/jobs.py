@@ -49,11 +49,12 @@ async def fetch(
     forbidden: Sequence[str] | None = None,
     after: tuple[Any, Any, Any] = (None, None, None),
     now: Any = None,
+    form: str = "fetch_jobs",
 ) -> list[asyncpg.Record]:
     """Claim jobs, of all tasks by default. Returns the claims in order of running."""
     names = "" if tasks is None else "where identifier = any($1::text[])"
     ids = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
-    rows = await sql.run("fetch_jobs", worker, token, limit, ids, forbidden, *after, now)
+    rows = await sql.run(form, worker, token, limit, ids, forbidden, *after, now)
     return sorted(rows, key=lambda row: (row["priority"], row["run_at"], row["id"]))
 
 
@@ -99,7 +100,17 @@ async def change(
 
 async def locked_queues(sql: Session) -> list[str]:
     """The names of the queues that are busy."""
-    return await sql.values("select name from asyncq._queues where locked_by is not null order by name")
+    return await sql.values("select name from asyncq._queues order by name")
+
+
+async def stray_queues(sql: Session) -> list[str]:
+    """The names of the queues that have a row and no running job of its owner, or a running job and no row."""
+    return await sql.values("""
+        select coalesce(queue.name, job.queue)
+        from asyncq._queues as queue
+        full join (select queue, locked_by from asyncq._jobs where locked_by is not null and queue is not null) as job
+          on job.queue = queue.name and job.locked_by = queue.locked_by
+        where job.queue is null or queue.name is null""")
 
 
 async def claimed(sql: Session) -> list[int]:

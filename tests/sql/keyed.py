@@ -18,13 +18,12 @@ from asyncq._add_jobs(
 order by ord
 """
 ROWS = """
-select job.id, task.identifier as task, queue.name as queue, job.payload::text, job.run_at, job.max_attempts,
+select job.id, task.identifier as task, job.queue, job.payload::text, job.run_at, job.max_attempts,
   job.priority, job.flags::text, job.meta::text, job.key, job.attempts, job.interruptions, job.last_error, job.revision,
   job.created_at,
   job.updated_at, job.locked_by, job.locked_at, job.lock_token
 from asyncq._jobs as job
 join asyncq._tasks as task on task.id = job.task_id
-left join asyncq._queues as queue on queue.id = job.queue_id
 order by job.id
 """
 
@@ -120,5 +119,5 @@ async def hold(sql: Session, state: str, payload: str = '{"old": 1}', key: str =
 
 
 async def names(sql: Session) -> list[str]:
-    """The names of all tasks and queues that are stored."""
-    return await sql.values("select identifier from asyncq._tasks union select name from asyncq._queues order by 1")
+    """The names of all tasks that are stored."""
+    return await sql.values("select identifier from asyncq._tasks order by 1")

@@ -26,7 +26,7 @@ async def test_add_jobs_keeps_the_order_of_its_specs(own: Session, analysed: boo
     if analysed:
         await own.execute("""
             select asyncq.add_job('a', queue_name := 'x'), asyncq.add_job('b', queue_name := 'y');
-            analyze asyncq._tasks; analyze asyncq._queues""")
+            analyze asyncq._tasks""")
     rows = await own.rows(f"select * from asyncq.add_jobs({array_of(*(spec(*pair) for pair in SIX))})")
     ids = [row["id"] for row in rows]
 

@@ -50,10 +50,9 @@ async def test_every_array_ends_in_its_column(sql: Session) -> None:
     ]
     await sql.rows(CALL, *specs)
     stored = await sql.row("""
-        select task.identifier, job.payload::text, queue.name, job.run_at, job.max_attempts, job.key, job.priority,
+        select task.identifier, job.payload::text, job.queue, job.run_at, job.max_attempts, job.key, job.priority,
           job.flags, job.meta
-        from asyncq._jobs as job, asyncq._tasks as task, asyncq._queues as queue
-        where task.id = job.task_id and queue.id = job.queue_id""")
+        from asyncq._jobs as job, asyncq._tasks as task where task.id = job.task_id""")
 
     assert ("t", '{"p": 1}', "q", 3, None, -7) == (*stored[:3], *stored[4:7])
     assert "2040-01-01T00:00:00+00:00" == stored["run_at"].isoformat()
@@ -71,16 +70,7 @@ async def test_the_members_of_a_call_become_due_at_one_time(sql: Session) -> Non
 async def test_a_spec_is_refused_rather_than_lost(sql: Session) -> None:
     """Should a name vanish between the two statements (nothing removes one today), the caller hears of it."""
     await sql.execute("""
-        create or replace function asyncq._task_ids(identifiers text[]) returns table (identifier text, id int)
+        create or replace function asyncq._store_tasks(identifiers text[]) returns void
         language plpgsql as $$ begin end $$""")
 
     assert "40001" == (await sql.refusal(CALL, *arrays("t"))).sqlstate
-
-
-async def test_new_queues_are_stored_in_alphabetical_order(sql: Session) -> None:
-    """Two callers with the same new queues in other orders would wait for each other; see the test of `_task_ids`."""
-    names = [f"q{number}" for number in range(99, 0, -1)]
-    await sql.execute("set local enable_sort = off")
-    await sql.rows(CALL, ["t"] * 99, [None] * 99, names, *([None] * 99 for _ in range(7)))
-
-    assert sorted(names) == await sql.values("select name from asyncq._queues order by id")

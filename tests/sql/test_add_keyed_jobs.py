@@ -109,7 +109,7 @@ async def test_names_are_stored_for_what_is_added_or_updated(sql: Session) -> No
         ],
     )
 
-    assert ["added", "plain", "q1", "q2", "q4", "t", "updated"] == await names(sql)
+    assert ["added", "plain", "t", "updated"] == await names(sql)
 
 
 async def test_calls_in_transactions_of_their_own_see_each_other(own: Session) -> None:

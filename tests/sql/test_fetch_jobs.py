@@ -319,10 +319,10 @@ async def test_every_one_of_very_many_free_queues_has_its_turn(sql: Session) -> 
     """More of them than one fetch walks over: it begins anywhere, so that none is passed over for ever."""
     await busy(sql, 1, 600)
     await add_many(sql, 1500, queue="'free' || i")
-    seen: set[int] = set()
+    seen: set[str] = set()
     for _ in range(30):
         claims = await fetch(sql, 100)
-        seen |= {claim["queue_id"] for claim in claims}
+        seen |= {claim["queue"] for claim in claims}
         await change(sql, claims, attempts=1, delay_s=60.0)
 
     assert 1500 == len(seen)
@@ -332,10 +332,10 @@ async def test_very_many_free_queues_share_the_turns(sql: Session) -> None:
     """A walk that always began at the first queue would serve the first ones for ever, as long as they have jobs."""
     await busy(sql, 1, 600)
     await add_many(sql, 1500, queue="'free' || i")
-    seen: set[int] = set()
+    seen: set[str] = set()
     for _ in range(40):
         claims = await fetch(sql, 100)
-        seen |= {claim["queue_id"] for claim in claims}
+        seen |= {claim["queue"] for claim in claims}
         await change(sql, claims)
 
     assert 600 < len(seen)

@@ -17,10 +17,10 @@ async def test_each_key_has_a_gate(sql: Session) -> None:
     assert 6 == len(await sql.rows(GATES))
 
 
-async def test_gates_are_passed_in_one_order(sql: Session) -> None:
+async def test_gates_are_passed_in_one_order(own: Session) -> None:
     """Two calls that passed them in different orders would wait for each other for ever."""
-    await sql.value(PASS, [f"k{i}" for i in range(200)])
-    gates = [row["key"] for row in await sql.rows(GATES)]
+    await own.value(PASS, [f"k{i}" for i in range(200)])
+    gates = [row["key"] for row in await own.rows(GATES)]  # a new table, in which rows stand as they were written
 
     assert 200 == len(gates)
     assert sorted(gates) == gates

@@ -11,7 +11,7 @@ select ord, id from asyncq._insert_jobs($1::text[], null, $2::text[], null, null
 
 async def test_without_outcomes_all_are_stored(sql: Session) -> None:
     """Ids in the order of the specs."""
-    await sql.execute("select asyncq._store_names('{a,b}', '{q}')")
+    await sql.execute("select asyncq._store_tasks('{a,b}')")
     rows = await sql.rows(INSERT, ["b", "a", "b"], ["q", None, "q"], [None, "k", None], None)
     ids = [row["id"] for row in rows]
 
@@ -24,7 +24,7 @@ async def test_without_outcomes_all_are_stored(sql: Session) -> None:
 
 async def test_with_outcomes_only_what_is_added_is_stored(sql: Session) -> None:
     """Each with its place in the call."""
-    await sql.execute("select asyncq._store_names('{a,b,c,d}', null)")
+    await sql.execute("select asyncq._store_tasks('{a,b,c,d}')")
     outcomes = ["updated", "added", "deduplicated", "added"]
     rows = await sql.rows(INSERT, ["a", "b", "c", "d"], [None] * 4, [None] * 4, outcomes)
 
@@ -34,7 +34,7 @@ async def test_with_outcomes_only_what_is_added_is_stored(sql: Session) -> None:
 
 async def test_a_job_is_refused_rather_than_lost(sql: Session) -> None:
     """Should a name vanish meanwhile (nothing removes one today), the caller hears of it."""
-    await sql.execute("select asyncq._store_names('{a}', null)")
+    await sql.execute("select asyncq._store_tasks('{a}')")
     errors = [
         await sql.refusal(INSERT, ["a", "gone"], [None] * 2, [None] * 2, outcomes) for outcomes in (None, ["added"] * 2)
     ]

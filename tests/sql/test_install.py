@@ -66,7 +66,7 @@ async def assert_that_each_function_runs(sql: Session) -> None:
     added = await sql.row("select * from asyncq.add_job('a', queue_name := 'q', flags := '{f}', options := '{}')")
     await sql.rows("select * from asyncq.add_jobs(array[('b', '{}', 'q', null, 1, null, 1, '{f}')::asyncq.job_spec])")
     await sql.execute(
-        "update asyncq._jobs set locked_by = 0, locked_at = now(), lock_token = 1 where queue_id is not null"
+        "update asyncq._jobs set locked_by = 0, locked_at = now(), lock_token = 1 where queue is not null"
     )
     await sql.rows("select asyncq._rescue_jobs(true), asyncq._wake_workers(), asyncq.clock(), asyncq.now()")
 

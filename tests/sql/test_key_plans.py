@@ -21,12 +21,11 @@ from generate_series(1, {ROWS}) as i;
 insert into asyncq._gate select hashtextextended('key:k' || i, 0) from generate_series(1, {ROWS // 2}) as i
   on conflict do nothing;
 insert into asyncq._tasks (identifier) select 'some' || i from generate_series(1, {ROWS}) as i;
-insert into asyncq._queues (name) select 'some' || i from generate_series(1, {ROWS}) as i;
 """
 STATS = """
 select relname as table, seq_scan::int as scans, (coalesce(idx_tup_fetch, 0) + seq_tup_read)::int as rows
 from pg_catalog.pg_stat_xact_user_tables
-where schemaname = 'asyncq' and relname = any('{_jobs,_gate,_tasks,_queues}')
+where schemaname = 'asyncq' and relname = any('{_jobs,_gate,_tasks}')
 """
 
 # A call -> its specs: of keys that are free, held in each state, doubled, and none.
@@ -60,11 +59,11 @@ async def cost(sql: Session, call: Awaitable[object]) -> dict[str, tuple[int, in
 async def full(request: pytest.FixtureRequest, dsn: str) -> AsyncIterator[Session]:
     """A table with 20,000 jobs, half of them with a key; a fifth of all run, a seventh have failed for good."""
     async with temporary_schema(dsn) as schema, session(dsn, schema) as sql:
-        for table in ("_jobs", "_gate", "_tasks", "_queues"):
+        for table in ("_jobs", "_gate", "_tasks"):
             await sql.execute(f"alter table asyncq.{table} set (autovacuum_enabled = off)")
         await sql.execute("insert into asyncq._tasks (identifier) values ('t')")
         if request.param.startswith("planned"):
-            for table in ("_jobs", "_gate", "_tasks", "_queues"):
+            for table in ("_jobs", "_gate", "_tasks"):
                 await sql.execute(f"vacuum analyze asyncq.{table}")
             for specs in CALLS.values():
                 await cost(sql, add_all(sql, specs))

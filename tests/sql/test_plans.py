@@ -14,22 +14,25 @@ from tests.sql.session import Session, session
 QUEUES = 500
 ROWS = 20_000
 
-FILL = f"""
+FILL = """
 alter table asyncq._jobs set (autovacuum_enabled = off);
 alter table asyncq._queues set (autovacuum_enabled = off);
 insert into asyncq._tasks (identifier) select 't' || i from generate_series(1, 9) as i;
-insert into asyncq._queues (name) select 'q' || i from generate_series(1, {QUEUES}) as i;
 """
 JOBS = """
-insert into asyncq._jobs (run_at, created_at, updated_at, task_id, priority, payload, attempts, queue_id)
+insert into asyncq._jobs (run_at, created_at, updated_at, task_id, priority, payload, attempts, queue)
 select now() + interval '{hours} h' - interval '1 s' * (i % 100), now(), now(), 1 + i % 5, i % 3, '{{}}', {attempts},
-  case when i % 4 = 0 then 1 + i / 4 % {queues} end
+  case when i % 4 = 0 then 'q' || 1 + i / 4 % {queues} end
 from generate_series(1, {rows}) as i;
 """
 READY = JOBS.format(hours=0, attempts=0, rows=ROWS, queues=QUEUES)
 FUTURE = JOBS.format(hours=1, attempts=0, rows=ROWS, queues=QUEUES)
 DEAD = JOBS.format(hours=0, attempts=25, rows=ROWS, queues=QUEUES)
 FEW = JOBS.format(hours=0, attempts=0, rows=120, queues=QUEUES)
+
+
+PLANS = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off"}
+"""How the connection of a worker that fetches makes its plans."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +90,19 @@ class Explainer:
         await transaction.rollback()
         return plan_of(answer)
 
+    async def execute(self, text: str) -> None:
+        """Run statements without parameters."""
+        await self._sql.execute(text)
+
     async def fetch(self, limit: int, *, after: str = "null, null, null", forbidden: str = "null") -> Plan:
         """Explain a fetch by a worker that knows all tasks."""
         return await self.explain("fetch_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'", forbidden, after, "null")
+
+    async def fetch_plain(self, limit: int) -> Plan:
+        """The same by the short form."""
+        return await self.explain(
+            "fetch_plain_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'", "null", "null, null, null", "null"
+        )
 
     async def settle(self, name: str, *arrays: str) -> Plan:
         """Explain a statement over the claims of worker 7: their ids, their tokens, more arrays of as many elements."""
@@ -102,15 +115,17 @@ class Explainer:
 @pytest.fixture(scope="module", params=[False, True], ids=["never analysed", "analysed"])
 async def full(request: pytest.FixtureRequest, dsn: str) -> AsyncIterator[Explainer]:
     """A table of 20,000 ready, 20,000 future and 20,000 dead jobs, a quarter of each in 500 queues; 200 are claimed."""
-    async with temporary_schema(dsn) as schema, session(dsn, schema, plan_cache_mode="force_generic_plan") as sql:
+    async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
         await sql.execute(FILL + READY + FUTURE + DEAD)
         if request.param:
             await sql.execute("analyze asyncq._jobs; analyze asyncq._queues; analyze asyncq._tasks")
         await sql.execute("""
             update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 1
-              where id in (select id from asyncq._jobs where queue_id is null order by id limit 150)
-                or id in (select min(id) from asyncq._jobs where queue_id <= 50 group by queue_id);
-            update asyncq._queues set locked_by = 7, lock_token = 1 where id <= 50""")
+              where id in (select id from asyncq._jobs where queue is null order by id limit 150)
+                or id in (select min(id) from asyncq._jobs where substr(queue, 2)::int <= 50 group by queue);
+            insert into asyncq._queues (locked_by, name) select 7, 'q' || i from generate_series(1, 50) as i;
+            insert into asyncq._workers (id, lease, pid, concurrency, host, tasks) overriding system value
+              values (7, '30 s', 1, 1, 'h', '{}')""")
         yield Explainer(sql)
 
 
@@ -128,6 +143,20 @@ async def test_a_fetch_reads_a_few_rows_for_each_that_it_takes(full: Explainer, 
     assert_no_scan_of_jobs(plan)
     assert plan.rows <= 10 * limit + 250
     assert plan.buffers <= 45 * limit + 1200
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+@pytest.mark.parametrize("limit", [1, 500])
+async def test_the_short_form_reads_what_it_takes(dsn: str, analysed: bool, limit: int) -> None:
+    """Each row is read twice: to lock it, and to claim it."""
+    async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
+        await sql.execute(FILL + READY + FUTURE + DEAD + "delete from asyncq._jobs where queue is not null;")
+        if analysed:
+            await sql.execute("analyze asyncq._jobs")
+        plan = await Explainer(sql).fetch_plain(limit)
+
+    assert_no_scan_of_jobs(plan)
+    assert plan.rows <= 3 * limit + 10
 
 
 async def test_a_fetch_after_the_cursor_reads_no_more(full: Explainer) -> None:
@@ -165,6 +194,29 @@ async def test_a_batch_of_failures_is_settled_by_its_ids(full: Explainer) -> Non
     assert plan.buffers <= 8000
 
 
+async def test_a_batch_that_is_left_to_the_special_settling_costs_no_more(full: Explainer) -> None:
+    """Where each job is to be kept, or cancelled: the same rows by their ids, in a few statements."""
+    await full.execute("update asyncq._jobs set cancelled_at = now() where locked_by = 7")
+    try:
+        plan = await full.settle("settle_special", "'{" + ",".join(["t"] * 200) + "}'")
+    finally:
+        await full.execute("update asyncq._jobs set cancelled_at = null where locked_by = 7")
+
+    assert plan.buffers <= 8000
+
+
+async def test_a_beat_looks_at_the_cancelled_jobs_of_its_worker_only(full: Explainer) -> None:
+    """Each worker asks every few seconds, and there is hardly ever one."""
+    await full.execute("update asyncq._jobs set cancelled_at = now() where id = (select min(id) from asyncq._jobs)")
+    try:
+        plan = await full.explain("beat", "7")
+    finally:
+        await full.execute("update asyncq._jobs set cancelled_at = null where locked_by = 7")
+
+    assert_no_scan_of_jobs(plan)
+    assert (1, True) == (plan.rows, plan.buffers <= 20)
+
+
 async def test_the_next_due_time_is_a_few_probes(full: Explainer) -> None:
     """Of 20,000 jobs that are due and 20,000 that will be, one of each priority and kind is read, twice."""
     plan = await full.explain("next_due", "1", "null")
@@ -177,7 +229,7 @@ async def test_the_next_due_time_is_a_few_probes(full: Explainer) -> None:
 @pytest.mark.parametrize("analysed", [False, True])
 async def test_future_and_dead_jobs_cost_a_fetch_nothing(dsn: str, analysed: bool) -> None:
     """Of 40,000 of them a fetch of the 120 that are due reads none: neither before nor after it has found all."""
-    async with temporary_schema(dsn) as schema, session(dsn, schema, plan_cache_mode="force_generic_plan") as sql:
+    async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
         await sql.execute(FILL + FUTURE + DEAD + FEW)
         if analysed:
             await sql.execute("analyze asyncq._jobs")
@@ -190,7 +242,7 @@ async def test_future_and_dead_jobs_cost_a_fetch_nothing(dsn: str, analysed: boo
 
 async def test_an_empty_table_costs_a_fetch_nothing(dsn: str) -> None:
     """Idle workers ask again and again."""
-    async with temporary_schema(dsn) as schema, session(dsn, schema, plan_cache_mode="force_generic_plan") as sql:
+    async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
         await sql.execute(FILL)
         explainer = Explainer(sql)
 
@@ -199,11 +251,11 @@ async def test_an_empty_table_costs_a_fetch_nothing(dsn: str) -> None:
 
 
 @pytest.mark.parametrize("analysed", [False, True])
-async def test_queues_without_jobs_cost_a_fetch_nothing(dsn: str, analysed: bool) -> None:
-    """A name is stored for ever: of 20,000 queues the few that have jobs are looked at, each by its number."""
-    async with temporary_schema(dsn) as schema, session(dsn, schema, plan_cache_mode="force_generic_plan") as sql:
+async def test_many_busy_queues_cost_a_fetch_nothing(dsn: str, analysed: bool) -> None:
+    """Of 20,000 of them those that are in its window are looked at, each by its name."""
+    async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
         await sql.execute(f"""{FILL}
-            insert into asyncq._queues (name) select 'more' || i from generate_series(1, 20000) as i;
+            insert into asyncq._queues (locked_by, name) select 7, 'more' || i from generate_series(1, 20000) as i;
             {READY}""")
         if analysed:
             await sql.execute("analyze asyncq._queues; analyze asyncq._jobs")
@@ -213,16 +265,39 @@ async def test_queues_without_jobs_cost_a_fetch_nothing(dsn: str, analysed: bool
     assert plan.buffers <= 45 * 500 + 1200
 
 
+async def test_a_plan_that_was_made_while_the_tables_were_empty_is_right_when_they_are_full(dsn: str) -> None:
+    """A worker plans its fetch once; a scan, the best for nothing, would be kept until an autovacuum."""
+    async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
+        await sql.execute(FILL)
+        await sql.execute("vacuum analyze")
+        explainer = Explainer(sql)
+        await explainer.fetch(100)
+        await explainer.settle("settle_completed")
+        await sql.execute(READY)
+        fetching = await explainer.fetch(100)
+        await sql.execute("""
+            update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 1
+              where id <= 100 and queue is null""")
+        settling = await explainer.settle("settle_completed")
+
+    for plan in (fetching, settling):
+        assert_no_scan_of_jobs(plan)
+        assert ("Seq Scan", "_queues") not in plan.scans
+    assert fetching.rows <= 1250
+    assert settling.rows <= 300
+
+
 @pytest.mark.parametrize("analysed", [False, True])
 async def test_jobs_that_are_stuck_behind_busy_queues_cost_a_bounded_walk(dsn: str, analysed: bool) -> None:
     """10,000 of them: a fetch looks at its window, then goes from queue to queue."""
-    async with temporary_schema(dsn) as schema, session(dsn, schema, plan_cache_mode="force_generic_plan") as sql:
+    async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
         await sql.execute(f"""{FILL}
-            insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload, queue_id)
-              select now() - interval '1 h', now(), now(), 1, '{{}}', 1 + i % 2 from generate_series(1, 10000) as i;
-            insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload, queue_id)
-              select now(), now(), now(), 1, '{{}}', 3 + i % 400 from generate_series(1, 4000) as i;
-            update asyncq._queues set locked_by = 7, lock_token = 1 where id <= 2""")
+            insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload, queue)
+              select now() - interval '1 h', now(), now(), 1, '{{}}', 'q' || 1 + i % 2
+              from generate_series(1, 10000) as i;
+            insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload, queue)
+              select now(), now(), now(), 1, '{{}}', 'q' || 3 + i % 400 from generate_series(1, 4000) as i;
+            insert into asyncq._queues (locked_by, name) values (7, 'q1'), (7, 'q2')""")
         if analysed:
             await sql.execute("analyze asyncq._jobs; analyze asyncq._queues")
         plan = await Explainer(sql).fetch(100)

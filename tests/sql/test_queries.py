@@ -2,7 +2,7 @@
 
 import json
 
-from tests.sql.jobs import add, add_many, fetch
+from tests.sql.jobs import add, add_many, claimed, fetch
 from tests.sql.session import Session
 
 
@@ -26,17 +26,6 @@ async def test_unknown_tasks_beyond_the_first_thousand_jobs_are_not_looked_for(s
     assert ["t"] == [row["identifier"] for row in await sql.run("unknown_tasks", [])]
 
 
-async def test_queues_have_names(sql: Session) -> None:
-    """Claims carry numbers; people read names."""
-    await add(sql, queue="a")
-    await add(sql, queue="b")
-    ids = await sql.values("select id from asyncq._queues order by name")
-
-    assert dict(zip(ids, "ab", strict=True)) == {
-        row["id"]: row["name"] for row in await sql.run("queue_names", [*ids, 999])
-    }
-
-
 async def test_a_worker_registers_beats_and_leaves(sql: Session) -> None:
     """Its row says that it lives."""
     (row,) = await sql.run("register_worker", 30.0, 123, 10, "host", ["a", "b"])
@@ -51,8 +40,20 @@ async def test_a_worker_registers_beats_and_leaves(sql: Session) -> None:
         *(stored[name] for name in ("pid", "concurrency", "host", "tasks")),
         stored["leased"],
     )
-    assert ([(row["id"],)], True, [(row["id"],)]) == ([tuple(b) for b in beaten], seen, [tuple(b) for b in left])
+    assert ([(None, None)], True, [(row["id"],)]) == ([tuple(b) for b in beaten], seen, [tuple(b) for b in left])
     assert ([], []) == (await sql.run("beat", row["id"]), await sql.run("remove_worker", row["id"]))
+
+
+async def test_a_beat_names_the_running_jobs_of_its_worker_that_were_cancelled(sql: Session) -> None:
+    """Its own, those that were cancelled, and with the claim: the message about them may have been lost."""
+    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [])
+    mine, also_mine, spared, foreign = [await add(sql) for _ in range(4)]
+    await fetch(sql, 3, worker=row["id"], token=9)
+    await fetch(sql, worker=row["id"] + 1, token=9)
+    await sql.rows("select from asyncq.cancel_jobs($1)", [mine, also_mine, foreign])
+
+    assert [(mine, 9), (also_mine, 9)] == sorted(tuple(found) for found in await sql.run("beat", row["id"]))
+    assert spared in await claimed(sql)
 
 
 async def test_the_number_of_a_worker_is_never_used_again(sql: Session) -> None:
@@ -77,18 +78,15 @@ async def test_leases_look_at_the_real_clock(sql: Session) -> None:
     assert await sql.value("select last_seen > now() - interval '1 min' from asyncq._workers")
 
 
-async def test_one_job_is_read_with_its_payload_and_state(sql: Session) -> None:
-    """The view has no payload: it may be large, or private."""
-    job = await sql.value("""
-        select id from asyncq.add_job('t', '{"a": 1}', 'q', flags := '{f}', options := '{"meta": {"m": 1}}')""")
-    (row,) = await sql.run("get_job", job)
-    seen = dict(await sql.row("select * from asyncq.jobs"))
+async def test_one_job_is_read_by_its_id_or_its_key(sql: Session) -> None:
+    """As a document, with its payload, which the view has not: it may be large, or private."""
+    job = await sql.value("""select id from asyncq.add_job('t', '{"a": 1}', job_key := 'k')""")
+    (by_id,) = await sql.run("get_job", job)
+    (by_key,) = await sql.run("get_job_by_key", "k")
 
-    assert ('{"a": 1}', {"m": 1}, {"f": True}) == (row["payload"], json.loads(row["meta"]), json.loads(row["flags"]))
-    assert {**seen, "state": "available"} == {
-        name: value for name, value in dict(row).items() if name not in ("payload", "meta")
-    }
-    assert [] == await sql.run("get_job", job + 1)
+    assert (job, '{"a": 1}') == (json.loads(by_id["document"])["id"], json.loads(by_id["document"])["payload"])
+    assert by_id["document"] == by_key["document"]
+    assert ([], []) == (await sql.run("get_job", job + 1), await sql.run("get_job_by_key", "K"))
 
 
 async def test_a_moved_door_is_seen(sql: Session) -> None:

@@ -44,6 +44,17 @@ async def test_a_removed_job_that_fails_stays_dead(sql: Session) -> None:
     assert ([], []) == (await fetch(sql), await locked_queues(sql))
 
 
+async def test_a_removed_job_that_was_asked_for_again_does_not_begin_anew(sql: Session) -> None:
+    """Whoever removes it means both."""
+    await add_one(sql)
+    claims = await fetch(sql)
+    await sql.execute("update asyncq._jobs set rerun = '{}'")
+    await sql.rows(REMOVE, KEY)
+
+    assert [claims[0]["id"]] == await complete(sql, claims)
+    assert {} == await stored(sql)
+
+
 @pytest.mark.parametrize("ends", ["completed", "returned"])
 async def test_a_removed_job_never_starts_again(sql: Session, ends: str) -> None:
     """Whether its run ends well, or its worker gives it back without having started it."""
@@ -92,7 +103,7 @@ async def test_a_removed_key_is_free(sql: Session) -> None:
         await sql.rows(REMOVE, KEY)
 
 
-async def test_names_and_queues_are_left_alone(sql: Session) -> None:
+async def test_the_queue_of_a_running_job_stays_busy(sql: Session) -> None:
     """Only a settlement frees the queue of a job that runs."""
     await add_one(sql, queue="q")
     await fetch(sql)

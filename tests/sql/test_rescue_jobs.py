@@ -3,14 +3,15 @@
 import pytest
 
 from tests.sql.jobs import add, add_many, change, claimed, complete, fetch, locked_queues
+from tests.sql.marked import ASK_AGAIN, CANCEL, ended, keep
 from tests.sql.session import Session, session
 
 LONG_AGO = "update asyncq._workers set last_seen = now() - interval '31 s' where id = $1"
 
 
-async def worker(sql: Session) -> int:
-    """Register a worker with a lease of 30 seconds. Returns its id."""
-    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [])
+async def worker(sql: Session, lease_s: float = 30.0) -> int:
+    """Register a worker. Returns its id."""
+    (row,) = await sql.run("register_worker", lease_s, 1, 1, "h", [])
     return row["id"]
 
 
@@ -63,10 +64,10 @@ async def test_the_last_attempt_ends_with_the_worker(sql: Session) -> None:
 @pytest.mark.parametrize("thorough", [False, True])
 async def test_a_living_worker_keeps_its_jobs(sql: Session, thorough: bool) -> None:
     """However long they run."""
-    alive = await worker(sql)
+    alive = await worker(sql, lease_s=3600.0)
     job = await add(sql, queue="q")
     await fetch(sql, worker=alive)
-    await sql.rows("update asyncq._workers set last_seen = now() - interval '29 s'")
+    await sql.rows("update asyncq._workers set last_seen = now() - interval '59 min'")
 
     assert [] == await rescue(sql, thorough=thorough)
     assert ([job], ["q"], [alive]) == (await claimed(sql), await locked_queues(sql), await workers(sql))
@@ -74,13 +75,12 @@ async def test_a_living_worker_keeps_its_jobs(sql: Session, thorough: bool) -> N
 
 async def test_each_worker_has_a_lease_of_its_own(sql: Session) -> None:
     """Options differ between programs."""
-    (patient,) = await sql.run("register_worker", 3600.0, 1, 1, "h", [])
-    hasty = await worker(sql)
-    for one in (patient["id"], hasty):
+    patient, hasty = await worker(sql, lease_s=3600.0), await worker(sql)
+    for one in (patient, hasty):
         await die(sql, one)
     await rescue(sql)
 
-    assert [patient["id"]] == await workers(sql)
+    assert [patient] == await workers(sql)
 
 
 async def test_claims_of_a_worker_without_a_row_are_found_by_a_thorough_look(sql: Session) -> None:
@@ -182,7 +182,7 @@ async def test_a_heartbeat_that_comes_too_late_finds_no_row(sql: Session) -> Non
 
 
 async def test_a_queue_that_somebody_holds_is_freed_the_next_time(dsn: str, own: Session) -> None:
-    """A fetch holds it for a moment; without the worker's row nobody would look for it again."""
+    """Whoever it is, he is not waited for; without the worker's row nobody would look for the queue again."""
     dead = await worker(own)
     job = await add(own, queue="q")
     await fetch(own, worker=dead)
@@ -195,3 +195,38 @@ async def test_a_queue_that_somebody_holds_is_freed_the_next_time(dsn: str, own:
 
     assert ([job], ([], ["q"], [dead])) == ([row[0] for row in first], between)
     assert ([], []) == (await locked_queues(own), await workers(own))
+
+
+@pytest.mark.parametrize("thorough", [False, True])
+async def test_marked_jobs_of_a_dead_worker_end_as_their_mark_says_and_lose_no_attempt(
+    sql: Session, thorough: bool
+) -> None:
+    """A cancelled job must not run again, and one that was asked for again is no worse for the run that was lost."""
+    dead = 77 if thorough else await worker(sql)
+    cancelled, again, plain = [await add(sql, queue=f"q{number}", max_attempts=1) for number in range(3)]
+    await keep(sql, cancelled)
+    await fetch(sql, worker=dead)
+    await sql.rows(CANCEL, cancelled)
+    await sql.rows(ASK_AGAIN, again)
+    if not thorough:
+        await die(sql, dead)
+
+    assert [(plain, dead, 1, 1)] == await rescue(sql, thorough=thorough)
+    assert ([], [], []) == (await claimed(sql), await locked_queues(sql), await workers(sql))
+    assert [(cancelled, "cancelled")] == await ended(sql)
+    assert [(again, 0)] == [(claim["id"], claim["attempts"]) for claim in await fetch(sql)]
+
+
+async def test_a_worker_with_nothing_but_marked_jobs_is_removed_and_others_are_woken(own: Session) -> None:
+    """What begins anew is due, and a queue is free."""
+    heard: list[object] = []
+    dead = await worker(own)
+    job = await add(own, queue="q")
+    await fetch(own, worker=dead)
+    await own.rows(CANCEL, job)
+    await die(own, dead)
+    await own.connection.add_listener(f"{own.schema}:jobs", lambda *said: heard.append(said[3]))
+    await rescue(own)
+    await own.rows("select")
+
+    assert ([""], []) == (heard, await workers(own))

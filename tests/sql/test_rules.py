@@ -96,6 +96,7 @@ async def test_the_checks_of_the_table_back_the_checks_of_the_function(sql: Sess
     broken = {
         ("attempts", "-1"): "jobs_attempts_check",
         ("max_attempts", "0"): "jobs_max_attempts_check",
+        ("queue", "repeat('q', 129)"): "jobs_queue_check",
         ("key", "''"): "jobs_key_check",
         ("key", "repeat('k', 513)"): "jobs_key_check",
         ("locked_by", "1"): "jobs_claim_check",

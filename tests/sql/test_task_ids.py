@@ -1,6 +1,6 @@
 """`_task_ids`: names become numbers, stored on first use."""
 
-from tests.sql.session import Session
+from tests.sql.session import Session, session
 
 
 async def test_each_name_has_one_number_for_ever(sql: Session) -> None:
@@ -33,3 +33,17 @@ async def test_nulls_and_no_names_give_nothing(sql: Session) -> None:
     """What is wrong with a null name is said elsewhere."""
     for names in ("array[null]::text[]", "'{}'::text[]", "null"):
         assert [] == await sql.rows(f"select * from asyncq._task_ids({names})")
+
+
+async def test_a_name_that_an_open_transaction_has_just_stored_is_left_out_and_not_waited_for(
+    dsn: str, own: Session
+) -> None:
+    """A worker that starts must not wait for the end of a caller's transaction; the other names are stored."""
+    await own.execute("set lock_timeout = '5s'")
+    async with session(dsn, own.schema) as other:
+        async with other.connection.transaction():
+            await other.execute("select asyncq.add_job('b')")
+            during = await own.values("select identifier from asyncq._task_ids(array['c', 'b', 'a']) order by 1")
+        after = await own.values("select identifier from asyncq._task_ids(array['c', 'b', 'a']) order by 1")
+
+    assert (["a", "c"], ["a", "b", "c"]) == (during, after)

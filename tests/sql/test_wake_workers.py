@@ -1,48 +1,13 @@
 """`_wake_workers`, and when an add calls it: workers hear of due jobs at commit, once a transaction."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from asyncq.testing import temporary_schema
+from tests.sql.ear import Ear
 from tests.sql.keyed import Spec, add_all, hold
 from tests.sql.session import Session, session
 
 LATER = "2040-01-01 00:00:00+00"
-
-
-class Ear:
-    """What a session hears on the channel of a schema."""
-
-    def __init__(self, listener: Session) -> None:
-        self._listener = listener
-        self._heard: list[tuple[str, str]] = []
-
-    async def open(self) -> None:
-        """Begin to listen."""
-        await self._listener.connection.add_listener(f"{self._listener.schema}:jobs", self._hear)
-
-    def _hear(self, _connection: object, _pid: int, channel: str, payload: str) -> None:
-        self._heard.append((channel, payload))
-
-    async def heard(self) -> list[tuple[str, str]]:
-        """All that came so far: the server sends what it has before it answers."""
-        await self._listener.rows("select")
-        return self._heard
-
-    async def forget(self) -> None:
-        """Count from now on."""
-        await self.heard()
-        self._heard.clear()
-
-
-@pytest.fixture
-async def ear(dsn: str, schema: str) -> AsyncIterator[Ear]:
-    """An ear at the channel of the test's own schema."""
-    async with session(dsn, schema) as listener:
-        opened = Ear(listener)
-        await opened.open()
-        yield opened
 
 
 ONCE = 1
@@ -121,6 +86,40 @@ async def test_a_keyed_add_is_heard_if_the_job_that_stands_for_it_is_due(own: Se
               where {state.endswith(" now")} or locked_by is not null or attempts = max_attempts""")
     await ear.forget()
     await add_all(own, specs if isinstance(specs, list) else [specs])
+    heard = await ear.heard()
+    await own.execute("delete from asyncq._jobs")
+
+    assert ([(f"{own.schema}:jobs", "")] if is_heard else []) == heard
+
+
+# What an administrator does to a job in some state -> whether it is heard.
+ADMINISTERED = {
+    "a retry": ("discarded", "select asyncq.retry_jobs($1)", True),
+    "a retry of a job that has never failed": ("available", "select asyncq.retry_jobs($1)", True),
+    "a retry of a job that runs": ("active", "select asyncq.retry_jobs($1)", False),
+    "a reschedule to now": ("scheduled", "select asyncq.reschedule_jobs($1, now())", True),
+    "a reschedule to a minute from now": (
+        "scheduled",
+        "select asyncq.reschedule_jobs($1, clock_timestamp() + interval '59 s')",
+        True,
+    ),
+    "a reschedule to later": ("available", "select asyncq.reschedule_jobs($1, now() + interval '1 h')", False),
+    "a revival": ("discarded", "select asyncq.reschedule_jobs($1, now(), attempts := 0)", True),
+    "a reschedule of a job that stays dead": ("discarded", "select asyncq.reschedule_jobs($1, now())", False),
+    "a completion": ("available", "select asyncq.complete_jobs($1)", False),
+    "a failure": ("available", "select asyncq.permanently_fail_jobs($1)", False),
+    "a forced unlock": ("active", "select asyncq.force_unlock_workers('{9}'), $1::bigint[]", True),
+    "a forced unlock of nobody": ("active", "select asyncq.force_unlock_workers('{8}'), $1::bigint[]", False),
+}
+
+
+@pytest.mark.parametrize("case", ADMINISTERED)
+async def test_what_an_administrator_makes_due_is_heard(own: Session, ear: Ear, case: str) -> None:
+    """It starts at once, and not at the next poll; also a job that workers passed by while its row was locked."""
+    state, call, is_heard = ADMINISTERED[case]
+    job = await hold(own, state)
+    await ear.forget()
+    await own.rows(call, [job["id"]])
     heard = await ear.heard()
     await own.execute("delete from asyncq._jobs")
 

@@ -2,29 +2,26 @@
 
 from collections.abc import AsyncIterator
 
-import asyncpg
 import pytest
 
 from asyncq.store.database import Database, Line
-from asyncq.testing import temporary_schema
+from tests.landlord import Landlord
 from tests.sql.jobs import fetched
 from tests.sql.session import Session, session
 from tests.store.gate import Gate
 from tests.waiting import wait_until
 
-CONNECTIONS = "select count(*) from pg_catalog.pg_stat_activity where application_name like $1 || ' %'"
-
 GATED = {"application_name": "gated", "plan_cache_mode": "force_generic_plan"}
 
 
 @pytest.fixture
-async def schema(dsn: str, db: asyncpg.Connection) -> AsyncIterator[str]:
+async def schema(landlord: Landlord) -> AsyncIterator[str]:
     """The name of an installed schema that only this test uses; at its end no connection of the store is left."""
-    async with temporary_schema(dsn) as name:
+    async with landlord.schema() as name:
         yield name
 
         async def all_closed() -> bool:
-            return not await db.fetchval(CONNECTIONS, name)
+            return not await landlord.connections(name)
 
         await wait_until(all_closed, description="the store's connections to be closed")
 
@@ -71,6 +68,7 @@ async def fetcher(dsn: str, schema: str, gate: Gate) -> AsyncIterator[Session]:
     """A session whose fetches can be held at the gate: they are planned already."""
     async with session(dsn, schema, **GATED) as opened:
         await fetched(opened, 0)
+        await fetched(opened, 0, form="fetch_plain_jobs")
         yield opened
 
 

@@ -70,6 +70,15 @@ def test_a_database_with_a_wrong_schema_is_refused() -> None:
         Database("postgresql:///x", "Bad")
 
 
+async def test_a_connection_makes_no_plan_that_is_wrong_for_a_full_table(line: Line) -> None:
+    """It may be made while the tables are empty, and is kept: see the tests of the plans."""
+    connection = await line.connection()
+
+    assert ("off", "off") == tuple(
+        [await connection.fetchval(f"show {setting}") for setting in ("enable_seqscan", "jit")]
+    )
+
+
 async def test_connections_say_whose_they_are(line: Line, sql: Session) -> None:
     """In pg_stat_activity, for whoever looks for the one that holds a lock."""
     pid = await pid_of(line)

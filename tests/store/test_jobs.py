@@ -216,7 +216,7 @@ async def test_a_claim_says_everything_about_its_job(line: Line, sql: Session) -
         update asyncq._jobs set attempts = 2, interruptions = 1, revision = 4, last_error = 'e', key = 'k'""")
     (claim,) = await store.fetch_jobs(line, 7, 42, 1, [1], None, START)
     row = await sql.row("""
-        select id, task_id, queue_id, lock_token as token, attempts, max_attempts, interruptions, priority, revision,
+        select id, task_id, queue, lock_token as token, attempts, max_attempts, interruptions, priority, revision,
           run_at, created_at, updated_at, key, flags, payload, meta, last_error
         from asyncq._jobs""")
 

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import anyio
 import pytest
 
+from asyncq.testing import temporary_schema
+from tests.faces.program import fresh_database
 from tests.sql.jobs import change, complete, fetch
 from tests.sql.keyed import MODES, Spec, add_all
 from tests.sql.session import Session, session
@@ -14,6 +16,20 @@ THOROUGH = True
 
 KEYS = [f"k{i}" for i in range(30)]
 DEADLOCKS = "select deadlocks from pg_catalog.pg_stat_database where datname = current_database()"
+
+
+@pytest.fixture
+async def dsn(dsn: str) -> AsyncIterator[str]:
+    """A database of its own: the server counts deadlocks by database, and other tests provoke some."""
+    async with fresh_database(dsn) as own:
+        yield own
+
+
+@pytest.fixture
+async def schema(dsn: str) -> AsyncIterator[str]:
+    """A schema in that database."""
+    async with temporary_schema(dsn) as name:
+        yield name
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ KINDS = pytest.mark.parametrize("kind", [COMPLETED, FAILED], ids=["completed", "
 
 def settlements(claims: list, kind: dict) -> list[Settlement]:
     """Settle all claims in the same way, in no particular order."""
-    return [Settlement(claim["id"], claim["lock_token"], claim["queue_id"], **kind) for claim in reversed(claims)]
+    return [Settlement(claim["id"], claim["lock_token"], claim["queue"], **kind) for claim in reversed(claims)]
 
 
 @KINDS
@@ -79,8 +79,7 @@ async def test_a_claim_that_changes_hands_during_a_settlement_is_not_settled(
     claims = await fetch(other)
     await settle(guarded, [{**claims[0], "lock_token": 99}])
     take_over = other.execute("""
-        update asyncq._jobs set lock_token = 2;
-        update asyncq._queues set lock_token = 2""")
+        update asyncq._jobs set lock_token = 2""")
 
     assert [] == await gate.during(settle(guarded, claims), take_over)
     assert ([job], ["q"]) == (await claimed(other), await locked_queues(other))
@@ -133,7 +132,7 @@ async def test_a_settlement_does_not_free_a_queue_that_it_does_not_hold(line: Li
     """Its job lost the queue in a way that should not happen; the queue belongs to another worker now."""
     await add(sql, queue="q")
     claims = await fetch(sql)
-    await sql.execute("update asyncq._queues set locked_by = 2, lock_token = 9")
+    await sql.execute("update asyncq._queues set locked_by = 2")
     await store.settle(line, WORKER, settlements(claims, COMPLETED))
 
     assert ["q"] == await locked_queues(sql)

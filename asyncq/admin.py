@@ -1,0 +1,335 @@
+"""`Admin`: looks at jobs and changes them, on the client's pool or on the caller's connection."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime
+
+from asyncq.domain.administration import Counts, Explanation, check_change, check_cleanup, check_page, state_of
+from asyncq.domain.errors import JobNotFound
+from asyncq.domain.job import Job, JobState, check_key
+from asyncq.store import admin as store
+from asyncq.store.database import CallersConnection, Connection, Database, check_connection
+
+SAFE_CLEANUP = ("GC_JOB_QUEUES", "GC_TASK_IDENTIFIERS")
+
+
+class Admin:
+    """Looks at jobs and changes them; `client.admin` is one.
+
+    What changes jobs takes their ids, leaves alone what runs (but for `cancel_jobs`), ignores ids that are not there,
+    and returns the jobs that it changed, in the order of their ids. With `connection=` it is part of the caller's
+    transaction; a job that is being changed at this moment is waited for. At REPEATABLE READ and SERIALIZABLE a job
+    that was changed since the transaction began raises a StoreError with `sqlstate` 40001: begin again.
+
+    Args:
+        database: Where the jobs are.
+        acquire: Opens a connection for a call.
+    """
+
+    def __init__(self, database: Database, acquire: Callable[[], AbstractAsyncContextManager[Connection]]) -> None:
+        self._database = database
+        self._acquire = acquire
+
+    async def cancel_jobs(self, ids: Iterable[int], *, connection: CallersConnection | None = None) -> list[Job]:
+        """Cancel jobs: those that wait end at once, the handlers of those that run are cancelled once, without a retry.
+
+        Args:
+            ids: Which; jobs that have failed for good are left alone.
+            connection: An asyncpg connection of the caller's, for its transaction; the client's pool by default.
+
+        Returns:
+            The jobs that were cancelled, as they were: those that run have `locked_by`. Their row and their queue stay
+            until the handler has ended; for everybody else they are cancelled already.
+
+        Raises:
+            StoreError: The database cannot be used.
+
+        If cancelled, the outcome is unknown unless the caller's transaction rolls back.
+        """
+        async with self._on(connection) as mine:
+            return await store.cancel_jobs(self._database, mine, [*ids])
+
+    async def complete_jobs(self, ids: Iterable[int], *, connection: CallersConnection | None = None) -> list[Job]:
+        """End jobs as completed that nobody runs, failed ones among them.
+
+        Args:
+            ids: Which.
+            connection: An asyncpg connection of the caller's, for its transaction; the client's pool by default.
+
+        Returns:
+            The jobs that ended, as they were.
+
+        Raises:
+            StoreError: The database cannot be used.
+
+        If cancelled, the outcome is unknown unless the caller's transaction rolls back.
+        """
+        async with self._on(connection) as mine:
+            return await store.complete_jobs(self._database, mine, [*ids])
+
+    async def permanently_fail_jobs(
+        self, ids: Iterable[int], error: str | None = None, *, connection: CallersConnection | None = None
+    ) -> list[Job]:
+        """Let jobs fail for good that nobody runs: no attempt is left, their keys stay with them.
+
+        Args:
+            ids: Which.
+            error: Their `last_error`; "Manually marked as failed" by default.
+            connection: As in `complete_jobs`.
+
+        Returns:
+            The jobs that have failed, as they are now.
+
+        Raises:
+            StoreError: The database cannot be used.
+
+        If cancelled, the outcome is unknown unless the caller's transaction rolls back.
+        """
+        async with self._on(connection) as mine:
+            return await store.permanently_fail_jobs(self._database, mine, [*ids], error)
+
+    async def reschedule_jobs(
+        self,
+        ids: Iterable[int],
+        *,
+        run_at: datetime | None = None,
+        priority: int | None = None,
+        attempts: int | None = None,
+        max_attempts: int | None = None,
+        connection: CallersConnection | None = None,
+    ) -> list[Job]:
+        """Change when jobs are tried that nobody runs, and how often. None leaves a field as it is, 0 is a value.
+
+        Args:
+            ids: Which.
+            run_at: When they may start, with a time zone; what is due then wakes a worker.
+            priority: -32768 to 32767, lower first.
+            attempts: How many have failed, 0 to 32767: fewer than `max_attempts` revive a job that has failed for good.
+            max_attempts: Total attempts, 1 to 32767.
+            connection: As in `complete_jobs`.
+
+        Returns:
+            The jobs that were changed, as they are now.
+
+        Raises:
+            InvalidJob: A value is out of range; nothing was changed.
+            StoreError: The database cannot be used.
+
+        If cancelled, the outcome is unknown unless the caller's transaction rolls back.
+        """
+        check_change(run_at, priority, attempts, max_attempts)
+        async with self._on(connection) as mine:
+            return await store.reschedule_jobs(
+                self._database,
+                mine,
+                [*ids],
+                run_at=run_at,
+                priority=priority,
+                attempts=attempts,
+                max_attempts=max_attempts,
+            )
+
+    async def retry_jobs(self, ids: Iterable[int], *, connection: CallersConnection | None = None) -> list[Job]:
+        """Let jobs begin anew that have failed, for good or not: due now, with all their attempts; a worker is woken.
+
+        Args:
+            ids: Which; jobs that have never failed are left alone, as those that run are.
+            connection: As in `complete_jobs`.
+
+        Returns:
+            The jobs that will be tried again, as they are now; `last_error` stays until the next failure.
+
+        Raises:
+            StoreError: The database cannot be used.
+
+        A unique policy is not asked again: it was when the job was added. If cancelled, the outcome is unknown unless
+        the caller's transaction rolls back.
+        """
+        async with self._on(connection) as mine:
+            return await store.retry_jobs(self._database, mine, [*ids])
+
+    async def remove_job(self, key: str, *, connection: CallersConnection | None = None) -> Job | None:
+        """Remove the job that has a key. One that runs cannot be: it loses its key, and is not tried again.
+
+        Args:
+            key: The job key.
+            connection: As in `complete_jobs`.
+
+        Returns:
+            The job; None if none has the key. If it runs, `locked_by` says where.
+
+        Raises:
+            InvalidJob: It cannot be a key.
+            StoreError: The database cannot be used.
+
+        If cancelled, the outcome is unknown unless the caller's transaction rolls back.
+        """
+        check_key(key)
+        async with self._on(connection) as mine:
+            return await store.remove_job(self._database, mine, key)
+
+    async def force_unlock_workers(
+        self, ids: Iterable[int | str], *, connection: CallersConnection | None = None
+    ) -> list[Job]:
+        """Take their claims away from workers at once, without waiting for the lease. Each claim was an attempt.
+
+        Only for workers that are gone for certain: a job whose worker lives runs on there, beside its next run, and
+        what it comes to there is refused.
+
+        Args:
+            ids: The ids of workers, as `locked_by` and the log name them.
+            connection: As in `complete_jobs`.
+
+        Returns:
+            The jobs that they held, as they are now; those that were cancelled have ended.
+
+        Raises:
+            StoreError: The database cannot be used.
+
+        If cancelled, the outcome is unknown unless the caller's transaction rolls back.
+        """
+        async with self._on(connection) as mine:
+            return await store.force_unlock_workers(self._database, mine, [str(worker) for worker in ids])
+
+    async def cleanup(
+        self,
+        *tasks: str,
+        task_identifiers_to_keep: Iterable[str] | None = None,
+        connection: CallersConnection | None = None,
+    ) -> dict[str, int]:
+        """Remove what is not needed any more; safe beside adds and workers.
+
+        Args:
+            *tasks: What: `DELETE_PERMAFAILED_JOBS`, jobs that have failed for good; `GC_TASK_IDENTIFIERS`, names of
+                tasks that no job and no worker uses; `GC_JOB_QUEUES`, nothing, since queues leave nothing behind. The
+                last two by default.
+            task_identifiers_to_keep: Names that stay, used or not; none by default.
+            connection: As in `complete_jobs`. A name then goes by the second cleanup only, since the first one has to
+                be committed before.
+
+        Returns:
+            How many of each were removed. Names stay while a transaction is open that was when they fell out of use:
+            the next cleanup removes them.
+
+        Raises:
+            InvalidJob: A task of the cleanup is unknown; nothing was done.
+            StoreError: The database cannot be used.
+
+        If cancelled, the outcome is unknown unless the caller's transaction rolls back.
+        """
+        check_cleanup(tasks)
+        keep = None if task_identifiers_to_keep is None else [*task_identifiers_to_keep]
+        async with self._on(connection) as mine:
+            done = await store.cleanup(self._database, mine, tasks or SAFE_CLEANUP, keep)
+            if connection is None and (names := done.get("GC_TASK_IDENTIFIERS")) is not None:
+                again = await store.cleanup(self._database, mine, ["GC_TASK_IDENTIFIERS"], keep)
+                done["GC_TASK_IDENTIFIERS"] = names + again["GC_TASK_IDENTIFIERS"]
+        return done
+
+    async def get_job_by_key(self, key: str) -> Job | None:
+        """Read the job that has a key.
+
+        Args:
+            key: The job key.
+
+        Returns:
+            The job as it is now; None if none has the key.
+
+        Raises:
+            InvalidJob: It cannot be a key.
+            StoreError: The database cannot be used.
+
+        If cancelled, nothing was changed: it only reads.
+        """
+        check_key(key)
+        async with self._acquire() as mine:
+            return await store.get_job_by_key(self._database, mine, key)
+
+    async def list_jobs(
+        self,
+        *,
+        state: JobState | str | None = None,
+        task: str | None = None,
+        queue: str | None = None,
+        flag: str | None = None,
+        limit: int = 100,
+        after: int = 0,
+    ) -> list[Job]:
+        """Read a page of jobs, in the order of their ids.
+
+        Args:
+            state: Only those in this state; any by default.
+            task: Only those of this task.
+            queue: Only those of this queue.
+            flag: Only those with this flag.
+            limit: How many at most, 1 to 1000; 100 by default.
+            after: Only those with a greater id: the last one of the page before; 0 begins at the start.
+
+        Returns:
+            The jobs, with their payloads; fewer than `limit` on the last page only. Pages stay right while jobs come
+            and go.
+
+        Raises:
+            InvalidJob: An argument is out of range.
+            StoreError: The database cannot be used.
+
+        A page is as fast on a large table as on a small one, unless few jobs are as asked: then all up to them are
+        read, about half a second for each million. If cancelled, nothing was changed: it only reads.
+        """
+        check_page(limit, after)
+        of = None if state is None else state_of(state)
+        async with self._acquire() as mine:
+            return await store.list_jobs(
+                self._database, mine, state=of, task=task, queue=queue, flag=flag, after=after, limit=limit
+            )
+
+    async def counts(self, *, exact: bool = False) -> Counts:
+        """Count the jobs in each state.
+
+        Args:
+            exact: Whether to count large tables too, which takes about half a second for each million jobs; False by
+                default: of a table above 32 MiB (some 200,000 jobs) a sample is counted, which takes about 0.1 s.
+
+        Returns:
+            The figures, and which of them are estimates: of a large table those of what waits, above 256 MiB also
+            of what runs. What has failed for good is exact up to 100,000.
+
+        Raises:
+            StoreError: The database cannot be used.
+
+        If cancelled, nothing was changed: it only reads.
+        """
+        async with self._acquire() as mine:
+            return await store.counts(self._database, mine, exact=exact)
+
+    async def explain(self, job_id: int) -> Explanation:
+        """Say why a job does not run, by the rules by which workers fetch.
+
+        Args:
+            job_id: Its id.
+
+        Returns:
+            All that keeps it from running: its time, its queue, its flags, its task, its attempts; or that it runs, or
+            that the next fetch takes it.
+
+        Raises:
+            JobNotFound: There is none, or it has ended and was removed.
+            StoreError: The database cannot be used.
+
+        If cancelled, nothing was changed: it only reads.
+        """
+        async with self._acquire() as mine:
+            found = await store.explain(self._database, mine, job_id)
+        if found is None:
+            raise JobNotFound(job_id)
+        return found
+
+    @asynccontextmanager
+    async def _on(self, connection: CallersConnection | None) -> AsyncGenerator[Connection]:
+        if connection is not None:
+            yield check_connection(connection)
+            return
+        async with self._acquire() as own:
+            yield own

@@ -1,0 +1,39 @@
+"""Asking a client: the commands that need one call of it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from asyncq.cli.parsing import dsn_of
+
+if TYPE_CHECKING:
+    from asyncq.client import Client
+
+AnswerT = TypeVar("AnswerT")
+
+
+def ask(options: argparse.Namespace, question: Callable[[Client], Awaitable[AnswerT]]) -> AnswerT:
+    """Ask a client of the database that the command line names.
+
+    Args:
+        options: The command line.
+        question: What to ask.
+
+    Returns:
+        Its answer.
+
+    Raises:
+        Usage: No database is named.
+    """
+
+    async def answer() -> AnswerT:
+        from asyncq.client import Client
+
+        async with Client(dsn, schema=options.schema, pool_size=1) as client:
+            return await question(client)
+
+    dsn = dsn_of(options)
+    return asyncio.run(answer())

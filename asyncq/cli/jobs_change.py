@@ -1,0 +1,166 @@
+"""The commands of `asyncq jobs` that change jobs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from asyncq.cli.asking import ask
+from asyncq.cli.job_texts import document, print_lines
+from asyncq.cli.parsing import Commands, Usage, add_command, duration, given, instant, positive
+
+if TYPE_CHECKING:
+    from asyncq.domain.job import Job
+
+COMMANDS = ("retry", "cancel", "complete", "fail", "reschedule", "remove")
+
+SKIPS = """
+
+Jobs that run are left alone, as are ids that are not there: they are named, and
+the exit code is 1."""
+
+RETRY = f"""\
+Let jobs begin anew that have failed, for good or not.
+
+They are due now, with all their attempts; a worker is woken. The last error
+stays until the next one.{SKIPS}"""
+
+CANCEL = """\
+Cancel jobs: those that wait end; those that run are cancelled on their worker.
+
+None of them is tried again. Jobs that have failed for good are left alone, as are
+ids that are not there: they are named, and the exit code is 1."""
+
+COMPLETE = f"""\
+End jobs as completed without running them.{SKIPS}"""
+
+FAIL = f"""\
+Let jobs fail for good without running them.
+
+They stay, with their last error, until they are retried or removed.{SKIPS}"""
+
+RESCHEDULE = f"""\
+Change when jobs run, and how often they are tried.
+
+What is not given stays as it is. --attempts are those that have failed: fewer
+than --max-attempts revive a job that has failed for good.{SKIPS}"""
+
+REMOVE = """\
+Remove the job that has a key.
+
+A job that runs cannot be removed: it loses its key, and is not tried again. No
+job has the key: the exit code is 1."""
+
+# Why a command leaves a job alone, where it is not that it runs.
+WHY = {
+    "retry": "run, have never failed, or are not there",
+    "cancel": "have failed for good, or are not there",
+}
+
+CHANGES = ("run_at", "priority", "attempts", "max_attempts")
+
+
+def add_parsers(below: Commands) -> None:
+    """Add the commands to the parser of `asyncq jobs`."""
+    _add(below, "retry", RETRY, "  asyncq jobs retry 42 43\n")
+    _add(below, "cancel", CANCEL, "  asyncq jobs cancel 42 43\n")
+    _add(below, "complete", COMPLETE, "  asyncq jobs complete 42\n")
+    fail = _add(below, "fail", FAIL, "  asyncq jobs fail 42 --error 'the order was withdrawn'\n")
+    fail.add_argument("--error", metavar="TEXT", help="the last error (default: Manually marked as failed)")
+    examples = "  asyncq jobs reschedule 42 --in 1h\n  asyncq jobs reschedule 42 43 --now --priority 0\n"
+    reschedule = _add(below, "reschedule", RESCHEDULE, examples)
+    when = reschedule.add_mutually_exclusive_group()
+    when.add_argument("--now", action="store_true", help="due at once")
+    when.add_argument("--run-at", metavar="TIME", type=instant, help="not before, such as 2030-01-31T04:00:00Z")
+    when.add_argument(
+        "--in", dest="after", metavar="TIME", type=duration, help="not before this has passed: 90s, 5m, 2h"
+    )
+    reschedule.add_argument("--priority", metavar="N", type=int, help="lower first")
+    reschedule.add_argument("--attempts", metavar="N", type=int, help="attempts that have failed")
+    reschedule.add_argument("--max-attempts", metavar="N", type=int, help="attempts in all")
+    remove = add_command(below, "remove", purpose=REMOVE, examples="  asyncq jobs remove welcome:1\n")
+    remove.add_argument("key", metavar="KEY", help="the job's key")
+    remove.add_argument("--json", action="store_true", help="print one JSON object: the job")
+
+
+def _add(below: Commands, name: str, purpose: str, examples: str) -> argparse.ArgumentParser:
+    """A command that takes ids."""
+    parser = add_command(below, name, purpose=purpose, examples=examples)
+    parser.add_argument("ids", metavar="ID", nargs="+", type=positive, help="the jobs' ids")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line: the jobs that were changed")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    """Change jobs.
+
+    Args:
+        options: The command line.
+
+    Returns:
+        0; or 1 if not all jobs were changed.
+
+    Raises:
+        Usage: A reschedule changes nothing.
+    """
+    if options.what == "remove":
+        return _remove(options)
+    jobs = _change(options)
+    _print(options, jobs)
+    left = sorted({*options.ids} - {job.id for job in jobs})
+    if left:
+        print(f"not changed, since they {WHY.get(options.what, 'run, or are not there')}: ", file=sys.stderr, end="")
+        print(*left, sep=", ", file=sys.stderr)
+    return 1 if left else 0
+
+
+def _change(options: argparse.Namespace) -> list[Job]:
+    ids: list[int] = options.ids
+    match options.what:
+        case "retry":
+            return ask(options, lambda client: client.admin.retry_jobs(ids))
+        case "cancel":
+            return ask(options, lambda client: client.admin.cancel_jobs(ids))
+        case "complete":
+            return ask(options, lambda client: client.admin.complete_jobs(ids))
+        case "fail":
+            return ask(options, lambda client: client.admin.permanently_fail_jobs(ids, options.error))
+        case _:
+            return _reschedule(options, ids)
+
+
+def _reschedule(options: argparse.Namespace, ids: list[int]) -> list[Job]:
+    if not options.now and options.after is None and not given(options, CHANGES):
+        raise Usage("what is to be changed? Give --now, --run-at, --in, --priority, --attempts or --max-attempts")
+    run_at: datetime | None = options.run_at
+    after: timedelta | None = timedelta(0) if options.now else options.after
+    if after is not None:
+        run_at = datetime.now(UTC) + after
+    return ask(
+        options,
+        lambda client: client.admin.reschedule_jobs(
+            ids,
+            run_at=run_at,
+            priority=options.priority,
+            attempts=options.attempts,
+            max_attempts=options.max_attempts,
+        ),
+    )
+
+
+def _remove(options: argparse.Namespace) -> int:
+    job = ask(options, lambda client: client.admin.remove_job(options.key))
+    if job is None:
+        print(f"no job has the key {options.key!r}", file=sys.stderr)
+        return 1
+    if job.locked_by is not None:
+        print(f"job {job.id} runs on worker {job.locked_by}: it lost its key, and is not tried again", file=sys.stderr)
+    _print(options, [job])
+    return 0
+
+
+def _print(options: argparse.Namespace, jobs: Sequence[Job]) -> None:
+    print_lines([document(job) if options.json else str(job.id) for job in jobs])

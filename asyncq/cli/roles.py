@@ -1,0 +1,55 @@
+"""`asyncq roles`: print the SQL that grants a worker role and an enqueuer role what they need, or run it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+
+from asyncq.cli.parsing import Commands, add_command, dsn_of
+
+PURPOSE = """\
+Grant two roles what they need, and nothing else.
+
+The worker role runs jobs, adds them and looks at them. The enqueuer role adds
+jobs by one function, and can read, change and run none. PUBLIC gets nothing.
+Without --apply the SQL is printed, for psql or for a review; no database is
+needed then. A role that is missing is created, without the right to log in.
+
+The owner of the schema applies it after each `asyncq migrate`, as often as it
+likes: what a release no longer needs is taken back."""
+
+EXAMPLES = """\
+  asyncq roles --worker app_worker --enqueuer app_web
+  asyncq roles --worker app_worker --enqueuer app_web --apply
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command to the parser."""
+    parser = add_command(commands, "roles", purpose=PURPOSE, examples=EXAMPLES)
+    parser.add_argument("--worker", metavar="ROLE", required=True, help="the role that runs jobs")
+    parser.add_argument(
+        "--enqueuer", metavar="ROLE", required=True, help="the role that adds jobs and does nothing else"
+    )
+    parser.add_argument("--apply", action="store_true", help="run it, in one transaction, instead of printing it")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the script, or run it.
+
+    Args:
+        options: The command line.
+
+    Returns:
+        0.
+    """
+    from asyncq.store.database import Database
+    from asyncq.store.roles import apply, script
+
+    if not options.apply:
+        print(script(options.schema, worker=options.worker, enqueuer=options.enqueuer), end="")
+        return 0
+    database = Database(dsn_of(options), options.schema)
+    asyncio.run(apply(database, worker=options.worker, enqueuer=options.enqueuer))
+    print(f"schema {options.schema!r}: {options.worker!r} runs jobs, {options.enqueuer!r} adds them")
+    return 0

@@ -1,0 +1,132 @@
+"""What administration tells: how many jobs there are in each state, and why one does not run."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from asyncq.domain.errors import InvalidJob
+from asyncq.domain.job import INT2, JobState, check_instant, check_number
+
+CLEANUP_TASKS = ("DELETE_PERMAFAILED_JOBS", "GC_JOB_QUEUES", "GC_TASK_IDENTIFIERS")
+MOST_LISTED = 1000
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """How many jobs are in each state; states that keep no rows are left out.
+
+    Attributes:
+        scheduled: Wait for their time.
+        available: Are due.
+        active: Run.
+        retryable: Wait for their retry.
+        cancelled: Were cancelled and still run.
+        discarded: Have failed for good.
+        estimated: The states whose figures are estimates from a sample: the table is large.
+    """
+
+    scheduled: int = 0
+    available: int = 0
+    active: int = 0
+    retryable: int = 0
+    cancelled: int = 0
+    discarded: int = 0
+    estimated: tuple[JobState, ...] = ()
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """One thing that keeps a job from running, or that it waits for nothing.
+
+    Attributes:
+        reason: A word: `not_due`, `no_worker`, `unknown_task`, `forbidden_flag`, `queue_busy`, `queue_behind`,
+            `failed`, `running`, `last_attempt`, `cancelled`, `ended`, `ready`.
+        detail: A sentence for people: which job, which worker, since when.
+    """
+
+    reason: str
+    detail: str
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """Why a job does not run.
+
+    Attributes:
+        job_id: The job.
+        runnable: Whether the next fetch of a live worker with a free slot takes it.
+        reasons: All that keep it from running, the first one first.
+    """
+
+    job_id: int
+    runnable: bool
+    reasons: tuple[Reason, ...]
+
+
+def check_change(run_at: datetime | None, priority: int | None, attempts: int | None, max_attempts: int | None) -> None:
+    """Check what a reschedule is to set, as the SQL function does; None is not checked, 0 is.
+
+    Args:
+        run_at: With a time zone.
+        priority: -32768 to 32767.
+        attempts: 0 to 32767.
+        max_attempts: 1 to 32767.
+
+    Raises:
+        InvalidJob: The first rule that is broken.
+    """
+    if run_at is not None:
+        check_instant(run_at)
+    if priority is not None:
+        check_number("priority", priority, -INT2 - 1, INT2, "22003")
+    if attempts is not None:
+        check_number("attempts", attempts, 0, INT2, "22003")
+    if max_attempts is not None:
+        check_number("max_attempts", max_attempts, 1, INT2, "GWBMA")
+
+
+def check_page(limit: Any, after: Any) -> None:
+    """Check the size of a page and the id that it begins behind.
+
+    Args:
+        limit: 1 to 1000.
+        after: An id, or 0.
+
+    Raises:
+        InvalidJob: One of them is out of range.
+    """
+    check_number("limit", limit, 1, MOST_LISTED, "22023")
+    check_number("after", after, 0, 2**63 - 1, "22023")
+
+
+def state_of(name: str) -> JobState:
+    """The state that a word names.
+
+    Args:
+        name: One of the eight words.
+
+    Returns:
+        The state.
+
+    Raises:
+        InvalidJob: It is none of them.
+    """
+    if name not in tuple(JobState):
+        said = f"state {name!r} is unknown, expected one of {', '.join(JobState)}"
+        raise InvalidJob(said, code="22023", field="state")
+    return JobState(name)
+
+
+def check_cleanup(tasks: tuple[Any, ...]) -> None:
+    """Check the names of what is to be cleaned up.
+
+    Args:
+        tasks: The names.
+
+    Raises:
+        InvalidJob: One is unknown.
+    """
+    for task in tasks:
+        if task not in CLEANUP_TASKS:
+            said = f"cleanup knows no task {task!r}, expected one of {', '.join(CLEANUP_TASKS)}"
+            raise InvalidJob(said, code="22023", field="tasks")

@@ -1,0 +1,141 @@
+"""Administration, on any connection: what changes jobs by their ids, and what looks at them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from asyncq.domain.administration import Counts, Explanation, Reason
+from asyncq.domain.job import Job, JobState
+from asyncq.store.database import Connection, Database
+from asyncq.store.failures import calling
+from asyncq.store.jobs import read_job
+
+
+async def cancel_jobs(database: Database, connection: Connection, ids: Sequence[int]) -> list[Job]:
+    """Cancel jobs, those that run too; returns them as they were."""
+    return await _administer(database, connection, "cancel", ids)
+
+
+async def complete_jobs(database: Database, connection: Connection, ids: Sequence[int]) -> list[Job]:
+    """End jobs that nobody runs as completed; returns them as they were."""
+    return await _administer(database, connection, "complete", ids)
+
+
+async def permanently_fail_jobs(
+    database: Database, connection: Connection, ids: Sequence[int], error: str | None
+) -> list[Job]:
+    """Let jobs that nobody runs fail for good; returns them as they are now."""
+    return await _administer(database, connection, "fail", ids, error=error)
+
+
+async def reschedule_jobs(
+    database: Database,
+    connection: Connection,
+    ids: Sequence[int],
+    *,
+    run_at: datetime | None,
+    priority: int | None,
+    attempts: int | None,
+    max_attempts: int | None,
+) -> list[Job]:
+    """Change when jobs that nobody runs are tried, and how often; returns them as they are now."""
+    return await _administer(
+        database,
+        connection,
+        "reschedule",
+        ids,
+        # In UTC: an offset with seconds, as some old zones have, is not read by PostgreSQL.
+        run_at=run_at and run_at.astimezone(UTC).isoformat(),
+        priority=priority,
+        attempts=attempts,
+        max_attempts=max_attempts,
+    )
+
+
+async def retry_jobs(database: Database, connection: Connection, ids: Sequence[int]) -> list[Job]:
+    """Let jobs that have failed begin anew; returns them as they are now."""
+    return await _administer(database, connection, "retry", ids)
+
+
+async def remove_job(database: Database, connection: Connection, key: str) -> Job | None:
+    """Remove the job of a key; returns it, None if there is none."""
+    jobs = await _jobs(database, connection, "remove_job", key)
+    return jobs[0] if jobs else None
+
+
+async def force_unlock_workers(database: Database, connection: Connection, ids: Sequence[str]) -> list[Job]:
+    """Take their claims away from workers; returns the jobs."""
+    return await _jobs(database, connection, "force_unlock_workers", ids)
+
+
+async def cleanup(
+    database: Database, connection: Connection, tasks: Sequence[str], keep: Sequence[str] | None
+) -> dict[str, int]:
+    """Remove what is not needed any more; returns how many of each."""
+    with calling(database.schema):
+        rows = await connection.fetch(database.query("cleanup"), tasks, keep)
+    return {row["task"]: row["removed"] for row in rows}
+
+
+async def get_job_by_key(database: Database, connection: Connection, key: str) -> Job | None:
+    """Read the job of a key; None if there is none."""
+    jobs = await _jobs(database, connection, "get_job_by_key", key)
+    return jobs[0] if jobs else None
+
+
+async def list_jobs(
+    database: Database,
+    connection: Connection,
+    *,
+    state: JobState | None,
+    task: str | None,
+    queue: str | None,
+    flag: str | None,
+    after: int,
+    limit: int,
+) -> list[Job]:
+    """Read a page of jobs, in the order of their ids."""
+    return await _jobs(database, connection, "list_jobs", state and str(state), task, queue, flag, after, limit)
+
+
+async def counts(database: Database, connection: Connection, *, exact: bool) -> Counts:
+    """Count jobs by their states."""
+    with calling(database.schema):
+        rows = await connection.fetch(database.query("counts"), exact)
+    estimated = tuple(sorted(JobState(row["state"]) for row in rows if not row["is_exact"]))
+    return Counts(**{row["state"]: row["jobs"] for row in rows}, estimated=estimated)
+
+
+async def explain(database: Database, connection: Connection, job_id: int) -> Explanation | None:
+    """Why a job does not run; None if there is no such job."""
+    with calling(database.schema):
+        rows = await connection.fetch(database.query("explain"), job_id)
+    if not rows:
+        return None
+    reasons = tuple(Reason(row["reason"], row["detail"]) for row in rows)
+    return Explanation(job_id, reasons[0].reason == "ready", reasons)
+
+
+async def _administer(
+    database: Database,
+    connection: Connection,
+    act: str,
+    ids: Sequence[int],
+    *,
+    error: str | None = None,
+    run_at: str | None = None,
+    priority: int | None = None,
+    attempts: int | None = None,
+    max_attempts: int | None = None,
+) -> list[Job]:
+    return await _jobs(
+        database, connection, "administer_jobs", act, ids, error, run_at, priority, attempts, max_attempts
+    )
+
+
+async def _jobs(database: Database, connection: Connection, query: str, *args: Any) -> list[Job]:
+    with calling(database.schema):
+        rows = await connection.fetch(database.query(query), *args)
+    return [read_job(row["document"]) for row in rows]

@@ -1,0 +1,59 @@
+"""Removes what need not be kept any longer, a batch at a time; nobody waits for it, and it waits for nobody."""
+
+from __future__ import annotations
+
+import msgspec
+
+from asyncq.store.database import Line
+
+FIRST_GATE = -(2**63)
+
+
+class Pruned(msgspec.Struct, frozen=True):
+    """How many of each kind were removed."""
+
+    failed: int = 0
+    ended: int = 0
+    requests: int = 0
+
+
+async def prune(line: Line, failed_retention_s: float | None, most: int) -> Pruned:
+    """Remove jobs that failed for good long ago, ended jobs and requests whose time has passed.
+
+    Args:
+        line: A connection.
+        failed_retention_s: How long the failed ones are kept; None for ever.
+        most: How many of each kind at most.
+
+    Returns:
+        How many were removed; if one is as many as `most`, more may be left.
+
+    Raises:
+        StoreError: See `failures.calling`.
+
+    If cancelled, it is unknown whether they were removed; that does no harm.
+    """
+    rows = await line.fetch("prune", failed_retention_s, most)
+    return Pruned(*rows[0])
+
+
+async def prune_gates(line: Line, after: int, most: int) -> tuple[int, int | None]:
+    """Remove gates that were not used for a day, among the next few behind a key.
+
+    Args:
+        line: A connection.
+        after: Where the walk stands; `FIRST_GATE` to begin with.
+        most: How many gates to look at.
+
+    Returns:
+        How many were removed, and where the walk goes on; None at its end.
+
+    Raises:
+        StoreError: See `failures.calling`.
+
+    If cancelled, it is unknown whether they were removed; that does no harm.
+    """
+    rows = await line.fetch("prune_gates", after, most)
+    gates: int = rows[0]["gates"]
+    last: int | None = rows[0]["last_key"]
+    return gates, last

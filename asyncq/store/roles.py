@@ -1,0 +1,91 @@
+"""What a role may do: the script that grants it, and the way in that an adding role has."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import asyncpg
+
+from asyncq.domain.errors import ConfigurationError
+from asyncq.store.database import Database, hang_up
+from asyncq.store.failures import calling
+from asyncq.store.statements import check_schema, folder, query, render
+
+WayIn = Literal["directly", "by_enqueue"]
+
+
+async def way_in(connection: asyncpg.Connection, schema: str) -> WayIn:
+    """How the connection's role adds jobs: by the function that all adds end in, or by the one that is open to it.
+
+    Args:
+        connection: An asyncpg connection, of ours or of a caller.
+        schema: The schema.
+
+    Returns:
+        `by_enqueue` for a role that may call nothing but `enqueue`; for all others, also those without any rights,
+        `directly`.
+
+    Raises:
+        StoreError: See `failures.calling`.
+    """
+    with calling(schema):
+        may = await connection.fetchrow(query("may_add", schema))
+    return "by_enqueue" if may is not None and may["by_enqueue"] and not may["directly"] else "directly"
+
+
+def script(schema: str, *, worker: str, enqueuer: str) -> str:
+    """The text of sql/roles.sql for a schema and two roles.
+
+    Args:
+        schema: The schema's name.
+        worker: The role that runs jobs.
+        enqueuer: The role that adds jobs.
+
+    Returns:
+        Statements that stand in a transaction of their own.
+
+    Raises:
+        ConfigurationError: The name of the schema or of a role cannot be used.
+    """
+    # The schema first: the word may stand in the name of a role.
+    text = render((folder() / "roles.sql").read_text("utf-8"), check_schema(schema))
+    roles = {"worker": worker, "enqueuer": enqueuer}
+    for role in roles.values():
+        if not role or "\0" in role:
+            raise ConfigurationError(f"{role!r} is no name of a role")
+    return _VARIABLE.sub(lambda found: _quoted(roles[found["name"]], found["mark"]), text)
+
+
+# As psql replaces its variables: :"name" by an identifier, :'name' by a literal.
+_VARIABLE = re.compile(r""":(?P<mark>["'])(?P<name>worker|enqueuer)(?P=mark)""")
+
+
+def _quoted(text: str, mark: str) -> str:
+    doubled = mark + text.replace(mark, mark * 2) + mark
+    # What a backslash means in a plain literal is a setting of the session.
+    return f" E{doubled.replace(chr(92), chr(92) * 2)}" if mark == "'" and "\\" in text else doubled
+
+
+async def apply(database: Database, *, worker: str, enqueuer: str) -> None:
+    """Grant the roles what they need, and take from them all else in the schema; a missing role is created.
+
+    Args:
+        database: Where; its role is the owner of the schema, or a superuser.
+        worker: The role that runs jobs.
+        enqueuer: The role that adds jobs.
+
+    Raises:
+        AccessDenied: The schema belongs to somebody else, or the role may not create roles.
+        SchemaMissing: There is no such schema.
+        StoreError: The server refused.
+
+    If cancelled, everything was done or nothing.
+    """
+    text = script(database.schema, worker=worker, enqueuer=enqueuer)
+    connection = await database.connect("roles")
+    try:
+        with calling(database.schema):
+            await connection.execute(text)
+    finally:
+        await hang_up(connection)

@@ -1,0 +1,71 @@
+-- What an administrator does to jobs, by their ids. The rows are locked first, in the order of their ids, those
+-- that run too: a job that is being fetched, settled or changed at this moment is waited for, and judged as it is then; at
+-- REPEATABLE READ and SERIALIZABLE the caller gets 40001. What runs is left alone, however old its claim is, but for cancel;
+-- and so are ids that are unknown or null.
+--
+--   act          what becomes of the job
+--   cancel       unless it has failed for good: it ends as cancelled; one that runs is marked, and its worker told
+--   complete     it ends as completed
+--   fail         failed for good: no attempt is left, last_error says why
+--   reschedule   what is not null is set
+--   retry        if an attempt has failed: none has, and it is due now; last_error stays until the next failure
+
+create or replace function asyncq._administer_jobs(
+  act text, job_ids bigint[], error_message text default null, run_at timestamptz default null, priority int default null,
+  attempts int default null, max_attempts int default null)
+  returns table (shown asyncq.jobs, document text)
+  language plpgsql volatile
+  set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off
+  as $$
+#variable_conflict use_column
+declare
+  moment constant timestamptz := asyncq.now();
+  held bigint[];
+begin
+  perform from asyncq._jobs as job where job.id = any(job_ids) order by job.id for no key update;
+  -- A statement of its own: it sees what was waited for.
+  held := array(
+    select job.id from asyncq._jobs as job
+    where job.id = any(job_ids) and case act
+      when 'cancel' then not asyncq._has_failed(job)
+      when 'retry' then job.locked_by is null and job.attempts > 0
+      else job.locked_by is null
+    end);
+  if act in ('cancel', 'complete') then
+    return query select touched.shown, touched.document from asyncq._shown(held) as touched;
+  end if;
+  if act = 'cancel' then
+    perform asyncq._cancel_running(held);
+    perform asyncq._end_jobs(
+      array(select job.id from asyncq._jobs as job where job.id = any(held) and job.locked_by is null), 'cancelled');
+  elsif act = 'complete' then
+    perform asyncq._end_jobs(held, 'completed');
+  elsif act = 'fail' then
+    update asyncq._jobs as job
+      set attempts = job.max_attempts, last_error = coalesce(error_message, 'Manually marked as failed'), updated_at = moment
+      where job.id = any(held);
+  elsif act = 'reschedule' then
+    update asyncq._jobs as job
+      set run_at = coalesce(_administer_jobs.run_at, job.run_at), priority = coalesce(_administer_jobs.priority, job.priority),
+        attempts = coalesce(_administer_jobs.attempts, job.attempts),
+        max_attempts = coalesce(_administer_jobs.max_attempts, job.max_attempts), updated_at = moment
+      where job.id = any(held);
+  elsif act = 'retry' then
+    update asyncq._jobs as job set run_at = moment, attempts = 0, interruptions = 0, updated_at = moment
+      where job.id = any(held);
+  else
+    raise exception using errcode = '22023', message = 'unknown act ' || act;
+  end if;
+  -- A worker looks by itself at least once a minute; what is due before that must wake it. So must a job that was locked here
+  -- and left as it was: workers passed it by, and went to sleep.
+  if exists (
+      select from asyncq._jobs as job
+      where job.id = any(job_ids) and asyncq._is_ready(job) and asyncq._is_due(job, asyncq.clock() + interval '60 s')) then
+    perform asyncq._wake_workers();
+  end if;
+  if act not in ('cancel', 'complete') then
+    return query select touched.shown, touched.document from asyncq._shown(held) as touched;
+  end if;
+end
+$$;

@@ -1,0 +1,104 @@
+-- Why a job does not run: a row for each reason, the first one first. It asks what a fetch asks, by the same functions. A job
+-- that no row is left of has none; the one reason of a job that waits for nothing is 'ready'.
+--
+--   reason          what it waits for
+--   ended           it is over, and was kept
+--   running         nothing: it runs, or its worker has died and a rescue comes
+--   cancelled       its handler, which runs still
+--   last_attempt    (it runs, and will not be tried again)
+--   failed          it has failed for good: somebody has to retry it
+--   not_due         its time, or the time of its retry
+--   no_worker       a worker
+--   unknown_task    a worker that knows its task
+--   forbidden_flag  a worker that does not forbid its flags
+--   queue_busy      the job of its queue that runs
+--   queue_behind    an earlier job of its queue
+--   ready           a free slot: the next fetch takes it, after what comes before it
+
+create or replace function asyncq.explain(job_id bigint) returns table (reason text, detail text)
+  language plpgsql stable
+  as $$
+declare
+  moment constant timestamptz := asyncq.now();
+  job asyncq._jobs;
+  other record;
+  -- Workers that live; of these, those that know the task; of these, those that do not forbid a flag of the job.
+  live int[];
+  knowing int[];
+  able int[];
+  waits boolean := false;
+begin
+  select stored.* into job from asyncq._jobs as stored where stored.id = job_id;
+  if job.id is null then
+    return query
+      select 'ended', 'ended as ' || ended.state || ' at ' || ended.ended_at
+      from asyncq._ended_jobs as ended where ended.id = job_id;
+    return;
+  elsif not asyncq._is_ready(job) then
+    return query select said.reason, said.detail from asyncq._explain_unready(job) as said;
+    return;
+  end if;
+  if not asyncq._is_due(job, moment) then
+    waits := true;
+    return query select 'not_due',
+      case when job.attempts > 0 then 'waits for its retry, due at ' else 'due at ' end || job.run_at
+        || ', in ' || date_trunc('second', job.run_at - moment);
+  end if;
+
+  select array_agg(worker.id order by worker.id),
+      array_agg(worker.id order by worker.id) filter (where tasks.known),
+      array_agg(worker.id order by worker.id) filter (where tasks.known and asyncq._is_allowed(job, worker.forbidden_flags))
+    into live, knowing, able
+    from asyncq._workers as worker
+    cross join lateral (select asyncq._is_known(job, asyncq._task_ids_of(worker.tasks)) as known) as tasks
+    where asyncq._is_live(worker);
+  if live is null then
+    return query select 'no_worker', 'no worker is alive';
+  elsif knowing is null then
+    return query select 'unknown_task',
+      'no live worker knows the task ' || task.identifier || '; alive: ' || array_to_string(live, ', ')
+      from asyncq._tasks as task where task.id = job.task_id;
+  elsif able is null then
+    return query select 'forbidden_flag',
+      'every live worker that knows its task forbids one of its flags: ' || string_agg(distinct flag.name, ', ')
+      from asyncq._workers as worker, unnest(worker.forbidden_flags) as flag(name)
+      where worker.id = any(knowing) and job.flags ? flag.name;
+  end if;
+  waits := waits or able is null;
+
+  if job.queue is not null then
+    select busy.locked_by, running.id, running.locked_at into other
+      from asyncq._queues as busy
+      left join asyncq._jobs as running on running.queue = busy.name and running.locked_by is not null
+      where busy.name = job.queue;
+    if found then
+      waits := true;
+      return query select 'queue_busy',
+        coalesce('job ' || other.id || ' of its queue runs, on worker ', 'its queue is held by worker ') || other.locked_by
+          || coalesce(' since ' || other.locked_at, '');
+    else
+      -- Behind others only if they come first for every worker that may take it.
+      select ahead.id into other
+        from unnest(able) as taker(id)
+        join asyncq._workers as worker on worker.id = taker.id
+        left join lateral (
+          select earlier.id from asyncq._jobs as earlier
+          where hashtextextended(earlier.queue, 0) = hashtextextended(job.queue, 0) and earlier.queue = job.queue
+            and asyncq._is_ready(earlier) and asyncq._is_due(earlier, moment)
+            and asyncq._is_known(earlier, asyncq._task_ids_of(worker.tasks))
+            and asyncq._is_allowed(earlier, worker.forbidden_flags)
+            and (earlier.priority, earlier.run_at, earlier.id) < (job.priority, job.run_at, job.id)
+          order by earlier.priority, earlier.run_at, earlier.id limit 1) as ahead on true
+        order by ahead.id is not null, ahead.id limit 1;
+      if other.id is not null then
+        waits := true;
+        return query select 'queue_behind', 'job ' || other.id || ' of its queue comes first';
+      end if;
+    end if;
+  end if;
+  if not waits then
+    return query select 'ready', 
+      'the next fetch takes it, by worker ' || array_to_string(able, ' or ') || ', when a slot is free';
+  end if;
+end
+$$;

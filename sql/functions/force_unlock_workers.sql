@@ -1,0 +1,8 @@
+-- Take their claims away from workers, by their ids, at once: for workers that are known to be gone and have not yet been
+-- declared dead. Each claim was an attempt. A job whose worker lives after all runs on there, perhaps beside its next run, and
+-- what that comes to is refused.
+-- Returns the rows of the jobs that were running, in the order of their ids.
+
+create or replace function asyncq.force_unlock_workers(worker_ids text[]) returns setof asyncq.jobs
+  language sql volatile
+  as $$ select (freed.shown).* from asyncq._force_unlock_workers(worker_ids) as freed order by (freed.shown).id $$;

@@ -1,0 +1,31 @@
+-- The act of force_unlock_workers: jobs that were cancelled end, those that were asked for again begin anew, the others lose an
+-- attempt. A claim that is being settled at this moment is waited for, and is gone then. Scans the table: no index knows claims.
+
+create or replace function asyncq._force_unlock_workers(worker_ids text[])
+  returns table (shown asyncq.jobs, document text)
+  language plpgsql volatile
+  as $$
+#variable_conflict use_column
+declare
+  held bigint[];
+  cancelled bigint[];
+  queues text[];
+begin
+  held := array(
+    select job.id from asyncq._jobs as job where job.locked_by::text = any(worker_ids) order by job.id for update);
+  cancelled := array(select job.id from asyncq._jobs as job where job.id = any(held) and job.cancelled_at is not null);
+  -- Those of these claims only: a worker that lives may take others at this moment.
+  queues := array(select job.queue from asyncq._jobs as job where job.id = any(held) and job.queue is not null);
+  return query select touched.shown, touched.document from asyncq._shown(cancelled) as touched;
+  perform asyncq._end_marked(held);
+  update asyncq._jobs as job
+    set locked_by = null, locked_at = null, lock_token = null, updated_at = asyncq.now(),
+      attempts = least(job.attempts + 1, greatest(job.attempts, job.max_attempts))
+    where job.id = any(held) and job.locked_by is not null;
+  delete from asyncq._queues as queue where queue.name = any(queues);
+  if cardinality(held) > 0 then
+    perform asyncq._wake_workers();
+  end if;
+  return query select touched.shown, touched.document from asyncq._shown(held) as touched;
+end
+$$;

@@ -1,0 +1,27 @@
+-- The act of remove_job. Gate, check, act, as in an add: who adds the key at this moment is waited for.
+
+create or replace function asyncq._remove_job(job_key text) returns table (shown asyncq.jobs, document text)
+  language plpgsql volatile
+  set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off
+  as $$
+#variable_conflict use_column
+declare
+  holder asyncq._jobs;
+begin
+  perform asyncq._gate(array['key:' || job_key]);
+  select held.* into holder from asyncq._jobs as held where held.key = job_key for no key update;
+  if holder.id is null then
+    return;
+  end if;
+  if holder.locked_by is not null then
+    update asyncq._jobs as held set key = null, attempts = held.max_attempts, rerun = null, updated_at = asyncq.now()
+      where held.id = holder.id;
+  end if;
+  return query select touched.shown, touched.document from asyncq._shown(array[holder.id]) as touched;
+  if holder.locked_by is null then
+    perform asyncq._end_jobs(
+      array[holder.id], case when asyncq._state(holder) = 'discarded' then 'discarded' else 'cancelled' end);
+  end if;
+end
+$$;

@@ -1,0 +1,27 @@
+-- Return the claims of fetches whose answer was lost: nobody knows them, their jobs never started, and their worker lives, so
+-- that no rescue finds them. Those that were cancelled meanwhile end. Scans the table, after a lost connection only. Rows that
+-- another transaction holds are skipped.
+
+create or replace function asyncq._return_lost(worker int, tokens bigint[]) returns setof bigint
+  language plpgsql volatile
+  -- There is no index on locked_by; the worker's connection shuns scans, for the sake of the fetch.
+  set enable_seqscan = on
+  as $$
+#variable_conflict use_column
+declare
+  held bigint[];
+  queues text[];
+begin
+  held := array(
+    select id from asyncq._jobs where locked_by = worker and lock_token = any(tokens)
+    order by id for update skip locked);
+  if cardinality(held) = 0 then
+    return;
+  end if;
+  queues := array(select queue from asyncq._jobs where id = any(held) and queue is not null);
+  perform asyncq._end_marked(held);
+  update asyncq._jobs set locked_by = null, locked_at = null, lock_token = null where id = any(held) and locked_by = worker;
+  delete from asyncq._queues where name = any(queues) and locked_by = worker;
+  return query select unnest(held);
+end
+$$;

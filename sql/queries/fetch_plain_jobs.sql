@@ -1,0 +1,39 @@
+-- fetch_plain_jobs(worker int, token bigint, max int, task_ids int[], forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz) -> id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at timestamptz, created_at timestamptz, updated_at timestamptz, key text, flags jsonb, payload json, meta jsonb, last_error text
+-- fetch_jobs for the usual case, at half its price: no job of a named queue waits. Where one does, nothing is claimed, and
+-- the caller asks fetch_jobs.
+with recursive
+priorities(priority, after_run_at, after_id) as (
+  (select priority,
+      case when priority = $6 then coalesce($7, '-infinity'::timestamptz) else '-infinity'::timestamptz end,
+      case when priority = $6 then coalesce($8, 0::bigint) else 0 end
+    from asyncq._jobs as job
+    where job.queue is null and asyncq._is_ready(job)
+      and (priority, run_at, id)
+        > (coalesce($6, -32768)::int2, coalesce($7, '-infinity'::timestamptz), coalesce($8, 0::bigint))
+    order by priority, run_at, id limit 1)
+  union all
+  select further.priority, '-infinity'::timestamptz, 0::bigint from priorities
+  cross join lateral (
+    select priority from asyncq._jobs as job
+    where job.queue is null and asyncq._is_ready(job) and priority > priorities.priority
+    order by priority limit 1) as further),
+plain as materialized (
+  select ready.id
+  from priorities
+  cross join lateral (
+    select id from asyncq._jobs as job
+    where job.queue is null and asyncq._is_ready(job)
+      and priority = priorities.priority
+      and (run_at, id) > (priorities.after_run_at, priorities.after_id)
+      and asyncq._is_due(job, coalesce($9, asyncq.now()))
+      and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
+    order by run_at, id limit $3::int
+    for update skip locked) as ready
+  limit case
+    when exists (select from asyncq._jobs as job where job.queue is not null and asyncq._is_ready(job)) then 0
+    else $3
+  end)
+update asyncq._jobs
+set locked_by = $1, locked_at = coalesce($9, asyncq.now()), lock_token = $2
+where id = any(array(select id from plain))
+returning id, task_id, queue, lock_token, attempts, max_attempts, interruptions, priority, revision, run_at, created_at, updated_at, key, flags, payload, meta, last_error

@@ -1,0 +1,133 @@
+-- Who may do what: the worker role runs jobs, the enqueuer role adds jobs and can do nothing else, PUBLIC gets nothing.
+-- The owner of the schema runs this after each `asyncq migrate`, as often as it likes, by one of
+--
+--   asyncq roles --worker app_worker --enqueuer app_web --apply
+--   psql -v ON_ERROR_STOP=1 -v worker=app_worker -v enqueuer=app_web -f roles.sql
+--
+-- A role that is missing is created, without the right to log in: grant it to those that log in, or alter it.
+-- What the two had in the schema is taken first: what is not listed is refused.
+
+begin;
+set local search_path = pg_catalog, pg_temp;
+set local asyncq.worker = :'worker';
+set local asyncq.enqueuer = :'enqueuer';
+
+do $$
+declare
+  owner oid := (select nspowner from pg_namespace where nspname = 'asyncq');
+  worker constant name := current_setting('asyncq.worker');
+  enqueuer constant name := current_setting('asyncq.enqueuer');
+  missing name;
+  mighty record;
+begin
+  if owner is null then
+    raise exception using errcode = '3F000', message = 'schema "asyncq" does not exist';
+  elsif not pg_has_role(owner, 'usage') then
+    raise exception using errcode = '42501',
+      message = format('only the owner of schema asyncq, %s, can say who may use it', owner::regrole);
+  elsif 'public' in (worker, enqueuer) then
+    raise exception using errcode = '22023', message = 'public is no role, but everybody';
+  end if;
+  -- One at a time, and none beside a migration.
+  perform pg_advisory_xact_lock(hashtextextended('asyncq:migrate', 0));
+  for missing in
+    select distinct given.name from unnest(array[worker, enqueuer]) as given(name)
+    where not exists (select from pg_roles where rolname = given.name)
+  loop
+    execute format('create role %I', missing);
+  end loop;
+  -- Taking the rights of the owner away from itself, or giving a role fewer than it has by another way, is a mistake.
+  select given.name, given.other into mighty
+    from (values (worker, pg_get_userbyid(owner)), (enqueuer, pg_get_userbyid(owner)), (enqueuer, worker))
+      as given(name, other)
+    where pg_has_role(given.name, given.other, 'usage') limit 1;
+  if found then
+    raise exception using errcode = '22023',
+      message = format('role %I has all the rights of role %I: choose another one', mighty.name, mighty.other);
+  end if;
+end
+$$;
+
+revoke all on schema asyncq from public, :"worker", :"enqueuer";
+revoke all on all tables in schema asyncq from public, :"worker", :"enqueuer";
+revoke all on all sequences in schema asyncq from public, :"worker", :"enqueuer";
+revoke all on all routines in schema asyncq from public, :"worker", :"enqueuer";
+
+-- The enqueuer: one function, which runs with the rights of the owner.
+grant usage on schema asyncq to :"enqueuer";
+grant execute on function asyncq.enqueue to :"enqueuer";
+
+-- The worker: what sql/queries and the functions below touch. No truncate, no triggers, no foreign keys, no DDL.
+grant usage on schema asyncq to :"worker";
+grant select on asyncq._migrations, asyncq.jobs to :"worker";
+grant select, update, delete on asyncq._requests to :"worker";
+grant select, insert, update on asyncq.known_crontabs to :"worker";
+grant select, insert, update, delete on asyncq._ended_jobs, asyncq._gate, asyncq._jobs, asyncq._queues, asyncq._tasks,
+  asyncq._workers to :"worker";
+grant usage on sequence asyncq._jobs_id_seq to :"worker";
+grant execute on function
+  asyncq.add_job,
+  asyncq.add_jobs,
+  asyncq.cancel_jobs,
+  asyncq.cleanup,
+  asyncq.clock,
+  asyncq.complete_jobs,
+  asyncq.explain,
+  asyncq.force_unlock_workers,
+  asyncq.now,
+  asyncq.permanently_fail_jobs,
+  asyncq.remove_job,
+  asyncq.reschedule_jobs,
+  asyncq.retry_jobs,
+  asyncq._add_doubled_jobs,
+  asyncq._add_due_slots,
+  asyncq._add_jobs,
+  asyncq._add_keyed_jobs,
+  asyncq._add_slots,
+  asyncq._administer_jobs,
+  asyncq._begin_anew,
+  asyncq._cancel_running,
+  asyncq._check_jobs,
+  asyncq._check_options,
+  asyncq._collect_tasks,
+  asyncq._counts,
+  asyncq._document,
+  asyncq._due_slots,
+  asyncq._end_jobs,
+  asyncq._end_marked,
+  asyncq._explain_unready,
+  asyncq._flags,
+  asyncq._force_unlock_workers,
+  asyncq._gate,
+  asyncq._has_failed,
+  asyncq._hold_keys,
+  asyncq._hold_queues,
+  asyncq._insert_jobs,
+  asyncq._is_allowed,
+  asyncq._is_due,
+  asyncq._is_known,
+  asyncq._is_live,
+  asyncq._is_ready,
+  asyncq._job,
+  asyncq._list_jobs,
+  asyncq._merged_payload,
+  asyncq._outlived,
+  asyncq._prune,
+  asyncq._prune_gates,
+  asyncq._register_crontabs,
+  asyncq._remove_job,
+  asyncq._rescue_jobs,
+  asyncq._return_lost,
+  asyncq._settle_special,
+  asyncq._shown,
+  asyncq._state,
+  asyncq._store_tasks,
+  asyncq._task_ids,
+  asyncq._task_ids_of,
+  asyncq._update_jobs,
+  asyncq._used_tasks,
+  asyncq._utc,
+  asyncq._wake_workers
+  to :"worker";
+
+commit;

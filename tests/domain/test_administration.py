@@ -1,0 +1,79 @@
+"""What administration is given is checked before any round trip, with the codes that SQL raises."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from asyncq.domain.administration import check_change, check_cleanup, check_page, state_of
+from asyncq.domain.errors import InvalidJob
+from asyncq.domain.job import JobState, check_key
+
+NOTHING: dict[str, Any] = {"run_at": None, "priority": None, "attempts": None, "max_attempts": None}
+
+BROKEN = [
+    ("max_attempts", 0, "GWBMA"),
+    ("max_attempts", 32768, "GWBMA"),
+    ("max_attempts", "1", "GWBMA"),
+    ("priority", 32768, "22003"),
+    ("priority", -32769, "22003"),
+    ("attempts", -1, "22003"),
+    ("attempts", 32768, "22003"),
+    ("attempts", True, "22003"),
+    ("run_at", datetime(2030, 1, 1), "22007"),  # noqa: DTZ001
+    ("run_at", "tomorrow", "22007"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "code"), BROKEN)
+def test_a_change_out_of_range_is_refused(field: str, value: Any, code: str) -> None:
+    """By the name of the argument."""
+    with pytest.raises(InvalidJob) as caught:
+        check_change(**(NOTHING | {field: value}))
+
+    assert (code, field) == (caught.value.code, caught.value.field)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"priority": 0}, {"attempts": 0}, {"priority": -32768, "attempts": 32767, "max_attempts": 32767}],
+)
+def test_what_is_in_range_passes(given: dict[str, int]) -> None:
+    """None is unchanged, and 0 is a value."""
+    check_change(**(NOTHING | given))
+    check_change(**(NOTHING | {"run_at": datetime(2030, 1, 1, tzinfo=UTC)}))
+
+
+@pytest.mark.parametrize(("limit", "after"), [(0, 0), (1001, 0), (None, 0), (1, -1), (1, 2**63), (True, 0)])
+def test_a_page_out_of_range_is_refused(limit: Any, after: Any) -> None:
+    """A page of a million jobs would be the memory of the process."""
+    check_page(1, 0)
+    check_page(1000, 2**63 - 1)
+    with pytest.raises(InvalidJob):
+        check_page(limit, after)
+
+
+def test_a_state_that_is_unknown_is_refused() -> None:
+    """With those that there are: a misspelt one must not look like an empty list."""
+    assert JobState.DISCARDED is state_of("discarded")
+    with pytest.raises(InvalidJob, match="state 'failed' is unknown, expected one of scheduled, available, "):
+        state_of("failed")
+
+
+def test_a_cleanup_that_is_unknown_is_refused() -> None:
+    """With those that there are."""
+    check_cleanup(("DELETE_PERMAFAILED_JOBS", "GC_JOB_QUEUES", "GC_TASK_IDENTIFIERS"))
+    with pytest.raises(
+        InvalidJob, match="cleanup knows no task 'GC_QUEUES', expected one of DELETE_PERMAFAILED_JOBS, "
+    ):
+        check_cleanup(("GC_JOB_QUEUES", "GC_QUEUES"))
+
+
+@pytest.mark.parametrize("key", ["", "k" * 513, None, 7, "\0"])
+def test_what_cannot_be_a_key_is_refused(key: Any) -> None:
+    """Null would be no key, and the function would find nothing."""
+    check_key("k" * 512)
+    with pytest.raises(InvalidJob) as caught:
+        check_key(key)
+
+    assert ("GWBJK", "job_key") == (caught.value.code, caught.value.field)

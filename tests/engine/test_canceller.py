@@ -1,0 +1,485 @@
+"""The canceller: a running handler is cancelled once, a claim in the buffer never starts, no cancel is lost."""
+
+import asyncio
+import threading
+from collections.abc import Iterable
+
+import asyncpg
+import pytest
+
+from asyncq import Client, JobContext, JobState, task
+from asyncq.domain.events import (
+    JobCancelled,
+    JobCompleted,
+    JobFailed,
+    JobInterrupted,
+    JobRetried,
+    JobsReturned,
+    JobStarted,
+    ListenConnected,
+    ListenLost,
+    WorkerStarted,
+)
+from asyncq.domain.job import Claim
+from asyncq.engine import canceller, completer, fetcher, heartbeat, listener
+from asyncq.engine.canceller import Canceller
+from tests.engine.conftest import MakeWorker
+from tests.engine.faults import terminate
+from tests.engine.seen import Seen
+from tests.engine.test_fetcher import fetch_ahead, intercept
+from tests.engine.test_maintenance import claim_as_a_dead_worker
+from tests.waiting import wait_until
+
+
+@task
+async def nothing() -> None:
+    """The least job."""
+
+
+@task
+async def hang() -> None:
+    """Runs until it is cancelled."""
+    await asyncio.sleep(3600)
+
+
+async def cancel(db: asyncpg.Connection, schema: str, *ids: int) -> None:
+    """Cancel jobs."""
+    await db.execute(f"select from {schema}.cancel_jobs($1)", ids)
+
+
+async def notify(db: asyncpg.Connection, schema: str, said: str) -> None:
+    """Send a message about a cancelled job that may be true or not."""
+    await db.execute("select pg_notify($1, $2)", f"{schema}:cancel", said)
+
+
+async def marked(db: asyncpg.Connection, schema: str) -> int:
+    """How many jobs are marked as cancelled."""
+    return await db.fetchval(f"select count(*) from {schema}._jobs where cancelled_at is not null")
+
+
+def never_beat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the heartbeat beat at the start and when it is asked to, and else never: what is heard counts."""
+    monkeypatch.setattr(heartbeat, "BEATS_A_LEASE", 1e-3)
+
+
+# What runs
+
+
+async def test_a_running_handler_is_cancelled_once_and_knows_why_before(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """The job ends as cancelled: nothing of it is left, no attempt counts, nothing else is told of it."""
+    told: list[tuple[bool, int]] = []
+
+    @task
+    async def wait(ctx: JobContext) -> None:
+        current = asyncio.current_task()
+        assert current is not None
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            told.append((ctx.cancelled.is_set(), current.cancelling()))
+
+    async with make_worker(wait).start():
+        added = await client.add_job(wait)
+        await seen.wait_for(JobStarted)
+        await cancel(db, schema, added.id)
+        event = await seen.wait_for(JobCancelled)
+        left = await db.fetchval(f"select count(*) from {schema}._jobs")
+
+    assert ([(True, 1)], 0, "") == (told, left, event.error)
+    assert ([added.id], [], []) == (seen.ids(JobCancelled), seen.ids(JobInterrupted), seen.ids(JobCompleted))
+
+
+async def test_a_handler_that_goes_on_is_not_cancelled_twice(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """A second cancellation would hit the clean-up that the first one started; messages and beats may be many."""
+    cancelled, leave = asyncio.Event(), asyncio.Event()
+    times: list[int] = []
+    beats: list[int] = []
+
+    @task
+    async def clean_up() -> None:
+        current = asyncio.current_task()
+        assert current is not None
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            cancelled.set()
+            await leave.wait()
+            times.append(current.cancelling())
+
+    async def beat() -> bool:
+        at = await db.fetchval(f"select extract(epoch from last_seen)::float8 from {schema}._workers")
+        beats.extend([at] if at not in beats else [])
+        return len(beats) >= 3
+
+    async with make_worker(clean_up, lease=1).start():
+        added = await client.add_job(clean_up)
+        await seen.wait_for(JobStarted)
+        await cancel(db, schema, added.id)
+        await cancelled.wait()
+        for _ in range(3):
+            await cancel(db, schema, added.id)
+        await wait_until(beat, description="beats that find the job")
+        leave.set()
+        await seen.wait_for(JobCancelled)
+
+    assert ([1], []) == (times, seen.ids(JobCompleted))
+
+
+async def test_a_thread_is_told_and_not_cancelled(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """It cannot be stopped from outside: it looks whether it should end."""
+    started = threading.Event()
+
+    @task
+    def compute(ctx: JobContext) -> None:
+        started.set()
+        while not ctx.cancelled.is_set():
+            threading.Event().wait(0.005)
+
+    async with make_worker(compute).start():
+        added = await client.add_job(compute)
+        await wait_until(started.is_set, description="the thread to start")
+        await cancel(db, schema, added.id)
+        await seen.wait_for(JobCancelled)
+
+    assert ([added.id], []) == (seen.ids(JobCancelled), seen.ids(JobCompleted))
+
+
+@pytest.mark.parametrize("ends", ["returns", "raises"])
+async def test_a_cancelled_job_ends_as_cancelled_whatever_its_handler_does(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str, ends: str
+) -> None:
+    """No retry, and nobody is told that it completed or failed; what it raised stands in the event."""
+    failures: list[object] = []
+
+    @task(max_attempts=1, on_failed=failures.append)
+    async def end() -> None:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            if ends == "raises":
+                raise LookupError("could not clean up") from None
+
+    async with make_worker(end).start():
+        added = await client.add_job(end)
+        await seen.wait_for(JobStarted)
+        await cancel(db, schema, added.id)
+        event = await seen.wait_for(JobCancelled)
+        left = await db.fetchval(f"select count(*) from {schema}._jobs")
+
+    said = event.error.partition("\n")[0]
+    assert ("LookupError: could not clean up" if ends == "raises" else "", 0) == (said, left)
+    assert ([], [], []) == (failures, seen.ids(JobFailed), seen.ids(JobRetried))
+
+
+async def test_a_queue_is_busy_until_the_handler_of_its_cancelled_job_has_ended(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """It still runs: another job of the queue beside it is what queues are there to prevent."""
+    cancelled, leave = asyncio.Event(), asyncio.Event()
+
+    @task(queue="line")
+    async def end_slowly() -> None:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            cancelled.set()
+            await leave.wait()
+
+    async with make_worker(end_slowly, nothing).start():
+        first = await client.add_job(end_slowly)
+        await seen.wait_for(JobStarted)
+        second = await client.add_job(nothing, queue="line")
+        await cancel(db, schema, first.id)
+        await cancelled.wait()
+        other = await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+        before = seen.ids(JobCompleted)
+        leave.set()
+        await seen.wait_for(JobCompleted, 2)
+
+    assert ([other.id], [other.id, second.id]) == (before, seen.ids(JobCompleted))
+
+
+async def test_a_burst_of_cancels_is_one_look_at_what_runs(
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    db: asyncpg.Connection,
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ten thousand messages, each with a walk over ten thousand running jobs, would stop the event loop for minutes."""
+    looks: list[int] = []
+    real = canceller.Executor.cancel_jobs
+
+    def count(executor: canceller.Executor, jobs: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
+        looks.append(len([*jobs]))
+        return real(executor, {*jobs})
+
+    monkeypatch.setattr(canceller.Executor, "cancel_jobs", count)
+    never_beat(monkeypatch)
+    async with make_worker(hang, concurrency=200).start():
+        added = await client.add_jobs([hang.job()] * 200)
+        await seen.wait_for(JobStarted, 200)
+        await cancel(db, schema, *(each.id for each in added))
+        await seen.wait_for(JobCancelled, 200)
+
+    assert 200 == sum(looks)
+    assert len(looks) <= 20
+
+
+# What waits in the buffer, or is on its way
+
+
+async def test_a_claim_in_the_buffer_never_starts(
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    db: asyncpg.Connection,
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was claimed ahead, and goes back to be settled as cancelled; the others run."""
+    monkeypatch.setattr(fetcher, "STALE_S", 3600)
+    fetch_ahead(monkeypatch, 10)
+    leave = asyncio.Event()
+
+    @task
+    async def wait() -> None:
+        await leave.wait()
+
+    added = await client.add_jobs([wait.job()] * 4)
+    ids = [each.id for each in added]
+    async with make_worker(wait, concurrency=1).start():
+        await seen.wait_for(JobStarted)
+        await cancel(db, schema, ids[1], ids[3])
+        returned = await seen.wait_for(JobsReturned)
+        leave.set()
+        await seen.wait_for(JobCompleted, 2)
+
+    assert ((ids[1], ids[3]), "they were cancelled") == (returned.job_ids, returned.reason)
+    assert ([ids[0], ids[2]], []) == (seen.ids(JobStarted), seen.ids(JobCancelled))
+    assert 0 == await db.fetchval(f"select count(*) from {schema}._jobs")
+
+
+async def test_a_cancel_that_is_heard_before_the_answer_of_the_fetch_is_not_lost(
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    db: asyncpg.Connection,
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The two come on different connections: the claim is not known here yet when the message about it is."""
+    heard: list[tuple[int, int, int]] = []
+    real = Canceller.heard
+
+    def hear(self: Canceller, *said: int) -> None:
+        heard.append(said)  # type: ignore[arg-type]
+        real(self, *said)
+
+    async def cancel_first(claims: list[Claim]) -> None:
+        if claims and not heard:
+            await cancel(db, schema, claims[0].id)
+            await wait_until(lambda: bool(heard), description="the message")
+
+    monkeypatch.setattr(Canceller, "heard", hear)
+    never_beat(monkeypatch)
+    intercept(monkeypatch, cancel_first)
+    first, second = await client.add_jobs([hang.job(), nothing.job()])
+    async with make_worker(hang, nothing).start():
+        await seen.wait_for(JobCompleted)
+
+        async def is_gone() -> bool:
+            return not await marked(db, schema)
+
+        await wait_until(is_gone, description="the cancelled job to be settled")
+
+    assert ([second.id], [((first.id,), "they were cancelled")]) == (
+        seen.ids(JobStarted),
+        [(event.job_ids, event.reason) for event in seen.of(JobsReturned)],
+    )
+
+
+# What is not heard
+
+
+async def test_a_worker_that_does_not_listen_finds_the_cancel_at_its_next_beat(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """Notifications are hints: behind a pooler that drops them a job is cancelled too, a third of a lease later."""
+    async with make_worker(hang, listen=False, lease=1, poll=0.05).start():
+        added = await client.add_job(hang)
+        await seen.wait_for(JobStarted)
+        await cancel(db, schema, added.id)
+        await seen.wait_for(JobCancelled)
+
+    assert [added.id] == seen.ids(JobCancelled)
+
+
+async def test_what_was_cancelled_while_nobody_listened_is_found_at_the_reconnect(
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    db: asyncpg.Connection,
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At once, and not at the next beat, which may be long after: here it never comes."""
+    never_beat(monkeypatch)
+    monkeypatch.setattr(listener, "FIRST_RETRY_S", 1.0)
+    async with make_worker(hang).start():
+        added = await client.add_job(hang)
+        await seen.wait_for(JobStarted)
+        await terminate(db, schema, "listen")
+        await seen.wait_for(ListenLost)
+        await cancel(db, schema, added.id)
+        deaf = len(seen.of(ListenConnected)) == 1
+        await seen.wait_for(JobCancelled)
+
+    assert (True, 2) == (deaf, len(seen.of(ListenConnected)))
+
+
+# What is heard too late, or is not true
+
+
+async def test_a_cancel_that_comes_when_the_handler_has_ended_changes_its_end(
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    db: asyncpg.Connection,
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As long as nothing is committed the job runs, for everybody: whoever cancels it is not told otherwise."""
+    entered, go = asyncio.Event(), asyncio.Event()
+    real = completer.store.settle
+
+    async def settle_late(*args: object) -> set[int]:
+        entered.set()
+        await go.wait()
+        return await real(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(completer.store, "settle", settle_late)
+    async with make_worker(nothing).start():
+        added = await client.add_job(nothing)
+        await entered.wait()
+        await cancel(db, schema, added.id)
+        go.set()
+        await seen.wait_for(JobCancelled)
+
+    assert ([added.id], []) == (seen.ids(JobCancelled), seen.ids(JobCompleted))
+
+
+@pytest.mark.parametrize(
+    "said", ["{worker} {job} {old}", "{other} {job} {token}", "{worker} {unknown} {token}", "nonsense"]
+)
+async def test_a_message_about_another_claim_cancels_nothing(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str, said: str
+) -> None:
+    """An old one about an earlier run of the same job, one for another worker, one that a stranger sent."""
+    leave = asyncio.Event()
+
+    @task
+    async def wait(ctx: JobContext) -> None:
+        await leave.wait()
+        assert not ctx.cancelled.is_set()
+
+    async with make_worker(wait, hang).start():
+        added = await client.add_job(wait)
+        await seen.wait_for(JobStarted)
+        worker_id = seen.of(WorkerStarted)[0].worker_id
+        token = seen.of(JobStarted)[0].claim.token
+        await notify(
+            db,
+            schema,
+            said.format(
+                worker=worker_id, other=worker_id + 1, job=added.id, unknown=added.id + 1, token=token, old=token - 1
+            ),
+        )
+        # One that is true, behind it on the same channel: when it has been heeded, the other one has been heard.
+        true = await client.add_job(hang)
+        await seen.wait_for(JobStarted, 2)
+        await cancel(db, schema, true.id)
+        await seen.wait_for(JobCancelled)
+        leave.set()
+        await seen.wait_for(JobCompleted)
+
+    assert ([added.id], [true.id]) == (seen.ids(JobCompleted), seen.ids(JobCancelled))
+
+
+# The stop
+
+
+async def test_a_job_that_is_cancelled_while_the_shutdown_cuts_it_off_ends_as_cancelled(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """The interruption would make it due again: the mark in its row decides."""
+    cut_off, leave = asyncio.Event(), asyncio.Event()
+
+    @task
+    async def clean_up() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            cut_off.set()
+            await leave.wait()
+
+    async with make_worker(clean_up, grace=0).start() as worker, asyncio.TaskGroup() as group:
+        added = await client.add_job(clean_up)
+        await seen.wait_for(JobStarted)
+        group.create_task(worker.stop())
+        await cut_off.wait()
+        await cancel(db, schema, added.id)
+        leave.set()
+
+    assert ([added.id], []) == (seen.ids(JobCancelled), seen.ids(JobInterrupted))
+    assert 0 == await db.fetchval(f"select count(*) from {schema}._jobs")
+
+
+async def test_a_handler_that_was_cancelled_is_not_cancelled_again_by_the_stop(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """It is busy with its clean-up, for which it has the grace period and a few seconds."""
+    cleaning, leave = asyncio.Event(), asyncio.Event()
+    ends: list[str] = []
+
+    @task
+    async def clean_up() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            cleaning.set()
+            await leave.wait()
+            ends.append("cleaned up")
+
+    async with make_worker(clean_up, grace=0).start() as worker, asyncio.TaskGroup() as group:
+        added = await client.add_job(clean_up)
+        await seen.wait_for(JobStarted)
+        await cancel(db, schema, added.id)
+        await cleaning.wait()
+        group.create_task(worker.stop())
+        await asyncio.sleep(0.05)
+        leave.set()
+
+    assert (["cleaned up"], [added.id]) == (ends, seen.ids(JobCancelled))
+
+
+async def test_a_cancelled_job_of_a_dead_worker_does_not_run_again(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """Nobody is left to settle it: the rescue does."""
+    added = await client.add_job(nothing)
+    await claim_as_a_dead_worker(db, schema, seconds_ago=60)
+    await cancel(db, schema, added.id)
+    state = (await client.get_job(added.id)).state
+    await make_worker(nothing).run_once()
+
+    assert (JobState.CANCELLED, []) == (state, seen.ids(JobStarted))
+    assert 0 == await db.fetchval(f"select count(*) from {schema}._jobs")

@@ -1,0 +1,55 @@
+"""What a fetch asks of a job stands in one place: so explain, which asks the same, cannot say anything else."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from asyncq.store.statements import folder
+from tests.sql.test_install import code
+
+# A question -> how its answer looks, whatever the columns are called by.
+QUESTIONS = {
+    "is_ready": r"\battempts\s*<\s*(?:\w+\.)?max_attempts\b",
+    "has_failed": r"\battempts\s*>=\s*(?:\w+\.)?max_attempts\b",
+    "is_due": r"(?<!given\.)\brun_at\s*(?:<=|>)(?!=)",
+    "is_known": r"\btask_id\s*(?:=|<>)\s*(?:any|all)\b",
+    "is_allowed": r"\?[|&]",
+    "is_live": r"\blast_seen\s*[+<]",
+}
+FILES = [*(folder() / "queries").glob("*.sql"), *(folder() / "functions").glob("*.sql")]
+
+
+def copies(question: str, texts: Iterable[tuple[str, str]]) -> list[str]:
+    """The names of the files in which a question is answered."""
+    return sorted(name for name, text in texts if re.search(QUESTIONS[question], text))
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_is_answered_in_one_function_only(question: str) -> None:
+    """A second copy would be right until one of them is changed."""
+    assert [question] == copies(question, [(path.stem, code(path)) for path in FILES])
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("is_ready", "where locked_by is null and attempts < max_attempts"),
+        ("is_ready", "job.attempts<job.max_attempts"),
+        ("has_failed", "job.attempts >= job.max_attempts"),
+        ("is_due", "and run_at <= coalesce($9, asyncq.now())"),
+        ("is_due", "job.run_at > asyncq.now()"),
+        ("is_known", "task_id = any($4)"),
+        ("is_allowed", "not flags ?| $5"),
+        ("is_live", "last_seen + lease < clock_timestamp()"),
+    ],
+)
+def test_the_scan_sees_a_copy(question: str, text: str) -> None:
+    """A rule whose check sees nothing is no rule."""
+    assert ["copy"] == copies(question, [("copy", text), ("other", "run_at >= '0001-01-01' and given.run_at <= soon")])
+
+
+def test_the_questions_are_those_of_the_functions() -> None:
+    """Each has a file of its own."""
+    assert [] == [name for name in QUESTIONS if not Path(folder() / "functions" / f"{name}.sql").exists()]

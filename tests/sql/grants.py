@@ -1,0 +1,119 @@
+"""Who may do what, as a table: the truth that sql/roles.sql is compared with.
+
+What stands in no line is refused to everybody but the owner. A new table or function that a worker touches needs a line
+here and a grant in sql/roles.sql; tests/sql/test_roles.py says which.
+"""
+
+from asyncq.store.statements import folder
+
+WORKER = {
+    "schema": "usage",
+    "view jobs": "select",
+    "table _ended_jobs": "select insert update delete",
+    "table _gate": "select insert update delete",
+    "table _jobs": "select insert update delete",
+    "table _migrations": "select",
+    "table _queues": "select insert update delete",
+    "table _requests": "select update delete",
+    "table _tasks": "select insert update delete",
+    "table _workers": "select insert update delete",
+    "table known_crontabs": "select insert update",
+    "sequence _jobs_id_seq": "usage",
+    "function add_job": "execute",
+    "function add_jobs": "execute",
+    "function cancel_jobs": "execute",
+    "function cleanup": "execute",
+    "function clock": "execute",
+    "function complete_jobs": "execute",
+    "function explain": "execute",
+    "function force_unlock_workers": "execute",
+    "function now": "execute",
+    "function permanently_fail_jobs": "execute",
+    "function remove_job": "execute",
+    "function reschedule_jobs": "execute",
+    "function retry_jobs": "execute",
+    "function _add_doubled_jobs": "execute",
+    "function _add_due_slots": "execute",
+    "function _add_jobs": "execute",
+    "function _add_keyed_jobs": "execute",
+    "function _add_slots": "execute",
+    "function _administer_jobs": "execute",
+    "function _begin_anew": "execute",
+    "function _cancel_running": "execute",
+    "function _check_jobs": "execute",
+    "function _check_options": "execute",
+    "function _collect_tasks": "execute",
+    "function _counts": "execute",
+    "function _document": "execute",
+    "function _due_slots": "execute",
+    "function _end_jobs": "execute",
+    "function _end_marked": "execute",
+    "function _explain_unready": "execute",
+    "function _flags": "execute",
+    "function _force_unlock_workers": "execute",
+    "function _gate": "execute",
+    "function _has_failed": "execute",
+    "function _hold_keys": "execute",
+    "function _hold_queues": "execute",
+    "function _insert_jobs": "execute",
+    "function _is_allowed": "execute",
+    "function _is_due": "execute",
+    "function _is_known": "execute",
+    "function _is_live": "execute",
+    "function _is_ready": "execute",
+    "function _job": "execute",
+    "function _list_jobs": "execute",
+    "function _merged_payload": "execute",
+    "function _outlived": "execute",
+    "function _prune": "execute",
+    "function _prune_gates": "execute",
+    "function _register_crontabs": "execute",
+    "function _remove_job": "execute",
+    "function _rescue_jobs": "execute",
+    "function _return_lost": "execute",
+    "function _settle_special": "execute",
+    "function _shown": "execute",
+    "function _state": "execute",
+    "function _store_tasks": "execute",
+    "function _task_ids": "execute",
+    "function _task_ids_of": "execute",
+    "function _update_jobs": "execute",
+    "function _used_tasks": "execute",
+    "function _utc": "execute",
+    "function _wake_workers": "execute",
+}
+
+ENQUEUER = {
+    "schema": "usage",
+    "function enqueue": "execute",
+}
+
+STRANGER: dict[str, str] = {}
+
+MEND = f"mend {folder() / 'roles.sql'} and {__file__}"
+
+# What can be done with an object of each kind, and how the server is asked whether a role may.
+PRIVILEGES = {
+    "schema": ("schema", "usage create"),
+    "table": ("table", "select insert update delete truncate references trigger"),
+    "view": ("table", "select insert update delete truncate references trigger"),
+    "sequence": ("sequence", "usage select update"),
+    "function": ("function", "execute"),
+    "type": ("type", "usage"),
+}
+
+OBJECTS = """
+select 'schema' as kind, 'schema' as name, oid from pg_catalog.pg_namespace where oid = 'asyncq'::regnamespace
+union all
+select kind.word, kind.word || ' ' || relname, relation.oid
+from pg_catalog.pg_class as relation
+join (values ('r', 'table'), ('p', 'table'), ('f', 'table'), ('v', 'view'), ('m', 'view'), ('S', 'sequence'))
+  as kind(letter, word) on kind.letter = relation.relkind::text
+where relnamespace = 'asyncq'::regnamespace
+union all
+select 'function', 'function ' || proname, oid from pg_catalog.pg_proc where pronamespace = 'asyncq'::regnamespace
+union all
+select 'type', 'type ' || typname, oid
+from pg_catalog.pg_type where typnamespace = 'asyncq'::regnamespace and not (typelem <> 0 and typlen = -1)
+order by name
+"""

@@ -1,0 +1,46 @@
+"""`_force_unlock_workers`: what becomes of jobs that were cancelled, or asked for again, while they ran."""
+
+from tests.sql.jobs import add, fetch, fetched
+from tests.sql.session import Session
+
+UNLOCK = "select document::json ->> 'id' as id from asyncq._force_unlock_workers('{7}')"
+
+
+async def test_a_job_that_was_cancelled_ends_as_cancelled(sql: Session) -> None:
+    """For everybody else it was that already."""
+    job = await add(sql)
+    await fetch(sql, worker=7)
+    await sql.rows("""
+        update asyncq._jobs
+        set cancelled_at = now(), keep_until = now() + interval '1 h', keep_states = '{cancelled}'""")
+    touched = await sql.values(UNLOCK)
+
+    assert [str(job)] == touched
+    assert (0, "cancelled") == (
+        await sql.value("select count(*) from asyncq._jobs"),
+        await sql.value("select state from asyncq._ended_jobs"),
+    )
+
+
+async def test_a_job_that_was_asked_for_again_begins_anew(sql: Session) -> None:
+    """With the payload of that request, whatever the run that was dropped would have come to."""
+    job = await add(sql)
+    await fetch(sql, worker=7)
+    await sql.rows("""update asyncq._jobs set attempts = 24, rerun = '{"new": 1}'""")
+    await sql.values(UNLOCK)
+    row = await sql.row("select payload::text, rerun, attempts from asyncq._jobs")
+
+    assert ('{"new": 1}', None, 0) == tuple(row)
+    assert [job] == await fetched(sql)
+
+
+async def test_the_last_attempt_was_the_last(sql: Session) -> None:
+    """No attempt is given back."""
+    await add(sql, max_attempts=1)
+    await fetch(sql, worker=7)
+    await sql.values(UNLOCK)
+
+    assert ("discarded", []) == (
+        await sql.value("select asyncq._state(job) from asyncq._jobs as job"),
+        await fetched(sql),
+    )

@@ -1,0 +1,256 @@
+"""`client.admin`: each call on the client's pool and on the caller's connection, whatever codecs that has."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import asyncpg
+import pytest
+
+from asyncq import Client, Counts, InvalidJob, Job, JobNotFound, StoreError, TransactionUnusable
+from tests.sql.jobs import add, fetch
+from tests.sql.keyed import KEY, hold
+from tests.sql.session import Session
+
+RUN_AT = datetime(2030, 1, 31, 4, tzinfo=UTC)
+
+
+@pytest.fixture
+async def client(dsn: str, schema: str) -> AsyncIterator[Client]:
+    """An open client."""
+    async with Client(dsn, schema=schema) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def odd(dsn: str, db: asyncpg.Connection) -> asyncpg.Connection:
+    """A caller's connection with codecs of its own, in another zone."""
+    for kind in ("json", "jsonb"):
+        await db.set_type_codec(kind, encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
+    await db.set_type_codec("timestamptz", encoder=str, decoder=str, schema="pg_catalog")
+    await db.execute("set timezone = 'America/St_Johns'; set datestyle = 'German'")
+    return db
+
+
+async def act(client: Client, name: str, ids: list[int], **options: Any) -> list[Job]:
+    """Call one of the four acts, the reschedule with a time."""
+    more = {"run_at": RUN_AT} if name == "reschedule_jobs" else {}
+    return await getattr(client.admin, name)(ids, **more, **options)
+
+
+ACTS = ("complete_jobs", "permanently_fail_jobs", "reschedule_jobs", "retry_jobs")
+
+
+@pytest.mark.parametrize("name", ACTS)
+async def test_an_act_returns_the_jobs_that_it_changed(client: Client, sql: Session, name: str) -> None:
+    """As `get_job` does, with payload and meta; in the order of their ids."""
+    ids = [(await hold(sql, "retryable", key=key))["id"] for key in "ab"]
+    before = [await client.get_job(job) for job in ids]
+    jobs = await act(client, name, [ids[1], 0, ids[0]])
+
+    assert [(job.id, job.payload, job.meta, job.flags) for job in before] == [
+        (job.id, job.payload, job.meta, job.flags) for job in jobs
+    ]
+    if name == "complete_jobs":
+        assert before == jobs
+        with pytest.raises(JobNotFound):
+            await client.get_job(ids[0])
+    else:
+        assert jobs == [await client.get_job(job) for job in ids]
+
+
+@pytest.mark.parametrize("name", ACTS)
+async def test_an_act_is_part_of_the_callers_transaction(
+    client: Client, sql: Session, odd: asyncpg.Connection, name: str
+) -> None:
+    """Rolled back with it, and invisible to others until it commits."""
+    job = (await hold(sql, "retryable"))["id"]
+    before = await client.get_job(job)
+    transaction = odd.transaction()
+    await transaction.start()
+    (changed,) = await act(client, name, [job], connection=odd)
+    during = await client.get_job(job)
+    await transaction.rollback()
+
+    assert (before, before) == (during, await client.get_job(job))
+    assert (job, before.payload, before.created_at) == (changed.id, changed.payload, changed.created_at)
+
+
+async def test_none_and_zero_are_different_things(client: Client, sql: Session) -> None:
+    """graphile-worker's client cannot set attempts or priority to 0."""
+    job = (await hold(sql, "retryable"))["id"]
+    (same,) = await client.admin.reschedule_jobs([job])
+    (zero,) = await client.admin.reschedule_jobs([job], priority=0, attempts=0)
+
+    assert ((3, 2), (0, 0)) == ((same.priority, same.attempts), (zero.priority, zero.attempts))
+
+
+async def test_a_time_is_kept_to_the_microsecond(client: Client, sql: Session, odd: asyncpg.Connection) -> None:
+    """Also through a connection with another zone and codecs of its own."""
+    job = (await hold(sql, "scheduled"))["id"]
+    run_at = RUN_AT.replace(microsecond=1)
+    (changed,) = await client.admin.reschedule_jobs([job], run_at=run_at, connection=odd)
+
+    assert (run_at, run_at) == (changed.run_at, (await client.get_job(job)).run_at)
+
+
+async def test_a_value_out_of_range_is_refused_before_any_round_trip() -> None:
+    """With the code of the SQL function; this client is not even open."""
+    client = Client("postgresql://nowhere.invalid/")
+    with pytest.raises(InvalidJob) as caught:
+        await client.admin.reschedule_jobs([1], max_attempts=0)
+
+    assert ("GWBMA", "max_attempts") == (caught.value.code, caught.value.field)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [((), "Manually marked as failed"), ((None,), "Manually marked as failed"), (("",), "")]
+)
+async def test_the_error_of_a_failed_job_is_given(client: Client, sql: Session, given: Any, expected: str) -> None:
+    """None is the default, an empty text is a text."""
+    job = await add(sql)
+    (failed,) = await client.admin.permanently_fail_jobs([job], *given)
+
+    assert (expected, "discarded") == (failed.last_error, failed.state)
+
+
+async def test_jobs_are_cancelled_in_the_callers_transaction(
+    client: Client, sql: Session, odd: asyncpg.Connection
+) -> None:
+    """They come back as they were."""
+    job = (await hold(sql, "retryable"))["id"]
+    before = await client.get_job(job)
+    transaction = odd.transaction()
+    await transaction.start()
+    during = await client.admin.cancel_jobs([job, 0], connection=odd)
+    await transaction.rollback()
+
+    assert ([before], before) == (during, await client.get_job(job))
+    assert [before] == await client.admin.cancel_jobs([job])
+    assert [] == await client.admin.cancel_jobs([job])
+
+
+async def test_a_job_is_found_and_removed_by_its_key(client: Client, sql: Session, odd: asyncpg.Connection) -> None:
+    """Once; then nobody has it."""
+    job = (await hold(sql, "retryable"))["id"]
+    found = await client.admin.get_job_by_key(KEY)
+    removed = await client.admin.remove_job(KEY, connection=odd)
+
+    assert (job, found) == (found and found.id, removed)
+    assert (None, None) == (await client.admin.remove_job(KEY), await client.admin.get_job_by_key(KEY))
+
+
+async def test_a_running_job_whose_key_is_removed_comes_back_locked(client: Client, sql: Session) -> None:
+    """So that the caller sees that it goes on."""
+    await hold(sql, "active")
+    removed = await client.admin.remove_job(KEY)
+
+    assert removed is not None
+    assert (None, "9", "active") == (removed.key, removed.locked_by, removed.state)
+
+
+async def test_workers_are_named_by_numbers_or_texts(client: Client, sql: Session, odd: asyncpg.Connection) -> None:
+    """`locked_by` is a text, the events say numbers."""
+    ids = [await add(sql) for _ in range(2)]
+    for worker in (7, 8):
+        await fetch(sql, 1, worker=worker)
+    freed = [
+        *await client.admin.force_unlock_workers([7]),
+        *await client.admin.force_unlock_workers(["8", "x"], connection=odd),
+    ]
+
+    assert [(job, None, 1) for job in ids] == [(job.id, job.locked_by, job.attempts) for job in freed]
+
+
+async def test_a_list_is_read_page_by_page(client: Client, sql: Session) -> None:
+    """With any filter."""
+    ids = [await add(sql, "a" if number % 2 else "b", queue="q", flags=["f"]) for number in range(6)]
+    first = await client.admin.list_jobs(task="a", queue="q", flag="f", state="available", limit=2)
+    second = await client.admin.list_jobs(task="a", limit=2, after=first[-1].id)
+
+    assert (ids[1::2][:2], ids[1::2][2:]) == ([job.id for job in first], [job.id for job in second])
+    assert ids == [job.id for job in await client.admin.list_jobs()]
+    assert [] == await client.admin.list_jobs(state="discarded")
+
+
+@pytest.mark.parametrize("given", [{"state": "failed"}, {"limit": 0}, {"after": -1}])
+async def test_a_page_that_cannot_be_is_refused(client: Client, given: dict[str, Any]) -> None:
+    """A misspelt state must not look like an empty list."""
+    with pytest.raises(InvalidJob):
+        await client.admin.list_jobs(**given)
+
+
+async def test_jobs_are_counted_by_their_states(client: Client, sql: Session) -> None:
+    """A small table exactly."""
+    for key, state in enumerate(["scheduled", "active", "discarded", "discarded"]):
+        await hold(sql, state, key=str(key))
+
+    assert Counts(scheduled=1, active=1, discarded=2) == await client.admin.counts()
+    assert Counts(scheduled=1, active=1, discarded=2) == await client.admin.counts(exact=True)
+
+
+async def test_an_explanation_says_whether_the_job_is_runnable(client: Client, sql: Session) -> None:
+    """And why not."""
+    job = await add(sql)
+    before = await client.admin.explain(job)
+    await sql.run("register_worker", 30.0, 1, 1, "h", ["t"])
+    after = await client.admin.explain(job)
+
+    assert (job, False, ["no_worker"]) == (before.job_id, before.runnable, [one.reason for one in before.reasons])
+    assert (True, ["ready"]) == (after.runnable, [one.reason for one in after.reasons])
+    with pytest.raises(JobNotFound):
+        await client.admin.explain(job + 1)
+
+
+async def test_a_name_that_nothing_uses_goes_by_one_cleanup(client: Client, sql: Session) -> None:
+    """The client calls twice: what the first call marks is committed before the second."""
+    await sql.execute("select asyncq._task_ids('{a,b}')")
+    removed = 0
+    for _ in range(20):
+        # Somebody else on the server may hold an old snapshot for a moment.
+        removed += (await client.admin.cleanup(task_identifiers_to_keep=["b"]))["GC_TASK_IDENTIFIERS"]
+        if removed:
+            break
+
+    assert (1, ["b"]) == (removed, await sql.values("select identifier from asyncq._tasks"))
+
+
+async def test_a_cleanup_says_what_it_did(client: Client, sql: Session, odd: asyncpg.Connection) -> None:
+    """By default what nobody could miss."""
+    await hold(sql, "discarded")
+
+    assert {"GC_JOB_QUEUES": 0, "GC_TASK_IDENTIFIERS": 0} == await client.admin.cleanup()
+    assert {"DELETE_PERMAFAILED_JOBS": 1} == await client.admin.cleanup("DELETE_PERMAFAILED_JOBS", connection=odd)
+    with pytest.raises(InvalidJob):
+        await client.admin.cleanup("GC_QUEUES")
+
+
+async def test_an_old_snapshot_is_refused_with_a_code(client: Client, sql: Session, odd: asyncpg.Connection) -> None:
+    """The caller begins again."""
+    job = await add(sql)
+    transaction = odd.transaction(isolation="repeatable_read")
+    await transaction.start()
+    await odd.fetch("select 1")
+    await client.admin.reschedule_jobs([job], priority=1)
+    with pytest.raises(StoreError) as caught:
+        await client.admin.complete_jobs([job], connection=odd)
+    await transaction.rollback()
+
+    assert "40001" == caught.value.sqlstate
+
+
+async def test_a_transaction_that_takes_no_writes_is_named(
+    client: Client, sql: Session, db: asyncpg.Connection
+) -> None:
+    """As with an add."""
+    job = await add(sql)
+    with pytest.raises(TransactionUnusable):
+        async with db.transaction(readonly=True):
+            await client.admin.retry_jobs([job], connection=db)
+
+
+async def test_what_is_no_connection_is_refused(client: Client) -> None:
+    """A pool, say: before it fails obscurely."""
+    with pytest.raises(TypeError, match="connection must be an asyncpg connection"):
+        await client.admin.retry_jobs([1], connection="postgresql://")  # type: ignore[arg-type]

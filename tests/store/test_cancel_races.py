@@ -1,0 +1,225 @@
+"""A cancel comes while something else is being done to the job: it waits, and judges the job as it is then.
+
+Each act stands open on the very row; then it commits or rolls back. At READ COMMITTED the outcome is that of the two
+one after the other; at the other levels the cancel may get 40001, and has done nothing.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import anyio
+import asyncpg
+import pytest
+
+from asyncq.store.admin import cancel_jobs
+from asyncq.store.database import Database
+from asyncq.store.statements import folder
+from asyncq.testing import temporary_schema
+from tests.sql.jobs import add, change, claimed, complete, fetch, locked_queues
+from tests.sql.marked import ASK_AGAIN, ended, keep, settle_special
+from tests.sql.session import Session, session
+from tests.store.gate import Gate
+from tests.waiting import wait_until
+
+Act = Callable[[Session, list[asyncpg.Record]], Awaitable[object]]
+
+LEVELS = ("read_committed", "repeatable_read", "serializable")
+CANCEL = "select id, locked_by from asyncq.cancel_jobs(array[$1::bigint])"
+EMPTY = """
+drop policy if exists gate on asyncq._jobs;
+alter table asyncq._jobs disable row level security;
+drop function if exists asyncq.passes;
+truncate asyncq._jobs, asyncq._queues, asyncq._ended_jobs
+"""
+STATES = "select asyncq._state(job) from asyncq._jobs as job"
+
+
+async def _fetch(sql: Session, _claims: list[asyncpg.Record]) -> None:
+    await fetch(sql, token=2)
+
+
+async def _complete(sql: Session, claims: list[asyncpg.Record]) -> None:
+    await complete(sql, claims)
+
+
+async def _fail(sql: Session, claims: list[asyncpg.Record]) -> None:
+    await change(sql, claims, attempts=1, delay_s=3600.0, error="e")
+
+
+async def _fail_for_good(sql: Session, claims: list[asyncpg.Record]) -> None:
+    await change(sql, claims, attempts=25, error="e")
+
+
+async def _return(sql: Session, claims: list[asyncpg.Record]) -> None:
+    await change(sql, claims)
+
+
+async def _rescue(sql: Session, _claims: list[asyncpg.Record]) -> None:
+    await sql.rows("select from asyncq._rescue_jobs(true)")
+
+
+# The act -> the state of the job before it, after it, and after the cancel that waited for it.
+ACTS: dict[str, tuple[Act, str, str | None, str | None]] = {
+    "a fetch": (_fetch, "available", "active", "cancelled"),
+    "a completion": (_complete, "active", None, None),
+    "a failure": (_fail, "active", "retryable", None),
+    "the last failure": (_fail_for_good, "active", "discarded", "discarded"),
+    "a return": (_return, "active", "available", None),
+    "a rescue": (_rescue, "active", "available", None),
+}
+
+
+async def is_waiting(sql: Session, other: Session) -> bool:
+    """Whether another session waits for one."""
+    return await sql.value("select pg_blocking_pids($1) <> '{}'", other.connection.get_server_pid())
+
+
+@pytest.fixture(scope="module")
+async def shared(dsn: str) -> AsyncIterator[str]:
+    """A schema that the tests of this file share: there are many."""
+    async with temporary_schema(dsn) as name:
+        yield name
+
+
+@pytest.fixture
+async def schema(dsn: str, shared: str) -> str:
+    """The shared schema, empty and with its own clock."""
+    async with session(dsn, shared) as cleaner:
+        await cleaner.execute(EMPTY)
+        await cleaner.execute((folder() / "functions" / "clock.sql").read_text("utf-8"))
+    return shared
+
+
+@pytest.mark.parametrize("ends", ["commit", "rollback"])
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("act", ACTS)
+async def test_a_cancel_comes_after_what_is_being_done_to_the_job(
+    sql: Session, other: Session, act: str, level: str, ends: str
+) -> None:
+    """A job that is being taken is cancelled as a running one, one that is being settled as what it becomes."""
+    do, before, after, last = ACTS[act]
+    job = await add(sql, queue="q")
+    claims = await fetch(sql) if before == "active" else []
+    refusals: list[str | None] = []
+    transaction = sql.connection.transaction()
+    await transaction.start()
+    await do(sql, claims)
+
+    async def cancel() -> None:
+        try:
+            async with other.connection.transaction(isolation=level):
+                await other.rows(CANCEL, job)
+        except asyncpg.PostgresError as error:
+            refusals.append(error.sqlstate)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(cancel)
+        await wait_until(lambda: is_waiting(sql, other), description="the cancel to wait")
+        await getattr(transaction, ends)()
+    if ends == "rollback":
+        expected, refused = ("cancelled" if before == "active" else None), []
+    elif level == "read_committed":
+        expected, refused = last, []
+    else:
+        expected, refused = after, ["40001"]
+
+    assert ([expected] if expected else [], refused) == (await sql.values(STATES), refusals)
+
+
+@pytest.mark.parametrize("level", LEVELS[1:])
+@pytest.mark.parametrize("act", ACTS)
+async def test_an_old_snapshot_cancels_nothing(sql: Session, other: Session, act: str, level: str) -> None:
+    """It shows a job that waits where one runs, one that runs where none is: 40001, and nothing is changed."""
+    do, before, after, _ = ACTS[act]
+    job = await add(sql)
+    claims = await fetch(sql) if before == "active" else []
+    async with other.connection.transaction(isolation=level):
+        await other.rows("select from asyncq._jobs")
+        await do(sql, claims)
+        refusal = await other.refusal(CANCEL, job)
+
+    assert "40001" == refusal.sqlstate
+    assert ([after] if after else []) == await sql.values(STATES)
+
+
+@pytest.mark.parametrize("done", [True, False])
+async def test_a_settlement_that_comes_while_a_cancel_stands_open_is_made_after_it(
+    sql: Session, other: Session, done: bool
+) -> None:
+    """It waits for nobody: it finds nothing to write, comes again later, and the job ends as cancelled."""
+    job = await add(sql, queue="q")
+    await keep(sql, job)
+    claims = await fetch(sql)
+    async with other.connection.transaction():
+        await other.rows(CANCEL, job)
+        plain = await (complete(sql, claims) if done else change(sql, claims, attempts=1))
+        special = await settle_special(sql, claims, done=done)
+        ids, tokens = [claims[0]["id"]], [claims[0]["lock_token"]]
+        later = [row["id"] for row in await sql.run("still_held", 1, ids, tokens)]
+
+    assert ([], {}, [job]) == (plain, special, later)
+    assert {job: "cancelled"} == await settle_special(sql, claims, done=done)
+    assert ([(job, "cancelled")], []) == (await ended(sql), await locked_queues(sql))
+
+
+@pytest.mark.parametrize("settle", [complete, change])
+@pytest.mark.parametrize("mark", [CANCEL, ASK_AGAIN], ids=["cancelled", "asked again"])
+async def test_a_mark_that_comes_during_a_settlement_is_heeded(
+    gate: Gate, guarded: Session, other: Session, settle: Callable[..., Awaitable[list[int]]], mark: str
+) -> None:
+    """The settlement has seen the row without it: that it has none is checked again when the row is locked."""
+    job = await add(other)
+    claims = await fetch(other)
+    await settle(guarded, [{**claims[0], "lock_token": 99}])
+
+    assert [] == await gate.during(settle(guarded, claims), other.rows(mark, job))
+    assert [job] == await claimed(other)
+
+
+@pytest.mark.parametrize("mark", [CANCEL, ASK_AGAIN], ids=["cancelled", "asked again"])
+async def test_a_marked_claim_that_changes_hands_during_its_settlement_is_not_settled(
+    gate: Gate, guarded: Session, other: Session, mark: str
+) -> None:
+    """The fence stands in the node that locks here too: the second run must not be ended by the first one's end."""
+    job = await add(other, queue="q")
+    claims = await fetch(other)
+    await other.rows(mark, job)
+    await settle_special(guarded, [{**claims[0], "lock_token": 99}])
+    take_over = other.execute("update asyncq._jobs set lock_token = 2")
+
+    assert {} == await gate.during(settle_special(guarded, claims), take_over)
+    assert ([job], ["q"]) == (await claimed(other), await locked_queues(other))
+
+
+async def test_cancels_of_the_same_jobs_in_opposite_orders_do_not_deadlock(
+    database: Database, sql: Session, other: Session
+) -> None:
+    """Rows are locked in the order of their ids, whatever the order of the call."""
+    jobs = [await add(sql) for _ in range(200)]
+    done: list[list[int]] = []
+
+    async def cancel(who: Session, ids: list[int]) -> None:
+        done.append([job.id for job in await cancel_jobs(database, who.connection, ids)])
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(cancel, sql, jobs)
+        group.start_soon(cancel, other, jobs[::-1])
+
+    assert [[], jobs] == sorted(done)
+
+
+async def test_the_store_cancels_what_it_is_told_on_the_connection_of_a_caller(
+    database: Database, sql: Session, other: Session
+) -> None:
+    """And a caller that rolls back has cancelled nothing."""
+    waiting, running, unknown = await add(other), await add(other), 0
+    await other.rows("update asyncq._jobs set run_at = now() + interval '1 h' where id = $1", waiting)
+    await fetch(other)
+    transaction = sql.connection.transaction()
+    await transaction.start()
+    told = [job.id for job in await cancel_jobs(database, sql.connection, [running, unknown, waiting])]
+    await transaction.rollback()
+    between = await other.values(STATES + " order by id")
+
+    assert ([waiting, running], ["scheduled", "active"]) == (told, between)
+    assert [waiting, running] == [job.id for job in await cancel_jobs(database, sql.connection, [running, waiting])]
+    assert (["cancelled"], []) == (await sql.values(STATES), await cancel_jobs(database, sql.connection, []))

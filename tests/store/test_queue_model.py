@@ -1,0 +1,105 @@
+"""Many fetches, ends, rescues and adds at once over a few queues, without the second fence: the lock alone must hold.
+
+Two kinds of workers know other tasks each, so that they see different first jobs of the same queue: that is where two
+fetches meet.
+"""
+
+import itertools
+import random
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.sql.jobs import add, change, complete, fetch, stray_queues
+from tests.sql.session import Session, session
+
+QUEUES = ("a", "b", "c", None)
+TASKS = ("x", "y")
+THOROUGH = True
+TWICE = """
+select queue from asyncq._jobs where locked_by is not null and queue is not null group by queue having count(*) > 1
+"""
+
+
+class Players:
+    """Who does what, each with a session of its own."""
+
+    def __init__(self, seed: int, rounds: int) -> None:
+        self.looks = 0
+        self._seed = seed
+        self._rounds = rounds
+        self._adding = 0
+        self._working = 0
+        self._tokens = itertools.count(1)
+
+    async def add(self, sql: Session, player: int) -> None:
+        """Add jobs of random queues, tasks and priorities."""
+        rng = random.Random(f"{self._seed} {player}")
+        self._adding += 1
+        for _ in range(self._rounds):
+            await add(sql, rng.choice(TASKS), queue=rng.choice(QUEUES), priority=rng.randint(-2, 2), max_attempts=3)
+        self._adding -= 1
+
+    async def work(self, sql: Session, player: int) -> None:
+        """Fetch and end jobs until none is left: most succeed, some fail, are returned, or are lost."""
+        rng = random.Random(f"{self._seed} {player}")
+        self._working += 1
+        while True:
+            was_last = not self._adding
+            claims = await fetch(
+                sql, rng.randint(1, 4), worker=player, token=next(self._tokens), tasks=[TASKS[player % 2]]
+            )
+            rng.shuffle(claims)
+            for claim in claims:
+                way = rng.choice(("complete", "complete", "fail", "return", "abandon"))
+                if way == "complete":
+                    await complete(sql, [claim], worker=player)
+                elif way != "abandon":
+                    await change(sql, [claim], worker=player, attempts=int(way == "fail"), delay_s=0.0)
+            if was_last and not claims and not await sql.run("rescue_jobs", THOROUGH):
+                break
+        self._working -= 1
+
+    async def rescue(self, sql: Session, _player: int) -> None:
+        """No worker of this test has a row: now and then the claims of all are rescued."""
+        while self._adding or self._working:
+            await sql.run("rescue_jobs", THOROUGH)
+            await anyio.sleep(0.01)
+
+    async def watch(self, sql: Session, _player: int) -> None:
+        """Look at what is true at any moment."""
+        while self._adding or self._working:
+            assert [] == await stray_queues(sql)
+            assert [] == await sql.values(TWICE)
+            self.looks += 1
+            await anyio.sleep(0.001)
+
+
+@pytest.mark.parametrize(
+    ("seed", "rounds"), [(1, 80), *(pytest.param(seed, 2000, marks=pytest.mark.slow) for seed in (2, 3))]
+)
+@pytest.mark.timeout(120)
+async def test_a_queue_has_one_running_job_and_a_row_or_neither(dsn: str, sql: Session, seed: int, rounds: int) -> None:
+    """At every moment, whatever happens at once."""
+    await sql.execute("drop index asyncq.jobs_one_running_per_queue")
+    players = Players(seed, rounds)
+
+    async def play(part: Any, player: int) -> None:
+        async with session(dsn, sql.schema) as mine:
+            await part(mine, player)
+
+    async with anyio.create_task_group() as group:
+        parts = [players.add] * 2 + [players.work] * 4 + [players.rescue, players.watch]
+        for player, part in enumerate(parts, 1):
+            group.start_soon(play, part, player)
+    while await sql.run("rescue_jobs", THOROUGH):
+        pass
+    while claims := await fetch(sql):
+        await complete(sql, claims)
+
+    assert 0 == await sql.value(
+        "select count(*) from asyncq._jobs where locked_by is not null or attempts < max_attempts"
+    )
+    assert [] == await sql.rows("select from asyncq._queues")
+    assert players.looks > 10

@@ -1,0 +1,167 @@
+"""`store.roles`: by which way a role adds, and that both ways lead to the same."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import asyncpg
+import msgspec
+import pytest
+
+from asyncq.domain.errors import AccessDenied, ConfigurationError, InvalidJob, SchemaMissing
+from asyncq.domain.job import Added, JobSpec
+from asyncq.store.database import Database
+from asyncq.store.jobs import add_jobs
+from asyncq.store.migrate import check_version
+from asyncq.store.roles import WayIn, apply, script, way_in
+from tests.roles import Roles, three_roles
+from tests.sql.session import Session, session
+
+WAYS: dict[str, WayIn] = {"owner": "directly", "worker": "directly", "enqueuer": "by_enqueue", "stranger": "directly"}
+
+# For each field of a spec a value that is not its default.
+OTHER: dict[str, Any] = {
+    "task": "other",
+    "payload": '{"a": 1.50, "é": "\\"\\\\ \\u2028"}',
+    "queue": "q",
+    "run_at": datetime(2040, 1, 1, 12, tzinfo=timezone(timedelta(hours=5, minutes=30, seconds=15))),
+    "max_attempts": 3,
+    "priority": -7,
+    "flags": ("eu", "us"),
+    "job_key": "k",
+    "job_key_mode": "unsafe_dedupe",
+    "meta": '{"m": [1, null]}',
+}
+
+SPECS = [
+    JobSpec(task="plain"),
+    JobSpec(**OTHER),
+    JobSpec(task="null", payload="null"),
+    JobSpec(task="keyed", job_key="twice", payload="[1]", run_at=datetime(2030, 1, 1, tzinfo=UTC)),
+    JobSpec(task="keyed", job_key="twice", payload="[2]", job_key_mode="preserve_run_at"),
+    JobSpec(task="keyed", job_key="twice", job_key_mode="unsafe_dedupe"),
+]
+
+STORED = """
+select task.identifier, job.queue, job.payload::text, job.priority, job.max_attempts, job.key, job.revision,
+  job.flags::text, job.meta::text, nullif(job.run_at, job.created_at) as run_at
+from asyncq._jobs as job
+join asyncq._tasks as task on task.id = job.task_id
+order by job.id
+"""
+
+
+async def test_the_catalogue_says_by_which_way_a_role_adds(dsn: str) -> None:
+    """Nothing is tried, so that nothing is refused inside a caller's transaction, or written to the server's log."""
+    async with three_roles(dsn) as roles:
+        found = {role: await way_of(roles, getattr(roles, role)) for role in WAYS}
+
+    assert WAYS == found
+
+
+async def way_of(roles: Roles, role: str) -> WayIn:
+    """The way of a role, asked on a connection of its own."""
+    connection = await asyncpg.connect(roles.dsn_of(role))
+    try:
+        return await way_in(connection, roles.schema)
+    finally:
+        await connection.close(timeout=5)
+
+
+async def test_without_the_schema_the_check_of_the_version_says_so(db: asyncpg.Connection) -> None:
+    """The usual sentence, not one about rights."""
+    assert "directly" == await way_in(db, "nowhere")
+    with pytest.raises(SchemaMissing, match="run `asyncq migrate`"):
+        await check_version(db, "nowhere")
+
+
+async def test_both_ways_store_the_same_and_answer_the_same(sql: Session, database: Database, dsn: str) -> None:
+    """A service must not behave otherwise because its role has fewer rights."""
+    connection = sql.connection
+    stored, answers = [], []
+    for way in ("directly", "by_enqueue"):
+        transaction = connection.transaction()
+        await transaction.start()
+        added = await add_jobs(database, connection, SPECS, way)
+        first = added[0].id
+        answers.append([shifted(one, first) for one in added])
+        stored.append([tuple(row) for row in await sql.rows(STORED)])
+        await transaction.rollback()
+
+    assert stored[0] == stored[1]
+    assert answers[0] == answers[1]
+    assert ["added", "added", "added", "added", "updated", "deduplicated"] == [one.outcome for one in answers[0]]
+
+
+def shifted(added: Added, first: int) -> Added:
+    """The answer with ids that are counted from the first one."""
+    existing = None if added.existing_id is None else added.existing_id - first
+    return msgspec.structs.replace(added, id=added.id - first, existing_id=existing)
+
+
+@pytest.mark.parametrize("field", JobSpec.__struct_fields__)
+async def test_no_field_of_a_spec_is_lost_on_the_way(
+    sql: Session, database: Database, field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new option has to be sent by both ways, and to have a value here."""
+    specs = [JobSpec(task="t"), msgspec.structs.replace(JobSpec(task="t"), **{field: OTHER[field]})]
+    sent: list[Any] = []
+
+    async def fetch(_: str, *parameters: Any) -> list[Any]:
+        sent.append(parameters)
+        return []
+
+    monkeypatch.setattr(asyncpg.Connection, "fetch", lambda _, *parameters: fetch(*parameters))
+    for way in ("directly", "by_enqueue"):
+        for spec in specs:
+            await add_jobs(database, sql.connection, [spec], way)
+
+    assert sent[0] != sent[1]
+    assert sent[2] != sent[3]
+
+
+async def test_a_rule_that_only_the_server_checks_is_the_same_error(sql: Session, database: Database) -> None:
+    """The codes, the field and the class."""
+    errors = []
+    for way in ("directly", "by_enqueue"):
+        with pytest.raises(InvalidJob) as caught:
+            await add_jobs(database, sql.connection, [JobSpec(task="t" * 129)], way)
+        errors.append((caught.value.code, caught.value.field, str(caught.value)))
+
+    assert errors[0] == errors[1]
+
+
+@pytest.mark.usefixtures("sql")
+async def test_a_callers_codecs_do_not_matter(dsn: str, database: Database) -> None:
+    """Its connection may read and write json in its own way."""
+    async with session(dsn, database.schema) as own:
+        for name in ("json", "jsonb"):
+            await own.connection.set_type_codec(
+                name, encoder=lambda _: "broken", decoder=lambda _: "broken", schema="pg_catalog"
+            )
+        added = await add_jobs(database, own.connection, SPECS[:1], "by_enqueue")
+
+    assert ["added"] == [one.outcome for one in added]
+
+
+@pytest.mark.parametrize("name", ["", "a\0b"])
+def test_what_is_no_name_of_a_role_is_refused(name: str) -> None:
+    """Before it becomes SQL."""
+    with pytest.raises(ConfigurationError, match="no name of a role"):
+        script("asyncq", worker="w", enqueuer=name)
+
+
+def test_the_script_of_the_default_schema_is_the_file_with_two_names() -> None:
+    """What a DBA reads in sql/ is what runs."""
+    text = script("asyncq", worker="app_worker", enqueuer='it\'s "me" \\')
+
+    assert 'grant execute on function asyncq.enqueue to "it\'s ""me"" \\";' in text
+    assert "set local asyncq.enqueuer =  E'it''s \"me\" \\\\';" in text
+    assert "set local asyncq.worker = 'app_worker';" in text
+
+
+async def test_a_refusal_says_where_to_look(dsn: str) -> None:
+    """The server's sentence names the object; ours, the cure."""
+    async with three_roles(dsn) as roles:
+        database = Database(roles.dsn_of(roles.worker), roles.schema)
+        with pytest.raises(AccessDenied, match=r"only the owner of schema .* \[42501\]; `asyncq roles` shows"):
+            await apply(database, worker=roles.worker, enqueuer=roles.enqueuer)
