@@ -17,6 +17,14 @@ def at_noon(minute: TimeDigest) -> bool:
     return minute.hour == 12 and minute.minute == 0
 
 
+@task(cron="0 8 * * *")
+async def every_morning(day: str = "today") -> None: ...
+
+
+@task(cron=["0 8 * * *", at_noon])
+async def twice(day: str = "today") -> None: ...
+
+
 def wrong(minute: int) -> bool:
     return minute == 0
 
@@ -29,6 +37,8 @@ def items(now: datetime) -> None:
     items_of_task(rollup, "0 8 * * *")
     items_of_task(rollup, ["0 8 * * *", at_noon])
     items_of_task(rollup, wrong)  # error: it does not take a TimeDigest
+    task(cron=wrong)  # error: it does not take a TimeDigest
+    task(cron=5)  # error: neither an expression nor a function
     CronItem("rollup", wrong)  # error: it does not take a TimeDigest
     CronItem(at_noon, "* * * * *")  # error: a plain function is no task
     CronItem("rollup", "* * * * *", dialect="quartz")  # error: no such dialect

@@ -16,7 +16,7 @@ from asyncq.domain.job import JobSpec
 _FARTHEST = timedelta(days=8 * 366)
 # A function can only be asked minute by minute.
 _FARTHEST_OF_FUNCTION = timedelta(days=31)
-_MOMENT = timedelta(microseconds=1)
+MOMENT = timedelta(microseconds=1)
 
 
 class Slot(msgspec.Struct, frozen=True):
@@ -82,28 +82,24 @@ def next_run(item: CronItem, after: datetime) -> datetime | None:
     return next(instants(item.when, item.zone, after, after + farthest), None)
 
 
-def backfill(item: CronItem, known: Known | None, start: datetime) -> Iterator[Slot]:
-    """Yield the slots that an item missed before a start, in order.
+def missed_after(item: CronItem, known: Known | None, start: datetime) -> datetime:
+    """After which moment an item may have missed slots before a start.
 
     Args:
         item: The item.
         known: What the database knows of it; None if it is new: then it missed nothing.
         start: When the scheduler starts, with a time zone; a slot at this very moment is not missed yet.
 
-    Yields:
-        The slots since its last job, or else since it was seen first, but none that is longer ago than `fill`.
-
-    Raises:
-        Exception: What the item's own function raises.
+    Returns:
+        Its last job, or else the moment just before it was seen first, but nothing that is longer ago than `fill`; the
+        moment just before the start if it missed nothing.
 
     Source: `scheduleCronJobs` and the option `fill` of graphile-worker.
     """
     if known is None or not item.fill_period:
-        return
-    since = known.since - _MOMENT if known.last is None else known.last
-    earliest = start - item.fill_period - _MOMENT
-    for at in instants(item.when, item.zone, max(since, earliest), start - _MOMENT):
-        yield Slot(item, at, backfilled=True)
+        return start - MOMENT
+    since = known.since - MOMENT if known.last is None else known.last
+    return min(start - MOMENT, max(since, start - item.fill_period - MOMENT))
 
 
 def in_order(found: Iterable[Slot]) -> list[Slot]:

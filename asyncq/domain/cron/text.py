@@ -174,6 +174,15 @@ def parse_crontab(text: str, *, dialect: Dialect = "crontab", source: str = "") 
     return tuple(item for item in items if item is not None)
 
 
+def recurrences(cron: Recurrence | Iterable[Recurrence] | None) -> tuple[Recurrence, ...]:
+    """What `@task(cron=...)` was given, one or several or none, as several."""
+    if cron is None:
+        return ()
+    if isinstance(cron, str) or callable(cron) or not isinstance(cron, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return (cron,)
+    return tuple(cron)
+
+
 def items_of_task(task: CronTask, cron: Recurrence | Iterable[Recurrence] | None) -> tuple[CronItem, ...]:
     """The items that a task brings along: what `@task(cron=...)` means.
 
@@ -188,12 +197,9 @@ def items_of_task(task: CronTask, cron: Recurrence | Iterable[Recurrence] | None
     Raises:
         InvalidCrontab: One of them cannot be used, or two have the same identifier; with all problems.
     """
-    if cron is None:
-        return ()
     problems: list[CrontabProblem] = []
     items: list[CronItem] = []
-    several: Iterable[Recurrence] = (cron,) if isinstance(cron, str) or callable(cron) else cron
-    for recurrence in several:
+    for recurrence in recurrences(cron):
         try:
             items.append(_item_of_task(task, recurrence))
         except InvalidCrontab as invalid:
