@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -46,6 +47,16 @@ class Slots(msgspec.Struct, frozen=True):
 
     added: tuple[AddedSlot, ...]
     refused: tuple[RefusedItem, ...]
+
+
+async def ask_clock(line: Line) -> datetime:
+    """What the clock of the schema shows: the server's time, unless a test has moved it.
+
+    Raises:
+        StoreError: See `failures.calling`.
+    """
+    now: datetime = (await line.fetch("clock"))[0]["now"]
+    return now
 
 
 async def register(line: Line, identifiers: Collection[str]) -> dict[str, Known]:
