@@ -1,4 +1,4 @@
-"""Recurring jobs on a worker: each slot becomes a job at its time, whatever the clock, the database and the items do."""
+"""Recurring jobs on a worker: each slot becomes a job, whatever the clock, the database and the items do."""
 
 import asyncio
 from collections import Counter
