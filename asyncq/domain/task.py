@@ -54,7 +54,8 @@ class Task(Generic[P]):
         signature: How the handler is called.
         retry: Its retry policy.
         on_failed: Called when a job of it has failed for good.
-        cron_items: The recurring jobs that it brings along.
+        cron: When workers add a job of it by themselves.
+        cron_items: The recurring jobs that this makes.
     """
 
     def __init__(
@@ -81,8 +82,8 @@ class Task(Generic[P]):
             self._defaults = JobSpec(task=self.name).with_options(
                 queue=queue, max_attempts=max_attempts, priority=priority, flags=flags
             )
-            self._recurrences = recurrences(cron)
-            self.cron_items = items_of_task(self, self._recurrences)
+            self.cron = recurrences(cron)
+            self.cron_items = items_of_task(self, self.cron)
         except (InvalidJob, ConfigurationError) as error:
             raise TaskError(f"task {self.name!r}: {error}") from error
         if on_failed is not None and not callable(on_failed):
@@ -145,7 +146,7 @@ class Task(Generic[P]):
         other.signature = Signature(self.handler, name)
         try:
             other._defaults = msgspec.structs.replace(self._defaults, task=name).with_options()
-            other.cron_items = items_of_task(other, self._recurrences)
+            other.cron_items = items_of_task(other, self.cron)
         except (InvalidJob, InvalidCrontab) as error:
             raise TaskError(f"task {name!r}: {error}") from error
         return other

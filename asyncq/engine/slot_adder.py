@@ -78,8 +78,16 @@ class SlotAdder:
         await self._line.close()
 
     def _tell(self, added: Sequence[AddedSlot]) -> None:
-        for kind, backfilled in ((CronBackfilled, True), (CronAdded, False)):
-            told = [one for one in added if one.slot.backfilled is backfilled]
-            if told:
-                names = dict.fromkeys(one.slot.item.identifier for one in told)
-                self._observers.emit(kind(items=tuple(names), job_ids=tuple(one.added.id for one in told)))
+        if missed := [one for one in added if one.slot.backfilled]:
+            self._observers.emit(CronBackfilled(items=_items(missed), job_ids=_job_ids(missed)))
+        if due := [one for one in added if not one.slot.backfilled]:
+            self._observers.emit(CronAdded(items=_items(due), job_ids=_job_ids(due)))
+
+
+def _items(added: Sequence[AddedSlot]) -> tuple[str, ...]:
+    """Each of their identifiers once."""
+    return tuple(dict.fromkeys(one.slot.item.identifier for one in added))
+
+
+def _job_ids(added: Sequence[AddedSlot]) -> tuple[int, ...]:
+    return tuple(one.added.id for one in added)
