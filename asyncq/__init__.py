@@ -3,6 +3,7 @@
 from asyncq.admin import Admin
 from asyncq.client import Client, add_job
 from asyncq.domain.administration import Counts, Explanation, Reason
+from asyncq.domain.capabilities import CAPABILITIES
 from asyncq.domain.cron.builders import daily, every, every_minute, hourly, monthly, weekly, yearly
 from asyncq.domain.cron.item import CronItem, parse_cron_items
 from asyncq.domain.cron.slot import next_run
@@ -14,6 +15,7 @@ from asyncq.domain.errors import (
     ConfigurationError,
     CrontabProblem,
     Discard,
+    DuplicateJob,
     InvalidCrontab,
     InvalidJob,
     JobNotFound,
@@ -72,13 +74,16 @@ from asyncq.domain.events import (
     WorkerStopping,
     observer,
 )
-from asyncq.domain.job import Added, Job, JobKeyMode, JobOptions, JobSpec, JobState
+from asyncq.domain.job import Added, Job, JobKeyMode, JobOptions, JobSpec
 from asyncq.domain.retry import ConstantRetry, ExponentialRetry, FunctionRetry, LinearRetry, RetryPolicy, TableRetry
+from asyncq.domain.states import JobState
 from asyncq.domain.task import Task, task
+from asyncq.domain.unique import OnConflict, UniquePolicy
 from asyncq.engine.context import JobContext
 from asyncq.worker import Worker
 
 __all__ = [
+    "CAPABILITIES",
     "AccessDenied",
     "Added",
     "Admin",
@@ -96,6 +101,7 @@ __all__ = [
     "CronStarted",
     "CrontabProblem",
     "Discard",
+    "DuplicateJob",
     "Event",
     "Explanation",
     "ExponentialRetry",
@@ -131,6 +137,7 @@ __all__ = [
     "MaintenanceFailed",
     "Observer",
     "ObserverFailed",
+    "OnConflict",
     "PoolExhausted",
     "Reason",
     "ResultIgnored",
@@ -150,6 +157,7 @@ __all__ = [
     "TasksLeftBehind",
     "TimeDigest",
     "TransactionUnusable",
+    "UniquePolicy",
     "UnknownCronTasks",
     "UnknownTask",
     "UnknownTasks",
@@ -177,4 +185,5 @@ __all__ = [
 
 # They are looked up, printed and pickled by the names that users write.
 for _name in __all__:
-    globals()[_name].__module__ = __name__
+    if not _name.isupper():
+        globals()[_name].__module__ = __name__

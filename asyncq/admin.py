@@ -8,7 +8,8 @@ from datetime import datetime
 
 from asyncq.domain.administration import Counts, Explanation, check_change, check_cleanup, check_page, state_of
 from asyncq.domain.errors import JobNotFound
-from asyncq.domain.job import Job, JobState, check_key
+from asyncq.domain.job import Job, check_key
+from asyncq.domain.states import JobState
 from asyncq.store import admin as store
 from asyncq.store.database import CallersConnection, Connection, Database, check_connection
 
@@ -293,8 +294,8 @@ class Admin:
                 default: of a table above 32 MiB (some 200,000 jobs) a sample is counted, which takes about 0.1 s.
 
         Returns:
-            The figures, and which of them are estimates: of a large table those of what waits, above 256 MiB also
-            of what runs. What has failed for good is exact up to 100,000.
+            The figures, and which of them are estimates: of a large table those of what waits, above 256 MiB those of
+            what runs too. What has failed for good is exact up to 100,000.
 
         Raises:
             StoreError: The database cannot be used.

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self, Unpack, cast, overload
 
 from asyncq.admin import Admin
-from asyncq.domain.adding import NOTHING, make_spec
-from asyncq.domain.errors import ConfigurationError, JobNotFound
+from asyncq.domain.adding import NOTHING, accepted, make_spec
+from asyncq.domain.deduplication import DEFAULT_WINDOW, LONGEST_WINDOW
+from asyncq.domain.errors import ConfigurationError, JobNotFound, StoreUnavailable
 from asyncq.domain.job import Added, Job, JobOptions, JobSpec
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing, Task
@@ -21,6 +23,9 @@ from asyncq.store.failures import connecting
 from asyncq.store.migrate import Report, check_version, migrate
 from asyncq.store.roles import WayIn, way_in
 from asyncq.store.statements import DEFAULT_SCHEMA
+
+# How long to wait before each further try of an add that may be made again; a server restarts within a second or two.
+PAUSES_S = (0.1, 0.5, 1.4)
 
 
 class Client:
@@ -33,6 +38,8 @@ class Client:
             other names are refused. None (the default) takes any name.
         pool_size: Connections, opened on demand; 10 by default.
         max_payload: The largest payload in bytes; 1 MiB by default, at most 16 MiB.
+        idempotency_window: For how long an idempotency key holds after its first use; 24 hours by default, at most 366
+            days. Until then its job is remembered after it has ended: a row for each.
 
     Attributes:
         admin: Looks at jobs and changes them.
@@ -51,6 +58,7 @@ class Client:
         tasks: Iterable[Task[...]] | None = None,
         pool_size: int = 10,
         max_payload: int = DEFAULT_MAX_PAYLOAD,
+        idempotency_window: timedelta = DEFAULT_WINDOW,
     ) -> None:
         self._database = Database(dsn, schema)
         self._registry = None if tasks is None else Registry(tasks)
@@ -58,6 +66,10 @@ class Client:
             raise ConfigurationError(f"max_payload lies between 1 and {LARGEST_PAYLOAD} bytes, got {max_payload}")
         if not 1 <= pool_size <= 1000:
             raise ConfigurationError(f"pool_size lies between 1 and 1000, got {pool_size}")
+        if not isinstance(idempotency_window, timedelta) or not timedelta(0) < idempotency_window <= LONGEST_WINDOW:  # pyright: ignore[reportUnnecessaryIsInstance]
+            said = f"idempotency_window is a timedelta above 0 of at most {LONGEST_WINDOW.days} days"
+            raise ConfigurationError(f"{said}, got {idempotency_window!r}")
+        self._window = idempotency_window
         self._max_payload = max_payload
         self._pool_size = pool_size
         self._pool: Pool | None = None
@@ -176,36 +188,41 @@ class Client:
                 workers when that commits. None (the default) uses the client's pool and commits at once. Its role needs
                 the same rights as the client's.
             **options: queue; run_at (a datetime with a time zone); max_attempts (1 to 32767); priority (-32768 to
-                32767, lower first); flags (a list of str); meta (an object that goes with the job). None means the
-                task's default.
+                32767, lower first); flags (a list of str); meta (an object that goes with the job); job_key and
+                job_key_mode; unique (a `UniquePolicy`), singleton and subject, force, rerun; idempotency_key. See
+                `JobOptions`. None means the task's default.
 
         Returns:
-            The job's id, and what the add came to.
+            The id of the job that stands for the request, and what the add came to: it may have been there before.
 
         Raises:
             InvalidJob: The job breaks a rule; `code`, `field`, `limit` and `length` say which.
+            DuplicateJob: Its unique policy rejects it, as another job bars it. A transaction of the caller's goes on.
             UnknownTask: The client was given tasks, and none has this name.
             TransactionUnusable: The caller's transaction is aborted or read only.
-            StoreUnavailable: The connection broke; `outcome` says whether the job may have been added.
+            StoreUnavailable: The connection broke; `outcome` says whether the job may have been added. With an
+                `idempotency_key`, on the client's own pool, an add whose outcome is unknown was made again before, for
+                about 2 s.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
         spec = self._spec(task, payload, options)
-        return (await self._add([spec], connection))[0]
+        return accepted((await self._add([spec], connection))[0])
 
     async def add_jobs(self, specs: Sequence[JobSpec], *, connection: CallersConnection | None = None) -> list[Added]:
-        """Add jobs in one round trip and one transaction; ids follow the order of the specs.
+        """Add jobs in one round trip and one transaction, as if one by one; ids follow the order of the specs.
 
         Args:
             specs: The jobs, made with `task.job(...)`.
             connection: As in `add_job`.
 
         Returns:
-            What each add came to, in the order of the specs.
+            What each add came to, in the order of the specs; a job that its unique policy rejects is no error here.
 
         Raises:
             InvalidJob: A job breaks a rule; none was added.
-            StoreError: As in `add_job`.
+            StoreError: As in `add_job`; if the outcome is unknown, the call was made again only if every job has an
+                `idempotency_key`.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back; all were added or none.
         """
@@ -238,6 +255,20 @@ class Client:
     async def _add(self, specs: Sequence[JobSpec], connection: CallersConnection | None) -> list[Added]:
         if connection is not None:
             return await self._add_on(check_connection(connection), specs)
+        try:
+            return await self._add_once(specs)
+        except StoreUnavailable as error:
+            # Without a key for each job a second call could add some of them twice.
+            if error.outcome == "not_sent" or not all(spec.idempotency_key for spec in specs):
+                raise
+            lost = error
+        for pause_s in PAUSES_S:
+            await asyncio.sleep(pause_s)
+            with suppress(StoreUnavailable):
+                return await self._add_once(specs)
+        raise lost
+
+    async def _add_once(self, specs: Sequence[JobSpec]) -> list[Added]:
         async with self._connection() as own:
             return await self._add_on(own, specs)
 
@@ -245,7 +276,7 @@ class Client:
         # A client that was never opened asks the first connection that it is given.
         if self._way_in is None:
             self._way_in = await way_in(connection, self._database.schema)
-        return await store.add_jobs(self._database, connection, specs, self._way_in)
+        return await store.add_jobs(self._database, connection, specs, self._way_in, self._window)
 
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Connection]:

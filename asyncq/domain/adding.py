@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from asyncq.domain.errors import InvalidJob
-from asyncq.domain.job import OPTIONS, JobSpec
+from asyncq.domain.errors import DuplicateJob, InvalidJob
+from asyncq.domain.job import OPTIONS, Added, JobSpec
 from asyncq.domain.payload import check_text, encode
 from asyncq.domain.task import Registry, Task
 
@@ -42,6 +42,23 @@ def make_spec(
         )
     spec = _spec(what, payload, registry, strict, max_payload)
     return spec.with_options(**options)
+
+
+def accepted(added: Added) -> Added:
+    """The answer to one add, for who wants a rejected one as an error.
+
+    Args:
+        added: The answer.
+
+    Returns:
+        The same.
+
+    Raises:
+        DuplicateJob: It was rejected.
+    """
+    if added.outcome == "rejected" and added.existing_id is not None and added.existing_state is not None:
+        raise DuplicateJob(added.existing_id, added.existing_state)
+    return added
 
 
 def _spec(what: Any, payload: Any, registry: Registry | None, strict: bool, max_payload: int) -> JobSpec:

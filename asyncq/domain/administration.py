@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from asyncq.domain.errors import InvalidJob
-from asyncq.domain.job import INT2, JobState, check_instant, check_number
+from asyncq.domain.job import INT2, check_instant, check_number
+from asyncq.domain.states import JobState
 
 CLEANUP_TASKS = ("DELETE_PERMAFAILED_JOBS", "GC_JOB_QUEUES", "GC_TASK_IDENTIFIERS")
 MOST_LISTED = 1000

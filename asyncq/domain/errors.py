@@ -7,6 +7,7 @@
     │   └── UnsupportedServer   the server is too old
     ├── InvalidJob              bad input: mend the call
     │   └── UnknownTask         no task of this name was given to the client
+    ├── DuplicateJob            another job bars it: nothing to mend, the work is under way
     ├── JobNotFound             there is no such job (any more)
     ├── StoreError              the database said no
     │   ├── StoreUnavailable    it cannot be reached, or the connection broke: try again later
@@ -27,6 +28,8 @@ from datetime import timedelta
 from typing import Any, Literal
 
 import msgspec
+
+from asyncq.domain.states import JobState
 
 CENTURY_S = 100 * 365.25 * 86400
 
@@ -126,6 +129,20 @@ class UnknownTask(InvalidJob):
         super().__init__(f"no task is called {name!r}{hint}", code="GWBID", field="identifier")
         self.name = name
         self.nearest = nearest
+
+
+class DuplicateJob(AsyncqError):
+    """A job that may not exist beside another one, as its unique policy says; nothing was added.
+
+    Attributes:
+        existing_id: The id of the other job.
+        existing_state: Its state.
+    """
+
+    def __init__(self, existing_id: int, existing_state: JobState) -> None:
+        super().__init__(f"job {existing_id}, which is {existing_state}, bars another one like it")
+        self.existing_id = existing_id
+        self.existing_state = existing_state
 
 
 class JobNotFound(AsyncqError):

@@ -1,7 +1,7 @@
 """What a job is: the request (`JobSpec`), the stored row (`Job`), the answer to an add (`Added`)."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Literal, NoReturn, Self, TypedDict, Unpack
@@ -10,25 +10,15 @@ import msgspec
 
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.payload import check_text, encode
+from asyncq.domain.states import JobState
+from asyncq.domain.unique import UNIQUE_CODE, OnConflict, UniquePolicy
 
 MAX_NAME = 128
 MAX_KEY = 512
+MAX_REQUEST = 200
 INT2 = 32767
 
 Outcome = Literal["added", "updated", "deduplicated", "rejected"]
-
-
-class JobState(StrEnum):
-    """The eight states of the Open Job Spec; prose may say waiting, running, failed."""
-
-    SCHEDULED = "scheduled"
-    AVAILABLE = "available"
-    ACTIVE = "active"
-    RETRYABLE = "retryable"
-    PENDING = "pending"
-    COMPLETED = "completed"
-    CANCELLED = "cancelled"
-    DISCARDED = "discarded"
 
 
 class JobKeyMode(StrEnum):
@@ -51,6 +41,14 @@ class JobOptions(TypedDict, total=False):
         job_key: A name, 1 to 512 characters, that at most one waiting or running job has; none by default.
         job_key_mode: What an add does when a job has the key; `replace` by default.
         meta: An object that goes with the job.
+        unique: Which jobs may not exist beside this one: a `UniquePolicy`, or an object of its members. It takes the
+            place of the task's policy.
+        singleton: Whether at most one job of the task waits or runs; a further add is dropped.
+        subject: What a singleton is the only one for, 1 to 512 characters; by default the whole task.
+        force: Whether to add the job whatever its policy says; it bars later ones.
+        rerun: Whether to remember the payload when the job that bars this one runs: it begins anew when its run ends.
+        idempotency_key: A name of this very request, 1 to 200 characters: made again within a day, it comes to the
+            same job. None by default.
     """
 
     queue: str | None
@@ -61,12 +59,22 @@ class JobOptions(TypedDict, total=False):
     job_key: str | None
     job_key_mode: JobKeyMode | str | None
     meta: dict[str, Any] | None
+    unique: UniquePolicy | Mapping[str, Any] | None
+    singleton: bool | None
+    subject: str | None
+    force: bool | None
+    rerun: bool | None
+    idempotency_key: str | None
 
 
 # What a log line or a terminal would not survive.
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 
 OPTIONS = frozenset(JobOptions.__annotations__)
+
+_TWO_ANSWERS = "they are two answers to what becomes of an add beside another job"
+
+REPLACING = (OnConflict.REPLACE, OnConflict.REPLACE_EXCEPT_SCHEDULE)
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +91,12 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
         job_key: A name, 1 to 512 characters, that at most one waiting or running job has; none by default.
         job_key_mode: What an add does when a job has the key; `replace` by default.
         meta: An object as JSON text that goes with the job.
+        unique: Which jobs may not exist beside this one; none by default.
+        singleton: Whether at most one job of the task, or of the task and the subject, waits or runs.
+        subject: What a singleton is the only one for.
+        force: Whether to add the job whatever its policy says.
+        rerun: Whether to remember the payload when the job that bars this one runs.
+        idempotency_key: A name of this very request; none by default.
     """
 
     task: str
@@ -95,12 +109,18 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     job_key: str | None = None
     job_key_mode: JobKeyMode | str | None = None
     meta: str | None = None
+    unique: UniquePolicy | None = None
+    singleton: bool = False
+    subject: str | None = None
+    force: bool = False
+    rerun: bool = False
+    idempotency_key: str | None = None
 
     def with_options(self, **options: Unpack[JobOptions]) -> Self:
         """A copy with other options.
 
         Args:
-            **options: queue, run_at, max_attempts, priority, flags, meta (an object); None leaves the option as it is.
+            **options: See `JobOptions`; None leaves the option as it is.
 
         Returns:
             The new spec, checked.
@@ -116,6 +136,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
             given["flags"] = _flags(given["flags"])
         if "meta" in given:
             given["meta"] = _meta(given["meta"])
+        if "unique" in given or "singleton" in given:
+            given = _policy(given)
         spec = msgspec.structs.replace(self, **given)
         check(spec)
         return spec
@@ -125,8 +147,9 @@ class Added(msgspec.Struct, frozen=True):
     """What an add came to.
 
     Attributes:
-        id: The id of the job that now stands for the request.
-        outcome: `"added"`, `"updated"`, `"deduplicated"` or `"rejected"`.
+        id: The id of the job that now stands for the request; of a rejected one, of the job that bars it.
+        outcome: `"added"`; `"updated"`: a job that waited has what the add said, or one that runs begins anew with it;
+            `"deduplicated"`: dropped, the job was there; `"rejected"`: refused, another job bars it.
         existing_id: The job that was there before, if one decided the outcome.
         existing_state: The state of that job.
     """
@@ -233,6 +256,45 @@ def check(spec: JobSpec) -> None:
         check_text(spec.meta, field="meta")
         if not spec.meta.lstrip().startswith("{"):
             _refuse(f"meta must be an object, got {spec.meta[:20]!r}", "22023", "meta")
+    _check_policy(spec)
+    if spec.idempotency_key is not None:
+        _check_filled("idempotency_key", spec.idempotency_key, MAX_REQUEST, "GWBIK")
+
+
+def _check_policy(spec: JobSpec) -> None:
+    """Check what a spec says about other jobs, as sql/functions/dedupe.sql does."""
+    if spec.unique is not None and not isinstance(spec.unique, UniquePolicy):  # pyright: ignore[reportUnnecessaryIsInstance]
+        _refuse(f"unique must be a UniquePolicy, got {spec.unique!r}", UNIQUE_CODE, "unique")
+    for field in ("singleton", "force", "rerun"):
+        if not isinstance(getattr(spec, field), bool):
+            _refuse(f"{field} must be True or False, got {getattr(spec, field)!r}", UNIQUE_CODE, field)
+    if spec.subject is not None:
+        _check_filled("subject", spec.subject, MAX_KEY, UNIQUE_CODE)
+    has_policy = spec.unique is not None or spec.singleton
+    if fault := (
+        "unique goes without singleton: both say which jobs may not exist beside each other"
+        if spec.unique is not None and spec.singleton
+        else "subject says for what a job is the only one: it needs singleton"
+        if spec.subject is not None and not spec.singleton
+        else "force lifts a policy: it needs unique or singleton"
+        if spec.force and not has_policy
+        else "rerun looks for a job that runs: it needs unique or singleton"
+        if spec.rerun and not has_policy
+        else "rerun goes without force, which adds the job in any case"
+        if spec.rerun and spec.force
+        else f"rerun waits for the job that runs, which unique.on_conflict '{spec.unique.on_conflict}' cancels"
+        if spec.rerun and spec.unique is not None and spec.unique.on_conflict in REPLACING
+        else f"job_key goes without unique and singleton: {_TWO_ANSWERS}"
+        if spec.job_key is not None and has_policy and not spec.force
+        else None
+    ):
+        _refuse(fault, UNIQUE_CODE, fault.partition(" ")[0])
+
+
+def _check_filled(field: str, value: Any, limit: int, code: str) -> None:
+    _check_text(field, value, limit, code)
+    if not value:
+        _refuse(f"{field} is empty, at least 1 character is needed", code, field, limit=1, length=0)
 
 
 def check_key(key: Any) -> None:
@@ -244,9 +306,7 @@ def check_key(key: Any) -> None:
     Raises:
         InvalidJob: It cannot be one.
     """
-    _check_text("job_key", key, MAX_KEY, "GWBJK")
-    if not key:
-        _refuse("job_key is empty, at least 1 character is needed", "GWBJK", "job_key", limit=1, length=0)
+    _check_filled("job_key", key, MAX_KEY, "GWBJK")
 
 
 def _check_text(field: str, value: Any, limit: int, code: str) -> None:
@@ -296,6 +356,17 @@ def _flags(flags: Any) -> tuple[str, ...]:
     for name in names:
         _check_text("flags", name, MAX_NAME, "22023")
     return tuple(sorted(set(names)))
+
+
+def _policy(given: dict[str, Any]) -> dict[str, Any]:
+    """A policy takes the place of the one that was there: a job has one."""
+    if "unique" in given:
+        unique = given["unique"]
+        parsed = unique if isinstance(unique, UniquePolicy) else UniquePolicy.parse(unique)
+        return {"singleton": False, "subject": None} | given | {"unique": parsed}
+    if given["singleton"]:
+        return {"unique": None} | given
+    return {"subject": None} | given
 
 
 def _meta(meta: Any) -> str:

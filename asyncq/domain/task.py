@@ -17,6 +17,7 @@ from asyncq.domain.job import JobSpec
 from asyncq.domain.payload import LARGEST_PAYLOAD
 from asyncq.domain.retry import Retry, RetryPolicy, as_policy
 from asyncq.domain.signature import Context, Signature
+from asyncq.domain.unique import UniquePolicy
 
 P = ParamSpec("P")
 PayloadT = TypeVar("PayloadT")
@@ -67,6 +68,8 @@ class Task(Generic[P]):
         max_attempts: int | None = None,
         priority: int | None = None,
         flags: Iterable[str] | None = None,
+        unique: UniquePolicy | Mapping[str, Any] | None = None,
+        singleton: bool = False,
         retry: Retry | None = None,
         on_failed: Callable[[JobFailed], Any] | None = None,
         cron: Recurrence | Iterable[Recurrence] | None = None,
@@ -80,7 +83,12 @@ class Task(Generic[P]):
         try:
             self.retry: RetryPolicy = as_policy(retry)
             self._defaults = JobSpec(task=self.name).with_options(
-                queue=queue, max_attempts=max_attempts, priority=priority, flags=flags
+                queue=queue,
+                max_attempts=max_attempts,
+                priority=priority,
+                flags=flags,
+                unique=unique,
+                singleton=singleton,
             )
             self.cron = recurrences(cron)
             self.cron_items = items_of_task(self, self.cron)
@@ -125,6 +133,8 @@ class Task(Generic[P]):
             max_attempts=defaults.max_attempts,
             priority=defaults.priority,
             flags=defaults.flags,
+            unique=defaults.unique,
+            singleton=defaults.singleton,
         )
 
     def renamed(self, name: str) -> Task[P]:
@@ -194,6 +204,8 @@ def task(
     max_attempts: int | None = None,
     priority: int | None = None,
     flags: Iterable[str] | None = None,
+    unique: UniquePolicy | Mapping[str, Any] | None = None,
+    singleton: bool = False,
     retry: Retry | None = None,
     on_failed: Callable[[JobFailed], Any] | None = None,
     cron: Recurrence | Iterable[Recurrence] | None = None,
@@ -211,6 +223,10 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         max_attempts: Total attempts; 25 by default.
         priority: Lower first; 0 by default.
         flags: Names that a worker may forbid.
+        unique: Which of its jobs may not exist beside each other, and what an add does when they would: a
+            `UniquePolicy`, or an object of its members; none by default.
+        singleton: Whether at most one of its jobs waits or runs, or one for each `subject=` that is given with an add:
+            a further add is dropped. False by default.
         retry: How long to wait after a failed attempt: a policy, a list of delays (the last one repeats), or a
             function of the attempt; `exp(min(attempt, 10))` seconds by default.
         on_failed: Called with the `JobFailed` event when a job has failed for good; may be async.

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, NoReturn, Self, assert_never, cast
+from typing import Any, NoReturn, Self, assert_never
 from unicodedata import normalize
 
 import msgspec
@@ -19,7 +19,7 @@ import msgspec
 from asyncq.domain.canonical import NotCanonical, nfc_names, plain, quote, write
 from asyncq.domain.duration import parse_duration, write_duration
 from asyncq.domain.errors import InvalidJob
-from asyncq.domain.job import JobState
+from asyncq.domain.states import JobState
 
 UNIQUE_CODE = "GWBUP"
 
@@ -112,7 +112,8 @@ class UniquePolicy(msgspec.Struct, frozen=True, kw_only=True):
         """
         if not isinstance(policy, Mapping):
             raise InvalidJob(f"unique must be an object, got {_shown(policy)}", code=UNIQUE_CODE, field="unique")
-        given = {str(name): value for name, value in cast("Mapping[Any, Any]", policy).items()}
+        members: Mapping[Any, Any] = policy  # pyright: ignore[reportUnknownVariableType]
+        given = {str(name): value for name, value in members.items()}
         if unknown := given.keys() - {*cls.__struct_fields__}:
             said = f"unique has no member {min(unknown)!r}; there are {', '.join(cls.__struct_fields__)}"
             raise InvalidJob(said, code=UNIQUE_CODE, field="unique")
@@ -124,7 +125,8 @@ class UniquePolicy(msgspec.Struct, frozen=True, kw_only=True):
         Returns:
             All members, also those that have their default.
         """
-        return msgspec.json.decode(msgspec.json.encode(self))
+        members: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return members
 
     def canonical(self, *, type: str, queue: str | None = None, args: Any = None, meta: Any = None) -> str:  # noqa: A002
         """What counts of a job, as canonical JSON: two jobs are the same under this policy if these texts are.

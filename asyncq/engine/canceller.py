@@ -34,10 +34,6 @@ class Canceller:
         self._early: set[tuple[int, int]] = set()
         fetcher.admit = self.admit
 
-    def heard(self, worker_id: int, job_id: int, token: int) -> None:
-        """A running job of some worker was cancelled."""
-        self.cancel(worker_id, [(job_id, token)])
-
     def cancel(self, worker_id: int, jobs: Iterable[tuple[int, int]]) -> None:
         """Running jobs of some worker were cancelled: end those that are here.
 

@@ -10,10 +10,11 @@ from typing import Any, Unpack, overload
 
 import msgspec
 
-from asyncq.domain.adding import NOTHING, make_spec
-from asyncq.domain.job import Added, Claim, Job, JobOptions, JobSpec, JobState
+from asyncq.domain.adding import NOTHING, accepted, make_spec
+from asyncq.domain.job import Added, Claim, Job, JobOptions, JobSpec
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
 from asyncq.domain.signature import Context
+from asyncq.domain.states import JobState
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing
 from asyncq.store.database import CallersConnection, Connection, Database, HandlerPool, Record, check_connection
 from asyncq.store.jobs import add_jobs
@@ -169,12 +170,13 @@ class JobContext(Context):
 
         Raises:
             InvalidJob: The job breaks a rule.
+            DuplicateJob: Its unique policy rejects it, as another job bars it.
             StoreError: The database refused.
 
         If cancelled, the outcome is unknown unless the connection's transaction rolls back.
         """
         spec = self._spec(task, payload, options)
-        return (await self.add_jobs([spec], connection=connection))[0]
+        return accepted((await self.add_jobs([spec], connection=connection))[0])
 
     async def add_jobs(self, specs: Sequence[JobSpec], *, connection: CallersConnection | None = None) -> list[Added]:
         """Add jobs in one round trip, as `Client.add_jobs` does.

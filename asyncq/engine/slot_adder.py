@@ -90,4 +90,5 @@ def _items(added: Sequence[AddedSlot]) -> tuple[str, ...]:
 
 
 def _job_ids(added: Sequence[AddedSlot]) -> tuple[int, ...]:
-    return tuple(one.added.id for one in added)
+    """Those that are new, or were changed: under a unique policy a slot may have been dropped."""
+    return tuple(one.added.id for one in added if one.added.outcome in ("added", "updated"))

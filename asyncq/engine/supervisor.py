@@ -261,7 +261,7 @@ class Supervisor:
                     self._database,
                     self._observers,
                     self._wake,
-                    canceller.heard,
+                    self._heard_of_cancelled,
                     self._heartbeat.beat_now,
                 )
         group.start_soon(self._learn_the_rest)
@@ -274,6 +274,11 @@ class Supervisor:
         self._fetcher.wake()
         if self._cron is not None and self._doors_may_move:
             self._cron.wake()
+
+    def _heard_of_cancelled(self, worker_id: int, _job_id: int, _token: int) -> None:
+        """Look in the rows: whoever can connect to the database can send such a message, whatever its rights."""
+        if self._heartbeat is not None and worker_id == self._identity.worker_id:
+            self._heartbeat.beat_now()
 
     async def _fetch(self, give_up_s: float | None) -> None:
         await self._fetcher.run(self._progress.set, give_up_s)

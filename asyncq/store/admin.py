@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from asyncq.domain.administration import Counts, Explanation, Reason
-from asyncq.domain.job import Job, JobState
+from asyncq.domain.job import Job
+from asyncq.domain.states import JobState
 from asyncq.store.database import Connection, Database
 from asyncq.store.failures import calling
 from asyncq.store.jobs import read_job
@@ -47,7 +48,7 @@ async def reschedule_jobs(
         "reschedule",
         ids,
         # In UTC: an offset with seconds, as some old zones have, is not read by PostgreSQL.
-        run_at=run_at and run_at.astimezone(UTC).isoformat(),
+        run_at=None if run_at is None else run_at.astimezone(UTC).isoformat(),
         priority=priority,
         attempts=attempts,
         max_attempts=max_attempts,

@@ -10,6 +10,7 @@ import msgspec
 
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.cron.slot import Known, Slot, job_of
+from asyncq.domain.deduplication import question
 from asyncq.domain.job import Added
 from asyncq.store.database import Line
 
@@ -21,7 +22,7 @@ class AddedSlot(msgspec.Struct, frozen=True):
 
     Attributes:
         slot: The slot.
-        added: What the add came to; with a job key it need not be a new job.
+        added: What the add came to; with a job key or a unique policy it need not be a new job.
     """
 
     slot: Slot
@@ -124,4 +125,5 @@ def _columns(slot: Slot) -> tuple[Any, ...]:
         spec.priority,
         _json.encode(dict.fromkeys(spec.flags, True)).decode() if spec.flags else None,
         spec.job_key_mode or "replace",
+        question(spec),
     )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
 import msgspec
 
-from asyncq.domain.job import Added, Claim, Job, JobSpec, JobState
+from asyncq.domain.deduplication import DEFAULT_WINDOW, options, question
+from asyncq.domain.job import Added, Claim, Job, JobSpec
 from asyncq.domain.outcome import Ending, Settlement
+from asyncq.domain.states import JobState
 from asyncq.store.database import Database, Line
 from asyncq.store.failures import calling
 from asyncq.store.roles import WayIn
@@ -33,7 +35,11 @@ START = Place()
 
 
 async def add_jobs(
-    database: Database, connection: asyncpg.Connection, specs: Sequence[JobSpec], way_in: WayIn = "directly"
+    database: Database,
+    connection: asyncpg.Connection,
+    specs: Sequence[JobSpec],
+    way_in: WayIn = "directly",
+    window: timedelta = DEFAULT_WINDOW,
 ) -> list[Added]:
     """Add jobs in one round trip, on any connection, inside its transaction if it has one.
 
@@ -42,13 +48,14 @@ async def add_jobs(
         connection: An asyncpg connection, of ours or of a caller; it may have codecs of its own.
         specs: The jobs, checked.
         way_in: What the connection's role may call, see `roles.way_in`.
+        window: For how long idempotency keys hold.
 
     Returns:
         What each add came to, in the order of the specs.
 
     Raises:
         StoreError: See `failures.calling`.
-        InvalidJob: The server found a rule broken.
+        InvalidJob: A job has no key under its unique policy, or the server found a rule broken.
 
     If cancelled, the outcome is unknown unless the caller's transaction rolls back.
     """
@@ -56,9 +63,9 @@ async def add_jobs(
         return []
     with calling(database.schema):
         if way_in == "by_enqueue":
-            rows = await connection.fetch(database.query("enqueue"), _documents(specs))
+            rows = await connection.fetch(database.query("enqueue"), _documents(specs, window))
         else:
-            columns = zip(*(_columns(spec) for spec in specs), strict=True)
+            columns = zip(*(_columns(spec, window) for spec in specs), strict=True)
             rows = await connection.fetch(database.query("add_jobs"), *(list(column) for column in columns))
     return [
         Added(row["id"], row["outcome"], row["existing_id"], row["existing_state"] and JobState(row["existing_state"]))
@@ -66,7 +73,7 @@ async def add_jobs(
     ]
 
 
-def _columns(spec: JobSpec) -> tuple[Any, ...]:
+def _columns(spec: JobSpec, window: timedelta) -> tuple[Any, ...]:
     """A spec as the parameters of add_jobs: text and integers only."""
     return (
         spec.task,
@@ -79,12 +86,13 @@ def _columns(spec: JobSpec) -> tuple[Any, ...]:
         _json.encode(dict.fromkeys(spec.flags, True)).decode() if spec.flags else None,
         spec.job_key_mode or "replace",
         spec.meta,
+        question(spec, window),
     )
 
 
 def _instant(run_at: datetime | None) -> str | None:
     """In UTC: an offset with seconds, as some old zones have, is not read by PostgreSQL."""
-    return run_at and run_at.astimezone(UTC).isoformat()
+    return None if run_at is None else run_at.astimezone(UTC).isoformat()
 
 
 class Document(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -99,14 +107,14 @@ class Document(msgspec.Struct, frozen=True, omit_defaults=True):
     priority: int | None = None
     flags: tuple[str, ...] = ()
     job_key_mode: str | None = None
-    options: dict[str, msgspec.Raw] | None = None
+    options: dict[str, Any] | None = None
 
 
-def _documents(specs: Sequence[JobSpec]) -> str:
-    return _json.encode([_document(spec) for spec in specs]).decode()
+def _documents(specs: Sequence[JobSpec], window: timedelta) -> str:
+    return _json.encode([_document(spec, window) for spec in specs]).decode()
 
 
-def _document(spec: JobSpec) -> Document:
+def _document(spec: JobSpec, window: timedelta) -> Document:
     return Document(
         identifier=spec.task,
         payload=msgspec.Raw(spec.payload.encode()),
@@ -117,7 +125,7 @@ def _document(spec: JobSpec) -> Document:
         priority=spec.priority,
         flags=spec.flags,
         job_key_mode=spec.job_key_mode,
-        options=None if spec.meta is None else {"meta": msgspec.Raw(spec.meta.encode())},
+        options=options(spec, window) or None,
     )
 
 

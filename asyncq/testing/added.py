@@ -24,7 +24,7 @@ from asyncq.store.jobs import get_job
 from asyncq.store.statements import render
 
 ANYTHING: Any = object()
-COMPARED_OPTIONS = OPTIONS - {"job_key_mode"}
+COMPARED_OPTIONS = OPTIONS & {*Job.__struct_fields__, "job_key"}
 MOST_SHOWN = 10
 
 Place = Client | asyncpg.Connection | asyncpg.pool.PoolConnectionProxy

@@ -52,7 +52,7 @@ begin
       from asyncq._add_keyed_jobs(
         identifiers[first:last], payloads[first:last], queue_names[first:last], run_ats[first:last],
         max_attempts[first:last], job_keys[first:last], priorities[first:last], flags[first:last],
-        job_key_modes[first:last], metas[first:last]) as done;
+        job_key_modes[first:last], metas[first:last], null, null) as done;
     first := last + 1;
   end loop;
 end

@@ -1,5 +1,15 @@
 -- Add one job. Every null is the default: payload {}, no queue, due now, 25 attempts, priority 0, no flags.
--- options takes meta (an object that goes with the job); another member is an error.
+-- options is an object; a member that is not among these is an error:
+--   meta              an object that goes with the job
+--   unique            a unique policy of the Open Job Spec: which jobs may not exist beside this one, and what becomes of it then
+--   singleton         true: at most one job of the task waits or runs; with subject (1 to 512 characters) one for each subject
+--   force             true: the job is added beside any other, and bars later ones
+--   rerun             true: when the other job runs, the payload is remembered, and the job begins anew when its run ends
+--   idempotency_key   1 to 200 characters: for a day, the same request comes to the same job; or for so many seconds as
+--                     idempotency_window_s says
+-- Returns the row of the view of the job that stands for the request, which may have been there before. When that has ended,
+-- the row has its id, task and time of creation, as far as they are known, and nulls. A job that its policy rejects is the error
+-- GWBDJ, whose detail is the id and state of the other job as JSON.
 
 create or replace function asyncq.add_job(
   identifier text,
@@ -17,15 +27,27 @@ create or replace function asyncq.add_job(
   as $$
 #variable_conflict use_variable
 declare
-  job_id bigint;
+  done record;
   job asyncq.jobs;
 begin
   perform asyncq._check_options(options);
-  select added.id into strict job_id
+  select added.* into strict done
   from asyncq._add_jobs(
     array[identifier], array[payload], array[queue_name], array[run_at], array[max_attempts], array[job_key],
-    array[priority], array[asyncq._flags(flags)], array[job_key_mode], array[options -> 'meta']) as added;
-  select jobs.* into job from asyncq.jobs where jobs.id = job_id;
+    array[priority], array[asyncq._flags(flags)], array[job_key_mode], array[options -> 'meta'],
+    array[case when options is not null then asyncq._dedupe(options, identifier, queue_name, payload, job_key) end]) as added;
+  if done.outcome = 'rejected' then
+    raise exception using errcode = 'GWBDJ', column = 'unique',
+      message = 'job ' || done.existing_id || ', which is ' || done.existing_state || ', bars another one like it',
+      detail = json_build_object('id', done.existing_id, 'state', done.existing_state);
+  end if;
+  select jobs.* into job from asyncq.jobs where jobs.id = done.id;
+  if not found then
+    job.id := done.id;
+    select task.identifier, ended.created_at into job.task_identifier, job.created_at
+      from asyncq._ended_jobs as ended join asyncq._tasks as task on task.id = ended.task_id where ended.id = done.id;
+    job.task_identifier := coalesce(job.task_identifier, identifier);
+  end if;
   return job;
 end
 $$;

@@ -1,10 +1,16 @@
 -- The one way in: every add, from SQL or Python, ends here. Parallel arrays, one element a job; null = the default.
 -- Jobs with a key are added in three steps, gate, check, act. Lock order: gates, jobs, tasks.
 -- Listeners are told at commit, once a transaction.
+--
+-- An element of dedupes says what a job asks about others; it was made by _dedupe, or by asyncq/domain/deduplication.py:
+--   key, states, period    its key under a unique policy (hexadecimal), and what of the policy says whom the job looks at
+--   on_conflict            reject, ignore, replace or replace_except_schedule; add: it has the key, but looks at nobody
+--   rerun                  (if there) when the other one runs, this request is remembered
+--   request, window_s      an idempotency key, and for how long it holds
 
 create or replace function asyncq._add_jobs(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
-  priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[])
+  priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[], dedupes jsonb[] default null)
   returns table (ord bigint, outcome text, id bigint, existing_id bigint, existing_state text)
   language plpgsql volatile
   -- Planning these statements anew for each call costs more than running them; and a plan that was made while the table was
@@ -20,7 +26,16 @@ declare
 begin
   perform asyncq._check_jobs(
     identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, job_key_modes);
-  if array_remove(job_keys, null) <> '{}' then
+  if array_remove(dedupes, null) <> '{}' then
+    keys := asyncq._hold_keys(job_keys, dedupes);
+    if keys <> 'free' then
+      return query
+        select * from asyncq._add_asking_jobs(
+          identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, job_key_modes, metas,
+          dedupes, keys);
+      return;
+    end if;
+  elsif array_remove(job_keys, null) <> '{}' then
     keys := asyncq._hold_keys(job_keys);
   end if;
   if keys = 'free' then
@@ -28,13 +43,14 @@ begin
     return query
       select stored.ord, 'added', stored.id, null::bigint, null::text
       from asyncq._insert_jobs(
-        identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, metas, null) as stored;
+        identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, metas, dedupes,
+        null) as stored;
   elsif keys = 'held' then
     return query
       select done.ord, done.outcome, done.id, done.existing_id, done.existing_state
       from asyncq._add_keyed_jobs(
         identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, job_key_modes,
-        metas) as done;
+        metas, null, null) as done;
   else
     return query
       select done.ord, done.outcome, done.id, done.existing_id, done.existing_state

@@ -1,5 +1,6 @@
 -- The act of adding jobs whose keys some jobs hold already: their gates are passed, the holders locked. No two have the same
--- key, unless neither does more than to look at its holder (unsafe_dedupe).
+-- key, unless neither does more than to look at its holder (unsafe_dedupe). decided (null for none) has an outcome for each
+-- job: those that are not 'added' are left alone, and not in the answer.
 --
 --   the job that has the key           replace                        preserve_run_at          unsafe_dedupe
 --   none                               added                          added                    added
@@ -12,7 +13,7 @@
 
 create or replace function asyncq._add_keyed_jobs(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
-  priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[])
+  priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[], dedupes jsonb[], decided text[])
   returns table (ord bigint, outcome text, id bigint, existing_id bigint, existing_state text)
   language plpgsql volatile
   as $$
@@ -25,6 +26,7 @@ declare
 begin
   select array_agg(placed.id), array_agg(placed.state), array_agg(
       case
+        when placed.decided <> 'added' then 'decided'
         when placed.id is null then 'added'
         when placed.mode = 'unsafe_dedupe' then 'deduplicated'
         when placed.state in ('active', 'discarded') then 'added'
@@ -32,10 +34,11 @@ begin
       end)
     into holders, states, outcomes
     from (
-      select holder.id, holder.state, given.mode
-      from unnest(job_keys, job_key_modes) with ordinality as given(key, mode, ord)
+      select holder.id, holder.state, given.mode, given.decided
+      from unnest(job_keys, job_key_modes, decided) with ordinality as given(key, mode, decided, ord)
       left join lateral (
-        select job.id, asyncq._state(job) as state from asyncq._jobs as job where job.key = given.key offset 0
+        select job.id, asyncq._state(job) as state from asyncq._jobs as job
+        where job.key = given.key and coalesce(given.decided, 'added') = 'added' offset 0
       ) as holder on true
       order by given.ord) as placed;
 
@@ -50,28 +53,31 @@ begin
     -- The task of a refused add is not stored.
     perform asyncq._store_tasks(array_agg(given.identifier))
       from unnest(identifiers, outcomes) as given(identifier, outcome)
-      where given.outcome <> 'deduplicated';
+      where given.outcome in ('added', 'updated');
   end if;
   if 'updated' = any(outcomes) then
     perform asyncq._update_jobs(
-      identifiers, payloads, queue_names, run_ats, max_attempts, priorities, flags, job_key_modes, metas, holders, outcomes);
+      identifiers, payloads, queue_names, run_ats, max_attempts, priorities, flags, job_key_modes, metas, dedupes, holders,
+      outcomes);
   end if;
   if 'added' = any(outcomes) then
-    -- A holder that runs is in its last attempt now: it ends as it will, and its key goes to the new job.
-    update asyncq._jobs as job
-      set key = null, attempts = job.max_attempts - (job.locked_by is not null)::int, updated_at = asyncq.now()
-      where job.id = any(array(
-        select given.id from unnest(holders, outcomes) as given(id, outcome)
-        where given.outcome = 'added' and given.id is not null));
+    if array_remove(holders, null) <> '{}' then
+      -- A holder that runs is in its last attempt now: it ends as it will, and its key goes to the new job.
+      update asyncq._jobs as job
+        set key = null, attempts = job.max_attempts - (job.locked_by is not null)::int, updated_at = asyncq.now()
+        where job.id = any(array(
+          select given.id from unnest(holders, outcomes) as given(id, outcome)
+          where given.outcome = 'added' and given.id is not null));
+    end if;
     return query
       select stored.ord, 'added', stored.id, holders[stored.ord], states[stored.ord]
       from asyncq._insert_jobs(
         identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, metas,
-        outcomes) as stored;
+        dedupes, outcomes) as stored;
   end if;
   return query
     select held.ord, held.outcome, held.id, held.id, held.state
     from unnest(holders, states, outcomes) with ordinality as held(id, state, outcome, ord)
-    where held.outcome <> 'added';
+    where held.outcome not in ('added', 'decided');
 end
 $$;

@@ -7,7 +7,7 @@
 
 create or replace function asyncq._add_slots(
   crontabs text[], slots timestamptz[], identifiers text[], payloads json[], queue_names text[], max_attempts int[],
-  job_keys text[], priorities int[], flags jsonb[], job_key_modes text[])
+  job_keys text[], priorities int[], flags jsonb[], job_key_modes text[], dedupes jsonb[])
   returns table (ord bigint, outcome text, id bigint, code text, said text)
   language plpgsql volatile
   as $$
@@ -27,7 +27,7 @@ begin
       select added.ord, added.outcome, added.id, null::text, null::text
       from asyncq._add_due_slots(
         due, crontabs, slots, identifiers, payloads, queue_names, max_attempts, job_keys, priorities, flags,
-        job_key_modes) as added;
+        job_key_modes, dedupes) as added;
     return;
   exception when others then
     -- Which item it is, the loop finds out, and says.
@@ -41,7 +41,7 @@ begin
         select added.ord, added.outcome, added.id, null::text, null::text
         from asyncq._add_due_slots(
           ords, crontabs, slots, identifiers, payloads, queue_names, max_attempts, job_keys, priorities, flags,
-          job_key_modes) as added;
+          job_key_modes, dedupes) as added;
     exception when others then
       get stacked diagnostics failure = returned_sqlstate, message = message_text;
       return query select ords[1], null::text, null::bigint, failure, message;

@@ -15,6 +15,7 @@ create or replace function asyncq._administer_jobs(
   attempts int default null, max_attempts int default null)
   returns table (shown asyncq.jobs, document text)
   language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
   as $$
@@ -57,13 +58,8 @@ begin
   else
     raise exception using errcode = '22023', message = 'unknown act ' || act;
   end if;
-  -- A worker looks by itself at least once a minute; what is due before that must wake it. So must a job that was locked here
-  -- and left as it was: workers passed it by, and went to sleep.
-  if exists (
-      select from asyncq._jobs as job
-      where job.id = any(job_ids) and asyncq._is_ready(job) and asyncq._is_due(job, asyncq.clock() + interval '60 s')) then
-    perform asyncq._wake_workers();
-  end if;
+  -- All of them: a job that was locked here and left as it was, workers passed by, and went to sleep.
+  perform asyncq._wake_for(job_ids);
   if act not in ('cancel', 'complete') then
     return query select touched.shown, touched.document from asyncq._shown(held) as touched;
   end if;

@@ -7,4 +7,5 @@
 
 create or replace function asyncq.cancel_jobs(job_ids bigint[]) returns setof asyncq.jobs
   language sql volatile
+  set search_path = pg_catalog, pg_temp
   as $$ select (done.shown).* from asyncq._administer_jobs('cancel', job_ids) as done $$;

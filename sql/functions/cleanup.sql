@@ -9,6 +9,7 @@ create or replace function asyncq.cleanup(
   tasks text[] default '{GC_JOB_QUEUES,GC_TASK_IDENTIFIERS}', task_identifiers_to_keep text[] default null)
   returns table (task text, removed bigint)
   language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
   as $$
 #variable_conflict use_column
 declare

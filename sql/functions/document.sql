@@ -3,6 +3,7 @@
 
 create or replace function asyncq._document(job asyncq._jobs) returns json
   language sql stable parallel safe
+  set search_path = pg_catalog, pg_temp
   as $$
   select json_build_object(
     'id', job.id,

@@ -17,6 +17,7 @@
 
 create or replace function asyncq.explain(job_id bigint) returns table (reason text, detail text)
   language plpgsql stable
+  set search_path = pg_catalog, pg_temp
   as $$
 declare
   moment constant timestamptz := asyncq.now();

@@ -5,4 +5,5 @@
 
 create or replace function asyncq.force_unlock_workers(worker_ids text[]) returns setof asyncq.jobs
   language sql volatile
+  set search_path = pg_catalog, pg_temp
   as $$ select (freed.shown).* from asyncq._force_unlock_workers(worker_ids) as freed order by (freed.shown).id $$;

@@ -1,19 +1,49 @@
 -- Gate and check: pass the gates of the keys, then lock the jobs that hold them, so that none starts, ends or is rescued
 -- before the act. Each is a statement of its own: what was waited for is seen by the next. The holders are locked whatever
--- the mode: one that merely looks would drop a request for a job that is being taken, or has just ended.
--- Returns what the act has to heed: 'doubled' keys in the call, jobs that have 'held' the keys, or neither ('free').
+-- the mode or strategy: one that merely looks would drop a request for a job that is being taken, or has just ended.
+-- Job keys, keys under unique policies and idempotency keys have gates of their own kinds; of a job that has failed for good
+-- the last two are not held, unless a policy looks at such jobs. A forced add waits for no holder.
+-- Returns what the act has to heed: jobs of the call may meet each other ('doubled' keys, mostly); other jobs 'held' the keys,
+-- or may be remembered; or neither ('free').
 
-create or replace function asyncq._hold_keys(job_keys text[]) returns text
+create or replace function asyncq._hold_keys(job_keys text[], dedupes jsonb[] default null) returns text
   language plpgsql volatile
   as $$
 declare
+  keys text[] := array(select 'key:' || given from unnest(job_keys) as given where given is not null);
   passed bigint;
+  unique_keys bytea[];
+  watched bytea[];
+  is_held boolean;
 begin
-  passed := asyncq._gate(array(select 'key:' || given from unnest(job_keys) as given where given is not null));
-  perform from asyncq._jobs as job where job.key = any(job_keys) order by job.id + 0 for no key update;
+  if dedupes is null then
+    passed := asyncq._gate(keys);
+    perform from asyncq._jobs as job where job.key = any(job_keys) order by job.id + 0 for no key update;
+    is_held := found;
+  else
+    keys := keys
+      || array(select 'unique:' || (given ->> 'key') from unnest(dedupes) as given where given ? 'key')
+      || array(select 'request:' || (given ->> 'request') from unnest(dedupes) as given where given ? 'request');
+    passed := asyncq._gate(keys);
+    select array_agg(decode(given ->> 'key', 'hex')),
+        array_agg(decode(given ->> 'key', 'hex')) filter (where given -> 'states' ? 'discarded')
+      into unique_keys, watched
+      from unnest(dedupes) as given where given ->> 'on_conflict' <> 'add';
+    perform from asyncq._jobs as job
+      where job.id = any(array(
+        select held.id from asyncq._jobs as held where held.key = any(job_keys)
+        union
+        select held.id from asyncq._jobs as held
+        where held.unique_key = any(unique_keys) and not asyncq._has_failed(held)
+        union
+        select held.id from asyncq._jobs as held
+        where held.unique_key = any(watched) and not asyncq._is_ready(held)))
+      order by job.id + 0 for no key update;
+    is_held := found or asyncq._looks_back(dedupes);
+  end if;
   return case
-    when passed < cardinality(array_remove(job_keys, null)) then 'doubled'
-    when found then 'held'
+    when passed < cardinality(keys) or cardinality(dedupes) > 1 and asyncq._mixes_keys(job_keys, dedupes) then 'doubled'
+    when is_held then 'held'
     else 'free'
   end;
 end

@@ -5,4 +5,5 @@
 create or replace function asyncq.permanently_fail_jobs(job_ids bigint[], error_message text default null)
   returns setof asyncq.jobs
   language sql volatile
+  set search_path = pg_catalog, pg_temp
   as $$ select (done.shown).* from asyncq._administer_jobs('fail', job_ids, error_message) as done $$;

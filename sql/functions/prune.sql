@@ -6,6 +6,7 @@
 create or replace function asyncq._prune(failed_retention_s float8, most int)
   returns table (failed bigint, ended bigint, requests bigint)
   language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
   as $$

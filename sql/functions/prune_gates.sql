@@ -7,6 +7,7 @@
 
 create or replace function asyncq._prune_gates(after bigint, most int) returns table (gates bigint, last_key bigint)
   language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
   as $$

@@ -4,4 +4,5 @@
 
 create or replace function asyncq.remove_job(job_key text) returns asyncq.jobs
   language sql strict volatile
+  set search_path = pg_catalog, pg_temp
   as $$ select (removed.shown).* from asyncq._remove_job(job_key) as removed $$;

@@ -2,6 +2,7 @@
 
 create or replace function asyncq._remove_job(job_key text) returns table (shown asyncq.jobs, document text)
   language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
   as $$

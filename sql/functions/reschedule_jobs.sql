@@ -7,6 +7,7 @@ create or replace function asyncq.reschedule_jobs(
   max_attempts int default null)
   returns setof asyncq.jobs
   language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
   as $$
 begin
   perform asyncq._check_jobs(

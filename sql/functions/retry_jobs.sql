@@ -4,4 +4,5 @@
 
 create or replace function asyncq.retry_jobs(job_ids bigint[]) returns setof asyncq.jobs
   language sql volatile
+  set search_path = pg_catalog, pg_temp
   as $$ select (done.shown).* from asyncq._administer_jobs('retry', job_ids) as done $$;

@@ -6,6 +6,7 @@
 create or replace function asyncq._settle_special(worker int, ids bigint[], tokens bigint[], done boolean[])
   returns table (id bigint, ending text)
   language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
   as $$
 #variable_conflict use_column
 declare

@@ -62,8 +62,13 @@ create unique index jobs_one_running_per_queue on asyncq._jobs (queue)
 -- add_job with a key; partial, so that writers of jobs without a key take no lock on it.
 create unique index jobs_key on asyncq._jobs (key) where key is not null;
 
--- add_job with a unique policy. Not unique: what two jobs of a key may do beside each other is the policy's to say.
-create index jobs_unique_key on asyncq._jobs (unique_key) where unique_key is not null;
+-- add_job with a unique policy: jobs that wait or run; and those that have failed for good, of which there may be
+-- thousands that hardly a policy looks at. Not unique: what two jobs of a key may do beside each other is the policy's to say.
+-- The second one holds those that run too: a query for less than that could be answered by jobs_failed, job by job.
+create index jobs_unique_key on asyncq._jobs (unique_key)
+  where unique_key is not null and (locked_by is not null or attempts < max_attempts);
+create index jobs_unique_key_unready on asyncq._jobs (unique_key)
+  where unique_key is not null and (locked_by is not null or attempts >= max_attempts);
 
 -- beat: running jobs that were cancelled, which their worker was perhaps not told.
 create index jobs_cancelled on asyncq._jobs (locked_by) where cancelled_at is not null;

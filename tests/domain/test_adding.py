@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from asyncq.domain.adding import NOTHING, make_spec
-from asyncq.domain.errors import InvalidJob, UnknownTask
-from asyncq.domain.job import JobSpec
+from asyncq.domain.adding import NOTHING, accepted, make_spec
+from asyncq.domain.errors import DuplicateJob, InvalidJob, UnknownTask
+from asyncq.domain.job import Added, JobSpec
+from asyncq.domain.states import JobState
 from asyncq.domain.task import Registry, task
 from tests.ids import written
 
@@ -195,6 +196,41 @@ def test_a_spec_that_was_made_by_hand_is_checked(job: JobSpec, field: str) -> No
         spec(job)
 
     assert field == caught.value.field
+
+
+# Policies
+
+
+def test_an_add_in_any_form_has_the_policy_of_its_task() -> None:
+    """By name if the task is known."""
+    single = task(singleton=True)(rollup.handler)
+    jobs = [spec(single, "x"), spec("rollup", {"day": "x"}, known=[single]), spec(single.job("x"))]
+
+    assert [True] * 3 == [job.singleton for job in jobs]
+    assert not spec("rollup", {"day": "x"}).singleton
+
+
+def test_options_about_other_jobs_apply_to_each_form() -> None:
+    """As the other options do."""
+    for what in ((send_email, EMAIL), ("send_email", {}), (rollup.job("x"), NOTHING)):
+        job = spec(*what, singleton=True, subject="s", rerun=True, idempotency_key="k")
+
+        assert (True, "s", True, False, "k") == (job.singleton, job.subject, job.rerun, job.force, job.idempotency_key)
+
+
+def test_a_rejected_add_becomes_an_error() -> None:
+    """Every other answer passes."""
+    others = [
+        Added(1),
+        Added(1, "deduplicated", 1, JobState.ACTIVE),
+        Added(1, "updated", 1, JobState.SCHEDULED),
+        Added(2, "added", 1, JobState.RETRYABLE),
+    ]
+    with pytest.raises(DuplicateJob) as caught:
+        accepted(Added(1, "rejected", 1, JobState.ACTIVE))
+
+    assert (1, JobState.ACTIVE) == (caught.value.existing_id, caught.value.existing_state)
+    assert others == [accepted(added) for added in others]
 
 
 # Options and limits

@@ -7,7 +7,8 @@ import pytest
 
 from asyncq.domain.administration import check_change, check_cleanup, check_page, state_of
 from asyncq.domain.errors import InvalidJob
-from asyncq.domain.job import JobState, check_key
+from asyncq.domain.job import check_key
+from asyncq.domain.states import JobState
 
 NOTHING: dict[str, Any] = {"run_at": None, "priority": None, "attempts": None, "max_attempts": None}
 

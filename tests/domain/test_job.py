@@ -5,8 +5,12 @@ from typing import Any
 
 import pytest
 
+from asyncq.domain.deduplication import question
 from asyncq.domain.errors import InvalidJob
-from asyncq.domain.job import OPTIONS, Claim, JobKeyMode, JobOptions, JobSpec, JobState, check
+from asyncq.domain.job import OPTIONS, Claim, JobKeyMode, JobOptions, JobSpec, check
+from asyncq.domain.states import JobState
+from asyncq.domain.unique import UniquePolicy
+from tests.asking import RIGHT, WRONG
 from tests.ids import written
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -269,3 +273,59 @@ def test_the_order_of_running_is_priority_then_time_then_id() -> None:
     jobs = [claim(1, 1, NOW), claim(4, 0, later), claim(3, 0, NOW), claim(2, 0, NOW), claim(5, -1, later)]
 
     assert [5, 2, 3, 4, 1] == [job.id for job in sorted(jobs, key=lambda job: job.place)]
+
+
+# What is said about other jobs
+
+
+@pytest.mark.parametrize(("options", "has_job_key"), RIGHT, ids=str)
+def test_options_about_other_jobs_are_taken(options: dict[str, Any], has_job_key: bool) -> None:
+    """By themselves, and beside a job key where that makes sense; taken twice they are the same."""
+    spec = JobSpec(task="t", job_key="k" if has_job_key else None).with_options(**options)
+
+    assert spec == spec.with_options() == spec.with_options(**options)
+
+
+@pytest.mark.parametrize(("options", "has_job_key", "code", "field"), WRONG, ids=str)
+def test_options_about_other_jobs_that_break_a_rule_are_refused(
+    options: dict[str, Any], has_job_key: bool, code: str, field: str
+) -> None:
+    """Two answers to one question, or an answer to none; what depends on the payload is refused when it is there."""
+    spec = JobSpec(task="t", job_key="k" if has_job_key else None)
+    with pytest.raises(InvalidJob) as caught:
+        question(spec.with_options(**options))
+
+    assert (code, field) == (caught.value.code, caught.value.field)
+    assert str(caught.value).startswith(field)
+
+
+@pytest.mark.parametrize("field", ["subject", "idempotency_key"])
+def test_a_key_that_postgresql_cannot_store_is_refused(field: str) -> None:
+    """As a job key is."""
+    for text in ("a\0b", "\ud800"):
+        with pytest.raises(InvalidJob, match="cannot store as text") as caught:
+            JobSpec(task="t").with_options(**{"singleton": True, field: text})
+
+        assert field == caught.value.field
+
+
+def test_a_policy_takes_the_place_of_the_one_that_was_there() -> None:
+    """A job has one: what it says itself counts, not what its task said."""
+    policy, other = UniquePolicy(keys=["args"]), UniquePolicy()
+    unique = JobSpec(task="t", unique=policy)
+    single = JobSpec(task="t", singleton=True, subject="s")
+
+    assert JobSpec(task="t", unique=other) == unique.with_options(unique=other) == single.with_options(unique=other)
+    assert JobSpec(task="t", unique=other) == unique.with_options(unique={})
+    assert JobSpec(task="t", singleton=True) == unique.with_options(singleton=True)
+    assert JobSpec(task="t") == single.with_options(singleton=False)
+    assert unique == unique.with_options(singleton=False) == unique.with_options(unique=None, singleton=None)
+
+
+def test_a_spec_with_an_object_for_a_policy_is_refused() -> None:
+    """`with_options` reads objects; a spec that was made by hand holds what it says."""
+    spec: Any = JobSpec(task="t", unique={})  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InvalidJob, match="unique must be a UniquePolicy") as caught:
+        check(spec)
+
+    assert ("GWBUP", "unique") == (caught.value.code, caught.value.field)

@@ -12,6 +12,7 @@ from asyncq.domain.job import JobSpec
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
 from asyncq.domain.retry import ConstantRetry, DefaultRetry, FunctionRetry, TableRetry
 from asyncq.domain.task import Registry, Task, task
+from asyncq.domain.unique import UniquePolicy
 from tests.ids import written
 
 NOON = datetime(2021, 1, 1, 12, tzinfo=UTC)
@@ -118,6 +119,26 @@ def test_an_option_of_the_job_wins_over_that_of_the_task() -> None:
     assert (0, "mail") == (job.priority, job.queue)
 
 
+def test_a_job_has_the_policy_of_its_task() -> None:
+    """As a policy, or as an object of its members; a renamed task keeps it."""
+    policy = UniquePolicy(keys=["args"])
+    unique = task(unique=policy)(rollup)
+
+    assert policy == unique.job("x").unique == task(unique={"keys": ["args"]})(rollup).job("x").unique
+    assert policy == unique.renamed("other").job("x").unique
+    assert [True, False] == [task(singleton=value)(rollup).job("x").singleton for value in (True, False)]
+    assert (None, False) == (task(rollup).job("x").unique, task(rollup).job("x").singleton)
+
+
+def test_the_policy_of_a_job_takes_the_place_of_that_of_its_task() -> None:
+    """Each way round."""
+    policy = UniquePolicy()
+    single, unique = task(singleton=True)(rollup).job("x"), task(unique=policy)(rollup).job("x")
+
+    assert (policy, False) == (single.with_options(unique=policy).unique, single.with_options(unique=policy).singleton)
+    assert (None, True) == (unique.with_options(singleton=True).unique, unique.with_options(singleton=True).singleton)
+
+
 def test_a_priority_of_zero_is_a_default_too() -> None:
     """None and 0 are different things."""
     assert [0, None] == [task(priority=priority)(rollup).job("x").priority for priority in (0, None)]
@@ -180,6 +201,10 @@ def test_retry_becomes_a_policy(retry: Any, expected: Any) -> None:
         ({"priority": 40000}, "priority is 40000"),
         ({"flags": "slow"}, "flags must be a list of str"),
         ({"flags": [1]}, "flags must be a str"),
+        ({"unique": {"keys": ["argz"]}}, "unique.keys holds 'argz'"),
+        ({"unique": True}, "unique must be an object, got True"),
+        ({"unique": {}, "singleton": True}, "unique goes without singleton"),
+        ({"singleton": "x"}, "singleton must be True or False"),
         ({"retry": 5}, "retry must be a policy"),
         ({"retry": ConstantRetry}, "retry must be a policy"),
         ({"retry": []}, "a retry table needs at least one delay"),

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from asyncq.domain.errors import InvalidJob
-from asyncq.domain.job import JobState
+from asyncq.domain.states import JobState
 from asyncq.domain.unique import Decision, OnConflict, UniquePolicy, decide
 from tests.ids import written
 from tests.vectors import (

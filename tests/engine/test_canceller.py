@@ -230,7 +230,8 @@ async def test_a_burst_of_cancels_is_one_look_at_what_runs(
         await cancel(db, schema, *(each.id for each in added))
         await seen.wait_for(JobCancelled, 200)
 
-    assert 200 == sum(looks)
+    # A beat that comes before the first ones are settled names them again.
+    assert 200 <= sum(looks)
     assert len(looks) <= 20
 
 
@@ -277,19 +278,19 @@ async def test_a_cancel_that_is_heard_before_the_answer_of_the_fetch_is_not_lost
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The two come on different connections: the claim is not known here yet when the message about it is."""
-    heard: list[tuple[int, int, int]] = []
-    real = Canceller.heard
+    heard: list[int] = []
+    real = Canceller.cancel
 
-    def hear(self: Canceller, *said: int) -> None:
-        heard.append(said)  # type: ignore[arg-type]
-        real(self, *said)
+    def hear(self: Canceller, worker_id: int, jobs: Iterable[tuple[int, int]]) -> None:
+        heard.append(worker_id)
+        real(self, worker_id, jobs)
 
     async def cancel_first(claims: list[Claim]) -> None:
         if claims and not heard:
             await cancel(db, schema, claims[0].id)
             await wait_until(lambda: bool(heard), description="the message")
 
-    monkeypatch.setattr(Canceller, "heard", hear)
+    monkeypatch.setattr(Canceller, "cancel", hear)
     never_beat(monkeypatch)
     intercept(monkeypatch, cancel_first)
     first, second = await client.add_jobs([hang.job(), nothing.job()])

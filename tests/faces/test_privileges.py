@@ -1,5 +1,6 @@
 """Real workers and clients under the three roles: each does all of its work, and is told what it may not do."""
 
+import asyncio
 import re
 import secrets
 from collections.abc import AsyncIterator
@@ -17,12 +18,14 @@ from asyncq import (
     Discard,
     FetchFailed,
     HeartbeatFailed,
+    JobCancelled,
     JobCompleted,
     JobContext,
     JobFailed,
     JobRetried,
     JobSnoozed,
     JobsRescued,
+    JobStarted,
     JobState,
     ListenConnected,
     ListenLost,
@@ -148,6 +151,39 @@ async def test_an_add_wakes_a_worker_of_another_role(roles: Roles) -> None:
         await seen.wait_for(JobCompleted)
 
     assert 1 == len(seen.of(JobCompleted))
+
+
+@task
+async def wait_for_release() -> None:
+    """Run until the test lets go."""
+    await release.wait()
+
+
+release = asyncio.Event()
+
+
+async def test_a_message_of_a_stranger_ends_no_job(roles: Roles) -> None:
+    """NOTIFY knows no privileges, and ids can be guessed: the worker looks in the rows, where nothing is cancelled."""
+    release.clear()
+    seen = Seen()
+    dsn = roles.dsn_of(roles.worker)
+    async with Client(dsn, schema=roles.schema) as client, session(roles.dsn, roles.schema) as sql:
+        added = await client.add_job(wait_for_release)
+        async with Worker(dsn, [wait_for_release], schema=roles.schema, observers=[seen]).start():
+            await seen.wait_for(JobStarted)
+            claim = await sql.row("select locked_by, id, lock_token from asyncq._jobs")
+            beaten_at = await sql.value("select last_seen from asyncq._workers")
+            async with session(roles.dsn_of(roles.stranger), roles.schema) as stranger:
+                await stranger.rows("select pg_notify($1, $2)", f"{roles.schema}:cancel", " ".join(map(str, claim)))
+
+            async def has_looked() -> bool:
+                return beaten_at < await sql.value("select last_seen from asyncq._workers")
+
+            await wait_until(has_looked, description="the worker to look in the rows")
+            release.set()
+            await seen.wait_for(JobCompleted)
+
+    assert ([added.id], []) == (seen.ids(JobCompleted), seen.of(JobCancelled))
 
 
 async def read_a_job(client: Client) -> None:

@@ -15,7 +15,7 @@ QUESTIONS = {
     "has_failed": r"\battempts\s*>=\s*(?:\w+\.)?max_attempts\b",
     "is_due": r"(?<!given\.)\brun_at\s*(?:<=|>)(?!=)",
     "is_known": r"\btask_id\s*(?:=|<>)\s*(?:any|all)\b",
-    "is_allowed": r"\?[|&]",
+    "is_allowed": r"\bflags\s*\?[|&]",
     "is_live": r"\blast_seen\s*[+<]",
 }
 FILES = [*(folder() / "queries").glob("*.sql"), *(folder() / "functions").glob("*.sql")]

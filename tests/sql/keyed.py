@@ -14,7 +14,7 @@ select ord, outcome, id, existing_id, existing_state
 from asyncq._add_jobs(
   $1::text[], $2::text[]::json[], $3::text[], $4::text[]::timestamptz[], $5::int[], $6::text[], $7::int[],
   $8::text[]::jsonb[],
-  $9::text[], $10::text[]::jsonb[])
+  $9::text[], $10::text[]::jsonb[], $11::text[]::jsonb[])
 order by ord
 """
 ROWS = """
@@ -71,6 +71,7 @@ class Spec(NamedTuple):
     flags: str | None = None
     mode: str | None = "replace"
     meta: str | None = None
+    dedupe: str | None = None
 
 
 class Done(NamedTuple):

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.sql.session import Session
+from tests.sql.twins import HOSTILE
 
 STORED = """
 select run_at = now() as due, created_at = now() as new, updated_at = now() as touched, queue, locked_by, locked_at,
@@ -152,3 +153,66 @@ async def test_a_row_that_add_job_returned_stays_readable_when_the_view_grows(sq
 
     assert 2 == await sql.value("select count(*) from (select asyncq.add_job('t')) as a, generate_series(1, 2)")
     assert isinstance(await prepared.fetchval(), int)
+
+
+# Unique jobs
+
+REPEATED = "select * from asyncq.add_job('t', '{\"n\": 1}', options := $1::text::jsonb)"
+
+
+@pytest.mark.parametrize(
+    "options",
+    ['{"unique": {"on_conflict": "ignore"}}', '{"singleton": true, "subject": "s"}', '{"idempotency_key": "k"}'],
+)
+async def test_a_dropped_add_returns_the_row_of_the_job_that_was_there(sql: Session, options: str) -> None:
+    """Callers read the id from it, whichever job it is."""
+    first = await sql.row(REPEATED, options)
+    second = await sql.row(REPEATED, options)
+
+    assert dict(first) == dict(second)
+    assert 1 == await sql.value("select count(*) from asyncq._jobs")
+
+
+async def test_a_dropped_add_whose_job_has_ended_returns_what_is_known_of_it(sql: Session) -> None:
+    """Its id, task and time of creation; no more than the id and the task when nothing is."""
+    first = await sql.row(REPEATED, '{"idempotency_key": "k"}')
+    await sql.rows("select asyncq._end_jobs(array[$1::bigint], 'discarded')", first["id"])
+    ended = await sql.row(REPEATED, '{"idempotency_key": "k"}')
+    await sql.execute("delete from asyncq._ended_jobs")
+    gone = await sql.row(REPEATED, '{"idempotency_key": "k"}')
+    known = {"id": first["id"], "task_identifier": "t", "created_at": first["created_at"]}
+
+    assert known == {name: value for name, value in ended.items() if value is not None}
+    assert known | {"created_at": None} == {name: gone[name] for name in known}
+
+
+async def test_a_rejected_add_is_an_error_that_names_the_other_job(sql: Session) -> None:
+    """With a code of its own: SQL callers have no other way to tell. For Python the server raises nothing."""
+    first = await sql.row(REPEATED, '{"unique": {}}')
+    error = await sql.refusal(REPEATED, '{"unique": {}}')
+
+    assert ("GWBDJ", "unique") == (error.sqlstate, error.column_name)
+    assert {"id": first["id"], "state": "available"} == json.loads(error.detail)
+    assert f"job {first['id']}, which is available, bars another one like it" == error.message
+
+
+async def test_a_replacing_add_returns_the_new_job(sql: Session) -> None:
+    """The old one is gone."""
+    first = await sql.row(REPEATED, '{"unique": {"on_conflict": "replace"}}')
+    second = await sql.row(REPEATED, '{"unique": {"on_conflict": "replace"}}')
+
+    assert first["id"] < second["id"]
+    assert [second["id"]] == await sql.values("select id from asyncq._jobs")
+
+
+async def test_unique_adds_do_not_heed_the_callers_settings(sql: Session) -> None:
+    """They run in sessions of strangers."""
+    await sql.execute(HOSTILE)
+    await sql.execute("set local plpgsql.variable_conflict = 'error'; set local plpgsql.extra_errors = 'all'")
+    options = """{"unique": {"keys": ["args", "queue"], "states": ["active", "available", "completed"],
+      "period": "P1DT1S", "on_conflict": "replace_except_schedule"}, "idempotency_key": "k%s"}"""
+    for number in range(3):
+        await sql.rows(REPEATED, options % number)
+    await sql.rows(REPEATED, options % 2)
+
+    assert 1 == await sql.value("select count(*) from asyncq._jobs")

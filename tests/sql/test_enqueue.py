@@ -93,6 +93,23 @@ async def test_a_payload_is_kept_as_it_is_written(sql: Session) -> None:
     assert payloads == await sql.values("select payload::text from asyncq._jobs order by id")
 
 
+async def test_what_a_job_asks_about_others_is_asked(sql: Session) -> None:
+    """Its queue and payload count, as in add_job; a rejected one is an answer here, not an error."""
+    policy = {"keys": ["queue", "args"], "on_conflict": "reject"}
+    first, other, rejected, once, again = await enqueue(
+        sql,
+        {"identifier": "t", "queue_name": "q", "payload": {"n": 1.0}, "options": {"unique": policy}},
+        {"identifier": "t", "payload": {"n": 1}, "options": {"unique": policy}},
+        {"identifier": "t", "queue_name": "q", "payload": {"n": 1}, "options": {"unique": policy}},
+        {"identifier": "t", "options": {"idempotency_key": "k", "idempotency_window_s": 60}},
+        {"identifier": "t", "options": {"idempotency_key": "k"}},
+    )
+
+    assert ["added", "added", "rejected"] == [row["outcome"] for row in (first, other, rejected)]
+    assert (first["id"], "available") == (rejected["existing_id"], rejected["existing_state"])
+    assert ("deduplicated", once["id"]) == (again["outcome"], again["id"])
+
+
 async def test_of_a_job_that_was_there_before_only_its_id_and_state_are_told(sql: Session) -> None:
     """Who may only add must not read by adding: add_job returns the row, with its last error."""
     job_id = await sql.value("select id from asyncq.add_job('t', job_key := 'k')")
@@ -114,6 +131,10 @@ BROKEN = [
     ({"identifier": "t", "payload": "\0"}, "GWBPL", "payload"),
     ({"identifier": "t", "flags": [None]}, "22023", "flags"),
     ({"identifier": "t", "options": {"bogus": 1}}, "22023", "options"),
+    ({"identifier": "t", "options": {"force": True}}, "GWBUP", "force"),
+    ({"identifier": "t", "job_key": "k", "options": {"unique": {}}}, "GWBUP", "job_key"),
+    ({"identifier": "t", "options": {"unique": {"args_keys": ["a"]}}}, "GWBUP", "unique.args_keys"),
+    ({"identifier": "t", "options": {"idempotency_key": ""}}, "GWBIK", "idempotency_key"),
 ]
 
 

@@ -1,7 +1,12 @@
 """`_hold_keys`: gate and check; the jobs that hold the keys stand still from then on."""
 
+import json
+from typing import Any
+
+import asyncpg
 import pytest
 
+from tests.sql import unique
 from tests.sql.keyed import STATES, Spec, add_all, hold
 from tests.sql.session import Session, session
 
@@ -58,3 +63,70 @@ async def test_a_handler_may_hold_its_own_row_meanwhile(dsn: str, own: Session) 
     await own.execute("delete from asyncq._jobs")
 
     assert ("added", holder["id"]) == (done.outcome, done.existing_id)
+
+
+# Unique policies and requests
+
+HOLD_ASKED = """
+select asyncq._hold_keys(array_agg(job_key order by ord), array_agg(
+  asyncq._dedupe((spec ->> 'options')::jsonb, spec ->> 'task', null, null, job_key) order by ord))
+from json_array_elements($1::text::json) with ordinality as given(spec, ord)
+cross join lateral (select spec ->> 'job_key' as job_key) as named
+"""
+
+
+async def held(sql: Session, *specs: dict[str, Any]) -> str:
+    """Hold what jobs ask about."""
+    return await sql.value(HOLD_ASKED, json.dumps(specs))
+
+
+@pytest.mark.parametrize(
+    ("specs", "said"),
+    [
+        ([{"task": "u"}], "free"),
+        ([{"task": "t"}], "held"),
+        ([{"task": "t", "force": True}], "free"),
+        ([{"task": "u"}, {"task": "v"}], "free"),
+        ([{"task": "u"}, {"task": "u"}], "doubled"),
+        ([{"task": "u"}, {"task": "u", "subject": "a"}], "free"),
+        ([{"task": "u", "idempotency_key": "a"}, {"task": "v", "idempotency_key": "a"}], "doubled"),
+        ([{"task": "u", "idempotency_key": "k", "force": True, "job_key": "k"}], "held"),
+        ([{"task": "u"}, {"task": "v", "force": True, "job_key": "k"}], "doubled"),
+    ],
+    ids=str,
+)
+async def test_what_the_act_has_to_heed_of_policies_is_said(
+    sql: Session, specs: list[dict[str, Any]], said: str
+) -> None:
+    """Keys of different kinds are different keys, whatever their texts are."""
+    await unique.hold(sql, "scheduled")
+
+    assert said == await held(sql, *(unique.spec(singleton=True, **given) for given in specs))
+
+
+@pytest.mark.parametrize("strategy", unique.STRATEGIES)
+@pytest.mark.parametrize("state", unique.LIVE)
+async def test_a_job_that_has_the_unique_key_is_locked(dsn: str, own: Session, state: str, strategy: str) -> None:
+    """Whatever the strategy: who ignores a job that has just ended has dropped the request.
+
+    One that has failed for good only if the policy looks at such jobs: there may be thousands.
+    """
+    holder = await unique.hold(own, state)
+    looks = state != "discarded"
+    async with session(dsn, own.schema) as other:
+        for states, is_locked in ((["active"], looks), (["active", "discarded"], True)):
+            async with own.connection.transaction():
+                await held(own, unique.spec({"states": states, "on_conflict": strategy}))
+                locked = [error.sqlstate for error in [await refused(other, holder)] if error]
+
+            assert ["55P03"] * is_locked == locked
+    await own.execute("delete from asyncq._jobs")
+
+
+async def refused(other: Session, job: int) -> asyncpg.PostgresError | None:
+    """The error of somebody else who wants the row, or None."""
+    try:
+        await other.rows(LOCK, job)
+    except asyncpg.PostgresError as error:
+        return error
+    return None

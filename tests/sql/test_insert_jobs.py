@@ -5,7 +5,7 @@ from tests.sql.session import Session
 
 INSERT = """
 select ord, id from asyncq._insert_jobs($1::text[], null, $2::text[], null, null, $3::text[], null, null, null,
-  $4::text[])
+  null, $4::text[])
 """
 
 

@@ -60,6 +60,18 @@ async def test_pages_follow_each_other_while_jobs_come_and_go(sql: Session, stat
     assert [] == await listed(sql, state=state, most=3, after=second[-1])
 
 
+async def test_the_few_that_have_failed_are_found_without_reading_the_others(sql: Session) -> None:
+    """It is the list that people look at first."""
+    await add_many(sql, 20_000)
+    last = await sql.value("select max(id) from asyncq._jobs")
+    await sql.rows("update asyncq._jobs set attempts = 25 where id > $1", last - 3)
+    before = await sql.value(READ)
+    page = await listed(sql, state="discarded", task="t")
+    read = await sql.value(READ) - before
+
+    assert ([last - 2, last - 1, last], True) == (page, read <= 20)
+
+
 @pytest.mark.parametrize("filters", [{}, {"state": "available"}, {"task": "t"}])
 async def test_a_page_of_a_large_table_reads_a_page(sql: Session, filters: dict[str, str]) -> None:
     """Whatever the planner knows of the table: here nothing."""

@@ -59,6 +59,8 @@ JOBS = json.dumps(
         {"identifier": "t", "job_key": "k", "payload": [1], "run_at": "2030-01-01T00:00:00Z", "priority": 3},
         {"identifier": "u", "job_key": "k", "payload": [2], "max_attempts": 2},
         {"identifier": "u", "job_key": "l", "job_key_mode": "unsafe_dedupe"},
+        {"identifier": "u", "payload": {"a": 1.5}, "options": {"unique": {"args_keys": ["a"], "period": "P1D"}}},
+        {"identifier": "v", "options": {"singleton": True, "subject": "s", "idempotency_key": "i"}},
     ]
 )
 
@@ -67,6 +69,8 @@ CALLS = {
     "worker": [
         "select asyncq.add_job('t', '{}', 'q', job_key := 'k', flags := '{a}', options := '{\"meta\": {}}')",
         'select asyncq.add_jobs(\'{"(t,{},q,,,k,1,{a})","(u,,,,,k,,)"}\')',
+        'select asyncq.add_job(\'u\', \'{"a": [1.5]}\', options := \'{"unique": {"period": "P1D"}}\')',
+        'select asyncq.add_job(\'v\', options := \'{"singleton": true, "rerun": true, "idempotency_key": "i"}\')',
         "select asyncq.remove_job('k')",
         "select asyncq._task_ids('{t,v}')",
         "update asyncq._jobs set locked_by = 0, locked_at = asyncq.now(), lock_token = 0",
@@ -118,7 +122,7 @@ async def test_the_lookalikes_are_executed_where_nothing_protects(roles: Roles, 
 
 STATEMENTS = {
     "may_add": "",
-    "add_jobs": "('{t}', '{null}', '{q}', '{null}', '{1}', '{k}', '{1}', '{null}', '{replace}', '{null}')",
+    "add_jobs": "('{t}', '{null}', '{q}', '{null}', '{1}', '{k}', '{1}', '{null}', '{replace}', '{null}', '{null}')",
     "get_job": "(1)",
     "enqueue": '(\'[{"identifier": "t"}]\')',
 }
@@ -165,7 +169,14 @@ async def test_no_lookalike_is_executed_by_a_worker(roles: Roles, evil: str) -> 
 
 # These are inlined into the statements that call them, which a setting of their own would prevent. They call nothing by
 # a bare name that the server does not match exactly.
-INLINED = {"now", "clock", "_job", "_state", "_wake_workers"}
+INLINED = {"now", "clock", "_job", "_state", "_wake_workers"} | {
+    "_has_failed",
+    "_is_allowed",
+    "_is_due",
+    "_is_known",
+    "_is_live",
+    "_is_ready",
+}
 
 
 async def test_what_sessions_of_strangers_call_sets_its_search_path(roles: Roles) -> None:

@@ -5,7 +5,7 @@ from tests.sql.session import Session
 
 UPDATE = """
 select asyncq._update_jobs(
-  $1::text[], null, $2::text[], null, null, null, null, null, null, $3::bigint[], $4::text[])
+  $1::text[], null, $2::text[], null, null, null, null, null, null, null, $3::bigint[], $4::text[])
 """
 
 

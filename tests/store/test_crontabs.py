@@ -9,6 +9,7 @@ import pytest
 
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.cron.slot import Known, Slot, slots
+from asyncq.domain.task import task
 from asyncq.store.crontabs import Slots, add_slots, register
 from asyncq.store.database import Database, Line
 from tests.sql.session import Session, session
@@ -117,7 +118,7 @@ async def test_of_many_workers_one_adds_each_slot(lines: list[Line], sql: Sessio
 async def test_of_many_workers_one_adds_each_slot_beside_a_bad_item(lines: list[Line], sql: Session) -> None:
     """Then each call tries its items one by one, while it holds them all: no slot twice, no deadlock."""
     bad = CronItem("task_2b", "* * * * *", queue="q" * 128)
-    await sql.execute("alter table asyncq._queues add constraint short check (length(name) < 10)")
+    await sql.execute("alter table asyncq._jobs add constraint short check (length(queue) < 10)")
     added: list[str] = []
     refused: list[str] = []
 
@@ -193,3 +194,13 @@ async def test_two_calls_do_not_deadlock_whatever_the_order_of_their_items(dsn: 
             await keeper.execute("rollback")
 
     assert ["added"] * len(names) == added
+
+
+async def test_a_slot_whose_unique_policy_drops_it_is_done(line: Line, sql: Session) -> None:
+    """The job of the last slot still waits: one is enough; the slot is not tried again."""
+    item = CronItem(task(name="t", singleton=True)(lambda: None), "* * * * *")
+
+    first, second = await add_slots(line, [Slot(item, at(1))]), await add_slots(line, [Slot(item, at(2))])
+
+    assert ["added", "deduplicated"] == [done.added[0].added.outcome for done in (first, second)]
+    assert ([("t", 1)], [("t", 2)]) == (await jobs(sql), await last(sql))

@@ -9,7 +9,8 @@ import asyncpg
 import pytest
 
 from asyncq.domain.errors import InvalidJob, StoreError, StoreUnavailable, TransactionUnusable
-from asyncq.domain.job import Added, JobSpec, JobState
+from asyncq.domain.job import Added, JobSpec
+from asyncq.domain.states import JobState
 from asyncq.store import jobs as store
 from asyncq.store.database import Database, Line
 from asyncq.store.jobs import START, Place

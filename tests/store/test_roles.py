@@ -9,6 +9,7 @@ import pytest
 
 from asyncq.domain.errors import AccessDenied, ConfigurationError, InvalidJob, SchemaMissing
 from asyncq.domain.job import Added, JobSpec
+from asyncq.domain.unique import UniquePolicy
 from asyncq.store.database import Database
 from asyncq.store.jobs import add_jobs
 from asyncq.store.migrate import check_version
@@ -30,11 +31,23 @@ OTHER: dict[str, Any] = {
     "job_key": "k",
     "job_key_mode": "unsafe_dedupe",
     "meta": '{"m": [1, null]}',
+    "unique": UniquePolicy(keys=["args", "queue"], period="PT1H"),
+    "singleton": True,
+    "subject": "s",
+    "force": True,
+    "rerun": True,
+    "idempotency_key": "k",
 }
+# What a field says something about.
+ABOUT: dict[str, Any] = {field: {"singleton": True} for field in ("subject", "force", "rerun")}
 
 SPECS = [
     JobSpec(task="plain"),
-    JobSpec(**OTHER),
+    JobSpec(**{name: value for name, value in OTHER.items() if name not in {"singleton", "subject", "rerun"}}),
+    JobSpec(task="other", payload='{"\u00e9": "\\"\\\\ \\u2028", "a": 15e-1}', queue="q", unique=OTHER["unique"]),
+    JobSpec(task="single", singleton=True, subject="s"),
+    JobSpec(task="single", singleton=True, subject="s", rerun=True),
+    JobSpec(task="other", payload=OTHER["payload"], idempotency_key="k"),
     JobSpec(task="null", payload="null"),
     JobSpec(task="keyed", job_key="twice", payload="[1]", run_at=datetime(2030, 1, 1, tzinfo=UTC)),
     JobSpec(task="keyed", job_key="twice", payload="[2]", job_key_mode="preserve_run_at"),
@@ -43,7 +56,9 @@ SPECS = [
 
 STORED = """
 select task.identifier, job.queue, job.payload::text, job.priority, job.max_attempts, job.key, job.revision,
-  job.flags::text, job.meta::text, nullif(job.run_at, job.created_at) as run_at
+  job.flags::text, job.meta::text, nullif(job.run_at, job.created_at) as run_at,
+  encode(job.unique_key, 'hex') as unique_key, job.keep_states,
+  job.keep_until > job.created_at + interval '23 h' as is_kept
 from asyncq._jobs as job
 join asyncq._tasks as task on task.id = job.task_id
 order by job.id
@@ -89,7 +104,10 @@ async def test_both_ways_store_the_same_and_answer_the_same(sql: Session, databa
 
     assert stored[0] == stored[1]
     assert answers[0] == answers[1]
-    assert ["added", "added", "added", "added", "updated", "deduplicated"] == [one.outcome for one in answers[0]]
+    assert ["added", "added", "rejected", "added", "deduplicated", "deduplicated"] == [
+        one.outcome for one in answers[0][:6]
+    ]
+    assert ["added", "added", "updated", "deduplicated"] == [one.outcome for one in answers[0][6:]]
 
 
 def shifted(added: Added, first: int) -> Added:
@@ -103,7 +121,8 @@ async def test_no_field_of_a_spec_is_lost_on_the_way(
     sql: Session, database: Database, field: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A new option has to be sent by both ways, and to have a value here."""
-    specs = [JobSpec(task="t"), msgspec.structs.replace(JobSpec(task="t"), **{field: OTHER[field]})]
+    plain = JobSpec(task="t", **ABOUT.get(field, {}))
+    specs = [plain, msgspec.structs.replace(plain, **{field: OTHER[field]})]
     sent: list[Any] = []
 
     async def fetch(_: str, *parameters: Any) -> list[Any]:

@@ -2,13 +2,13 @@
 
 # ruff: noqa: D103
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
 import asyncpg
 import msgspec
 
-from asyncq import Added, Client, Job, JobContext, JobKeyMode, JobSpec, Worker, add_job, task
+from asyncq import Added, Client, Job, JobContext, JobKeyMode, JobSpec, UniquePolicy, Worker, add_job, task
 
 
 class Email(msgspec.Struct):
@@ -98,6 +98,15 @@ async def options(client: Client) -> None:
         job_key_mode="replace",
         meta={"trace": "1"},
     )
+    await client.add_job(send_email, email, unique=UniquePolicy(keys=["args"]), rerun=True, idempotency_key="k")
+    await client.add_job(send_email, email, unique={"keys": ["args"]}, force=True)
+    await client.add_job(send_email, email, singleton=True, subject="s")
+    await client.add_job(send_email, email, unique=["args"])  # error: a policy is an object
+    await client.add_job(send_email, email, singleton="yes")  # error: yes or no is a bool
+    await client.add_job(send_email, email, subject=5)  # error: a subject is a str
+    await client.add_job(send_email, email, force="yes")  # error: yes or no is a bool
+    await client.add_job(send_email, email, rerun=1.5)  # error: yes or no is a bool
+    await client.add_job(send_email, email, idempotency_key=5)  # error: a key is a str
     await client.add_job(send_email, email, job_key_mode=JobKeyMode.REPLACE, queue=None)
     await client.add_job(send_email, email, priority="high")  # error: a priority is an int
     await client.add_job(send_email, email, max_attempts=1.5)  # error: attempts are an int
@@ -112,6 +121,8 @@ async def options(client: Client) -> None:
     await client.add_job(tidy, queue_name="mail")  # error: that is the name in SQL
     await client.add_job(rollup.job("x"), priority="high")  # error: a priority is an int
     rollup.job("x").with_options(priority=5, queue="q")
+    rollup.job("x").with_options(unique=UniquePolicy(), force=True)
+    rollup.job("x").with_options(unique=5)  # error: a policy is an object
     rollup.job("x").with_options(priority="high")  # error: a priority is an int
     rollup.job("x").with_options(prioriti=5)  # error: no such option
 
@@ -166,6 +177,8 @@ async def answers(client: Client) -> None:
     assert_type(await add_job("postgresql:///app", "tidy"), Added)
     async with Client("postgresql:///app", tasks=[send_email, tidy]) as opened:
         assert_type(opened, Client)
+    Client("postgresql:///app", idempotency_window=timedelta(hours=1))
+    Client("postgresql:///app", idempotency_window=3600)  # error: a number has no unit
 
 
 async def once() -> None:

@@ -6,7 +6,7 @@ from typing import Any, assert_type
 
 import msgspec
 
-from asyncq import ConstantRetry, ExponentialRetry, JobContext, JobFailed, JobSpec, Task, task
+from asyncq import ConstantRetry, ExponentialRetry, JobContext, JobFailed, JobSpec, Task, UniquePolicy, task
 
 
 class Email(msgspec.Struct):
@@ -89,6 +89,18 @@ async def bare_parentheses(email: Email, ctx: JobContext) -> None: ...
 async def with_options(email: Email, ctx: JobContext) -> None: ...
 
 
+@task(unique=UniquePolicy(keys=["args"]))
+async def with_a_policy(email: Email, ctx: JobContext) -> None: ...
+
+
+@task(unique={"keys": ["args"]})
+async def with_an_object(email: Email, ctx: JobContext) -> None: ...
+
+
+@task(singleton=True)
+async def with_a_singleton(ctx: JobContext) -> None: ...
+
+
 @task(queue="mail")
 async def fields_with_options(day: str, dry_run: bool = False) -> None: ...
 
@@ -105,6 +117,9 @@ assert_type(payload_and_context, Task[[Email]])
 assert_type(context_alone, Task[[]])
 assert_type(nothing, Task[[]])
 assert_type(with_options, Task[[Email]])
+assert_type(with_a_policy, Task[[Email]])
+assert_type(with_an_object, Task[[Email]])
+assert_type(with_a_singleton, Task[[]])
 assert_type(payload_and_context.job(Email("a@b.c")), JobSpec)
 assert_type(payload_and_context.name, str)
 

@@ -13,6 +13,7 @@ from msgspec.structs import force_setattr
 from asyncq.domain.cron.expression import DIALECTS, BadExpression, Dialect, expand
 from asyncq.domain.cron.times import Matcher, Times
 from asyncq.domain.cron.zone import find_zone
+from asyncq.domain.deduplication import question
 from asyncq.domain.errors import ConfigurationError, CrontabProblem, InvalidCrontab, InvalidJob, seconds
 from asyncq.domain.job import MAX_NAME, JobKeyMode, JobSpec
 from asyncq.domain.payload import encode
@@ -94,7 +95,7 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
             force_setattr(self, "identifier", self.task_name)
         if isinstance(self.flags, Iterable) and not isinstance(self.flags, str):
             force_setattr(self, "flags", tuple(self.flags))
-        if faults := [*self._faults()]:
+        if faults := [*self._faults()] or [*self._faults_of_whole()]:
             name = str(self.identifier)
             raise InvalidCrontab(CrontabProblem(said, field, name, None, column) for field, said, column in faults)
 
@@ -154,6 +155,15 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
         except ValueError as error:
             yield "tz", f"tz: {error}", None
         yield from self._faults_of_payload()
+
+    def _faults_of_whole(self) -> Iterator[_Fault]:
+        """Yield what is wrong with the job although each part of it is right."""
+
+        def ask() -> None:
+            payload = msgspec.json.encode({**self.members, MARK: EXAMPLE}).decode()
+            question(msgspec.structs.replace(self.template, payload=payload))
+
+        yield from _faults_of_job("task", ask)
 
     def _faults_of_match(self) -> Iterator[_Fault]:
         if self.pattern is not None:

@@ -233,3 +233,28 @@ def test_faults_of_items_beside_each_other_are_told_together() -> None:
         "give one of them another\n"
         "  an item must be a CronItem, got '* * * * * x'"
     ) == str(caught.value)
+
+
+def test_the_jobs_of_a_task_with_a_unique_policy_have_it() -> None:
+    """What is due while the last job still waits is dropped, if the policy says so."""
+    made = task(singleton=True)(rollup.handler)
+
+    assert CronItem(made, "* * * * *", payload={"day": "x"}).template.singleton
+
+
+@pytest.mark.parametrize(
+    ("options", "payload", "job_key", "said"),
+    [
+        ({"singleton": True}, {"day": "x"}, "k", "job_key goes without unique and singleton"),
+        ({"unique": {"keys": ["args"], "args_keys": ["user"]}}, {"day": "x"}, None, "'user'"),
+    ],
+    ids=["job-key", "args-keys"],
+)
+def test_a_policy_that_its_jobs_cannot_have_is_refused(
+    options: dict[str, Any], payload: dict[str, str], job_key: str | None, said: str
+) -> None:
+    """When the item is made, and not when it is due."""
+    made = task(**options)(rollup.handler)
+
+    with pytest.raises(InvalidCrontab, match=said):
+        CronItem(made, "* * * * *", payload=payload, job_key=job_key)

@@ -1,0 +1,16 @@
+"""What this backend declares of itself, in the words of the Open Job Spec."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+# Source: the Open Job Spec, unique jobs, section 8.3.
+CAPABILITIES: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "unique_jobs": MappingProxyType(
+            {
+                "strength": "strong",
+                "mechanism": "a gate row for each key, then row locks, then the check, in the transaction of the add",
+            }
+        )
+    }
+)

@@ -1,0 +1,98 @@
+"""What an add asks about other jobs: its key under a policy, and its request; the object that `_add_jobs` takes for it.
+
+sql/functions/dedupe.sql and singleton_key.sql are the same in SQL.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from asyncq.domain.canonical import quote
+from asyncq.domain.job import JobSpec
+from asyncq.domain.unique import OnConflict, UniquePolicy
+
+DEFAULT_WINDOW = timedelta(hours=24)
+LONGEST_WINDOW = timedelta(days=366)
+
+# A singleton is a policy like any other.
+SINGLETON = UniquePolicy(on_conflict=OnConflict.IGNORE)
+
+# No strategy of the Open Job Spec: the job has the key, but looks at nobody.
+FORCED = "add"
+
+_encoder = msgspec.json.Encoder()
+
+
+def options(spec: JobSpec, window: timedelta = DEFAULT_WINDOW) -> dict[str, Any]:
+    """The options of a job as the SQL functions take them, for a role that cannot call `_add_jobs`.
+
+    Args:
+        spec: The job, checked.
+        window: For how long its idempotency key holds.
+
+    Returns:
+        The members that are not at their default.
+    """
+    said: dict[str, Any] = {
+        "meta": spec.meta and msgspec.Raw(spec.meta.encode()),
+        "unique": spec.unique,
+        "singleton": spec.singleton,
+        "subject": spec.subject,
+        "force": spec.force,
+        "rerun": spec.rerun,
+        "idempotency_key": spec.idempotency_key,
+        "idempotency_window_s": spec.idempotency_key and window.total_seconds(),
+    }
+    return {name: value for name, value in said.items() if value}
+
+
+def singleton_key(task: str, subject: str | None = None) -> str:
+    """The key of a singleton.
+
+    Args:
+        task: The task's identifier.
+        subject: What it is the only one for; None, the default, for the whole type. Without a subject the key is that
+            of the default unique policy, so that an add with such a policy can replace the singleton that waits.
+
+    Returns:
+        64 lower-case hexadecimal digits.
+    """
+    start = "" if subject is None else f'"subject":{quote(subject)},'
+    return hashlib.sha256(f'{{{start}"type":{quote(task)}}}'.encode()).hexdigest()
+
+
+def question(spec: JobSpec, window: timedelta = DEFAULT_WINDOW) -> str | None:
+    """What an add asks about other jobs.
+
+    Args:
+        spec: The job, checked.
+        window: For how long its idempotency key holds.
+
+    Returns:
+        JSON text for `_add_jobs`; None when it asks nothing.
+
+    Raises:
+        InvalidJob: With the code GWBUP: the job has no key under its policy.
+    """
+    policy = SINGLETON if spec.singleton else spec.unique
+    if policy is None and spec.idempotency_key is None:
+        return None
+    asked: dict[str, Any] = {}
+    if policy is not None:
+        asked = {
+            "key": singleton_key(spec.task, spec.subject)
+            if spec.singleton
+            else policy.key(type=spec.task, queue=spec.queue, args=spec.payload, meta=spec.meta),
+            "on_conflict": FORCED if spec.force else policy.on_conflict,
+            "states": policy.states,
+            "period": policy.period,
+        }
+    if spec.rerun:
+        asked["rerun"] = True
+    if spec.idempotency_key is not None:
+        asked |= {"request": spec.idempotency_key, "window_s": window.total_seconds()}
+    return _encoder.encode(asked).decode()

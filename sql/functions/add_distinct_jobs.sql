@@ -1,0 +1,97 @@
+-- Act on jobs no two of which share a key; the gates are passed, the holders locked. Three questions in turn: was this very
+-- request made before (idempotency keys), does another job bar it (unique policies), does another job have its job key?
+--
+--   the newest job that bars it      ignore          reject      rerun           replace
+--   waits                            deduplicated    rejected    as without      added; the other ends as cancelled
+--   runs                             deduplicated    rejected    updated         added; the other is cancelled
+--   has ended                        deduplicated    rejected    as without      added; the other loses the key
+--
+-- To rerun is to remember the payload, with which the job begins anew when its run ends. It is for the case that only running
+-- jobs bar the request: one that waits will run later than now anyhow.
+
+create or replace function asyncq._add_distinct_jobs(
+  identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
+  priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[], dedupes jsonb[])
+  returns table (ord bigint, outcome text, id bigint, existing_id bigint, existing_state text)
+  language plpgsql volatile
+  as $$
+#variable_conflict use_column
+declare
+  -- The instant after the locks.
+  moment constant timestamptz := asyncq.clock();
+  -- Parallel to the others: the job that decides, its state, and what the add comes to.
+  existing_ids bigint[];
+  existing_states text[];
+  outcomes text[];
+  replaces boolean;
+  -- The answer.
+  ords bigint[];
+  ids bigint[];
+begin
+  select array_agg(placed.id order by placed.ord), array_agg(placed.state order by placed.ord),
+      array_agg(placed.outcome order by placed.ord), bool_or(placed.outcome = 'added' and placed.id is not null)
+    into existing_ids, existing_states, outcomes, replaces
+    from (
+      select given.ord, coalesce(request.id, other.id) as id, coalesce(request.state, other.state) as state,
+        case
+          when request.id is not null then 'deduplicated'
+          when other.id is null then 'added'
+          when other.state = 'active' and given.dedupe ? 'rerun' then 'updated'
+          when given.dedupe ->> 'on_conflict' = 'ignore' then 'deduplicated'
+          when given.dedupe ->> 'on_conflict' = 'reject' then 'rejected'
+          else 'added'
+        end as outcome
+      from unnest(dedupes) with ordinality as given(dedupe, ord)
+      left join lateral asyncq._request(given.dedupe ->> 'request', moment) as request on true
+      left join lateral (
+        select matched.id, matched.state from asyncq._matches(given.dedupe, moment) as matched
+        where request.id is null and given.dedupe ->> 'on_conflict' <> 'add'
+        order by case
+            when not given.dedupe ? 'rerun' or matched.state in ('scheduled', 'available', 'retryable') then 0
+            when matched.state = 'active' then 1
+            else 2
+          end, matched.created_at desc, matched.id desc limit 1) as other on true) as placed;
+
+  if 'updated' = any(outcomes) then
+    update asyncq._jobs as job set rerun = coalesce(given.payload, '{}'), updated_at = asyncq.now()
+      from unnest(payloads, existing_ids, outcomes) as given(payload, id, outcome)
+      where given.outcome = 'updated' and job.id = any(array[given.id]);
+  end if;
+  if replaces then
+    select array_agg(coalesce(schedule.run_at, given.run_at) order by given.ord) into run_ats
+      from unnest(dedupes, run_ats, outcomes, existing_ids) with ordinality
+        as given(dedupe, run_at, outcome, existing_id, ord)
+      left join lateral (
+        select matched.run_at from asyncq._matches(given.dedupe, moment) as matched
+        where given.outcome = 'added' and given.existing_id is not null and matched.state = 'scheduled'
+          and given.dedupe ->> 'on_conflict' = 'replace_except_schedule'
+        order by matched.created_at desc, matched.id desc limit 1) as schedule on true;
+    perform asyncq._replace_jobs(dedupes, outcomes, existing_ids, moment);
+  end if;
+
+  select array_agg(done.ord), array_agg(done.outcome), array_agg(done.id),
+      array_agg(coalesce(done.existing_id, existing_ids[done.ord])),
+      array_agg(coalesce(done.existing_state, existing_states[done.ord]))
+    into ords, outcomes, ids, existing_ids, existing_states
+    from (
+      select held.ord, held.outcome, held.id, null::bigint as existing_id, null::text as existing_state
+      from unnest(outcomes, existing_ids) with ordinality as held(outcome, id, ord)
+      where held.outcome <> 'added'
+      union all
+      select * from asyncq._add_keyed_jobs(
+        identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, job_key_modes, metas,
+        dedupes, outcomes)) as done;
+  if exists (select from unnest(dedupes) as given where given ? 'request') then
+    perform asyncq._store_requests(
+      array_agg(identifiers[given.ord]), array_agg(payloads[given.ord]), array_agg(dedupes[given.ord]),
+      array_agg(given.outcome), array_agg(given.id))
+      from unnest(ords, outcomes, ids) as given(ord, outcome, id);
+  end if;
+  -- Of what is refused too: a worker that looked while its job was locked has passed it over.
+  perform asyncq._wake_for(ids);
+  return query
+    select done.ord, done.outcome, done.id, done.existing_id, done.existing_state
+    from unnest(ords, outcomes, ids, existing_ids, existing_states)
+      as done(ord, outcome, id, existing_id, existing_state);
+end
+$$;

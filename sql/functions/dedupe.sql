@@ -1,0 +1,78 @@
+-- What an add asks about other jobs, from its checked options, as _add_jobs takes it; null for nothing. A member that is null is
+-- as one that is missing. asyncq/domain/deduplication.py has the same rules.
+
+create or replace function asyncq._dedupe(options jsonb, identifier text, queue_name text, payload json, job_key text)
+  returns jsonb
+  language plpgsql immutable
+  as $$
+declare
+  -- Whatever is not there is null.
+  given constant jsonb := jsonb_strip_nulls(options - 'meta' - 'unique');
+  policy jsonb := asyncq._check_policy(options -> 'unique');
+  is_singleton constant boolean := coalesce(given -> 'singleton' = 'true', false);
+  is_forced constant boolean := coalesce(given -> 'force' = 'true', false);
+  is_rerun constant boolean := coalesce(given -> 'rerun' = 'true', false);
+  fault text;
+  dedupe jsonb := '{}';
+begin
+  fault := case
+    when jsonb_typeof(given -> 'singleton') <> 'boolean' then 'singleton must be true or false'
+    when jsonb_typeof(given -> 'force') <> 'boolean' then 'force must be true or false'
+    when jsonb_typeof(given -> 'rerun') <> 'boolean' then 'rerun must be true or false'
+    when jsonb_typeof(given -> 'subject') <> 'string' then 'subject must be a text'
+    when given ->> 'subject' = '' then 'subject is empty, at least 1 character is needed'
+    when length(given ->> 'subject') > 512
+      then 'subject is ' || length(given ->> 'subject') || ' characters long, at most 512 are allowed'
+    when policy is not null and is_singleton
+      then 'unique goes without singleton: both say which jobs may not exist beside each other'
+    when given ? 'subject' and not is_singleton then 'subject says for what a job is the only one: it needs singleton'
+    when is_forced and policy is null and not is_singleton then 'force lifts a policy: it needs unique or singleton'
+    when is_rerun and policy is null and not is_singleton then 'rerun looks for a job that runs: it needs unique or singleton'
+    when is_rerun and is_forced then 'rerun goes without force, which adds the job in any case'
+    when is_rerun and policy ->> 'on_conflict' in ('replace', 'replace_except_schedule')
+      then 'rerun waits for the job that runs, which unique.on_conflict ''' || (policy ->> 'on_conflict') || ''' cancels'
+    when job_key is not null and not is_forced and (policy is not null or is_singleton)
+      then 'job_key goes without unique and singleton: they are two answers to what becomes of an add beside another job'
+  end;
+  if fault is not null then
+    raise exception using errcode = 'GWBUP', column = split_part(fault, ' ', 1), message = fault;
+  end if;
+  fault := case
+    when jsonb_typeof(given -> 'idempotency_key') <> 'string' then 'idempotency_key must be a text'
+    when given ->> 'idempotency_key' = '' then 'idempotency_key is empty, at least 1 character is needed'
+    when length(given ->> 'idempotency_key') > 200
+      then 'idempotency_key is ' || length(given ->> 'idempotency_key') || ' characters long, at most 200 are allowed'
+    when given ? 'idempotency_window_s' and not given ? 'idempotency_key'
+      then 'idempotency_window_s says for how long an idempotency_key holds, and there is none'
+    when jsonb_typeof(given -> 'idempotency_window_s') <> 'number' then 'idempotency_window_s must be a number'
+    when (given ->> 'idempotency_window_s')::numeric not between 0.000001 and 366 * 86400
+      then 'idempotency_window_s is ' || left(given ->> 'idempotency_window_s', 40) || ', expected more than 0, at most 31622400'
+  end;
+  if fault is not null then
+    raise exception using errcode = 'GWBIK', column = split_part(fault, ' ', 1), message = fault;
+  elsif identifier is null then
+    -- _check_jobs refuses it.
+    return null;
+  end if;
+  if is_singleton then
+    policy := asyncq._check_policy('{"on_conflict": "ignore"}');
+    dedupe := jsonb_build_object('key', encode(asyncq._singleton_key(identifier, given ->> 'subject'), 'hex'));
+  elsif policy is not null then
+    dedupe := jsonb_build_object('key', encode(
+      asyncq._unique_key(policy, identifier, queue_name, payload, (options -> 'meta')::json), 'hex'));
+  end if;
+  if policy is not null then
+    dedupe := dedupe || jsonb_build_object(
+      'on_conflict', case when is_forced then 'add' else policy ->> 'on_conflict' end, 'states', policy -> 'states',
+      'period', policy -> 'period');
+  end if;
+  if is_rerun then
+    dedupe := dedupe || '{"rerun": true}';
+  end if;
+  if given ? 'idempotency_key' then
+    dedupe := dedupe || jsonb_build_object(
+      'request', given -> 'idempotency_key', 'window_s', coalesce(given -> 'idempotency_window_s', '86400'));
+  end if;
+  return nullif(dedupe, '{}');
+end
+$$;

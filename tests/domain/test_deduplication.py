@@ -1,0 +1,111 @@
+"""What an add asks about other jobs; tests/sql/test_dedupe.py compares it with SQL."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from asyncq.domain.deduplication import SINGLETON, options, question, singleton_key
+from asyncq.domain.errors import InvalidJob
+from asyncq.domain.job import JobSpec
+from asyncq.domain.unique import UniquePolicy
+from tests.vectors import PAGE_DIGEST
+
+
+def asked(task: str = "t", payload: str = "{}", **options: Any) -> dict[str, Any]:
+    """What an add with these options asks."""
+    text = question(JobSpec(task=task, payload=payload).with_options(**options))
+    assert text is not None
+    return json.loads(text)
+
+
+def test_who_asks_nothing_sends_nothing() -> None:
+    """Such a job costs nothing."""
+    assert question(JobSpec(task="t", job_key="k", meta='{"a":1}')) is None
+
+
+def test_a_policy_has_its_key_and_says_whom_the_job_looks_at() -> None:
+    """The payload is the JSON text as it will be stored."""
+    policy = UniquePolicy(
+        keys=["type", "queue", "args"], args_keys=["user_id"], period=timedelta(hours=1), on_conflict="ignore"
+    )
+    page = asked("email.send", '{"user_id": 42, "template": "welcome"}', queue="notifications", unique=policy)
+
+    assert PAGE_DIGEST == page["key"]
+    assert ("PT1H", "ignore", [*policy.states]) == (page["period"], page["on_conflict"], page["states"])
+
+
+def test_meta_counts_when_the_policy_names_it() -> None:
+    """It is text by then, too."""
+    policy = UniquePolicy(keys=["meta"], meta_keys=["m"])
+    keys = [asked(unique=policy, meta=meta)["key"] for meta in ({"m": 1}, {"m": 1, "n": 1}, {"m": 2})]
+
+    assert keys[0] == keys[1] != keys[2]
+
+
+def test_a_job_without_a_key_under_its_policy_is_refused() -> None:
+    """Before the round trip."""
+    with pytest.raises(InvalidJob) as caught:
+        asked(unique={"args_keys": ["x"]})
+
+    assert ("GWBUP", "unique.args_keys") == (caught.value.code, caught.value.field)
+
+
+def test_a_singleton_is_a_policy_that_ignores() -> None:
+    """With the five states in which a job has yet to end."""
+    assert {
+        "key": singleton_key("t", "s"),
+        "on_conflict": "ignore",
+        "states": [*SINGLETON.states],
+        "period": None,
+    } == asked(singleton=True, subject="s", payload='{"any": 1}')
+
+
+def test_the_key_of_a_singleton_without_a_subject_is_that_of_the_default_policy() -> None:
+    """So an add with such a policy can replace the singleton that waits."""
+    assert UniquePolicy().key(type="t") == singleton_key("t")
+
+
+def test_no_policy_has_the_key_of_a_singleton_with_a_subject() -> None:
+    """Its text has a member that the Open Job Spec does not know; and quotes in it are escaped."""
+    keys = {singleton_key("t", subject) for subject in (None, "", "t", 'a","type":"t', "null")}
+
+    assert 5 == len(keys)
+
+
+def test_who_forces_has_the_key_and_looks_at_nobody() -> None:
+    """Later adds see the job."""
+    assert asked(singleton=True) | {"on_conflict": "add"} == asked(singleton=True, force=True)
+    assert asked(unique={}) | {"on_conflict": "add"} == asked(unique={}, force=True, job_key="k")
+
+
+def test_who_reruns_says_so() -> None:
+    """Beside what the policy says."""
+    assert asked(singleton=True) | {"rerun": True} == asked(singleton=True, rerun=True)
+
+
+def test_an_idempotency_key_goes_with_its_window() -> None:
+    """In seconds, with a fraction if need be; a day by default."""
+    spec = JobSpec(task="t", idempotency_key="k")
+
+    assert {"request": "k", "window_s": 86400.0} == json.loads(question(spec) or "")
+    assert {"request": "k", "window_s": 1.5} == json.loads(question(spec, timedelta(seconds=1.5)) or "")
+
+
+def test_the_options_of_sql_say_the_same() -> None:
+    """For a role that cannot call the function that takes questions."""
+    policy = UniquePolicy(keys=["args"], period="PT1H")
+    full = JobSpec(task="t").with_options(meta={"m": 1}, unique=policy, force=True, idempotency_key="k")
+    single = JobSpec(task="t").with_options(singleton=True, subject="s", rerun=True)
+
+    assert {
+        "meta": {"m": 1},
+        "unique": policy.as_object(),
+        "force": True,
+        "idempotency_key": "k",
+        "idempotency_window_s": 86400.0,
+    } == json.loads(msgspec.json.encode(options(full)))
+    assert {"singleton": True, "subject": "s", "rerun": True} == options(single)
+    assert {} == options(JobSpec(task="t"))

@@ -1,0 +1,190 @@
+"""Adds whose answer was lost: with an idempotency key they are made again and find their job, else the caller is told.
+
+The link cuts the connection exactly between the commit and its answer: it holds the end of the answer back, which the
+server sends when it has committed.
+"""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import anyio
+import asyncpg
+import pytest
+
+import asyncq.client
+from asyncq import Client, DuplicateJob, StoreUnavailable, UniquePolicy
+from tests.engine.faults import Link, link_to
+from tests.waiting import wait_until
+
+# The end of an answer: the command is complete, and the server is ready outside of a transaction, so it has committed.
+COMMITTED = b"C\0\0\0\rSELECT %d\0Z\0\0\0\x05I"
+# The last job of the call was added: no existing job, no state of it. Statements of the driver end in another way.
+ADDED = b"\xff" * 8 + COMMITTED
+REJECTED = b"available" + COMMITTED
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pauses between the tries, shortened: two seconds are for a server that restarts."""
+    monkeypatch.setattr(asyncq.client, "PAUSES_S", (0.01, 0.02, 0.03))
+
+
+@pytest.fixture
+async def link(dsn: str) -> AsyncIterator[Link]:
+    """A way to the server that can be cut."""
+    async with link_to(dsn) as made:
+        yield made
+
+
+@pytest.fixture
+async def far(link: Link, schema: str) -> AsyncIterator[Client]:
+    """A client behind the link."""
+    async with Client(link.dsn, schema=schema) as opened:
+        yield opened
+
+
+async def jobs(db: asyncpg.Connection, schema: str) -> list[int]:
+    """The jobs that there are."""
+    return [row["id"] for row in await db.fetch(f"select id from {schema}._jobs order by id")]
+
+
+async def test_an_add_with_a_key_whose_answer_was_lost_comes_to_its_first_job(
+    far: Client, link: Link, db: asyncpg.Connection, schema: str
+) -> None:
+    """The caller need not know that anything went wrong; one job is there."""
+    link.cut_at_answer_with(ADDED % 1)
+    added = await far.add_job("pay", {"order": 7}, idempotency_key="order-7")
+
+    assert link.was_cut.is_set()
+    assert ("deduplicated", added.id, "available") == (added.outcome, added.existing_id, added.existing_state)
+    assert [added.id] == await jobs(db, schema)
+
+
+async def test_an_add_without_a_key_whose_answer_was_lost_is_left_to_the_caller(
+    far: Client, link: Link, db: asyncpg.Connection, schema: str
+) -> None:
+    """A second try could add a second job: the error says that nobody knows. One job is there."""
+    link.cut_at_answer_with(ADDED % 1)
+    with pytest.raises(StoreUnavailable) as caught:
+        await far.add_job("pay", {"order": 7})
+
+    assert "unknown" == caught.value.outcome
+    assert 1 == len(await jobs(db, schema))
+
+
+async def test_many_adds_with_keys_are_made_again_together(
+    far: Client, link: Link, db: asyncpg.Connection, schema: str
+) -> None:
+    """Each comes to its own first job."""
+    link.cut_at_answer_with(ADDED % 3)
+    specs = [asyncq.JobSpec(task="pay", payload=f"{n}", idempotency_key=f"order-{n}") for n in range(3)]
+    done = await far.add_jobs(specs)
+
+    assert ["deduplicated"] * 3 == [added.outcome for added in done]
+    assert [added.id for added in done] == await jobs(db, schema)
+
+
+async def test_many_adds_of_which_one_has_no_key_are_not_made_again(
+    far: Client, link: Link, db: asyncpg.Connection, schema: str
+) -> None:
+    """It would be added twice."""
+    link.cut_at_answer_with(ADDED % 2)
+    with pytest.raises(StoreUnavailable) as caught:
+        await far.add_jobs([asyncq.JobSpec(task="pay", idempotency_key="order-7"), asyncq.JobSpec(task="pay")])
+
+    assert "unknown" == caught.value.outcome
+    assert 2 == len(await jobs(db, schema))
+
+
+async def test_on_the_callers_connection_nothing_is_made_again(
+    far: Client, link: Link, db: asyncpg.Connection, schema: str
+) -> None:
+    """Its transaction is gone with it; the caller makes it again as a whole, with the same key."""
+    own = await asyncpg.connect(link.dsn)
+    link.cut_at_answer_with(ADDED % 1)
+    with pytest.raises(StoreUnavailable) as caught:
+        await far.add_job("pay", connection=own, idempotency_key="order-7")
+    again = await far.add_job("pay", idempotency_key="order-7")
+
+    assert "unknown" == caught.value.outcome
+    assert ("deduplicated", [again.id]) == (again.outcome, await jobs(db, schema))
+
+
+async def test_after_some_tries_the_caller_is_told_that_nobody_knows(
+    far: Client, link: Link, db: asyncpg.Connection, schema: str
+) -> None:
+    """That the later tries cannot have done anything says nothing of the first one."""
+    link.cut_at_answer_with(ADDED % 1)
+
+    async def refuse() -> bool:
+        if link.was_cut.is_set():
+            link.refuse("client")
+        return link.was_cut.is_set()
+
+    async def add() -> None:
+        with pytest.raises(StoreUnavailable) as caught:
+            await far.add_job("pay", idempotency_key="order-7")
+        outcomes.append(caught.value.outcome)
+
+    outcomes: list[str] = []
+    async with anyio.create_task_group() as group:
+        group.start_soon(add)
+        await wait_until(refuse, description="the first try to be cut")
+    link.mend()
+    again = await far.add_job("pay", idempotency_key="order-7")
+
+    assert ["unknown"] == outcomes
+    assert ("deduplicated", [again.id]) == (again.outcome, await jobs(db, schema))
+
+
+async def test_an_add_that_cannot_have_been_sent_is_not_made_again(
+    far: Client, link: Link, db: asyncpg.Connection, schema: str
+) -> None:
+    """Whether to wait for a server that is away is the caller's business."""
+    await link_is_refused(link, far)
+    with pytest.raises(StoreUnavailable) as caught:
+        await far.add_job("pay", idempotency_key="order-7")
+
+    assert "not_sent" == caught.value.outcome
+    assert [] == await jobs(db, schema)
+
+
+async def link_is_refused(link: Link, far: Client) -> None:
+    """Refuse the link, and wait until the client's connections have noticed."""
+    link.refuse("client")
+    await wait_until(lambda: link.count("client") == 0, description="the client's connections to be cut")
+
+
+async def test_a_job_that_was_rejected_is_rejected_when_it_is_tried_again(
+    far: Client, link: Link, db: asyncpg.Connection, schema: str
+) -> None:
+    """A rejected request came to nothing, so nothing of it is remembered."""
+    first = await far.add_job("pay", unique=UniquePolicy())
+    link.cut_at_answer_with(REJECTED % 1)
+    with pytest.raises(DuplicateJob) as caught:
+        await far.add_job("pay", unique=UniquePolicy(), idempotency_key="order-7")
+
+    assert link.was_cut.is_set()
+    assert first.id == caught.value.existing_id
+    assert [first.id] == await jobs(db, schema)
+
+
+async def test_a_key_holds_for_as_long_as_the_client_says(
+    dsn: str, schema: str, db: asyncpg.Connection, client: Client
+) -> None:
+    """A day by default."""
+    left = f"select (extract(epoch from keep_until - now()) / 60)::int from {schema}._requests order by key"
+    async with Client(dsn, schema=schema, idempotency_window=timedelta(hours=2)) as other:
+        await other.add_job("pay", idempotency_key="a")
+        await client.add_job("pay", idempotency_key="b")
+
+    assert [120, 24 * 60] == [row[0] for row in await db.fetch(left)]
+
+
+@pytest.mark.parametrize("window", [timedelta(0), timedelta(days=-1), timedelta(days=367), 3600, None], ids=str)
+def test_a_window_that_cannot_work_is_refused(window: object) -> None:
+    """At construction: a number would have no unit."""
+    with pytest.raises(
+        asyncq.ConfigurationError, match="idempotency_window is a timedelta above 0 of at most 366 days"
+    ):
+        Client("postgresql:///app", idempotency_window=window)  # pyright: ignore[reportArgumentType]

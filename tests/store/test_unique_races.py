@@ -1,0 +1,435 @@
+"""An add under a unique policy meets all that can happen to the job that bars it, at the moment at which it happens.
+
+Each act is held open in a transaction, the add comes and waits, and the act commits or rolls back. At READ COMMITTED
+the outcome is that of the two one after the other. At the other levels a loser may get 40001: it has changed nothing,
+and the same call works afterwards. Nobody is told of a job that is not there, nobody is added beside one that is.
+"""
+
+import itertools
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import anyio
+import asyncpg
+import pytest
+
+from asyncq import Client
+from asyncq.store.statements import folder
+from asyncq.testing import temporary_schema
+from tests.sql.jobs import change, complete, fetch
+from tests.sql.keyed import Done
+from tests.sql.session import Session, session
+from tests.sql.unique import STRATEGIES, ask, ask_all, spec
+from tests.store.test_key_races import is_waiting
+from tests.waiting import wait_until
+
+THOROUGH = True
+
+Act = Callable[[Session, list[asyncpg.Record]], Awaitable[object]]
+
+LEVELS = ("read_committed", "repeatable_read", "serializable")
+EMPTY = (
+    "delete from asyncq._jobs; delete from asyncq._ended_jobs; delete from asyncq._requests; delete from asyncq._gate"
+)
+STATES = "select id, asyncq._state(job) as state, rerun::text from asyncq._jobs as job order by id"
+
+# What an add asks for. A rerun is what a singleton asks for that must not miss what came after the start of a run.
+WAYS: dict[str, dict[str, Any]] = {
+    **{strategy: {"unique": {"on_conflict": strategy}} for strategy in STRATEGIES},
+    "rerun": {"singleton": True, "rerun": True},
+}
+
+
+async def _fetch(sql: Session, _claims: list[asyncpg.Record]) -> None:
+    assert 1 == len(await fetch(sql, token=2))
+
+
+async def _complete(sql: Session, claims: list[asyncpg.Record]) -> None:
+    assert 1 == len(await complete(sql, claims))
+
+
+async def _fail(sql: Session, claims: list[asyncpg.Record]) -> None:
+    assert 1 == len(await change(sql, claims, attempts=1, delay_s=3600.0, error="e"))
+
+
+async def _fail_for_good(sql: Session, claims: list[asyncpg.Record]) -> None:
+    assert 1 == len(await change(sql, claims, attempts=32767, error="e"))
+
+
+async def _return(sql: Session, claims: list[asyncpg.Record]) -> None:
+    assert 1 == len(await change(sql, claims))
+
+
+async def _rescue(sql: Session, _claims: list[asyncpg.Record]) -> None:
+    assert 1 == len(await sql.run("rescue_jobs", THOROUGH))
+
+
+async def _cancel(sql: Session, _claims: list[asyncpg.Record]) -> None:
+    assert 1 == len(await sql.rows("select from asyncq.cancel_jobs(array(select id from asyncq._jobs))"))
+
+
+async def _ignore(sql: Session, _claims: list[asyncpg.Record]) -> None:
+    await ask(sql, singleton=True)
+
+
+async def _replace(sql: Session, _claims: list[asyncpg.Record]) -> None:
+    await ask(sql, {"on_conflict": "replace"})
+
+
+async def _force(sql: Session, _claims: list[asyncpg.Record]) -> None:
+    await ask(sql, singleton=True, force=True)
+
+
+# The act -> the state of the job before it, and of the newest job of the key after it has committed.
+ACTS: dict[str, tuple[Act, str | None, str | None]] = {
+    "a fetch": (_fetch, "available", "active"),
+    "a completion": (_complete, "active", None),
+    "a failure": (_fail, "active", "retryable"),
+    "the last failure": (_fail_for_good, "active", None),
+    "a return": (_return, "active", "available"),
+    "a rescue": (_rescue, "active", "available"),
+    "a cancellation": (_cancel, "available", None),
+    "a cancellation of a job that runs": (_cancel, "active", None),
+    "an ignored add": (_ignore, "available", "available"),
+    "a replacing add": (_replace, "available", "available"),
+    "a replacing add beside a job that runs": (_replace, "active", "available"),
+    "a forced add": (_force, "active", "available"),
+    "a first add": (_ignore, None, "available"),
+}
+
+
+async def prepare(sql: Session, state: str | None) -> list[asyncpg.Record]:
+    """Store a job that has the key, or none; and what was there a moment ago. Returns its claim if it runs."""
+    await sql.execute(EMPTY)
+    if state is None:
+        await ask(sql, singleton=True)
+        await sql.execute("delete from asyncq._jobs")
+        return []
+    await ask(sql, singleton=True)
+    return await fetch(sql) if state == "active" else []
+
+
+@pytest.fixture(scope="module")
+async def shared(dsn: str) -> AsyncIterator[str]:
+    """A schema that the tests of this file share: there are hundreds."""
+    async with temporary_schema(dsn) as name:
+        yield name
+
+
+@pytest.fixture
+async def schema(dsn: str, shared: str) -> AsyncIterator[str]:
+    """The shared schema, empty and with its own clock."""
+    async with session(dsn, shared) as cleaner:
+        await cleaner.execute(EMPTY)
+        await cleaner.execute((folder() / "functions" / "clock.sql").read_text("utf-8"))
+        yield shared
+        await cleaner.execute(EMPTY)
+
+
+class Adder:
+    """Adds a job in a transaction of its own; waits if it has to."""
+
+    def __init__(self, sql: Session, level: str, **asked: Any) -> None:
+        self._sql = sql
+        self._level = level
+        self._asked = asked
+        self.done: Done | None = None
+        self.refusals: list[str | None] = []
+
+    async def add(self) -> None:
+        """Add, and note what came."""
+        try:
+            async with self._sql.connection.transaction(isolation=self._level):
+                self.done = await ask(self._sql, **self._asked)
+        except asyncpg.PostgresError as error:
+            self.refusals.append(error.sqlstate)
+
+    async def add_again_if_refused(self) -> None:
+        """What every caller at these levels has to do."""
+        if self.refusals:
+            await self.add()
+
+
+def expected(way: str, state: str | None) -> tuple[str, str | None]:
+    """What an add comes to beside a job in this state: its outcome, and the state of the existing job."""
+    if state is None:
+        return "added", None
+    if way == "rerun":
+        return ("updated" if state == "active" else "deduplicated"), state
+    return {"reject": "rejected", "ignore": "deduplicated"}.get(way, "added"), state
+
+
+async def race(sql: Session, other: Session, act: str, way: str, ends: str, level: str) -> Adder:
+    """Let an add come while an act stands open."""
+    do, before, _ = ACTS[act]
+    claims = await prepare(sql, before)
+    adder = Adder(other, level, **WAYS[way])
+    transaction = sql.connection.transaction()
+    await transaction.start()
+    await do(sql, claims)
+    async with anyio.create_task_group() as group:
+        group.start_soon(adder.add)
+        await wait_until(lambda: is_waiting(sql, other), description="the add to wait")
+        await getattr(transaction, ends)()
+    return adder
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("act", ACTS)
+async def test_an_add_comes_after_what_is_being_done_to_the_job_that_bars_it(
+    sql: Session, other: Session, act: str, level: str
+) -> None:
+    """With each strategy, and however the act ends; then one job of the key waits or runs, or two if one was forced."""
+    _, before, after = ACTS[act]
+    for way, ends in itertools.product(WAYS, ("commit", "rollback")):
+        adder = await race(sql, other, act, way, ends, level)
+        refusals = [*adder.refusals]
+        await adder.add_again_if_refused()
+        rows = await sql.rows(STATES)
+        live = [row for row in rows if row["state"] not in ("cancelled", "discarded")]
+        done = adder.done
+        assert done is not None
+
+        assert (way, ends, *expected(way, after if ends == "commit" else before)) == (
+            *(way, ends, done.outcome, done.existing_state),
+        )
+        assert refusals in ([[]] if level == "read_committed" or ends == "rollback" else [[], ["40001"]])
+        assert done.id in [row["id"] for row in live]
+        is_forced = act == "a forced add" and ends == "commit" and "replace" not in way
+        assert (1 + is_forced, way, ends) == (len(live), way, ends)
+        assert (done.outcome == "updated") == any(row["rerun"] for row in live)
+
+
+@pytest.mark.parametrize("level", LEVELS[1:])
+@pytest.mark.parametrize("act", ACTS)
+async def test_an_old_snapshot_decides_nothing(sql: Session, other: Session, act: str, level: str) -> None:
+    """It shows a job that waits where one runs, none where one is: 40001, and nothing is changed."""
+    do, before, _ = ACTS[act]
+    for way, asked in WAYS.items():
+        claims = await prepare(sql, before)
+        transaction = other.connection.transaction(isolation=level)
+        await transaction.start()
+        await other.rows("select from asyncq._jobs")
+        await do(sql, claims)
+        done = await sql.rows("select * from asyncq._jobs order by id")
+        with pytest.raises(asyncpg.PostgresError) as caught:
+            await ask(other, **asked)
+        await transaction.rollback()
+
+        assert ("40001", way) == (caught.value.sqlstate, way)
+        assert done == await sql.rows("select * from asyncq._jobs order by id")
+
+
+@pytest.mark.parametrize("level", LEVELS[1:])
+async def test_an_old_snapshot_does_not_know_requests(sql: Session, other: Session, level: str) -> None:
+    """It would add the job of a request that was made since."""
+    async with other.connection.transaction(isolation=level):
+        await other.rows("select from asyncq._jobs")
+        await ask(sql, idempotency_key="k")
+        with pytest.raises(asyncpg.SerializationError):
+            async with other.connection.transaction():
+                await ask(other, idempotency_key="k")
+
+
+@pytest.mark.parametrize("ends", ["commit", "rollback"])
+@pytest.mark.parametrize("level", LEVELS)
+async def test_a_request_waits_for_the_same_one(sql: Session, other: Session, level: str, ends: str) -> None:
+    """And comes to its job, or is the first one if that was rolled back."""
+    adder = Adder(other, level, idempotency_key="k")
+    transaction = sql.connection.transaction()
+    await transaction.start()
+    first = await ask(sql, idempotency_key="k")
+    async with anyio.create_task_group() as group:
+        group.start_soon(adder.add)
+        await wait_until(lambda: is_waiting(sql, other), description="the second request to wait")
+        await getattr(transaction, ends)()
+    refusals = [*adder.refusals]
+    await adder.add_again_if_refused()
+    done = adder.done
+    assert done is not None
+
+    assert (ends == "commit") == (done.id == first.id)
+    assert ("deduplicated" if ends == "commit" else "added") == done.outcome
+    assert [] == refusals or level != "read_committed"
+    assert [done.id] == await sql.values("select id from asyncq._jobs")
+
+
+async def test_a_job_that_ended_during_the_wait_is_seen_as_ended(sql: Session, other: Session) -> None:
+    """It left the one table and came into the other; between the two nobody sees none."""
+    policy = {"states": ["active", "completed"], "on_conflict": "ignore"}
+    job = (await ask(sql, policy)).id
+    claims = await fetch(sql)
+    adder = Adder(other, "read_committed", unique=policy)
+    transaction = sql.connection.transaction()
+    await transaction.start()
+    await sql.run("settle_special", 1, [job], [claims[0]["lock_token"]], [True])
+    async with anyio.create_task_group() as group:
+        group.start_soon(adder.add)
+        await wait_until(lambda: is_waiting(sql, other), description="the add to wait")
+        await transaction.commit()
+
+    assert Done("deduplicated", job, job, "completed") == adder.done
+
+
+@pytest.mark.parametrize("way", [*WAYS, "request"])
+@pytest.mark.parametrize("level", LEVELS)
+async def test_of_eight_first_adds_at_once_one_wins(dsn: str, sql: Session, way: str, level: str) -> None:
+    """Under snapshots that were all taken before: the others are told of it, replace it, or get 40001."""
+    asked: dict[str, Any] = WAYS.get(way, {"idempotency_key": "k"})
+    dones: list[Done] = []
+    codes: list[str | None] = []
+    ready = anyio.Event()
+    started: list[int] = []
+
+    async def add() -> None:
+        async with session(dsn, sql.schema) as mine:
+            transaction = mine.connection.transaction(isolation=level)
+            await transaction.start()
+            await mine.rows("select from asyncq._jobs")
+            started.append(1)
+            await ready.wait()
+            try:
+                dones.append(await ask(mine, **asked))
+                await transaction.commit()
+            except asyncpg.PostgresError as error:
+                codes.append(error.sqlstate)
+                await transaction.rollback()
+
+    async with anyio.create_task_group() as group:
+        for _ in range(8):
+            group.start_soon(add)
+        await wait_until(lambda: len(started) == 8, description="eight snapshots")
+        ready.set()
+    left = await sql.values("select id from asyncq._jobs")
+    added = [done.id for done in dones if done.outcome == "added"]
+
+    assert 1 == len(left)
+    assert left[0] in added
+    assert 1 == len(added) or "replace" in way
+    assert (8, {"40001"} if codes else set()) == (len(dones) + len(codes), set(codes))
+    assert not codes or level != "read_committed"
+
+
+@pytest.mark.parametrize("rounds", [4, pytest.param(400, marks=[pytest.mark.slow, pytest.mark.timeout(300)])])
+@pytest.mark.parametrize("level", LEVELS)
+async def test_one_job_of_a_key_waits_or_runs_whatever_comes_at_once(
+    dsn: str, sql: Session, level: str, rounds: int
+) -> None:
+    """Eight callers with random strategies and random delays, and a worker that starts and ends what it finds."""
+    policy = {"keys": ["type"]}
+    bad: list[Any] = []
+
+    async def add(seed: int) -> None:
+        rng = random.Random(seed)
+        async with session(dsn, sql.schema) as mine:
+            for _ in range(rounds):
+                await anyio.sleep(rng.random() / 300)
+                try:
+                    async with mine.connection.transaction(isolation=level):
+                        if rng.random() < 0.5:
+                            await mine.rows("select from asyncq._jobs")
+                        await ask(mine, policy | {"on_conflict": rng.choice(STRATEGIES)})
+                        live = await mine.values("""
+                            select count(*) from asyncq._jobs
+                            where unique_key is not null and cancelled_at is null and not asyncq._has_failed(_jobs)""")
+                        bad.extend(count for count in live if count != 1)
+                except asyncpg.SerializationError:
+                    bad.extend(["40001"] * (level == "read_committed"))
+
+    async def work(scope: anyio.CancelScope) -> None:
+        async with session(dsn, sql.schema) as mine:
+            for token in itertools.count(1):
+                claims = await fetch(mine, token=token)
+                with anyio.CancelScope(shield=True):
+                    await complete(mine, claims)
+                    await mine.run("settle_special", 1, *claims_of(claims), [True] * len(claims))
+                if scope.cancel_called:
+                    return
+                await anyio.sleep(0.001)
+
+    async with anyio.create_task_group() as workers:
+        scope = anyio.CancelScope()
+        workers.start_soon(work, scope)
+        async with anyio.create_task_group() as group:
+            for seed in range(8):
+                group.start_soon(add, seed)
+        scope.cancel()
+
+    assert [] == bad
+
+
+def claims_of(claims: list[asyncpg.Record]) -> tuple[list[int], list[int]]:
+    """Ids and tokens, sorted."""
+    pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
+    return [id_ for id_, _ in pairs], [token for _, token in pairs]
+
+
+# Waiting
+
+
+async def test_adds_of_other_keys_do_not_wait(sql: Session, other: Session) -> None:
+    """Each key has its own gate; one text as a job key, a subject and an idempotency key is three."""
+    await sql.execute("set lock_timeout = '100ms'")
+    async with other.connection.transaction():
+        await ask_all(other, [spec(singleton=True, subject="k"), spec(job_key="k"), spec(idempotency_key="k")])
+        done = await ask_all(
+            sql,
+            [
+                spec(singleton=True),
+                spec(singleton=True, subject="l"),
+                spec(job_key="l"),
+                spec(idempotency_key="l"),
+                spec(),
+            ],
+        )
+
+    assert ["added"] * 5 == [one.outcome for one in done]
+
+
+async def test_a_worker_does_not_wait_for_an_add(sql: Session, other: Session) -> None:
+    """A caller's open transaction holds back the one job that it looks at, and no worker."""
+    held = await ask(sql, singleton=True)
+    free = await ask(sql, singleton=True, subject="free")
+    await sql.execute("set lock_timeout = '100ms'")
+    async with other.connection.transaction():
+        await ask(other, singleton=True)
+        claims = await fetch(sql)
+
+    assert [free.id] == [claim["id"] for claim in claims]
+    assert [held.id] == [claim["id"] for claim in await fetch(sql, token=2)]
+
+
+@pytest.mark.parametrize("way", ["reject", "ignore", "rerun"])
+async def test_a_dropped_request_tells_the_workers_of_the_job_that_it_held(
+    dsn: str, sql: Session, other: Session, way: str
+) -> None:
+    """A worker that looked meanwhile has passed the job over, and might sleep until its next poll."""
+    await ask(sql, singleton=True)
+    heard: list[str] = []
+    async with session(dsn, sql.schema) as listener:
+        await listener.connection.add_listener(f"{sql.schema}:jobs", lambda *told: heard.append(told[3]))
+        async with other.connection.transaction():
+            await ask(other, **WAYS[way])
+            claims = await fetch(sql)
+        await wait_until(lambda: bool(heard), description="the worker to be told")
+
+    assert ([], [""]) == (claims, heard)
+
+
+async def test_a_cancelled_add_that_waited_has_added_nothing(
+    dsn: str, schema: str, sql: Session, other: Session
+) -> None:
+    """The statement ends where it waits; the client's connection can be used again."""
+    async with Client(dsn, schema=schema, pool_size=1) as client, other.connection.transaction():
+        await ask(other, singleton=True)
+        for _ in range(3):
+            with anyio.move_on_after(0.05) as scope:
+                await client.add_job("t", singleton=True)
+
+            assert scope.cancelled_caught
+        free = await client.add_job("t", singleton=True, subject="free")
+    left = await sql.values("select id from asyncq._jobs order by id")
+
+    assert 2 == len(left)
+    assert free.id in left
