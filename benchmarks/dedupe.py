@@ -5,6 +5,8 @@ With synchronous_commit off: an fsync in each add would hide every difference.
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -12,7 +14,17 @@ from typing import Any
 import asyncpg
 
 from asyncq import Client, JobSpec, UniquePolicy
+from asyncq.store.database import Database, Line
+from asyncq.store.pruning import FIRST_GATE, prune_gates
+from asyncq.store.statements import DEFAULT_SCHEMA
 from benchmarks import tasks
+
+PRUNE_BATCH = 500
+FILL_GATES = """
+insert into asyncq._gate (key, used_at)
+select hashtextextended('key:gate ' || number, 0), clock_timestamp() - interval '2 days'
+from generate_series(0, {gates} - 1) as number on conflict do nothing
+"""
 
 POLICY = UniquePolicy(keys=("type", "args"), on_conflict="ignore")
 OPTIONS = '{"unique": {"keys": ["type", "args"], "on_conflict": "ignore"}}'
@@ -105,6 +117,51 @@ class Rates:
     def _take(self, jobs: int) -> range:
         self._number += jobs
         return range(self._number - jobs, self._number)
+
+
+async def prune(dsn: str, gates: int) -> dict[str, float]:
+    """Prune gates that were not used for two days, while keyed adds come to those very gates.
+
+    Args:
+        dsn: The server.
+        gates: How many.
+
+    Returns:
+        Milliseconds that it took, and of the longest add meanwhile.
+    """
+    done = asyncio.Event()
+    longest_s = 0.0
+    line = Line(Database(dsn, DEFAULT_SCHEMA), "prune")
+    async with Client(dsn) as client:
+
+        async def add() -> None:
+            nonlocal longest_s
+            for number in itertools.count():
+                if done.is_set():
+                    break
+                began = time.perf_counter()
+                await client.add_job(tasks.noop, 0, job_key=f"gate {number * 7919 % gates}")
+                longest_s = max(longest_s, time.perf_counter() - began)
+
+        connection = await asyncpg.connect(dsn)
+        try:
+            await connection.execute(FILL_GATES.format(gates=gates))
+            async with asyncio.TaskGroup() as group:
+                group.create_task(add())
+                began = time.perf_counter()
+                removed, after = 0, FIRST_GATE
+                while after is not None:
+                    some, after = await prune_gates(line, after, PRUNE_BATCH)
+                    removed += some
+                took_s = time.perf_counter() - began
+                done.set()
+            if removed < gates * 0.9:
+                raise SystemExit(f"prune: {removed} of {gates} gates were removed")
+            await connection.execute("truncate asyncq._jobs, asyncq._gate")
+        finally:
+            await connection.close()
+            await line.close()
+    return {"prune_gates_ms": took_s * 1e3, "longest_add_while_pruning_ms": longest_s * 1e3}
 
 
 def _ratios(figures: dict[str, float]) -> dict[str, float]:

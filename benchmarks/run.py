@@ -1,4 +1,4 @@
-"""`python -m benchmarks.run`: the four figures and the floor, on a throw-away server with fsync on, or on --dsn."""
+"""`python -m benchmarks.run`: speed, its floor, and the price of deduplication, on a server of its own, or on --dsn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from asyncq import Client
 from asyncq.server import start
-from benchmarks import floor, work
+from benchmarks import dedupe, floor, work
 from benchmarks.machine import conditions
 
 SERVER = {"shared_buffers": "1GB", "max_wal_size": "8GB"}
@@ -36,6 +36,7 @@ async def measure(dsn: str, rounds: int, scale: float) -> dict[str, Any]:
     def note(name: str, value: float) -> None:
         figures.setdefault(name, []).append(value)
 
+    rates = dedupe.Rates(dsn)
     for _ in range(rounds):
         note("drained_per_s", await work.drain(dsn, int(50_000 * scale)))
         delays = await work.latency(dsn, int(500 * scale))
@@ -46,6 +47,10 @@ async def measure(dsn: str, rounds: int, scale: float) -> dict[str, Any]:
         note("latency_vs_floor", delays[len(delays) // 2] / least[len(least) // 2])
         note("single_adds_per_s", await work.single_adds(dsn, int(3_000 * scale)))
         note("bulk_adds_per_s", await work.bulk_adds(dsn, int(100_000 * scale), 1_000))
+        for name, value in (await rates.measure(int(2_000 * scale), int(1_000 * scale))).items():
+            note(name, value)
+        for name, value in (await dedupe.prune(dsn, int(100_000 * scale))).items():
+            note(name, value)
     return {"conditions": await conditions(dsn, loop), "figures": figures}
 
 
@@ -53,9 +58,9 @@ def table(result: dict[str, Any]) -> str:
     """The result for people: medians with their range."""
     lines = [", ".join(f"{name} {value}" for name, value in result["conditions"].items()), ""]
     for name, values in result["figures"].items():
-        unit = 0 if name.endswith("per_s") else 3
+        unit = 0 if name.endswith("per_s") else 1 if name.endswith("_us") else 3
         median, low, high = (f"{value:,.{unit}f}" for value in (statistics.median(values), min(values), max(values)))
-        lines.append(f"{name:<20} {median:>10}   ({low} - {high})")
+        lines.append(f"{name:<28} {median:>10}   ({low} - {high})")
     return "\n".join(lines)
 
 

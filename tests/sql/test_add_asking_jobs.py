@@ -1,4 +1,4 @@
-"""`_add_asking_jobs`: requests are checked first, then the jobs are added at once, or, if they share keys, one by one."""
+"""`_add_asking_jobs`: requests are checked first, then the jobs are added at once, or, if they share keys, in turn."""
 
 import pytest
 

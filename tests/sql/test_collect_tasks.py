@@ -23,7 +23,7 @@ async def until_gone(sql: Session, *names: str) -> None:
         await collect(sql)
         return not {*names} & {*await sql.values(NAMES)}
 
-    await wait_until(are_gone, description=f"{names} to be collected")
+    await wait_until(are_gone, description=f"{names} to be collected", limit_s=30)
 
 
 async def test_a_name_that_nothing_uses_goes_by_the_second_call(own: Session) -> None:
