@@ -22,7 +22,7 @@ from asyncq.domain.events import (
     UnknownCronTasks,
     WorkerStarted,
 )
-from asyncq.engine import slot_adder, timetable
+from asyncq.engine import cron, slot_adder, timetable
 from asyncq.testing import MovableClock, make_worker
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to
@@ -192,14 +192,48 @@ async def test_a_clock_that_jumps_by_a_day_brings_the_last_hour_and_for_a_fill_w
     )
 
 
-async def test_an_early_look_adds_nothing_and_the_slot_comes_at_its_time(stage: Stage) -> None:
-    """A timer that ends before the minute does, or a clock that lost half a second meanwhile."""
-    async with stage.worker("* * * * * often").start():
-        await stage.clock.set(START.replace(second=59, microsecond=200_000))
-        await stage.clock.set(START.replace(second=59, microsecond=100_000))
+async def test_an_early_look_adds_nothing_and_the_slot_comes_at_its_time(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A timer that ends before the minute does, however often."""
+    looks = asyncio.Semaphore(0)
 
-        assert [] == await stage.jobs()
-        assert ["often 12:01"] == await stage.wait_for(1)
+    def at_once(now: datetime) -> float:
+        looks.release()
+        return 0.0
+
+    monkeypatch.setattr(cron, "until_next_minute_s", at_once)
+    async with stage.worker("* * * * * often").start():
+        for _ in range(10):
+            await looks.acquire()
+        early = await stage.jobs()
+        await stage.clock.move(MINUTE)
+        await stage.wait_for(1)
+        for _ in range(looks._value + 10):
+            await looks.acquire()
+
+    assert ([], ["often 12:01"]) == (early, await stage.jobs())
+
+
+@pytest.mark.parametrize(("second", "expected"), [(0, 60.001), (30.25, 29.751), (59.999, 0.002)])
+def test_the_next_look_is_just_after_the_full_minute(second: float, expected: float) -> None:
+    """A moment later rather than earlier: an early look has to be repeated."""
+    now = START.replace(second=0) + timedelta(seconds=second)
+
+    assert expected == pytest.approx(cron.until_next_minute_s(now))
+
+
+@pytest.mark.parametrize(
+    ("last", "now", "expected"),
+    [(30, 60.001, None), (30, 119.9, None), (30, 120.5, 60.5), (30, 29.5, None), (30, -90, -120)],
+    ids=["in-time", "within-a-minute", "a-minute-late", "put-right", "back"],
+)
+def test_a_look_is_late_when_a_whole_minute_was_slept_over(last: float, now: float, expected: float | None) -> None:
+    """Less is daily life: a busy machine, a clock that is put right."""
+    start = START.replace(second=0)
+
+    by = cron.jump(start + timedelta(seconds=last), start + timedelta(seconds=now))
+    assert expected == (by and by.total_seconds())
 
 
 async def test_a_clock_that_goes_back_refires_nothing_and_brings_what_was_never_fired(stage: Stage) -> None:
@@ -283,7 +317,7 @@ async def test_while_the_database_is_away_the_slots_wait(
     dsn: str, schema: str, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is tried again with back-off; when it is back the minutes of the outage follow, without a fill too."""
-    monkeypatch.setattr("asyncq.engine.cron.FIRST_RETRY_S", 0.01)
+    monkeypatch.setattr(cron, "FIRST_RETRY_S", 0.01)
     async with link_to(dsn) as link, stage.worker("* * * * * often", dsn=link.dsn).start():
         await stage.clock.move(MINUTE)
         await stage.wait_for(1)
@@ -302,7 +336,7 @@ async def test_a_worker_starts_although_its_items_cannot_be_registered_yet(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Jobs of others need no crontab; it is told, and tried again."""
-    monkeypatch.setattr("asyncq.engine.cron.FIRST_RETRY_S", 0.01)
+    monkeypatch.setattr(cron, "FIRST_RETRY_S", 0.01)
     real, failures = slot_adder.store.register, [StoreUnavailable("away"), TimeoutError()]
 
     async def fail_twice(*args: Any) -> Any:
