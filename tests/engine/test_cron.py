@@ -237,20 +237,19 @@ def test_a_look_is_late_when_a_whole_minute_was_slept_over(last: float, now: flo
 
 
 async def test_a_clock_that_goes_back_refires_nothing_and_brings_what_was_never_fired(stage: Stage) -> None:
-    """What became a job the database knows. An item that was not due meanwhile does not wait for the old future."""
-    async with stage.worker("* * * * * often\n10 12 * * * later").start():
-        await stage.clock.move(2 * MINUTE)
-        await stage.wait_for(2)
+    """What became a job the database knows. What was skipped, and comes again, does not wait for the old future."""
+    async with stage.worker("30 13 * * * fired\n5 12 * * * skipped\n1 14 * * * mark").start():
+        await stage.clock.move(2 * HOUR)
+        await stage.wait_for(1)
         await stage.clock.set(START)
         await stage.seen.wait_for(CronClockJumped, 2)
-        await stage.clock.move(2 * MINUTE)
-        await stage.clock.move(MINUTE)
-        await stage.wait_for(3)
-        await stage.clock.set(START + 10 * MINUTE)
-        found = await stage.wait_for(11)
+        await stage.clock.move(5 * MINUTE)
+        await stage.wait_for(2)
+        await stage.clock.set(START + 2 * HOUR + MINUTE)
+        found = await stage.wait_for(3)
 
-    assert [f"often 12:{minute:02}" for minute in range(1, 11)] + ["later 12:10"] == found
-    assert -120 == round(stage.seen.of(CronClockJumped)[1].by_s)
+    assert ["fired 13:30", "skipped 12:05", "mark 14:01"] == found
+    assert -2 == round(stage.seen.of(CronClockJumped)[1].by_s / 3600, 1)
 
 
 # Restarts
@@ -419,6 +418,19 @@ async def test_a_job_that_the_database_refuses_costs_the_others_nothing(stage: S
     assert ["good 12:01", "good 12:02"] == while_refused
     assert [*while_refused, "bad 12:01", "bad 12:02"] == found
     assert {("bad", "no luck [XX013]")} == {(event.item, event.error) for event in stage.seen.of(CronItemFailed)}
+
+
+async def test_no_later_slot_of_an_item_is_added_before_one_that_was_refused(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the last slot is remembered: the refused one, in an earlier transaction, would be lost."""
+    monkeypatch.setattr(slot_adder, "CHUNK", 1)
+    await stage.db.execute(f"create sequence {stage.schema}.tries")
+    await refuse(stage.db, stage.schema, f"nextval('{stage.schema}.tries') <= 2", "XX013")
+    async with stage.worker("* * * * * unlucky").start():
+        await stage.clock.move(2 * MINUTE)
+
+        assert ["unlucky 12:01", "unlucky 12:02"] == await stage.wait_for(2)
 
 
 @pytest.mark.parametrize("code", ["40001", "40P01"])
