@@ -101,8 +101,7 @@ def test_nobody_starts_a_server_as_itself(public_folder: Path, hold: Callable[..
     """An ordinary user is the usual case, which a test run as root would never see."""
     package = public_folder / "asyncq"
     shutil.copytree(CHECKOUT / "asyncq/server", package / "server")
-    (package / "domain").mkdir()
-    shutil.copy(CHECKOUT / "asyncq/domain/errors.py", package / "domain")
+    shutil.copytree(CHECKOUT / "asyncq/domain", package / "domain")  # of which it imports the errors
     nobody = pwd.getpwnam("nobody")
     python = next(filter(_can_be_run_by_nobody, (sys.executable, "/usr/bin/python3")), None)
     if python is None:

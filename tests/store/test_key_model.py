@@ -26,6 +26,7 @@ ADD = """
 select job.id, job.revision, job.key
 from asyncq.add_job('t', $1::text::json, job_key := $2, job_key_mode := $3, queue_name := $4, max_attempts := 3) as job
 """
+ADDERS = 4
 THOROUGH = True
 
 
@@ -103,12 +104,11 @@ class Players:
         self._numbers = itertools.count(1)
         self._tokens = itertools.count(1)
         self._seed = seed
-        self._adding = 0
+        self._adding = ADDERS  # from the start: the players' connections open in any order
 
     async def add(self, sql: Session, player: int) -> None:
         """Add requests of random keys, modes and levels; a refused one is tried again, as every caller has to."""
         rng = random.Random(f"{self._seed} {player}")
-        self._adding += 1
         for _ in range(self._rounds):
             number, key, mode = next(self._numbers), rng.choice(KEYS), rng.choice(MODES)
             is_array = rng.random() < 0.7
@@ -195,7 +195,9 @@ async def test_no_request_is_lost_whatever_happens_at_once(dsn: str, sql: Sessio
             await part(mine, player)
 
     async with anyio.create_task_group() as group:
-        for player, part in enumerate([players.add] * 4 + [players.work] * 2 + [players.rescue, players.remove], 1):
+        for player, part in enumerate(
+            [players.add] * ADDERS + [players.work] * 2 + [players.rescue, players.remove], 1
+        ):
             group.start_soon(play, part, player)
     left = await sql.rows("select key, locked_by, attempts < max_attempts as alive from asyncq._jobs")
 

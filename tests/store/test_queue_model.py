@@ -16,6 +16,7 @@ from tests.sql.session import Session, session
 
 QUEUES = ("a", "b", "c", None)
 TASKS = ("x", "y")
+ADDERS, WORKERS = 2, 4
 THOROUGH = True
 TWICE = """
 select queue from asyncq._jobs where locked_by is not null and queue is not null group by queue having count(*) > 1
@@ -29,14 +30,13 @@ class Players:
         self.looks = 0
         self._seed = seed
         self._rounds = rounds
-        self._adding = 0
-        self._working = 0
+        self._adding = ADDERS  # from the start: their connections open in any order
+        self._working = WORKERS
         self._tokens = itertools.count(1)
 
     async def add(self, sql: Session, player: int) -> None:
         """Add jobs of random queues, tasks and priorities."""
         rng = random.Random(f"{self._seed} {player}")
-        self._adding += 1
         for _ in range(self._rounds):
             await add(sql, rng.choice(TASKS), queue=rng.choice(QUEUES), priority=rng.randint(-2, 2), max_attempts=3)
         self._adding -= 1
@@ -44,7 +44,6 @@ class Players:
     async def work(self, sql: Session, player: int) -> None:
         """Fetch and end jobs until none is left: most succeed, some fail, are returned, or are lost."""
         rng = random.Random(f"{self._seed} {player}")
-        self._working += 1
         while True:
             was_last = not self._adding
             claims = await fetch(
@@ -90,7 +89,7 @@ async def test_a_queue_has_one_running_job_and_a_row_or_neither(dsn: str, sql: S
             await part(mine, player)
 
     async with anyio.create_task_group() as group:
-        parts = [players.add] * 2 + [players.work] * 4 + [players.rescue, players.watch]
+        parts = [players.add] * ADDERS + [players.work] * WORKERS + [players.rescue, players.watch]
         for player, part in enumerate(parts, 1):
             group.start_soon(play, part, player)
     while await sql.run("rescue_jobs", THOROUGH):

@@ -21,6 +21,7 @@ from tests.sql.unique import ask
 
 TASKS = ("a", "b", "c")
 LEVELS = ("read_committed", "read_committed", "repeatable_read", "serializable")
+ADDERS = 4
 THOROUGH = True
 WAYS: list[dict[str, Any]] = [
     {"singleton": True},
@@ -110,12 +111,11 @@ class Players:
         self._numbers = itertools.count(1)
         self._tokens = itertools.count(1)
         self._seed = seed
-        self._adding = 0
+        self._adding = ADDERS  # from the start: the players' connections open in any order
 
     async def add(self, sql: Session, player: int) -> None:
         """Add requests; a refused one is tried again, as every caller has to, and some are made again for no reason."""
         rng = random.Random(f"{self._seed} {player}")
-        self._adding += 1
         for _ in range(self._rounds):
             number, way = next(self._numbers), rng.choice(WAYS)
             asked = {"task": rng.choice(TASKS), "payload": number, **way}
@@ -199,7 +199,7 @@ async def test_no_request_is_lost_or_doubled_whatever_happens_at_once(
             await part(mine, player)
 
     async with anyio.create_task_group() as group:
-        for player, part in enumerate([players.add] * 4 + [players.work] * 2 + [players.rescue, players.watch], 1):
+        for player, part in enumerate([players.add] * ADDERS + [players.work] * 2 + [players.rescue, players.watch], 1):
             group.start_soon(play, part, player)
     left = await sql.rows("select id, locked_by, asyncq._has_failed(job) as failed from asyncq._jobs as job")
 
