@@ -4,12 +4,19 @@ from asyncq.admin import Admin
 from asyncq.client import Client, add_job
 from asyncq.domain.administration import Counts, Explanation, Reason
 from asyncq.domain.capabilities import CAPABILITIES
+from asyncq.domain.cron.builders import daily, every, every_minute, hourly, monthly, weekly, yearly
+from asyncq.domain.cron.item import CronItem, parse_cron_items
+from asyncq.domain.cron.slot import next_run
+from asyncq.domain.cron.text import parse_crontab
+from asyncq.domain.cron.times import TimeDigest
 from asyncq.domain.errors import (
     AccessDenied,
     AsyncqError,
     ConfigurationError,
+    CrontabProblem,
     Discard,
     DuplicateJob,
+    InvalidCrontab,
     InvalidJob,
     JobNotFound,
     PoolExhausted,
@@ -26,6 +33,12 @@ from asyncq.domain.errors import (
     UnsupportedServer,
 )
 from asyncq.domain.events import (
+    CronAdded,
+    CronBackfilled,
+    CronClockJumped,
+    CronFailed,
+    CronItemFailed,
+    CronStarted,
     Event,
     FetchFailed,
     GraceExceeded,
@@ -52,6 +65,7 @@ from asyncq.domain.events import (
     SettleFailed,
     SettlementsAbandoned,
     TasksLeftBehind,
+    UnknownCronTasks,
     UnknownTasks,
     WorkerCrashed,
     WorkerLost,
@@ -78,6 +92,14 @@ __all__ = [
     "ConfigurationError",
     "ConstantRetry",
     "Counts",
+    "CronAdded",
+    "CronBackfilled",
+    "CronClockJumped",
+    "CronFailed",
+    "CronItem",
+    "CronItemFailed",
+    "CronStarted",
+    "CrontabProblem",
     "Discard",
     "DuplicateJob",
     "Event",
@@ -87,6 +109,7 @@ __all__ = [
     "FunctionRetry",
     "GraceExceeded",
     "HeartbeatFailed",
+    "InvalidCrontab",
     "InvalidJob",
     "Job",
     "JobCancelled",
@@ -132,8 +155,10 @@ __all__ = [
     "Task",
     "TaskError",
     "TasksLeftBehind",
+    "TimeDigest",
     "TransactionUnusable",
     "UniquePolicy",
+    "UnknownCronTasks",
     "UnknownTask",
     "UnknownTasks",
     "UnsupportedServer",
@@ -144,8 +169,18 @@ __all__ = [
     "WorkerStopped",
     "WorkerStopping",
     "add_job",
+    "daily",
+    "every",
+    "every_minute",
+    "hourly",
+    "monthly",
+    "next_run",
     "observer",
+    "parse_cron_items",
+    "parse_crontab",
     "task",
+    "weekly",
+    "yearly",
 ]
 
 # They are looked up, printed and pickled by the names that users write.

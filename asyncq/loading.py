@@ -1,4 +1,4 @@
-"""Finds tasks by a word on the command line: in the files of a folder, or in a module.
+"""Finds tasks by a word on the command line, in a folder or a module; and the crontab beside a folder.
 
 The names in a folder: a file with one task is called as its path says; in a file with several each keeps its own name;
 a name given with `@task(name=...)` always stays. Files and folders that begin with `_` or a dot are no task files.
@@ -16,7 +16,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
-from asyncq.domain.errors import TaskError
+from asyncq.domain.cron.expression import Dialect
+from asyncq.domain.cron.item import CronItem
+from asyncq.domain.cron.text import parse_crontab
+from asyncq.domain.errors import CrontabProblem, InvalidCrontab, TaskError
 from asyncq.domain.task import Task
 from asyncq.worker import Worker
 
@@ -71,6 +74,42 @@ def load_folder(folder: Path) -> list[Task[...]]:
     if not tasks:
         raise TaskError(f"{folder} holds no task file: put a .py file with a function decorated with @task into it")
     return tasks
+
+
+def crontab_beside(folder: Path) -> Path | None:
+    """The crontab that belongs to a folder of tasks.
+
+    Args:
+        folder: The folder, such as `tasks`.
+
+    Returns:
+        The file `crontab` in the folder above it, None if there is none.
+    """
+    path = folder.resolve().parent / "crontab"
+    return path if path.is_file() else None
+
+
+def load_crontab(path: Path, *, dialect: Dialect = "crontab") -> tuple[CronItem, ...]:
+    """The items of a crontab.
+
+    Args:
+        path: The file, in UTF-8.
+        dialect: How its expressions are written.
+
+    Returns:
+        The items, in the order of the lines.
+
+    Raises:
+        InvalidCrontab: It cannot be read, or holds what cannot be used; names the file, the lines and the columns.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidCrontab([CrontabProblem(f"it cannot be read: {error.strerror}")], str(path)) from error
+    except UnicodeDecodeError as error:
+        line = 1 + error.object.count(b"\n", 0, error.start)
+        raise InvalidCrontab([CrontabProblem("this is no UTF-8", line=line)], str(path)) from error
+    return parse_crontab(text, dialect=dialect, source=str(path))
 
 
 def _files(folder: Path) -> Iterator[Path]:

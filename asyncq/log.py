@@ -44,9 +44,13 @@ def _job(event: on.JobEvent) -> str:
     return f"job {event.claim.id} ({event.task}, attempt {event.attempt} of {event.claim.max_attempts})"
 
 
-def _ids(ids: Collection[int], most: int = 10) -> str:
-    shown = ", ".join(str(number) for number in list(ids)[:most])
-    return shown if len(ids) <= most else f"{shown} and {len(ids) - most} more"
+def _ids(ids: Collection[int]) -> str:
+    return _names([str(number) for number in ids])
+
+
+def _names(names: Collection[str], most: int = 10) -> str:
+    shown = ", ".join(list(names)[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 def _first_line(error: str) -> str:
@@ -173,6 +177,47 @@ _SENTENCES = dict(
             on.SettlementsAbandoned,
             logging.ERROR,
             lambda e: f"could not write what became of jobs before the end, they will run again: {_ids(e.job_ids)}",
+        ),
+        _said(on.CronStarted, logging.INFO, lambda e: f"schedules {len(e.items)} recurring items: {_names(e.items)}"),
+        _said(
+            on.CronBackfilled,
+            logging.INFO,
+            lambda e: (
+                f"made up for missed slots of recurring items ({_names(e.items)}): "
+                f"{len(e.job_ids)} jobs, {_ids(e.job_ids)}"
+            ),
+        ),
+        _said(
+            on.CronAdded,
+            logging.DEBUG,
+            lambda e: f"added {len(e.job_ids)} jobs of recurring items ({_names(e.items)}): {_ids(e.job_ids)}",
+        ),
+        _said(
+            on.CronItemFailed,
+            logging.WARNING,
+            lambda e: (
+                f"the recurring item {e.item!r} failed, the others go on; next try in {e.retry_in_s:.1f} s: {e.error}"
+            ),
+        ),
+        _said(
+            on.CronFailed,
+            logging.WARNING,
+            lambda e: f"recurring jobs cannot be added; next try in {e.retry_in_s:.1f} s: {e.error}",
+        ),
+        _said(
+            on.CronClockJumped,
+            logging.WARNING,
+            lambda e: (
+                f"the clock was looked at {e.by_s:.0f} s too late, recurring jobs of the last hour are made up for; "
+                "was this machine asleep, the event loop blocked, or the server's clock set?"
+                if e.by_s > 0
+                else f"the server's clock went back by {-e.by_s:.0f} s: no recurring job is added twice"
+            ),
+        ),
+        _said(
+            on.UnknownCronTasks,
+            logging.WARNING,
+            lambda e: f"recurring items name tasks that this worker does not know: {_names(e.names)}",
         ),
         _said(on.ObserverFailed, logging.ERROR, lambda e: f"{e.observer} failed on {e.event}: {e.error!r}"),
         _said(on.JobStarted, logging.DEBUG, lambda e: f"{_job(e)} starts"),

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import anyio
 
+from asyncq.domain.cron.crontab import Crontab, gather
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.events import Event, Observer
 from asyncq.domain.options import FAILED_RETENTION, ForbiddenFlags, worker_options
@@ -40,12 +41,15 @@ class Worker:
             before each fetch.
         failed_retention: How long jobs that failed for good are kept before workers remove them; 30 days by default,
             None for ever, which costs room in the database.
+        crontab: Recurring jobs, beside those that the tasks bring along: the text of a crontab, a `CronItem`, or a list
+            of both; none by default. `run_once` leaves them alone.
         observers: Told of events: functions, or objects with `wants`.
         migrate: Whether to bring the schema up to date at the start; False by default.
 
     Raises:
         ConfigurationError: An option cannot work.
         TaskError: Two tasks share a name.
+        InvalidCrontab: Recurring jobs that cannot be understood, or two with the same identifier; with all problems.
     """
 
     def __init__(
@@ -63,11 +67,13 @@ class Worker:
         listen: bool = True,
         forbidden_flags: ForbiddenFlags = None,
         failed_retention: timedelta | float | None = FAILED_RETENTION,
+        crontab: Crontab | None = None,
         observers: Sequence[Observer | Callable[[Event], None]] = (),
         migrate: bool = False,
     ) -> None:
         self._database = Database(dsn, schema)
         self._registry = Registry(tasks)
+        self._items = gather(crontab, self._registry)
         self._options = worker_options(
             concurrency=concurrency,
             poll=poll,
@@ -181,5 +187,10 @@ class Worker:
 
     def _supervisor(self) -> Supervisor:
         return Supervisor(
-            self._database, self._registry, self._options, self._observers, doors_may_move=self._doors_may_move
+            self._database,
+            self._registry,
+            self._options,
+            self._observers,
+            items=self._items,
+            doors_may_move=self._doors_may_move,
         )

@@ -60,6 +60,7 @@ grant execute on function asyncq.enqueue to :"enqueuer";
 -- The worker: what sql/queries and the functions below touch. No truncate, no triggers, no foreign keys, no DDL.
 grant usage on schema asyncq to :"worker";
 grant select on asyncq._migrations, asyncq.jobs to :"worker";
+grant select, insert, update on asyncq.known_crontabs to :"worker";
 grant select, insert, update, delete on asyncq._ended_jobs, asyncq._gate, asyncq._jobs, asyncq._queues,
   asyncq._requests, asyncq._tasks, asyncq._workers to :"worker";
 grant usage on sequence asyncq._jobs_id_seq to :"worker";
@@ -80,10 +81,12 @@ grant execute on function
   asyncq._add_asking_jobs,
   asyncq._add_distinct_jobs,
   asyncq._add_doubled_jobs,
+  asyncq._add_due_slots,
   asyncq._add_first_jobs,
   asyncq._add_jobs,
   asyncq._add_keyed_jobs,
   asyncq._add_sharing_jobs,
+  asyncq._add_slots,
   asyncq._administer_jobs,
   asyncq._all_ask_alike,
   asyncq._begin_anew,
@@ -102,6 +105,7 @@ grant execute on function
   asyncq._dedupe,
   asyncq._digest,
   asyncq._document,
+  asyncq._due_slots,
   asyncq._end_jobs,
   asyncq._end_marked,
   asyncq._explain_unready,
@@ -130,6 +134,7 @@ grant execute on function
   asyncq._period,
   asyncq._prune,
   asyncq._prune_gates,
+  asyncq._register_crontabs,
   asyncq._remove_job,
   asyncq._replace_jobs,
   asyncq._request,

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from asyncq.cli import logs, process
 from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of, duration, given, is_folder, positive
+
+if TYPE_CHECKING:
+    from asyncq.domain.cron.item import CronItem
 
 DEFAULT_FOLDER = "tasks"
 
@@ -24,6 +29,10 @@ jobs with the task itself and not by name.
 or a Worker, whose options then stand in the code. Modules are looked for in the
 current folder first.
 
+A crontab stands in a file, --crontab FILE; without it in the file crontab
+beside the folder of tasks, if there is one. Its jobs are added by whichever
+worker comes first; with --once none are.
+
 On a signal, running jobs may finish within the grace period; then they are
 cancelled and due again, without an attempt counted. A second signal ends the
 grace period. Where uvloop is installed the worker runs on it."""
@@ -33,12 +42,13 @@ EXAMPLES = """\
   asyncq worker --tasks app.tasks -j 50  those of a module, 50 jobs at once
   asyncq worker --tasks app.main:worker  a Worker
   asyncq worker --once                   run what is due, then end
+  asyncq worker --crontab jobs.crontab   recurring jobs, one on each line
   asyncq worker --migrate --forbid slow  install the schema first; leave jobs
                                          with the flag slow alone
 """
 
 # What a Worker object says in the code.
-_OPTIONS = ("dsn", "concurrency", "poll", "lease", "grace", "no_listen", "forbid", "migrate")
+_OPTIONS = ("dsn", "concurrency", "poll", "lease", "grace", "no_listen", "forbid", "crontab", "migrate")
 
 
 def add_parser(commands: Commands) -> None:
@@ -63,6 +73,7 @@ def add_parser(commands: Commands) -> None:
     add("--grace", metavar="TIME", type=duration, help="how long running jobs may go on after a signal (default: 25s)")
     add("--no-listen", action="store_true", help="poll only, for a pooler that cannot LISTEN")
     add("--forbid", metavar="FLAG", action="append", help="leave jobs with this flag alone; may be repeated")
+    add("--crontab", metavar="FILE", help="recurring jobs (default: the file crontab beside the folder of tasks)")
     add("--migrate", action="store_true", help="bring the schema up to date first")
     add("--log-format", choices=logs.FORMATS, default="text", help="text (default), or one JSON object a line")
 
@@ -78,10 +89,14 @@ def run(options: argparse.Namespace) -> int:
     """
     logs.configure(options.log_level, options.log_format)
 
+    if options.once and options.crontab is not None:
+        raise Usage("--once with --crontab: recurring jobs are added by a worker that stays")
+
     from asyncq.loading import load
     from asyncq.worker import Worker
 
-    found = load(_what(options.tasks))
+    what = _what(options.tasks)
+    found = load(what)
     if isinstance(found, Worker):
         if extra := given(options, _OPTIONS) + (["--schema"] if options.schema != "asyncq" else []):
             raise Usage(f"{', '.join(extra)}: {options.tasks} is a Worker object, whose options stand in the code")
@@ -97,10 +112,23 @@ def run(options: argparse.Namespace) -> int:
             grace=options.grace,
             listen=not options.no_listen,
             forbidden_flags=options.forbid,
+            crontab=() if options.once else _items(options.crontab, what),
             migrate=options.migrate,
         )
     process.run(partial(worker.run_once, handle_signals=True) if options.once else worker.run)
     return 0
+
+
+def _items(crontab: str | None, what: str) -> tuple[CronItem, ...]:
+    """The items of the file that was named, or else of the one beside the folder of tasks."""
+    from asyncq.loading import crontab_beside, load_crontab
+
+    if crontab is not None:
+        if not crontab:
+            raise Usage("--crontab is empty: is a variable not set?")
+        return load_crontab(Path(crontab))
+    beside = crontab_beside(Path(what)) if is_folder(what) else None
+    return () if beside is None else load_crontab(beside)
 
 
 def _what(tasks: str | None) -> str:

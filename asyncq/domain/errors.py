@@ -3,6 +3,7 @@
     AsyncqError
     ├── ConfigurationError      the program is wrong: mend the code or the options
     │   ├── TaskError           a handler cannot be served, or two tasks share a name
+    │   ├── InvalidCrontab      recurring jobs that cannot be understood; lists every problem
     │   └── UnsupportedServer   the server is too old
     ├── InvalidJob              bad input: mend the call
     │   └── UnknownTask         no task of this name was given to the client
@@ -22,6 +23,8 @@ RetryAfter, Snooze and Discard are no errors of asyncq: a handler raises them to
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -41,6 +44,53 @@ class ConfigurationError(AsyncqError):
 
 class TaskError(ConfigurationError):
     """A handler whose signature cannot be served, or two tasks of one name."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrontabProblem:
+    """One thing that is wrong with a crontab.
+
+    Attributes:
+        said: What is wrong, what was expected.
+        field: What it is about: `match`, `payload`, or the name of an option of `CronItem`.
+        item: The identifier of the item, if it was made in code.
+        line: The line of the text, from 1; None if there is no text.
+        column: The character of the line, from 1; without a line that of the expression; None if there is none.
+    """
+
+    said: str
+    field: str = ""
+    item: str | None = None
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        places = [
+            f"item {self.item!r}" if self.item is not None else "",
+            f"line {self.line}" if self.line is not None else "",
+            f"column {self.column}" if self.column is not None else "",
+        ]
+        place = ", ".join(part for part in places if part)
+        return f"{place}: {self.said}" if place else self.said
+
+
+class InvalidCrontab(ConfigurationError):
+    """Recurring jobs that cannot be understood; none of them is scheduled.
+
+    Attributes:
+        problems: Everything that is wrong, in the order of the text or the items.
+        source: Where the text came from, such as the path of the file; empty if it is not known.
+    """
+
+    def __init__(self, problems: Iterable[CrontabProblem], source: str = "") -> None:
+        self.problems = tuple(problems)
+        self.source = source
+        what = source or "the crontab"
+        if len(self.problems) == 1:
+            super().__init__(f"{what} cannot be used: {self.problems[0]}")
+        else:
+            lines = "".join(f"\n  {problem}" for problem in self.problems)
+            super().__init__(f"{what} has {len(self.problems)} problems:{lines}")
 
 
 class UnsupportedServer(ConfigurationError):

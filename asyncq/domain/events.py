@@ -178,6 +178,56 @@ class ObserverFailed(Event, frozen=True, kw_only=True):
     error: BaseException
 
 
+# Recurring jobs
+
+
+class CronStarted(Event, frozen=True, kw_only=True):
+    """The recurring items are known: from now on their slots become jobs; also after the database was away."""
+
+    items: tuple[str, ...]
+
+
+class CronBackfilled(Event, frozen=True, kw_only=True):
+    """Slots at which no worker was there have become jobs, by this worker; told for each transaction."""
+
+    items: tuple[str, ...]
+    job_ids: tuple[int, ...]
+
+
+class CronAdded(Event, frozen=True, kw_only=True):
+    """Slots have become jobs, by this worker, the first to come; told for each transaction."""
+
+    items: tuple[str, ...]
+    job_ids: tuple[int, ...]
+
+
+class CronItemFailed(Event, frozen=True, kw_only=True):
+    """The slots of one item did not become jobs: its function raised, or the database refused; it is tried again."""
+
+    item: str
+    error: str
+    retry_in_s: float
+
+
+class CronFailed(Event, frozen=True, kw_only=True):
+    """No slots can become jobs: the database cannot be used; it is tried again, and what was due is due still."""
+
+    error: str
+    retry_in_s: float
+
+
+class CronClockJumped(Event, frozen=True, kw_only=True):
+    """The clock was looked at too late by a minute or more, or it went back: then it is by less than nothing."""
+
+    by_s: float
+
+
+class UnknownCronTasks(Event, frozen=True, kw_only=True):
+    """Recurring items name tasks that this worker does not know; it adds their jobs, and leaves them alone."""
+
+    names: tuple[str, ...]
+
+
 # Jobs: built only if an observer asked for the type
 
 

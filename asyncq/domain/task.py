@@ -10,7 +10,8 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, over
 
 import msgspec
 
-from asyncq.domain.errors import ConfigurationError, InvalidJob, TaskError, UnknownTask
+from asyncq.domain.cron.text import Recurrence, items_of_task, recurrences
+from asyncq.domain.errors import ConfigurationError, InvalidCrontab, InvalidJob, TaskError, UnknownTask
 from asyncq.domain.events import JobFailed
 from asyncq.domain.job import JobSpec
 from asyncq.domain.payload import LARGEST_PAYLOAD
@@ -54,6 +55,8 @@ class Task(Generic[P]):
         signature: How the handler is called.
         retry: Its retry policy.
         on_failed: Called when a job of it has failed for good.
+        cron: When workers add a job of it by themselves.
+        cron_items: The recurring jobs that this makes.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class Task(Generic[P]):
         singleton: bool = False,
         retry: Retry | None = None,
         on_failed: Callable[[JobFailed], Any] | None = None,
+        cron: Recurrence | Iterable[Recurrence] | None = None,
     ) -> None:
         if isinstance(handler, Task):
             raise TaskError(f"{handler!r} is a task already: @task is written once")
@@ -86,6 +90,8 @@ class Task(Generic[P]):
                 unique=unique,
                 singleton=singleton,
             )
+            self.cron = recurrences(cron)
+            self.cron_items = items_of_task(self, self.cron)
         except (InvalidJob, ConfigurationError) as error:
             raise TaskError(f"task {self.name!r}: {error}") from error
         if on_failed is not None and not callable(on_failed):
@@ -150,7 +156,8 @@ class Task(Generic[P]):
         other.signature = Signature(self.handler, name)
         try:
             other._defaults = msgspec.structs.replace(self._defaults, task=name).with_options()
-        except InvalidJob as error:
+            other.cron_items = items_of_task(other, self.cron)
+        except (InvalidJob, InvalidCrontab) as error:
             raise TaskError(f"task {name!r}: {error}") from error
         return other
 
@@ -201,6 +208,7 @@ def task(
     singleton: bool = False,
     retry: Retry | None = None,
     on_failed: Callable[[JobFailed], Any] | None = None,
+    cron: Recurrence | Iterable[Recurrence] | None = None,
 ) -> _Decorator: ...
 def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a task.
@@ -222,6 +230,9 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         retry: How long to wait after a failed attempt: a policy, a list of delays (the last one repeats), or a
             function of the attempt; `exp(min(attempt, 10))` seconds by default.
         on_failed: Called with the `JobFailed` event when a job has failed for good; may be async.
+        cron: When workers add a job of it by themselves: a cron expression, with the options and the payload of a
+            crontab's line behind it if need be (`0 8 * * * ?tz=Europe/Berlin&fill=1d {dry_run: true}`); or a function
+            of a `TimeDigest`; or a list of these, each but one with an `id`.
 
     Returns:
         The task.

@@ -17,6 +17,7 @@ import anyio
 from anyio import CapacityLimiter
 from anyio.abc import TaskGroup
 
+from asyncq.domain.cron.item import CronItem
 from asyncq.domain.errors import AsyncqError, ConfigurationError
 from asyncq.domain.events import (
     GraceExceeded,
@@ -36,6 +37,7 @@ from asyncq.engine.announcer import Announcer
 from asyncq.engine.canceller import Canceller
 from asyncq.engine.completer import Completer
 from asyncq.engine.context import Surroundings
+from asyncq.engine.cron import Cron
 from asyncq.engine.executor import Executor
 from asyncq.engine.fetcher import Fetcher
 from asyncq.engine.heartbeat import BEATS_A_LEASE, Heartbeat
@@ -64,6 +66,7 @@ class Supervisor:
         registry: The tasks.
         options: How to work.
         observers: Told of everything.
+        items: Recurring jobs; not with once.
         doors_may_move: Whether a clock that a test has moved is accepted.
     """
 
@@ -74,6 +77,7 @@ class Supervisor:
         options: WorkerOptions,
         observers: Observers,
         *,
+        items: Sequence[CronItem] = (),
         doors_may_move: bool = False,
     ) -> None:
         self._database = database
@@ -90,6 +94,7 @@ class Supervisor:
             self._identity, self._surroundings, observers, CapacityLimiter(options.concurrency), self._leftovers
         )
         self._fetcher = Fetcher(self._reading, self._identity, options, observers, self._finished)
+        self._cron = Cron(database, self._reading, items, registry, observers) if items else None
         self._progress = asyncio.Event()
         self._fetched = anyio.Event()
         self._loops_left = options.concurrency
@@ -200,6 +205,8 @@ class Supervisor:
                     self._has_left = True
                     with anyio.CancelScope(shield=True):
                         # A part that waits for a server that does not answer ends with its connection.
+                        if self._cron is not None:
+                            await self._cron.close()
                         await self._reading.close()
                         await self._writing.close()
                 if not self._has_left:
@@ -253,12 +260,20 @@ class Supervisor:
                     listen,
                     self._database,
                     self._observers,
-                    self._fetcher.wake,
+                    self._wake,
                     self._heard_of_cancelled,
                     self._heartbeat.beat_now,
                 )
         group.start_soon(self._learn_the_rest)
         group.start_soon(self._fetch, GIVE_UP_S if once else None)
+        if self._cron is not None and not once:
+            await group.start(self._cron.run)
+
+    def _wake(self) -> None:
+        """Something may be due; if clocks may be moved, one may have been."""
+        self._fetcher.wake()
+        if self._cron is not None and self._doors_may_move:
+            self._cron.wake()
 
     def _heard_of_cancelled(self, worker_id: int, _job_id: int, _token: int) -> None:
         """Look in the rows: whoever can connect to the database can send such a message, whatever its rights."""
@@ -306,6 +321,8 @@ class Supervisor:
                 grace_s=self._options.grace_s,
             )
         )
+        if self._cron is not None:
+            self._cron.stop()
         self._fetcher.stop()
         self._completer.give_back(self._fetcher.buffer.close(), "the worker stops", self._identity.worker_id)
         self._executor.tell_all()
@@ -439,7 +456,7 @@ class Supervisor:
                 poll_s=options.poll_s,
                 lease_s=options.lease_s,
                 grace_s=options.grace_s,
-                connections=4 if options.listen else 3,
+                connections=3 + options.listen + (self._cron is not None),
                 pool_size=options.pool_size,
                 server=version,
                 loop=f"{loop}, Python {platform.python_version()}",

@@ -45,13 +45,16 @@ class Database:
         self.dsn = dsn
         self.schema = check_schema(schema)
 
-    async def connect(self, role: str, *, generic_plans: bool = False) -> asyncpg.Connection:
+    async def connect(
+        self, role: str, *, generic_plans: bool = False, lock_timeout_s: float | None = None
+    ) -> asyncpg.Connection:
         """Open a connection.
 
         Args:
             role: What it is for; its application_name becomes `<schema> <role>`.
             generic_plans: Plan each statement once: for large statements that run all the time on few rows, whose
                 planning costs more than they do.
+            lock_timeout_s: How long a statement waits for a lock; as the server says by default.
 
         Returns:
             The connection.
@@ -74,6 +77,8 @@ class Database:
             # Plans are kept: one that was made while the tables were empty has to be right when they are full.
             "enable_seqscan": "off",
         }
+        if lock_timeout_s is not None:
+            settings["lock_timeout"] = f"{lock_timeout_s * 1000:.0f}ms"
         if generic_plans:
             # They take a few rows in the order of an index; a bitmap of all that match has none.
             settings |= {"plan_cache_mode": "force_generic_plan", "enable_bitmapscan": "off"}
@@ -116,12 +121,16 @@ class Line:
         database: Where to.
         role: What it is for.
         generic_plans: See `Database.connect`.
+        lock_timeout_s: See `Database.connect`.
     """
 
-    def __init__(self, database: Database, role: str, *, generic_plans: bool = False) -> None:
+    def __init__(
+        self, database: Database, role: str, *, generic_plans: bool = False, lock_timeout_s: float | None = None
+    ) -> None:
         self._database = database
         self._role = role
         self._generic_plans = generic_plans
+        self._lock_timeout_s = lock_timeout_s
         self._free = asyncio.Lock()
         self._connection: asyncpg.Connection | None = None
 
@@ -134,7 +143,9 @@ class Line:
         """The connection, opened if need be."""
         if self._connection is None or self._connection.is_closed():
             self._connection = None
-            self._connection = await self._database.connect(self._role, generic_plans=self._generic_plans)
+            self._connection = await self._database.connect(
+                self._role, generic_plans=self._generic_plans, lock_timeout_s=self._lock_timeout_s
+            )
         return self._connection
 
     async def fetch(self, name: str, *args: Any) -> list[asyncpg.Record]:

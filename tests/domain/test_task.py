@@ -1,10 +1,12 @@
 """`@task`: names, defaults, and what is refused at import; the registry of a worker or a client."""
 
 import functools
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from asyncq.domain.cron.slot import Slot, job_of
 from asyncq.domain.errors import InvalidJob, TaskError, UnknownTask
 from asyncq.domain.job import JobSpec
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
@@ -12,6 +14,8 @@ from asyncq.domain.retry import ConstantRetry, DefaultRetry, FunctionRetry, Tabl
 from asyncq.domain.task import Registry, Task, task
 from asyncq.domain.unique import UniquePolicy
 from tests.ids import written
+
+NOON = datetime(2021, 1, 1, 12, tzinfo=UTC)
 
 
 async def rollup(day: str, dry_run: bool = False) -> str:
@@ -218,6 +222,52 @@ def test_an_option_that_does_not_exist_is_a_type_error() -> None:
     """Later features are unknown until they are there."""
     with pytest.raises(TypeError, match="timeout"):
         task(timeout=5)(rollup)  # type: ignore[call-overload]
+
+
+# Recurring
+
+
+def test_a_task_brings_its_recurring_jobs_along() -> None:
+    """Beside its handler, where they are found; with its defaults."""
+    made = task(queue="q", cron="0 8 * * * ?fill=1d {day: 'today'}")(rollup)
+
+    [item] = made.cron_items
+    assert ("rollup", timedelta(days=1), "q") == (item.identifier, item.fill_period, item.template.queue)
+    assert () == task(rollup).cron_items
+
+
+def test_a_task_may_recur_in_several_ways() -> None:
+    """Each but one with an `id`; any collection of them, also one that can be read once."""
+    recurrences = ["0 8 * * * {day: 'x'}", "0 9 * * * ?id=nine {day: 'x'}"]
+
+    assert ["rollup", "nine"] == [item.identifier for item in task(cron=iter(recurrences))(rollup).cron_items]
+
+
+def test_a_renamed_task_recurs_under_its_new_name() -> None:
+    """The task of a file is called as its path says, and so are its jobs; an `id` stays."""
+    made = task(cron=iter(["0 8 * * * {day: 'x'}", "0 9 * * * ?id=nine {day: 'x'}"]))(rollup).renamed("reports/rollup")
+
+    found = [(item.identifier, job_of(Slot(item, NOON)).task) for item in made.cron_items]
+    assert [("reports/rollup", "reports/rollup"), ("nine", "reports/rollup")] == found
+
+
+@pytest.mark.parametrize(
+    ("cron", "said"),
+    [
+        ("60 8 * * * {day: 'x'}", "task 'rollup': .*minute is 60, expected 0 to 59"),
+        ("0 8 * * *", "task 'rollup': .*missing required field `day`"),
+        (5, "(?s)task 'rollup': .*match must be a cron expression or a plain function, got 5"),
+        (["0 8 * * * {day: 'x'}"] * 2, "task 'rollup': .*this identifier is that of two items"),
+    ],
+    ids=["expression", "payload", "no-recurrence", "twice"],
+)
+def test_a_recurrence_that_cannot_be_used_is_refused_at_import(cron: Any, said: str) -> None:
+    """And not at eight in the morning."""
+    with pytest.raises(TaskError, match=said):
+        task(cron=cron)(rollup)
+
+
+# Flags
 
 
 def test_flags_are_any_collection_of_str() -> None:

@@ -2,16 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
 import msgspec
 import pytest
 
-from asyncq import Client, Snooze, StoreUnavailable, Worker, observer, task
+from asyncq import Client, CronItem, Snooze, StoreUnavailable, TimeDigest, Worker, observer, task, testing
 from asyncq.domain import events
 from asyncq.domain.events import Event, JobEvent
-from asyncq.engine import completer, fetcher, maintenance, supervisor
+from asyncq.engine import completer, fetcher, maintenance, slot_adder, supervisor
+from asyncq.testing import MovableClock
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import terminate
 from tests.engine.seen import Seen
@@ -177,6 +179,41 @@ async def _(scene: Scene) -> None:
     await scene.run(nothing, until=events.SettleFailed)
     await scene.db.execute(f"delete from {scene.schema}._jobs")
     await scene.db.execute(f"delete from {scene.schema}._workers")
+
+
+async def with_clock(scene: Scene, crontab: Any, *kinds: type[Event], by: timedelta) -> None:
+    """Run a worker with recurring items, move its clock, and wait for events."""
+    async with MovableClock(scene.dsn, scene.schema) as clock:
+        await clock.set(datetime(2024, 5, 1, 12, 0, 30, tzinfo=UTC))
+        worker = testing.make_worker(scene.dsn, [], schema=scene.schema, crontab=crontab, observers=[scene.seen])
+        async with worker.start():
+            await clock.move(by)
+            for kind in kinds:
+                await scene.seen.wait_for(kind)
+
+
+@provokes(events.CronStarted, events.CronAdded, events.UnknownCronTasks)
+async def _(scene: Scene) -> None:
+    await with_clock(scene, "* * * * * gone", events.CronAdded, by=timedelta(minutes=1))
+
+
+@provokes(events.CronBackfilled, events.CronClockJumped)
+async def _(scene: Scene) -> None:
+    await with_clock(scene, "0 * * * * gone ?fill=1d", events.CronBackfilled, by=timedelta(hours=3))
+
+
+@provokes(events.CronItemFailed)
+async def _(scene: Scene) -> None:
+    def fail(minute: TimeDigest) -> bool:
+        raise ValueError
+
+    await with_clock(scene, CronItem("gone", fail), events.CronItemFailed, by=timedelta(minutes=1))
+
+
+@provokes(events.CronFailed)
+async def _(scene: Scene) -> None:
+    scene.patch.setattr(slot_adder.store, "add_slots", away)
+    await with_clock(scene, "* * * * * gone", events.CronFailed, by=timedelta(minutes=1))
 
 
 @provokes(events.ObserverFailed)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from asyncq import Task, TaskError, Worker
-from asyncq.loading import load
+from asyncq import InvalidCrontab, Task, TaskError, Worker
+from asyncq.loading import crontab_beside, load, load_crontab
 from tests.faces.cli import write
 
 ONE = "from asyncq import task\n\n@task\nasync def {}(ctx): ...\n"
@@ -235,3 +235,47 @@ def test_renamed_gives_a_copy_and_leaves_the_task_alone() -> None:
 
     assert ("a", "b") == (task.job().task, other.job().task)
     assert ("x",) == other.job().flags
+
+
+def test_the_crontab_of_a_folder_of_tasks_stands_beside_it(here: Path) -> None:
+    """Not in it, where it would be looked at as a task; and it need not be there."""
+    write(
+        here,
+        {
+            "jobs/tasks/hello.py": ONE.format("run"),
+            "tasks/hello.py": ONE.format("run"),
+            "jobs/crontab": "",
+            "tasks/crontab": "",
+        },
+    )
+
+    assert here / "jobs/crontab" == crontab_beside(Path("jobs/tasks"))
+    assert None is crontab_beside(Path("tasks"))
+
+
+def test_a_crontab_is_read_from_a_file(here: Path) -> None:
+    """In UTF-8, with or without a mark at its start, whatever the locale says."""
+    (here / "crontab").write_bytes("\ufeff# täglich\r\n0 4 * * * rollup {day: 'Dönerstag'}\r\n".encode())
+
+    [item] = load_crontab(Path("crontab"))
+
+    assert ("rollup", {"day": "Dönerstag"}) == (item.identifier, item.payload)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"60 * * * * rollup\n", "crontab cannot be used: line 1, column 1: minute is 60, expected 0 to 59"),
+        (b"# fine\n0 4 * * * caf\xe9\n", "crontab cannot be used: line 2: this is no UTF-8"),
+        (None, "crontab cannot be used: it cannot be read: No such file or directory"),
+    ],
+)
+def test_a_crontab_that_cannot_be_read_is_named(here: Path, content: bytes | None, said: str) -> None:
+    """There may be several, and the one that is read another one than the one that was mended."""
+    if content is not None:
+        (here / "crontab").write_bytes(content)
+
+    with pytest.raises(InvalidCrontab) as caught:
+        load_crontab(Path("crontab"))
+
+    assert said == str(caught.value)

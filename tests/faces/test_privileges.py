@@ -15,6 +15,9 @@ from anyio.to_thread import run_sync
 from asyncq import (
     AccessDenied,
     Client,
+    CronBackfilled,
+    CronFailed,
+    CronItemFailed,
     Discard,
     FetchFailed,
     HeartbeatFailed,
@@ -129,6 +132,27 @@ async def test_the_enqueuer_role_adds_by_the_client_as_anybody(roles: Roles) -> 
     assert keyed[0].id == keyed[1].existing_id
     assert {added.id for added in (one, *many, keyed[0], own)} == set(seen.ids(JobCompleted))
     assert [] == seen.of(JobFailed)
+
+
+async def test_the_worker_role_adds_recurring_jobs(roles: Roles) -> None:
+    """What was missed since the item was seen first, at once; keyed, and under a policy."""
+    seen = Seen()
+    dsn = roles.dsn_of(roles.worker)
+    unique = task(name="unique", singleton=True)(end.handler)
+    crontab = """
+        * * * * *  end     ?id=plain&fill=5m            {how: 'well'}
+        * * * * *  end     ?id=keyed&fill=5m&jobKey=k   {how: 'well'}
+        * * * * *  unique  ?fill=5m                     {how: 'well'}"""
+    async with session(dsn, roles.schema) as sql:
+        await sql.rows("select from asyncq._register_crontabs('{plain,keyed,unique}')")
+        await sql.execute("update asyncq.known_crontabs set known_since = now() - interval '3 minutes'")
+    worker = Worker(dsn, [end, unique], schema=roles.schema, observers=[seen], crontab=crontab)
+    async with worker.start():
+        backfilled = await seen.wait_for(CronBackfilled)
+        await seen.wait_for(JobCompleted)
+
+    assert ("plain", "keyed", "unique") == backfilled.items
+    assert [] == [event for kind in (CronFailed, CronItemFailed) for event in seen.of(kind)]
 
 
 async def test_a_client_that_was_never_opened_asks_the_first_connection_that_it_is_given(roles: Roles) -> None:

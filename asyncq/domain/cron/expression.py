@@ -1,0 +1,243 @@
+"""Cron expressions -> `Times`. The gate here decides what is accepted; croniter only expands what passed it.
+
+crontab    exactly the five fields of graphile-worker: `*`, `*/n`, `a`, `a-b`, and lists of these
+extended   also names (jan, mon), `a-b/n`, `@daily` and the like, and `H`: a value that depends on the identifier
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from asyncq.domain.cron.times import Times
+
+Dialect = Literal["crontab", "extended"]
+DIALECTS: tuple[Dialect, ...] = ("crontab", "extended")
+
+
+class _Field(NamedTuple):
+    name: str
+    low: int
+    high: int
+    names: tuple[str, ...] = ()
+
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_FIELDS = (
+    _Field("minute", 0, 59),
+    _Field("hour", 0, 23),
+    _Field("day of the month", 1, 31),
+    _Field("month", 1, 12, _MONTHS),
+    # Sunday has two numbers: 0 and 7.
+    _Field("day of the week", 0, 7, _DAYS),
+)
+_DOW = _FIELDS[4]
+# Where H draws from, if that is less than the field: each month has these days, each week these.
+_HIGH_OF_H = {"day of the month": 28, "day of the week": 6}
+
+_NICKNAMES = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+
+_WORD = re.compile(r"[^ \t]+")
+_NUMBER = "[0-9]{1,9}"
+_VALUE = f"{_NUMBER}|[A-Za-z]{{3}}"
+_STEPS = re.compile(rf"\*(?:/({_NUMBER}))?")
+_RANGE = re.compile(rf"({_VALUE})(?:-({_VALUE})(?:/({_NUMBER}))?)?")
+_SPREAD = re.compile(rf"H(?:\(({_NUMBER})-({_NUMBER})\))?(?:/({_NUMBER}))?")
+
+
+class Fault(NamedTuple):
+    """What is wrong with an expression; the column counts from 1."""
+
+    column: int
+    said: str
+
+
+class BadExpression(Exception):
+    """An expression with faults, at least one."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        super().__init__("; ".join(fault.said for fault in faults))
+        self.faults = tuple(faults)
+
+
+class _Refused(Exception):
+    """Why an element of a field is none."""
+
+
+def expand(text: str, dialect: Dialect, identifier: str) -> Times:
+    """The minutes that an expression stands for.
+
+    Args:
+        text: The expression, blanks and tabs around and between its fields.
+        dialect: How it is written.
+        identifier: That of the item; `H` depends on it.
+
+    Returns:
+        The five sets.
+
+    Raises:
+        BadExpression: It is no expression of the dialect, or never fires; with all faults.
+    """
+    words = list(_WORD.finditer(text))
+    nickname = words[0][0] if words else ""
+    if nickname.startswith("@"):
+        return _expand(_NICKNAMES[_check_nickname(nickname, words, dialect)].split())
+    if len(words) != len(_FIELDS):
+        raise BadExpression([_wrong_count(words)])
+    faults: list[Fault] = []
+    fields: list[str] = []
+    for field, word in zip(_FIELDS, words, strict=True):
+        elements: list[str] = []
+        for column, element in _elements(word):
+            try:
+                elements.append(_element(field, element, dialect, identifier))
+            except _Refused as refused:
+                faults.append(Fault(column, f"{field.name} {refused}"))
+        fields.append(",".join(elements))
+    if faults:
+        raise BadExpression(faults)
+    times = _expand(fields)
+    if not times.can_fire:
+        said = f"{text.strip()!r} never fires: no month that it names has such a day"
+        raise BadExpression([Fault(words[2].start() + 1, said)])
+    return times
+
+
+def _expand(fields: list[str]) -> Times:
+    """The sets of fields that passed the gate."""
+    # A tenth of a second to import, needed only where cron is.
+    from croniter import croniter
+
+    expanded, _ = croniter.expand(" ".join(fields))
+    sets = (
+        # croniter writes a field that holds everything as a star, alone or in a list.
+        frozenset(range(field.low, field.high + (field is not _DOW)) if "*" in values else map(int, values))
+        for field, values in zip(_FIELDS, expanded, strict=True)
+    )
+    return Times(*sets)
+
+
+def _check_nickname(nickname: str, words: list[re.Match[str]], dialect: Dialect) -> str:
+    known = ", ".join(_NICKNAMES)
+    if dialect == "crontab":
+        said = f"{nickname!r} is not part of the dialect 'crontab', expected five fields"
+    elif nickname not in _NICKNAMES:
+        said = f"{nickname!r} is unknown, expected five fields or one of {known}"
+    elif len(words) > 1:
+        raise BadExpression(
+            [Fault(words[1].start() + 1, f"{words[1][0]!r} stands behind {nickname}, expected nothing")]
+        )
+    else:
+        return nickname
+    raise BadExpression([Fault(words[0].start() + 1, said)])
+
+
+def _wrong_count(words: list[re.Match[str]]) -> Fault:
+    names = ", ".join(field.name for field in _FIELDS)
+    if len(words) > len(_FIELDS):
+        said = f"there are {len(words)} fields, expected five: {names}; there is none for seconds or years"
+        return Fault(words[len(_FIELDS)].start() + 1, said)
+    missing = _FIELDS[len(words)].name
+    column = words[-1].end() + 1 if words else 1
+    return Fault(column, f"the {missing} is missing, expected five fields: {names}")
+
+
+def _elements(word: re.Match[str]) -> Iterator[tuple[int, str]]:
+    """Yield the elements of a list, each with its column."""
+    column = word.start() + 1
+    for element in word[0].split(","):
+        yield column, element
+        column += len(element) + 1
+
+
+def _element(field: _Field, element: str, dialect: Dialect, identifier: str) -> str:
+    """An element in digits that croniter reads as we mean them."""
+    extended = dialect == "extended"
+    if found := _STEPS.fullmatch(element):
+        _check_step(found[1])
+        return element
+    if (found := _RANGE.fullmatch(element)) and (extended or _is_plain(found)):
+        return _range(field, found)
+    if extended and (found := _SPREAD.fullmatch(element)):
+        return _spread(field, found, identifier)
+    raise _Refused(_no_element(field, element, extended=extended))
+
+
+def _is_plain(found: re.Match[str]) -> bool:
+    """Whether it has neither names nor a step."""
+    return found[3] is None and all(value.isdigit() for value in found.groups("0"))
+
+
+def _range(field: _Field, found: re.Match[str]) -> str:
+    low = _number(field, found[1])
+    if found[2] is None:
+        return str(low)
+    high = _number(field, found[2])
+    if high == 0 and field is _DOW and not found[2].isdigit():
+        # The Sunday at the end of `sat-sun`.
+        high = 7
+    _check_order(low, high, found[0])
+    _check_step(found[3])
+    return f"{low}-{high}" + (f"/{found[3]}" if found[3] else "")
+
+
+def _spread(field: _Field, found: re.Match[str], identifier: str) -> str:
+    """The value that an `H` draws: always the same for an identifier, of all values equally often."""
+    low, high = field.low, _HIGH_OF_H.get(field.name, field.high)
+    if found[1]:
+        low, high = _number(field, found[1]), _number(field, found[2])
+        _check_order(low, high, found[0])
+    _check_step(found[3])
+    drawn = int.from_bytes(hashlib.sha256(f"{field.name} {identifier}".encode()).digest()[:8])
+    if not found[3]:
+        return str(low + drawn % (high - low + 1))
+    first = low + drawn % min(int(found[3]), high - low + 1)
+    return str(first) if first == high else f"{first}-{high}/{found[3]}"
+
+
+def _number(field: _Field, value: str) -> int:
+    if value.isdigit():
+        number = int(value)
+        if not field.low <= number <= field.high:
+            raise _Refused(f"is {number}, expected {field.low} to {field.high}")
+        return number
+    if value.lower() not in field.names:
+        expected = f"one of {', '.join(field.names)}" if field.names else f"{field.low} to {field.high}"
+        raise _Refused(f"is {value!r}, expected {expected}")
+    return field.names.index(value.lower()) + field.low
+
+
+def _check_order(low: int, high: int, element: str) -> None:
+    if low == high:
+        raise _Refused(f"has the range {element!r} of one value, expected two different ones, or {low} alone")
+    if low > high:
+        raise _Refused(f"has the range {element!r} that runs backwards, expected the lower value first")
+
+
+def _check_step(step: str | None) -> None:
+    if step is not None and int(step) == 0:
+        raise _Refused("has the step 0, expected 1 or more")
+
+
+def _no_element(field: _Field, element: str, *, extended: bool) -> str:
+    forms = ["'*'", "'*/n'", f"{field.low} to {field.high}", "a range 'a-b'"]
+    if extended:
+        forms[3:] = ["a range 'a-b' or 'a-b/n'", "'H', 'H(a-b)', 'H/n'"]
+        if field.names:
+            forms.append(f"a name such as {field.names[0]}")
+    got = f"is {element!r}" if element else "has an empty element"
+    hint = ""
+    if not extended and (_RANGE.fullmatch(element) or _SPREAD.fullmatch(element)):
+        hint = "; the dialect 'extended' has more"
+    return f"{got}, expected {', '.join(forms)}, or a list of these without blanks{hint}"

@@ -1,0 +1,241 @@
+"""`CronItem`: a recurring job as it is written in code; checked when it is made, and every fault is told."""
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import timedelta, tzinfo
+from typing import Any, Protocol, cast
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from asyncq.domain.cron.expression import DIALECTS, BadExpression, Dialect, expand
+from asyncq.domain.cron.times import Matcher, Times
+from asyncq.domain.cron.zone import find_zone
+from asyncq.domain.deduplication import question
+from asyncq.domain.errors import ConfigurationError, CrontabProblem, InvalidCrontab, InvalidJob, seconds
+from asyncq.domain.job import MAX_NAME, JobKeyMode, JobSpec
+from asyncq.domain.payload import encode
+from asyncq.domain.signature import Signature
+
+# What the payload of each job says about its slot, and how that looks.
+MARK = "_cron"
+EXAMPLE = {"ts": "2021-01-01T04:00:00.000Z", "backfilled": False}
+
+_OPTIONS = ("queue", "max_attempts", "priority", "flags", "job_key", "job_key_mode")
+_PRINTABLE = re.compile(rf"[^\x00-\x1f\x7f\ud800-\udfff]{{1,{MAX_NAME}}}")
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+# The field that a fault is about, what is said, and the column if there is one.
+_Fault = tuple[str, str, int | None]
+
+
+class CronTask(Protocol):
+    """A task as an item needs it; `Task` is one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def signature(self) -> Signature: ...
+    def spec(self, payload: str) -> JobSpec: ...
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """The fields that may be given by position."""
+
+    task: str | CronTask
+    match: str | Matcher | None = None
+
+
+class CronItem(_Head, frozen=True, kw_only=True, dict=True):
+    """A recurring job: which task, when, with what.
+
+    Attributes:
+        task: The task, or its name.
+        match: When: a cron expression, or a function that is asked about each minute, as a `TimeDigest` of the item's
+            zone. Every worker calls it once a minute: it has to be quick, and to answer the same everywhere.
+        payload: An object, to which `_cron: {ts, backfilled}` is added; `{}` by default.
+        identifier: The name under which the database remembers the item, at most 128 characters; that of the task by
+            default. Two items of one task need one each; an item whose identifier changes is a new one.
+        fill: How far back a starting worker looks for slots at which no worker was there; a timedelta or seconds, at
+            most 36,525 days; not at all by default. Make it a little longer than your longest downtime.
+        max_attempts: Total attempts, 1 to 32767; the task's by default.
+        queue: The named queue that runs its jobs in series; the task's by default.
+        priority: -32768 to 32767, lower first; the task's by default.
+        flags: Names that a worker may forbid; the task's by default.
+        job_key: A key for its jobs: while one waits, the next slot changes that one instead of adding another.
+        job_key_mode: What an add does when a job has the key; `replace` by default.
+        tz: The IANA zone in which `match` is meant; `UTC` by default.
+        dialect: How `match` is written: `extended` by default, or `crontab`, the fields of graphile-worker alone.
+        pattern: The older name of `match` in graphile-worker; once the item is made, it is None.
+
+    Raises:
+        InvalidCrontab: A field breaks a rule, or the expression never fires; with all problems.
+    """
+
+    payload: Mapping[str, Any] | msgspec.Struct | None = None
+    identifier: str = ""
+    fill: timedelta | float = timedelta(0)
+    max_attempts: int | None = None
+    queue: str | None = None
+    priority: int | None = None
+    flags: Iterable[str] | None = None
+    job_key: str | None = None
+    job_key_mode: JobKeyMode | str | None = None
+    tz: str = "UTC"
+    dialect: Dialect = "extended"
+    pattern: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.pattern is not None and self.match is None:
+            force_setattr(self, "match", self.pattern)
+            force_setattr(self, "pattern", None)
+        if self.identifier == "":
+            force_setattr(self, "identifier", self.task_name)
+        if isinstance(self.flags, Iterable) and not isinstance(self.flags, str):
+            force_setattr(self, "flags", tuple(self.flags))
+        if faults := [*self._faults()] or [*self._faults_of_whole()]:
+            name = str(self.identifier)
+            raise InvalidCrontab(CrontabProblem(said, field, name, None, column) for field, said, column in faults)
+
+    @property
+    def task_name(self) -> str:
+        """The name of its task."""
+        return self.task if isinstance(self.task, str) else getattr(self.task, "name", "")
+
+    @functools.cached_property
+    def when(self) -> Times | Matcher:
+        """The minutes of the expression, or the function."""
+        if isinstance(self.match, str):
+            return expand(self.match, self.dialect, self.identifier)
+        return cast(Matcher, self.match)
+
+    @functools.cached_property
+    def zone(self) -> tzinfo:
+        """The zone of `tz`."""
+        return find_zone(self.tz)
+
+    @functools.cached_property
+    def fill_period(self) -> timedelta:
+        """How far back it is filled."""
+        return timedelta(seconds=seconds(self.fill))
+
+    @functools.cached_property
+    def members(self) -> dict[str, msgspec.Raw]:
+        """The members of the payload, each as JSON."""
+        return _members.decode("{}" if self.payload is None else encode(self.payload))
+
+    @functools.cached_property
+    def template(self) -> JobSpec:
+        """Its job, but for the payload and the time."""
+        spec = JobSpec(task=self.task) if isinstance(self.task, str) else self.task.spec("{}")
+        options: Any = {name: getattr(self, name) for name in _OPTIONS}
+        return spec.with_options(**options)
+
+    def _faults(self) -> Iterator[_Fault]:
+        """Yield everything that is wrong, in the order in which a line says it."""
+        yield from self._faults_of_match()
+        if isinstance(self.task, str) or isinstance(getattr(self.task, "signature", None), Signature):
+            for field, said, _ in _faults_of_job("task", lambda: JobSpec(task=self.task_name).with_options()):
+                yield field, f"task: {said}", None
+        else:
+            yield "task", f"task must be a task or the name of one, got {self.task!r}", None
+        # One that is not given is the task's, and judged with it.
+        identifier: Any = self.identifier
+        if identifier != self.task_name and not (isinstance(identifier, str) and _PRINTABLE.fullmatch(identifier)):
+            said = f"identifier is {self.identifier!r}, expected 1 to {MAX_NAME} characters without control characters"
+            yield "identifier", said, None
+        yield from self._faults_of_fill()
+        for name in _OPTIONS:
+            options: Any = {name: getattr(self, name)}
+            yield from _faults_of_job(name, functools.partial(JobSpec(task="-").with_options, **options))
+        try:
+            _ = self.zone
+        except ValueError as error:
+            yield "tz", f"tz: {error}", None
+        yield from self._faults_of_payload()
+
+    def _faults_of_whole(self) -> Iterator[_Fault]:
+        """Yield what is wrong with the job although each part of it is right."""
+
+        def ask() -> None:
+            payload = msgspec.json.encode({**self.members, MARK: EXAMPLE}).decode()
+            question(msgspec.structs.replace(self.template, payload=payload))
+
+        yield from _faults_of_job("task", ask)
+
+    def _faults_of_match(self) -> Iterator[_Fault]:
+        if self.pattern is not None:
+            yield "match", "match and its older name pattern are both given, expected one of them", None
+        if self.dialect not in DIALECTS:
+            yield "dialect", f"dialect is {self.dialect!r}, expected {' or '.join(map(repr, DIALECTS))}", None
+        if isinstance(self.match, str):
+            try:
+                _ = self.when
+            except BadExpression as bad:
+                for fault in bad.faults:
+                    yield "match", fault.said, fault.column
+        elif not callable(self.match) or inspect.iscoroutinefunction(self.match):
+            yield "match", f"match must be a cron expression or a plain function, got {self.match!r}", None
+
+    def _faults_of_fill(self) -> Iterator[_Fault]:
+        try:
+            _ = self.fill_period
+        except ConfigurationError:
+            yield "fill", f"fill must be a timedelta or seconds from 0 to 36525 days, got {self.fill!r}", None
+
+    def _faults_of_payload(self) -> Iterator[_Fault]:
+        try:
+            marked = {**self.members, MARK: EXAMPLE}
+        except msgspec.ValidationError:
+            yield "payload", f"payload must be an object, got {type(self.payload).__name__}", None
+            return
+        except InvalidJob as error:
+            yield "payload", str(error), None
+            return
+        signature = getattr(self.task, "signature", None)
+        if isinstance(signature, Signature):
+            yield from _faults_of_job("payload", lambda: signature.encode_payload(marked))
+
+
+def _faults_of_job(field: str, make: Callable[[], object]) -> Iterator[_Fault]:
+    try:
+        make()
+    except InvalidJob as error:
+        yield field, str(error), None
+
+
+def parse_cron_items(items: Iterable[CronItem], tasks: Mapping[str, CronTask] | None = None) -> tuple[CronItem, ...]:
+    """Check items against each other, and give those that only name their task its defaults.
+
+    Args:
+        items: The items, such as those of `parse_crontab`.
+        tasks: Tasks by name; an item of another name stays as it is.
+
+    Returns:
+        The items, in their order.
+
+    Raises:
+        InvalidCrontab: Two have the same identifier, one is no `CronItem`, or its payload does not fit its task; with
+            all problems.
+    """
+    problems: list[CrontabProblem] = []
+    found: dict[str, CronItem] = {}
+    # Whoever has no type checker may give anything.
+    for item in cast(Iterable[Any], items):
+        if not isinstance(item, CronItem):
+            problems.append(CrontabProblem(f"an item must be a CronItem, got {item!r}"))
+        elif item.identifier in found:
+            both = f"{found[item.identifier].task_name!r} and {item.task_name!r}"
+            said = f"this identifier is that of two items, of the tasks {both}; give one of them another"
+            problems.append(CrontabProblem(said, "identifier", item.identifier))
+        else:
+            known = tasks.get(item.task) if tasks and isinstance(item.task, str) else None
+            try:
+                found[item.identifier] = item if known is None else msgspec.structs.replace(item, task=known)
+            except InvalidCrontab as invalid:
+                problems.extend(invalid.problems)
+    if problems:
+        raise InvalidCrontab(problems)
+    return tuple(found.values())

@@ -1,0 +1,121 @@
+"""The options of a line, `?fill=2d&max=10`: names and values as the text has them -> the fields of a `CronItem`."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+from urllib.parse import unquote_plus
+
+from asyncq.domain.cron.phrase import parse_time_phrase
+from asyncq.domain.job import JobKeyMode
+
+_IDENTIFIER = re.compile(r"[_a-zA-Z][-_a-zA-Z0-9]*")
+_DIGITS = re.compile(r"[0-9]{1,9}")
+_SIGNED = re.compile(r"-?[0-9]{1,9}")
+_QUEUE = re.compile(r"[-a-zA-Z0-9_:]+")
+
+
+class Option(NamedTuple):
+    """An option of a line, or what is wrong with it.
+
+    Attributes:
+        column: Where it begins; counts from 0.
+        field: The field of `CronItem`; empty if there is none.
+        value: The field's value.
+        fault: What is wrong; empty if nothing is.
+    """
+
+    column: int
+    field: str
+    value: Any = None
+    fault: str = ""
+
+
+def read_options(text: str) -> Iterator[Option]:
+    """Yield the options of a line.
+
+    Args:
+        text: What stands between the `?` and the next blank, in the syntax of URLs: `%20` and `+` are blanks.
+
+    Yields:
+        Each option, in the order of the text.
+
+    Source: the section "Recurring tasks" in the README of graphile-worker; `tz` and `flags` are ours.
+    """
+    seen: dict[str, str] = {}
+    column = 0
+    for part in text.split("&"):
+        option = _read(column, part)
+        if option.field in seen:
+            yield Option(column, "", fault=f"{_name(part)!r} is given twice, first as {seen[option.field]!r}")
+        else:
+            yield option
+        if option.field:
+            seen.setdefault(option.field, _name(part))
+        column += len(part) + 1
+
+
+def _name(part: str) -> str:
+    return part.partition("=")[0]
+
+
+def _read(column: int, part: str) -> Option:
+    name, equals, raw = part.partition("=")
+    if not name or not equals:
+        return Option(column, "", fault=f"{part!r} is no option, expected name=value")
+    if name not in _OPTIONS:
+        nearest = difflib.get_close_matches(name, _OPTIONS, n=1)
+        hint = f"did you mean {nearest[0]!r}?" if nearest else f"expected one of {', '.join(_OPTIONS)}"
+        return Option(column, "", fault=f"there is no option {name!r}; {hint}")
+    field, read = _OPTIONS[name]
+    try:
+        return Option(column, field, read(unquote_plus(raw, errors="strict")))
+    except UnicodeDecodeError:
+        return Option(column, field, fault=f"{name} is {raw!r}, expected percent-encoded UTF-8")
+    except ValueError as error:
+        return Option(column, field, fault=f"{name}: {error}")
+
+
+def _like(pattern: re.Pattern[str], expected: str) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        if not pattern.fullmatch(value):
+            raise ValueError(f"{value[:40]!r} cannot be used, expected {expected}")
+        return value
+
+    return read
+
+
+def _number(pattern: re.Pattern[str], expected: str) -> Callable[[str], int]:
+    read = _like(pattern, expected)
+    return lambda value: int(read(value))
+
+
+def _flags(value: str) -> tuple[str, ...]:
+    names = tuple(value.split(","))
+    if "" in names:
+        raise ValueError(f"{value[:40]!r} cannot be used, expected names with commas between them")
+    return names
+
+
+def _mode(value: str) -> JobKeyMode:
+    try:
+        return JobKeyMode(value)
+    except ValueError:
+        raise ValueError(f"{value[:40]!r} is unknown, expected {', '.join(JobKeyMode)}") from None
+
+
+_OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "id": ("identifier", _like(_IDENTIFIER, "a letter or _, then letters, digits, _ and -")),
+    "fill": ("fill", parse_time_phrase),
+    "max": ("max_attempts", _number(_DIGITS, "a number of 1 to 32767")),
+    "queue": ("queue", _like(_QUEUE, "letters, digits, _, - and :")),
+    "priority": ("priority", _number(_SIGNED, "a number of -32768 to 32767")),
+    "jobKey": ("job_key", str),
+    "job_key": ("job_key", str),
+    "jobKeyMode": ("job_key_mode", _mode),
+    "job_key_mode": ("job_key_mode", _mode),
+    "tz": ("tz", str),
+    "flags": ("flags", _flags),
+}

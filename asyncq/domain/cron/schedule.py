@@ -1,0 +1,114 @@
+"""The instants at which a pattern is due, in the zone of its item. What a change of the clocks does:
+
+    a time of the day (`30 2 * * *`)       once a day: when it is skipped, at the first minute after the gap; when it
+                                           comes twice, the first time
+    a rhythm (`*/5 * * * *`, `* 2 * * *`)  as time really passes: nothing in a gap, twice in an hour that comes twice
+
+The first as users expect of a daily job, which must neither be left out nor run twice; the second as they expect of
+"every five minutes". It is the rule of Debian's cron. An instant is always a whole minute of UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, time, timedelta, tzinfo
+from itertools import pairwise
+
+from asyncq.domain.cron.times import Matcher, Times, digest
+from asyncq.domain.cron.zone import instant_of
+
+_MINUTE = timedelta(minutes=1)
+_HOUR = timedelta(hours=1)
+_DAY = timedelta(days=1)
+
+
+def instants(pattern: Times | Matcher, zone: tzinfo, after: datetime, until: datetime) -> Iterator[datetime]:
+    """Yield the instants of an interval at which a pattern is due.
+
+    Args:
+        pattern: The sets of an expression, or a function, which is asked about each minute.
+        zone: The zone in which the pattern is meant.
+        after: The start, with a time zone; not part of the interval.
+        until: The end, with a time zone; part of it.
+
+    Yields:
+        Instants in UTC, each later than the one before.
+
+    Raises:
+        ValueError: A time has no time zone.
+    """
+    if after.utcoffset() is None or until.utcoffset() is None:
+        raise ValueError(f"an interval needs times with a zone, got {after.isoformat()} and {until.isoformat()}")
+    after, until = after.astimezone(UTC), until.astimezone(UTC)
+    if not isinstance(pattern, Times):
+        found = _by_function(pattern, zone, after, until)
+    elif pattern.is_fixed:
+        found = _times_of_day(pattern, zone, after, until)
+    else:
+        found = _rhythm(pattern, zone, after, until)
+    for instant in found:
+        if instant > until:
+            return
+        if instant > after:
+            yield instant
+
+
+def _by_function(matches: Matcher, zone: tzinfo, after: datetime, until: datetime) -> Iterator[datetime]:
+    instant = after.replace(second=0, microsecond=0)
+    while instant <= until:
+        if matches(digest(instant.astimezone(zone))):
+            yield instant
+        instant += _MINUTE
+
+
+def _times_of_day(times: Times, zone: tzinfo, after: datetime, until: datetime) -> Iterator[datetime]:
+    """Day by day: each of its times is one instant, which rises with them; those of a gap fall together."""
+    clock = [hour * _HOUR + minute * _MINUTE for hour in sorted(times.hours) for minute in sorted(times.minutes)]
+    last: datetime | None = None
+    for day in times.days(after.astimezone(zone).date()):
+        midnight = datetime.combine(day, time(0))
+        start = instant_of(midnight, zone)
+        is_plain = instant_of(midnight + _DAY, zone) - start == _DAY
+        for at in clock:
+            instant = start + at if is_plain else instant_of(midnight + at, zone)
+            if instant > until:
+                return
+            if instant != last:
+                yield instant
+            last = instant
+
+
+def _rhythm(times: Times, zone: tzinfo, after: datetime, until: datetime) -> Iterator[datetime]:
+    """Hour by hour of UTC; days without a match are skipped."""
+    minutes = sorted(times.minutes)
+    hour = after.replace(minute=0, second=0, microsecond=0)
+    while hour <= until:
+        local = hour.astimezone(zone)
+        day = next(times.days(local.date()), None)
+        if day is None:
+            return
+        if day - local.date() > _DAY:
+            # No zone is more than a day away from UTC.
+            hour = max(hour + _HOUR, datetime.combine(day - _DAY, time(0), UTC))
+            continue
+        for start, end in pairwise(_turns(hour, local, zone)):
+            yield from _in_piece(times, minutes, start, (end - start) // _MINUTE, zone)
+        hour += _HOUR
+
+
+def _turns(hour: datetime, local: datetime, zone: tzinfo) -> list[datetime]:
+    """Where an hour of UTC begins, where the hour on the wall turns or its clock is set, and where it ends."""
+    end = hour + _HOUR
+    if local.utcoffset() != (end - _MINUTE).astimezone(zone).utcoffset():
+        return [hour + minute * _MINUTE for minute in range(61)]
+    turn = hour + (60 - local.minute) * _MINUTE
+    return [hour, end] if turn == end else [hour, turn, end]
+
+
+def _in_piece(times: Times, minutes: list[int], start: datetime, length: int, zone: tzinfo) -> Iterator[datetime]:
+    """The matches in a piece that lies within one hour on the wall."""
+    local = start.astimezone(zone)
+    if local.hour in times.hours and times.holds(local.date()):
+        for minute in minutes:
+            if local.minute <= minute < local.minute + length:
+                yield start + (minute - local.minute) * _MINUTE

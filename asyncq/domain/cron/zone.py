@@ -1,0 +1,62 @@
+"""Time zones by name, and the minutes of their clocks as instants."""
+
+from __future__ import annotations
+
+import difflib
+import zoneinfo
+from bisect import bisect_left
+from datetime import UTC, datetime, timedelta, tzinfo
+
+_MINUTE = timedelta(minutes=1)
+
+
+def find_zone(name: str) -> tzinfo:
+    """The time zone of a name.
+
+    Args:
+        name: An IANA name, such as `Europe/Berlin`; `UTC` needs no time zone data.
+
+    Returns:
+        The zone.
+
+    Raises:
+        ValueError: There is no such zone, or no time zone data on this machine; says which, and what to do.
+    """
+    if name == "UTC":
+        return UTC
+    try:
+        return zoneinfo.ZoneInfo(name)
+    # A folder of the data is named (`Europe`), or a file that is no zone.
+    except (KeyError, ValueError, OSError):
+        known = zoneinfo.available_timezones()
+    if not known:
+        raise ValueError(
+            f"the zone {name!r} cannot be looked up: this machine has no time zone data; install the package tzdata"
+        )
+    nearest = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {nearest[0]!r}?" if nearest else "expected an IANA name such as 'Europe/Berlin'"
+    raise ValueError(f"{name!r} is no time zone; {hint}")
+
+
+def instant_of(wall: datetime, zone: tzinfo) -> datetime:
+    """When a clock on the wall shows a time.
+
+    Args:
+        wall: A minute, without a zone.
+        zone: Where the clock hangs.
+
+    Returns:
+        The instant, in UTC: of a time that comes twice the first, of one that is skipped the first minute after it.
+    """
+    first = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
+    if first.astimezone(zone).replace(tzinfo=None) == wall:
+        # Long ago offsets had seconds.
+        return first + timedelta(seconds=-first.second % 60)
+    # In a gap the two folds are the two offsets, read before it and after it.
+    before = wall.replace(tzinfo=zone, fold=1).astimezone(UTC).replace(second=0, microsecond=0)
+    offset = before.astimezone(zone).utcoffset()
+
+    def is_over(minute: int) -> bool:
+        return (before + minute * _MINUTE).astimezone(zone).utcoffset() != offset
+
+    return before + bisect_left(range((first - before) // _MINUTE), x=True, key=is_over) * _MINUTE

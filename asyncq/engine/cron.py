@@ -1,0 +1,197 @@
+"""Adds the jobs of recurring items: looks at the clock once a minute, and at every slot since the last look.
+
+The clock is the server's: all workers of a database agree on it, and each slot becomes one job, whichever is first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+
+import anyio
+from anyio.abc import TaskStatus
+
+from asyncq.domain.cron.item import CronItem
+from asyncq.domain.cron.slot import Slot, in_order
+from asyncq.domain.errors import AsyncqError
+from asyncq.domain.events import CronClockJumped, CronFailed, CronItemFailed, CronStarted, UnknownCronTasks
+from asyncq.engine.backoff import backoff_s
+from asyncq.engine.isolation import Raised
+from asyncq.engine.observers import Observers
+from asyncq.engine.slot_adder import SlotAdder
+from asyncq.engine.timetable import Entry, Timetable, next_window
+from asyncq.store.crontabs import ask_clock
+from asyncq.store.database import Database, Line
+
+MINUTE = timedelta(minutes=1)
+JUST_AFTER_S = 0.001  # a timer that is a little early would have to wait again
+TOLERATED = timedelta(seconds=1)  # clocks are put right by less all the time
+CLOCK_DEADLINE_S = 10.0
+FIRST_RETRY_S = 0.2
+SLOWEST_RETRY_S = 60.0
+
+
+class Cron:
+    """The recurring jobs of one worker.
+
+    Args:
+        database: Where.
+        line: A connection that is open anyway, for looks at the clock; shared with the fetcher.
+        items: The items.
+        tasks: The names of the worker's tasks.
+        observers: Told of everything.
+    """
+
+    def __init__(
+        self, database: Database, line: Line, items: Sequence[CronItem], tasks: Collection[str], observers: Observers
+    ) -> None:
+        self._line = line
+        self._unknown = sorted({item.task_name for item in items}.difference(tasks))
+        self._observers = observers
+        self._adder = SlotAdder(database, observers)
+        self._timetable = Timetable(items)
+        self._has_begun = False
+        self._last: datetime | None = None
+        self._stir = asyncio.Event()
+        self._scope = anyio.CancelScope()
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Add the jobs of slots until stopped.
+
+        Args:
+            task_status: Started once the items are known, or the first attempt has failed.
+
+        If cancelled, slots that were sent are waited for.
+        """
+        failures = 0
+        if self._unknown:
+            self._observers.emit(UnknownCronTasks(names=tuple(self._unknown)))
+        try:
+            with self._scope:
+                while True:
+                    try:
+                        wait_s = await self.round(task_status)
+                        failures = 0
+                    except (AsyncqError, TimeoutError) as error:
+                        failures += 1
+                        wait_s = self._failed(error, failures)
+                        _started(task_status)
+                    await self._sleep(wait_s)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self.close()
+            # Asked to stop before the items were known.
+            _started(task_status)
+
+    async def round(self, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> float:
+        """Look at the clock, and make jobs of all slots up to now.
+
+        Args:
+            task_status: Started once the items are known.
+
+        Returns:
+            After how many seconds the next round is due.
+
+        Raises:
+            StoreError: The database cannot be used.
+            TimeoutError: It did not answer.
+        """
+        self._stir.clear()
+        with anyio.fail_after(CLOCK_DEADLINE_S):
+            now = await ask_clock(self._line)
+        asked_at = _now_s()
+        if not self._has_begun:
+            self._timetable.begin(await self._adder.register(self._timetable.identifiers), now)
+            self._has_begun = True
+            self._observers.emit(CronStarted(items=self._timetable.identifiers))
+            _started(task_status)
+        elif self._last is not None and (by := jump(self._last, now)):
+            self._observers.emit(CronClockJumped(by_s=by.total_seconds()))
+        self._last = now
+        await self._catch_up(now)
+        await self._adder.rest()
+        wait_s = until_next_minute_s(now) - (_now_s() - asked_at)
+        retry_s = self._timetable.next_retry_s(_now_s())
+        return wait_s if retry_s is None else min(wait_s, retry_s)
+
+    def wake(self) -> None:
+        """Look at the clock now: a test has moved it."""
+        self._stir.set()
+
+    def stop(self) -> None:
+        """Add no more; slots that were sent are waited for."""
+        self._scope.cancel()
+
+    async def close(self) -> None:
+        """Close the connection, within a second or by force."""
+        await self._adder.close()
+
+    async def _catch_up(self, now: datetime) -> None:
+        """Make jobs of the slots up to now, window by window. A failed item is left where it is, the others go on."""
+        behind = self._timetable.behind(now, _now_s())
+        while behind:
+            until = next_window(behind, now)
+            taken = [entry for entry in behind if entry.after < until]
+            failed = await self._add_window(taken, until)
+            behind = [entry for entry in behind if entry.after < now and entry.item.identifier not in failed]
+
+    async def _add_window(self, entries: Sequence[Entry], until: datetime) -> Collection[str]:
+        """Make jobs of the slots of items up to a time; returns which items failed."""
+        failed: dict[str, str] = {}
+        found: list[Slot] = []
+        for entry in entries:
+            slots = await entry.look(until)
+            if isinstance(slots, Raised):
+                failed[entry.item.identifier] = f"{type(slots.error).__name__}: {slots.error}"
+            else:
+                found += slots
+        failed |= await self._adder.add(in_order(found))
+        for entry in entries:
+            error = failed.get(entry.item.identifier)
+            if error is None:
+                entry.done(until)
+            else:
+                wait_s = entry.failed(_now_s())
+                self._observers.emit(CronItemFailed(item=entry.item.identifier, error=error, retry_in_s=wait_s))
+        return failed
+
+    def _failed(self, error: Exception, failures: int) -> float:
+        """What was due is due still: after a wait the items begin again. Returns the wait."""
+        self._has_begun, self._last = False, None
+        wait_s = backoff_s(failures, FIRST_RETRY_S, SLOWEST_RETRY_S)
+        self._observers.emit(CronFailed(error=str(error) or type(error).__name__, retry_in_s=wait_s))
+        return wait_s
+
+    async def _sleep(self, wait_s: float) -> None:
+        with anyio.move_on_after(wait_s):
+            await self._stir.wait()
+
+
+def until_next_minute_s(now: datetime) -> float:
+    """How long it is until the next whole minute, and a moment more."""
+    return 60.0 - now.second - now.microsecond / 1e6 + JUST_AFTER_S
+
+
+def jump(last: datetime, now: datetime) -> timedelta | None:
+    """By how much a look came too late, if a whole minute was slept over; less than nothing if the clock went back.
+
+    Args:
+        last: What the clock showed at the last look.
+        now: What it shows.
+    """
+    if now < last - TOLERATED:
+        return now - last
+    late = now - (last.replace(second=0, microsecond=0) + MINUTE)
+    return late if late >= MINUTE else None
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _started(task_status: TaskStatus[None]) -> None:
+    try:
+        task_status.started()
+    except RuntimeError:
+        return  # It was called before: this is a later round.

@@ -1,0 +1,2 @@
+-- clock() -> now timestamptz
+select asyncq.clock() as now

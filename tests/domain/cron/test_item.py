@@ -1,0 +1,260 @@
+"""`CronItem`: what it takes, with which sentence it refuses the rest, and items beside each other."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from asyncq.domain.cron.item import CronItem, parse_cron_items
+from asyncq.domain.cron.times import TimeDigest
+from asyncq.domain.errors import CrontabProblem, InvalidCrontab
+from asyncq.domain.job import JobKeyMode
+from asyncq.domain.task import Registry, task
+
+
+@task(queue="mail", max_attempts=3, priority=7, flags=["slow"])
+async def send_email(to: str = "") -> None:
+    """A task with defaults."""
+
+
+@task
+async def rollup(day: str) -> None:
+    """A task that needs a field."""
+
+
+@task
+async def resize(sizes: list[int]) -> None:
+    """A task whose payload is no object."""
+
+
+def at_noon(minute: TimeDigest) -> bool:
+    """A function as a pattern."""
+    return minute.hour == 12 and minute.minute == 0
+
+
+async def later(minute: TimeDigest) -> bool:
+    """What cannot be one."""
+    return True
+
+
+PRINTABLE = "expected 1 to 128 characters without control characters"
+FILL = "fill must be a timedelta or seconds from 0 to 36525 days, got "
+MODES = "'replace', 'preserve_run_at', 'unsafe_dedupe'"
+
+
+def problems(**fields: Any) -> list[tuple[str, str]]:
+    """What is said about an item with these fields: the field, the sentence."""
+    with pytest.raises(InvalidCrontab) as caught:
+        CronItem(**{"task": "send_email", "match": "* * * * *", **fields})
+    return [(problem.field, problem.said) for problem in caught.value.problems]
+
+
+def test_an_item_is_called_as_its_task() -> None:
+    """One schedule for a task is the rule."""
+    assert ("send_email", "send_email") == (
+        CronItem(send_email, "* * * * *").identifier,
+        CronItem("x", "* * * * *", identifier="send_email").identifier,
+    )
+
+
+def test_an_item_takes_all_options() -> None:
+    """The same that a line has, and what only code can say."""
+    item = CronItem(
+        send_email,
+        "H 4 * * mon-fri",
+        payload={"to": "a@b.c"},
+        identifier="mornings",
+        fill=timedelta(days=2),
+        max_attempts=10,
+        queue="bulk",
+        priority=-5,
+        flags=["gpu"],
+        job_key="key",
+        job_key_mode=JobKeyMode.PRESERVE_RUN_AT,
+        tz="Europe/Berlin",
+    )
+
+    spec = item.template
+
+    assert ("send_email", "bulk", 10, -5, ("gpu",)) == (
+        spec.task,
+        spec.queue,
+        spec.max_attempts,
+        spec.priority,
+        spec.flags,
+    )
+    assert ("key", "preserve_run_at") == (spec.job_key, spec.job_key_mode)
+    assert ("mornings", timedelta(days=2), "Europe/Berlin") == (item.identifier, item.fill_period, str(item.zone))
+
+
+def test_what_an_item_does_not_say_is_as_the_task_says() -> None:
+    """The queue of a task is there so that its jobs never run beside each other, whoever adds them."""
+    spec = CronItem(send_email, "* * * * *", priority=0).template
+
+    assert ("mail", 3, 0, ("slow",)) == (spec.queue, spec.max_attempts, spec.priority, spec.flags)
+
+
+def test_a_fill_can_be_given_in_seconds() -> None:
+    """As every delay."""
+    assert timedelta(minutes=90) == CronItem("x", "* * * * *", fill=5400).fill_period
+
+
+def test_pattern_is_the_older_name_of_match() -> None:
+    """graphile-worker's README still has it."""
+    assert CronItem("x", match="0 4 * * *") == CronItem("x", pattern="0 4 * * *")
+
+
+def test_a_payload_is_read_when_the_item_is_made() -> None:
+    """A dict that its owner goes on to change must not change the jobs."""
+    payload = {"a": 1}
+    item = CronItem("x", "* * * * *", payload=payload)
+    payload["a"] = 2
+
+    assert {"a": b"1"} == {name: bytes(value) for name, value in item.members.items()}
+
+
+def test_a_payload_may_be_a_struct() -> None:
+    """As in `add_job`."""
+    kind = msgspec.defstruct("Email", [("to", str)])
+
+    assert ["to"] == list(CronItem("x", "* * * * *", payload=kind("a@b.c")).members)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"match": None}, ("match", "match must be a cron expression or a plain function, got None")),
+        ({"match": 5}, ("match", "match must be a cron expression or a plain function, got 5")),
+        ({"match": "60 * * * *"}, ("match", "minute is 60, expected 0 to 59")),
+        ({"match": "0 0 30 2 *"}, ("match", "'0 0 30 2 *' never fires: no month that it names has such a day")),
+        ({"pattern": "* * * * *"}, ("match", "match and its older name pattern are both given, expected one of them")),
+        ({"dialect": "vixie"}, ("dialect", "dialect is 'vixie', expected 'crontab' or 'extended'")),
+        ({"task": "a\n"}, ("task", "task: identifier 'a\\n' is empty or holds a control character")),
+        (
+            {"task": "x" * 129, "identifier": "x"},
+            ("task", "task: identifier is 129 characters long, at most 128 are allowed"),
+        ),
+        ({"task": 5, "identifier": "x"}, ("task", "task must be a task or the name of one, got 5")),
+        ({"identifier": "a\n"}, ("identifier", f"identifier is 'a\\n', {PRINTABLE}")),
+        ({"identifier": "x" * 129}, ("identifier", f"identifier is {'x' * 129!r}, {PRINTABLE}")),
+        ({"identifier": 5}, ("identifier", f"identifier is 5, {PRINTABLE}")),
+        ({"fill": -1}, ("fill", f"{FILL}-1")),
+        ({"fill": "2d"}, ("fill", f"{FILL}'2d'")),
+        ({"fill": timedelta(days=36526)}, ("fill", f"{FILL}datetime.timedelta(days=36526)")),
+        ({"max_attempts": 0}, ("max_attempts", "max_attempts is 0, expected 1 to 32767")),
+        ({"queue": "default"}, ("queue", "queue 'default' is reserved for jobs without a queue; choose another name")),
+        ({"priority": 32768}, ("priority", "priority is 32768, expected -32768 to 32767")),
+        ({"flags": "gpu"}, ("flags", "flags must be a list of str, got 'gpu'")),
+        ({"job_key": ""}, ("job_key", "job_key is empty, at least 1 character is needed")),
+        (
+            {"job_key_mode": "keep"},
+            ("job_key_mode", f"job_key_mode 'keep' is unknown, expected one of {MODES}"),
+        ),
+        ({"tz": "Europe/Berln"}, ("tz", "tz: 'Europe/Berln' is no time zone; did you mean 'Europe/Berlin'?")),
+        ({"payload": [1]}, ("payload", "payload must be an object, got list")),
+        ({"payload": {"a": float("nan")}}, ("payload", "payload holds NaN or Infinity at $.a, which JSON lacks")),
+        (
+            {"payload": {"a": object()}},
+            ("payload", "payload cannot be written as JSON: Encoding objects of type object is unsupported"),
+        ),
+        ({"task": rollup}, ("payload", "payload of task 'rollup': Object missing required field `day`")),
+        ({"task": resize}, ("payload", "payload of task 'resize': Expected `array`, got `object`")),
+        (
+            {"task": rollup, "payload": {"day": 1}},
+            ("payload", "payload of task 'rollup': Expected `str`, got `int` - at `$.day`"),
+        ),
+    ],
+    ids=lambda value: ascii(value)[:40].partition(" object at ")[0],
+)
+def test_each_fault_of_a_field_is_told(fields: dict[str, Any], expected: tuple[str, str]) -> None:
+    """At once, where the item is made: at the first slot it would be a job that fails, or none at all."""
+    assert [expected] == problems(**fields)
+
+
+def test_a_coroutine_function_cannot_be_asked() -> None:
+    """Its answer would be a coroutine, which is true at every minute."""
+    [(field, said)] = problems(match=later)
+
+    assert "match" == field
+    assert "plain function, got <function later" in said
+
+
+def test_all_faults_of_an_item_are_told_together() -> None:
+    """In the order of a line, and by the name of the item."""
+    with pytest.raises(InvalidCrontab) as caught:
+        CronItem("send_email", "60 * * * 9", identifier="mornings", priority=99_999, max_attempts=0, tz="Mars")
+
+    assert (
+        "the crontab has 5 problems:\n"
+        "  item 'mornings', column 1: minute is 60, expected 0 to 59\n"
+        "  item 'mornings', column 10: day of the week is 9, expected 0 to 7\n"
+        "  item 'mornings': max_attempts is 0, expected 1 to 32767\n"
+        "  item 'mornings': priority is 99999, expected -32768 to 32767\n"
+        "  item 'mornings': tz: 'Mars' is no time zone; expected an IANA name such as 'Europe/Berlin'"
+    ) == str(caught.value)
+
+
+def test_a_single_problem_stands_in_the_sentence() -> None:
+    """With the place of the text, if there is one."""
+    problem = CrontabProblem("hour is 24", "match", line=3, column=5)
+
+    assert "crontab cannot be used: line 3, column 5: hour is 24" == str(InvalidCrontab([problem], "crontab"))
+
+
+def test_items_stay_in_their_order() -> None:
+    """What is due at the same minute is added in the order in which it was written."""
+    items = [CronItem(name, "* * * * *") for name in ("b", "a", "c")]
+
+    assert items == [*parse_cron_items(items)]
+
+
+def test_an_item_that_only_names_its_task_gets_its_defaults() -> None:
+    """As a job that is added by name does; other names stay as they are."""
+    known, unknown = parse_cron_items(
+        [CronItem("send_email", "* * * * *"), CronItem("other", "* * * * *")], Registry([send_email, rollup])
+    )
+
+    assert ("mail", None) == (known.template.queue, unknown.template.queue)
+
+
+def test_faults_of_items_beside_each_other_are_told_together() -> None:
+    """The same identifier twice: one of the two would take the other's slots."""
+    wrong: Any = "* * * * * x"
+    items = [CronItem("rollup", "* * * * *"), CronItem(send_email, at_noon), CronItem(send_email, "0 1 * * *"), wrong]
+
+    with pytest.raises(InvalidCrontab) as caught:
+        parse_cron_items(items, Registry([rollup]))
+
+    assert (
+        "the crontab has 3 problems:\n"
+        "  item 'rollup': payload of task 'rollup': Object missing required field `day`\n"
+        "  item 'send_email': this identifier is that of two items, of the tasks 'send_email' and 'send_email'; "
+        "give one of them another\n"
+        "  an item must be a CronItem, got '* * * * * x'"
+    ) == str(caught.value)
+
+
+def test_the_jobs_of_a_task_with_a_unique_policy_have_it() -> None:
+    """What is due while the last job still waits is dropped, if the policy says so."""
+    made = task(singleton=True)(rollup.handler)
+
+    assert CronItem(made, "* * * * *", payload={"day": "x"}).template.singleton
+
+
+@pytest.mark.parametrize(
+    ("options", "payload", "job_key", "said"),
+    [
+        ({"singleton": True}, {"day": "x"}, "k", "job_key goes without unique and singleton"),
+        ({"unique": {"keys": ["args"], "args_keys": ["user"]}}, {"day": "x"}, None, "'user'"),
+    ],
+    ids=["job-key", "args-keys"],
+)
+def test_a_policy_that_its_jobs_cannot_have_is_refused(
+    options: dict[str, Any], payload: dict[str, str], job_key: str | None, said: str
+) -> None:
+    """When the item is made, and not when it is due."""
+    made = task(**options)(rollup.handler)
+
+    with pytest.raises(InvalidCrontab, match=said):
+        CronItem(made, "* * * * *", payload=payload, job_key=job_key)

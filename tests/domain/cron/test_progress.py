@@ -1,0 +1,109 @@
+"""How far an item has come: at the start, late, after the database was away, and when the clock goes back."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from asyncq.domain.cron.item import CronItem
+from asyncq.domain.cron.progress import Progress, begin, due, keep_up
+from asyncq.domain.cron.slot import Known
+
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+NOON = datetime(2021, 1, 1, 12, tzinfo=UTC)
+
+
+def item(match: str = "0 * * * *", **options: Any) -> CronItem:
+    """An item, due at each full hour."""
+    return CronItem("rollup", match, **options)
+
+
+def slots(of: CronItem, progress: Progress, until: datetime = NOON) -> list[str]:
+    """Its next slots, as times of the day; those that were missed in brackets."""
+    return [f"({slot.at:%H:%M})" if slot.backfilled else f"{slot.at:%H:%M}" for slot in due(of, progress, until)]
+
+
+def test_an_item_begins_with_the_very_moment_of_the_start() -> None:
+    """A worker that starts at 12:00:00.000000 is not late."""
+    assert ["12:00"] == slots(item(), begin(item(), None, NOON))
+
+
+@pytest.mark.parametrize("known", [None, Known(NOON)], ids=["unknown", "since-now"])
+def test_a_new_item_has_missed_nothing(known: Known | None) -> None:
+    """However long its fill is: nobody was to run it before."""
+    new = item(fill=DAY)
+
+    assert ["12:00"] == slots(new, begin(new, known, NOON))
+
+
+def test_an_item_with_a_fill_begins_with_what_was_missed() -> None:
+    """In one go with what is due now, and told apart."""
+    filled = item(fill=DAY)
+
+    assert ["(10:00)", "(11:00)", "12:00"] == slots(filled, begin(filled, Known(NOON - DAY, NOON - 3 * HOUR), NOON))
+
+
+def test_an_item_without_a_fill_begins_now() -> None:
+    """What is past is past."""
+    assert ["12:00"] == slots(item(), begin(item(), Known(NOON - DAY, NOON - 3 * HOUR), NOON))
+
+
+@pytest.mark.parametrize("fill", [timedelta(0), 10 * MINUTE, HOUR, 3 * HOUR])
+def test_an_item_that_keeps_up_is_left_as_it_is(fill: timedelta) -> None:
+    """Minute by minute nothing changes."""
+    kept = item("* * * * *", fill=fill)
+    progress = Progress(NOON - MINUTE, NOON - HOUR)
+
+    assert Progress(NOON - MINUTE, NOON - HOUR) == keep_up(kept, progress, NOON)
+
+
+@pytest.mark.parametrize(
+    ("fill", "expected"),
+    [
+        (timedelta(0), ["11:00", "11:20", "11:40", "12:00"]),
+        (2 * HOUR, ["(10:00)", "(10:20)", "(10:40)", "11:00", "11:20", "11:40", "12:00"]),
+        (30 * MINUTE, ["11:00", "11:20", "11:40", "12:00"]),
+    ],
+    ids=["none", "longer", "shorter"],
+)
+def test_a_late_worker_adds_the_last_hour_and_with_a_fill_what_was_missed_before(
+    fill: timedelta, expected: list[str]
+) -> None:
+    """After a night in which the machine slept: a job of each minute of it would be a flood."""
+    late = item("*/20 * * * *", fill=fill)
+
+    assert expected == slots(late, keep_up(late, Progress(NOON - DAY, NOON - 2 * DAY), NOON))
+
+
+def test_a_clock_that_goes_back_brings_the_slots_up_again() -> None:
+    """Which of them became jobs the database knows; the others must not wait until the clock is where it was."""
+    ahead = Progress(NOON + DAY, NOON + DAY)
+
+    assert Progress(NOON, NOON) == keep_up(item(), ahead, NOON)
+
+
+def test_after_an_outage_an_item_goes_on_where_it_was() -> None:
+    """The worker was there: nothing was missed, and nothing is left out for want of a fill."""
+    before = Progress(NOON - 40 * MINUTE, NOON - DAY)
+    often = item("*/20 * * * *")
+
+    assert ["11:40", "12:00"] == slots(often, begin(often, Known(NOON - DAY, NOON - HOUR), NOON, before))
+
+
+def test_after_an_outage_an_item_with_a_fill_looks_again_at_what_the_database_does_not_know() -> None:
+    """A standby that took over may lack the last jobs."""
+    before = Progress(NOON - 40 * MINUTE, NOON - DAY)
+    filled = item("*/20 * * * *", fill=DAY)
+
+    found = slots(filled, begin(filled, Known(NOON - DAY, NOON - 80 * MINUTE), NOON, before))
+
+    assert ["(11:00)", "(11:20)", "11:40", "12:00"] == found
+
+
+def test_after_a_long_outage_the_last_hour_is_left() -> None:
+    """As after a long sleep."""
+    often = item("*/20 * * * *")
+
+    found = slots(often, begin(often, Known(NOON - DAY), NOON, Progress(NOON - 5 * HOUR, NOON - DAY)))
+
+    assert ["11:00", "11:20", "11:40", "12:00"] == found

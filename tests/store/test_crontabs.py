@@ -1,0 +1,206 @@
+"""`store.crontabs`: items become known, and each slot one job, however many workers there are."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+
+import anyio
+import pytest
+
+from asyncq.domain.cron.item import CronItem
+from asyncq.domain.cron.slot import Known, Slot, slots
+from asyncq.domain.task import task
+from asyncq.store.crontabs import Slots, add_slots, register
+from asyncq.store.database import Database, Line
+from tests.sql.session import Session, session
+from tests.sql.slots import add_slots as add_in_sql
+from tests.sql.slots import at, due, jobs, last
+from tests.waiting import wait_until
+
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
+WORKERS = 8
+ITEMS = [CronItem(f"task_{number}", "* * * * *") for number in range(5)]
+
+
+@pytest.fixture
+async def lines(database: Database) -> AsyncIterator[list[Line]]:
+    """The lines of several workers."""
+    opened = [Line(database, f"worker {number}") for number in range(WORKERS)]
+    yield opened
+    for line in opened:
+        await line.close()
+
+
+async def test_items_become_known_once(line: Line) -> None:
+    """The second start of a worker finds since when its items are known, and fills in from there."""
+    first = await register(line, ["b", "a"])
+
+    assert {"a", "b"} == first.keys()
+    assert first == await register(line, ["a", "b"])
+    assert Known(first["a"].since, None) == first["a"]
+
+
+async def test_a_slot_that_was_added_is_remembered(line: Line) -> None:
+    """It is the last execution, from which missed slots count."""
+    await register(line, ["task_0"])
+
+    await add_slots(line, [Slot(ITEMS[0], NOON)])
+
+    assert NOON == (await register(line, ["task_0"]))["task_0"].last
+
+
+async def test_the_jobs_of_slots_are_those_of_their_items(line: Line, sql: Session) -> None:
+    """Everything that an item says reaches its job."""
+    item = CronItem(
+        "t", "* * * * *", payload={"a": 1}, queue="q", priority=-2, max_attempts=3, flags=["f"], job_key="k"
+    )
+    done = await add_slots(line, [Slot(item, NOON, backfilled=True)])
+
+    [row] = await sql.rows("""
+        select job.id, queue_name, priority, max_attempts, flags, key, run_at,
+          (select payload::text from asyncq._jobs as stored where stored.id = job.id) as payload
+        from asyncq.jobs as job""")
+
+    assert ("q", -2, 3, '{"f": true}', "k", NOON) == tuple(row)[1:7]
+    assert '{"a":1,"_cron":{"ts":"2024-05-01T12:00:00.000Z","backfilled":true}}' == row["payload"]
+    assert (row["id"], "added") == (done.added[0].added.id, done.added[0].added.outcome)
+
+
+async def test_only_the_first_call_adds_a_slot(line: Line) -> None:
+    """The second one gets nothing, neither a job nor an error."""
+    slot = Slot(ITEMS[0], NOON)
+
+    first, second = await add_slots(line, [slot]), await add_slots(line, [slot])
+
+    assert ([slot], ()) == ([one.slot for one in first.added], first.refused)
+    assert Slots((), ()) == second == await add_slots(line, [])
+
+
+async def test_an_item_that_the_database_refuses_is_told_apart(line: Line, sql: Session) -> None:
+    """A trigger, a full disk, a limit that came later: the others are added."""
+    await sql.execute("""
+        create function asyncq.refuse() returns trigger language plpgsql as $$
+        begin
+          if new.priority = 13 then raise exception 'no luck' using errcode = 'XX013'; end if;
+          return new;
+        end $$;
+        create trigger refuse before insert on asyncq._jobs for each row execute function asyncq.refuse()""")
+    bad = CronItem("bad", "* * * * *", priority=13)
+
+    done = await add_slots(line, [Slot(ITEMS[0], NOON), Slot(bad, NOON), Slot(ITEMS[1], NOON)])
+
+    assert [ITEMS[0], ITEMS[1]] == [one.slot.item for one in done.added]
+    assert [(bad, "XX013", "no luck")] == [(one.item, one.sqlstate, one.said) for one in done.refused]
+    assert [("task_0", 0), ("task_1", 0)] == await last(sql)
+
+
+async def test_of_many_workers_one_adds_each_slot(lines: list[Line], sql: Session) -> None:
+    """All at once, with items that nobody knew, over ten minutes that each of them sees a little differently."""
+    added: list[tuple[str, datetime]] = []
+
+    async def work(line: Line, number: int) -> None:
+        await line.ready()
+        for minute in range(10):
+            found = [slot for item in ITEMS for slot in slots(item, at(minute - number % 3), at(minute + 1))]
+            done = await add_slots(line, found)
+            assert () == done.refused
+            added.extend((one.slot.item.identifier, one.slot.at) for one in done.added)
+
+    async with anyio.create_task_group() as group:
+        for number, line in enumerate(lines):
+            group.start_soon(work, line, number)
+    stored = await jobs(sql)
+
+    assert len(added) == len({*added}) == len(stored)
+    assert {(item.identifier, minute) for item in ITEMS for minute in range(1, 11)} <= {*stored}
+
+
+async def test_of_many_workers_one_adds_each_slot_beside_a_bad_item(lines: list[Line], sql: Session) -> None:
+    """Then each call tries its items one by one, while it holds them all: no slot twice, no deadlock."""
+    bad = CronItem("task_2b", "* * * * *", queue="q" * 128)
+    await sql.execute("alter table asyncq._jobs add constraint short check (length(queue) < 10)")
+    added: list[str] = []
+    refused: list[str] = []
+
+    async def work(line: Line) -> None:
+        await line.ready()
+        for minute in range(5):
+            done = await add_slots(line, [Slot(item, at(minute)) for item in (*ITEMS, bad)])
+            added.extend(one.slot.item.identifier for one in done.added)
+            refused.extend(one.sqlstate for one in done.refused)
+
+    async with anyio.create_task_group() as group:
+        for line in lines:
+            group.start_soon(work, line)
+
+    assert sorted(item.identifier for item in ITEMS for _ in range(5)) == sorted(added)
+    assert ["23514"] * (5 * WORKERS) == refused
+    assert 25 == len(await jobs(sql))
+
+
+@pytest.mark.parametrize(("end", "expected"), [("commit", []), ("rollback", [("a", 1)])])
+async def test_who_comes_second_waits_and_sees_how_the_first_one_ended(
+    dsn: str, schema: str, sql: Session, end: str, expected: list[tuple[str, int]]
+) -> None:
+    """A claim that is rolled back, with its job, leaves the slot to the next one."""
+    found: list[tuple[str, int]] = []
+    async with AsyncExitStack() as stack:
+        first = await stack.enter_async_context(session(dsn, schema))
+        second = await stack.enter_async_context(session(dsn, schema))
+
+        async def is_waiting() -> bool:
+            return await sql.value("select pg_blocking_pids($1) <> '{}'", second.connection.get_server_pid())
+
+        async def come_second() -> None:
+            found.extend(await due(second, ("a", 1)))
+
+        await first.execute("begin")
+        await add_in_sql(first, ("a", 1))
+        async with anyio.create_task_group() as group:
+            group.start_soon(come_second)
+            await wait_until(is_waiting, description="the second one to wait")
+            await first.execute(end)
+
+    assert expected == found
+
+
+async def test_two_calls_do_not_deadlock_whatever_the_order_of_their_items(dsn: str, schema: str, sql: Session) -> None:
+    """Items are locked by their identifier: not in the order of the call, nor in that in which the server reads them.
+
+    One reads them by the index, one through the whole table, in which they stand the other way round; somebody who
+    holds the one in the middle makes sure that both have begun.
+    """
+    names = ["a", "b", "c", "d", "e"]
+    await sql.execute("insert into asyncq.known_crontabs select name, now() from unnest('{e,d,c,b,a}'::text[]) as name")
+    added: list[str] = []
+
+    async def work(worker: Session, items: list[str]) -> None:
+        added.extend(row["outcome"] for row in await add_in_sql(worker, *((item, 1) for item in items)))
+
+    async def are_waiting() -> bool:
+        return 2 == await sql.value("select count(*) from pg_stat_activity where wait_event_type = 'Lock'")
+
+    async with AsyncExitStack() as stack:
+        keeper = await stack.enter_async_context(session(dsn, schema))
+        by_index = await stack.enter_async_context(session(dsn, schema, enable_seqscan="off", enable_bitmapscan="off"))
+        by_table = await stack.enter_async_context(
+            session(dsn, schema, enable_indexscan="off", enable_bitmapscan="off")
+        )
+        await keeper.execute("begin; select from asyncq.known_crontabs where identifier = 'c' for update")
+        async with anyio.create_task_group() as group:
+            group.start_soon(work, by_index, names)
+            group.start_soon(work, by_table, names[::-1])
+            await wait_until(are_waiting, description="both to wait")
+            await keeper.execute("rollback")
+
+    assert ["added"] * len(names) == added
+
+
+async def test_a_slot_whose_unique_policy_drops_it_is_done(line: Line, sql: Session) -> None:
+    """The job of the last slot still waits: one is enough; the slot is not tried again."""
+    item = CronItem(task(name="t", singleton=True)(lambda: None), "* * * * *")
+
+    first, second = await add_slots(line, [Slot(item, at(1))]), await add_slots(line, [Slot(item, at(2))])
+
+    assert ["added", "deduplicated"] == [done.added[0].added.outcome for done in (first, second)]
+    assert ([("t", 1)], [("t", 2)]) == (await jobs(sql), await last(sql))
