@@ -10,6 +10,7 @@ create or replace function asyncq._add_slots(
   job_keys text[], priorities int[], flags jsonb[], job_key_modes text[], dedupes jsonb[])
   returns table (ord bigint, outcome text, id bigint, code text, said text)
   language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
   as $$
 #variable_conflict use_column
 declare

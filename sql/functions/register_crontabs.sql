@@ -4,6 +4,7 @@
 create or replace function asyncq._register_crontabs(identifiers text[])
   returns table (identifier text, known_since timestamptz, last_execution timestamptz)
   language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
   as $$
 #variable_conflict use_column
 begin
