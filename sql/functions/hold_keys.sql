@@ -29,13 +29,14 @@ begin
         array_agg(decode(given ->> 'key', 'hex')) filter (where given -> 'states' ? 'discarded')
       into unique_keys, watched
       from unnest(dedupes) as given where given ->> 'on_conflict' <> 'add';
+    -- Not union: to have it sorted, PostgreSQL 17 and later walk over the whole primary key if the table was empty once.
     perform from asyncq._jobs as job
       where job.id = any(array(
         select held.id from asyncq._jobs as held where held.key = any(job_keys)
-        union
+        union all
         select held.id from asyncq._jobs as held
         where held.unique_key = any(unique_keys) and not asyncq._has_failed(held)
-        union
+        union all
         select held.id from asyncq._jobs as held
         where held.unique_key = any(watched) and not asyncq._is_ready(held)))
       order by job.id + 0 for no key update;
