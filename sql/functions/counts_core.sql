@@ -1,0 +1,41 @@
+-- How many jobs are in each state. A table of up to so many bytes is read; a larger one only if the caller wants exact figures.
+-- Otherwise a sample of a quarter of them says how many wait, about. What is rare and what somebody has to look at is counted: what
+-- has failed for good, by its index, up to 100,000, and what runs, by a look at each row, which is cheap up to eight times the size.
+
+create or replace function asyncq._counts(exactly boolean, most_bytes bigint default 33554432)
+  returns table (state text, jobs bigint, is_exact boolean)
+  language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  -- Compiling the statement would take longer than to run it.
+  set jit = off
+  as $$
+#variable_conflict use_column
+declare
+  bytes constant bigint := pg_relation_size('asyncq._jobs');
+  percent constant float8 := 25.0 * most_bytes / greatest(bytes, 1);
+  counted text[] := '{}';
+  failed bigint;
+begin
+  if exactly or bytes <= most_bytes then
+    return query select asyncq._state(job), count(*), true from asyncq._jobs as job group by 1;
+    return;
+  end if;
+  select count(*) into failed from (
+    select from asyncq._jobs as job where asyncq._has_failed(job) limit 100000) as few;
+  if failed < 100000 then
+    counted := '{discarded}';
+    return query select 'discarded', failed, true;
+  end if;
+  if bytes <= 8 * most_bytes then
+    counted := counted || '{active,cancelled}';
+    return query
+      select asyncq._state(job), count(*), true from asyncq._jobs as job where job.locked_by is not null group by 1;
+  end if;
+  return query
+    select sampled.state, sampled.jobs, false
+    from (
+      select asyncq._state(job) as state, round(count(*) * 100 / percent)::bigint as jobs
+      from asyncq._jobs as job tablesample system (percent) group by 1) as sampled
+    where sampled.state <> all(counted);
+end
+$$;

@@ -1,0 +1,6 @@
+-- The job with this id; no row when it has ended, or never was.
+
+create or replace function asyncq.get_job(job_id bigint) returns setof asyncq.jobs
+  language sql volatile rows 1
+  set search_path = pg_catalog, pg_temp
+  as $$ select found.* from asyncq._job(job_id) as found $$;

@@ -1,0 +1,40 @@
+-- Jobs in the order of their ids, from behind one on, as documents; null is any state, task, queue, flag. A walk along the
+-- primary key that ends when the page is full: what few jobs have is found by reading all that come before them. Planned for
+-- its arguments, so that those that are null cost nothing, and without scans, so that a page of a large table is one.
+
+create or replace function asyncq._list_jobs(
+  of_state text, of_task text, of_queue text, with_flag text, after_id bigint, most int) returns setof text
+  language plpgsql stable
+  set search_path = pg_catalog, pg_temp
+  set plan_cache_mode = force_custom_plan
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set jit = off
+  as $$
+declare
+  wanted_task constant int := (select task.id from asyncq._tasks as task where task.identifier = of_task);
+begin
+  if of_state = 'discarded' then
+    -- They are few, and have an index: all are looked up, then put in order.
+    return query
+      with failed as materialized (
+        select job.id from asyncq._jobs as job
+        where asyncq._has_failed(job)
+          and (of_task is null or job.task_id = wanted_task) and (of_queue is null or job.queue = of_queue)
+          and (with_flag is null or job.flags ? with_flag))
+      select written.document
+      from (select failed.id from failed where failed.id > after_id order by failed.id limit most) as page
+      cross join lateral (
+        select asyncq._document(job)::text from asyncq._jobs as job where job.id = page.id offset 0) as written(document)
+      order by page.id;
+  else
+    return query
+      select asyncq._document(job)::text
+      from asyncq._jobs as job
+      where (of_state is null or asyncq._state(job) = of_state)
+        and (of_task is null or job.task_id = wanted_task) and (of_queue is null or job.queue = of_queue)
+        and (with_flag is null or job.flags ? with_flag) and job.id > after_id
+      order by job.id limit most;
+  end if;
+end
+$$;
