@@ -43,7 +43,8 @@ begin
     is_held := found or asyncq._looks_back(dedupes);
   end if;
   return case
-    when passed < cardinality(keys) or cardinality(dedupes) > 1 and asyncq._mixes_keys(job_keys, dedupes) then 'doubled'
+    when passed < cardinality(keys) then 'doubled'
+    when coalesce(cardinality(dedupes), 0) > 1 and asyncq._mixes_keys(job_keys, dedupes) then 'doubled'
     when is_held then 'held'
     else 'free'
   end;
