@@ -13,7 +13,7 @@ import msgspec
 
 from asyncq.domain.canonical import quote
 from asyncq.domain.job import JobSpec
-from asyncq.domain.unique import OnConflict, UniquePolicy
+from asyncq.domain.unique import DEFAULT_STATES, OnConflict, UniquePolicy
 
 DEFAULT_WINDOW = timedelta(hours=24)
 LONGEST_WINDOW = timedelta(days=366)
@@ -88,9 +88,12 @@ def question(spec: JobSpec, window: timedelta = DEFAULT_WINDOW) -> str | None:
             if spec.singleton
             else policy.key(type=spec.task, queue=spec.queue, args=spec.payload, meta=spec.meta),
             "on_conflict": FORCED if spec.force else policy.on_conflict,
-            "states": policy.states,
-            "period": policy.period,
         }
+        # The defaults are not sent: reading them is a good part of what a policy costs in bulk.
+        if policy.states != DEFAULT_STATES:
+            asked["states"] = policy.states
+        if policy.period is not None:
+            asked["period"] = policy.period
     if spec.rerun:
         asked["rerun"] = True
     if spec.idempotency_key is not None:

@@ -10,6 +10,14 @@ create or replace function asyncq._add_asking_jobs(
 #variable_conflict use_column
 begin
   perform asyncq._check_requests(identifiers, payloads, dedupes);
+  -- Whom a job looks at is written out, now that somebody looks.
+  dedupes := array(
+    select case
+        when given.dedupe ? 'key' and not given.dedupe ? 'states'
+          then given.dedupe || '{"states": ["available", "active", "scheduled", "retryable", "pending"]}'
+        else given.dedupe
+      end
+    from unnest(dedupes) with ordinality as given(dedupe, ord) order by given.ord);
   if keys = 'doubled' then
     return query
       select * from asyncq._add_sharing_jobs(

@@ -3,7 +3,8 @@
 -- Listeners are told at commit, once a transaction.
 --
 -- An element of dedupes says what a job asks about others; it was made by _dedupe, or by asyncq/domain/deduplication.py:
---   key, states, period    its key under a unique policy (hexadecimal), and what of the policy says whom the job looks at
+--   key, states, period    its key under a unique policy (hexadecimal), and what of the policy says whom the job looks at; states
+--                          and period may be missing, for the defaults
 --   on_conflict            reject, ignore, replace or replace_except_schedule; add: it has the key, but looks at nobody
 --   rerun                  (if there) when the other one runs, this request is remembered
 --   request, window_s      an idempotency key, and for how long it holds

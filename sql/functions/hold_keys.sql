@@ -21,14 +21,15 @@ begin
     perform from asyncq._jobs as job where job.key = any(job_keys) order by job.id + 0 for no key update;
     is_held := found;
   else
-    keys := keys
-      || array(select 'unique:' || (given ->> 'key') from unnest(dedupes) as given where given ? 'key')
-      || array(select 'request:' || (given ->> 'request') from unnest(dedupes) as given where given ? 'request');
+    select
+        keys || coalesce(array_agg('unique:' || (given ->> 'key')) filter (where given ? 'key'), '{}')
+          || coalesce(array_agg('request:' || (given ->> 'request')) filter (where given ? 'request'), '{}'),
+        array_agg(decode(given ->> 'key', 'hex')) filter (where given ->> 'on_conflict' <> 'add'),
+        array_agg(decode(given ->> 'key', 'hex'))
+          filter (where given ->> 'on_conflict' <> 'add' and given -> 'states' ? 'discarded')
+      into keys, unique_keys, watched
+      from unnest(dedupes) as given;
     passed := asyncq._gate(keys);
-    select array_agg(decode(given ->> 'key', 'hex')),
-        array_agg(decode(given ->> 'key', 'hex')) filter (where given -> 'states' ? 'discarded')
-      into unique_keys, watched
-      from unnest(dedupes) as given where given ->> 'on_conflict' <> 'add';
     -- Not union: to have it sorted, PostgreSQL 17 and later walk over the whole primary key if the table was empty once.
     perform from asyncq._jobs as job
       where job.id = any(array(

@@ -10,7 +10,7 @@ import pytest
 from asyncq.domain.deduplication import SINGLETON, options, question, singleton_key
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.job import JobSpec
-from asyncq.domain.unique import UniquePolicy
+from asyncq.domain.unique import DEFAULT_STATES, UniquePolicy
 from tests.vectors import PAGE_DIGEST
 
 
@@ -34,7 +34,12 @@ def test_a_policy_has_its_key_and_says_whom_the_job_looks_at() -> None:
     page = asked("email.send", '{"user_id": 42, "template": "welcome"}', queue="notifications", unique=policy)
 
     assert PAGE_DIGEST == page["key"]
-    assert ("PT1H", "ignore", [*policy.states]) == (page["period"], page["on_conflict"], page["states"])
+    assert ("PT1H", "ignore", False) == (page["period"], page["on_conflict"], "states" in page)
+
+
+def test_states_that_are_not_the_default_are_sent() -> None:
+    """What is left out means the default."""
+    assert ["completed"] == asked(unique=UniquePolicy(states=["completed"]))["states"]
 
 
 def test_meta_counts_when_the_policy_names_it() -> None:
@@ -54,13 +59,11 @@ def test_a_job_without_a_key_under_its_policy_is_refused() -> None:
 
 
 def test_a_singleton_is_a_policy_that_ignores() -> None:
-    """With the five states in which a job has yet to end."""
-    assert {
-        "key": singleton_key("t", "s"),
-        "on_conflict": "ignore",
-        "states": [*SINGLETON.states],
-        "period": None,
-    } == asked(singleton=True, subject="s", payload='{"any": 1}')
+    """With the five states in which a job has yet to end, which are not sent, being the default."""
+    assert DEFAULT_STATES == SINGLETON.states
+    assert {"key": singleton_key("t", "s"), "on_conflict": "ignore"} == asked(
+        singleton=True, subject="s", payload='{"any": 1}'
+    )
 
 
 def test_the_key_of_a_singleton_without_a_subject_is_that_of_the_default_policy() -> None:
