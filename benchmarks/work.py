@@ -57,6 +57,7 @@ async def latency(dsn: str, jobs: int) -> list[float]:
     Returns:
         Milliseconds from the call of `add_job` to the start of the handler, sorted.
     """
+    await tidy(dsn)
     with idle_worker(dsn, jobs) as output:
         async with Client(dsn) as client:
             for _ in range(jobs):
@@ -108,6 +109,11 @@ async def fill(dsn: str, jobs: int) -> None:
     async with Client(dsn) as client:
         for first in range(0, jobs, 5_000):
             await client.add_jobs([tasks.noop.job(number) for number in range(first, min(first + 5_000, jobs))])
+    await tidy(dsn)
+
+
+async def tidy(dsn: str) -> None:
+    """Have the server do now what it would do at any time: no measurement pays for what the one before it left."""
     connection = await asyncpg.connect(dsn)
     try:
         await connection.execute("vacuum analyze asyncq._jobs")
