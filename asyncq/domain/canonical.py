@@ -122,7 +122,8 @@ def _array(value: list[Any], path: str, depth: int) -> str:
 
 
 def _object(value: dict[str, Any], path: str, depth: int, only: Collection[str] | None) -> str:
-    named = {_nfc(name): item for name, item in value.items()}
+    # Nearly all names are ASCII: these are in NFC as they are.
+    named = value if all(map(str.isascii, value)) else {_nfc(name): item for name, item in value.items()}
     if len(named) != len(value):
         raise NotCanonical(f"{path} has two members whose names are the same text in Unicode's form NFC")
     texts = [
@@ -132,9 +133,11 @@ def _object(value: dict[str, Any], path: str, depth: int, only: Collection[str] 
     return "{" + ",".join(texts) + "}"
 
 
-def _ordered(names: Iterable[str]) -> list[str]:
+def _ordered(names: Collection[str]) -> Iterable[str]:
     """Names by their UTF-16 code units: by code points U+10000 would stand behind U+E000, not before it."""
-    return sorted(names, key=_utf16)
+    if len(names) < 2:
+        return names
+    return sorted(names, key=None if all(map(str.isascii, names)) else _utf16)
 
 
 def _utf16(name: str) -> bytes:
