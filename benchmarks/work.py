@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
@@ -120,6 +121,7 @@ async def tidy(dsn: str) -> None:
         await connection.execute("checkpoint")
     finally:
         await connection.close()
+    await asyncio.to_thread(os.sync)
 
 
 async def clear(dsn: str, jobs: int) -> None:

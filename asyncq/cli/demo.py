@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -46,7 +48,7 @@ exit codes:
 
 NEXT = """
 Nothing is left behind: no process, no server, no schema, no file.
-Next: `asyncq worker --help` for tasks of your own; docs/ is the guide."""
+Next: `{command} worker --help` for tasks of your own; docs/guide/README.md is the guide."""
 
 
 def add_parser(subparsers: Commands) -> None:
@@ -113,7 +115,7 @@ async def _play(options: Options, screen: Screen, interruption: Interruption, *,
             return
         for line in demo_report.as_text(found):
             screen.say(line)
-        screen.say(NEXT)
+        screen.say(NEXT.format(command=_command()))
 
 
 class Interruption:
@@ -167,3 +169,11 @@ def interruptions() -> Generator[Interruption]:
     finally:
         for number, handler in before.items():
             signal.signal(number, signal.SIG_IGN if interruption.number else handler)
+
+
+def _command() -> str:
+    """How asyncq is called from here: `make demo` puts it into a folder that is on nobody's path."""
+    if shutil.which("asyncq"):
+        return "asyncq"
+    installed = Path(sys.executable).with_name("asyncq")
+    return os.path.relpath(installed) if installed.exists() else f"{os.path.relpath(sys.executable)} -m asyncq"

@@ -20,14 +20,16 @@ begin
     from unnest(dedupes) with ordinality as given(dedupe, ord) order by given.ord);
   if keys = 'doubled' then
     return query
-      select * from asyncq._add_sharing_jobs(
+      select done.ord, done.outcome, done.id, done.existing_id, done.existing_state
+      from asyncq._add_sharing_jobs(
         identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, job_key_modes, metas,
-        dedupes);
+        dedupes) as done;
   else
     return query
-      select * from asyncq._add_distinct_jobs(
+      select done.ord, done.outcome, done.id, done.existing_id, done.existing_state
+      from asyncq._add_distinct_jobs(
         identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, job_key_modes, metas,
-        dedupes);
+        dedupes) as done;
   end if;
 end
 $$;

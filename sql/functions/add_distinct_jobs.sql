@@ -78,9 +78,10 @@ begin
       from unnest(outcomes, existing_ids) with ordinality as held(outcome, id, ord)
       where held.outcome <> 'added'
       union all
-      select * from asyncq._add_keyed_jobs(
+      select done.ord, done.outcome, done.id, done.existing_id, done.existing_state
+      from asyncq._add_keyed_jobs(
         identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, job_key_modes, metas,
-        dedupes, outcomes)) as done;
+        dedupes, outcomes) as done) as done;
   if exists (select from unnest(dedupes) as given where given ? 'request') then
     perform asyncq._store_requests(
       array_agg(identifiers[given.ord]), array_agg(payloads[given.ord]), array_agg(dedupes[given.ord]),

@@ -31,9 +31,10 @@ begin
     keys := asyncq._hold_keys(job_keys, dedupes);
     if keys <> 'free' then
       return query
-        select * from asyncq._add_asking_jobs(
+        select done.ord, done.outcome, done.id, done.existing_id, done.existing_state
+        from asyncq._add_asking_jobs(
           identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, job_key_modes, metas,
-          dedupes, keys);
+          dedupes, keys) as done;
       return;
     end if;
   elsif array_remove(job_keys, null) <> '{}' then

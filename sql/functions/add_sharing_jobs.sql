@@ -21,8 +21,9 @@ declare
 begin
   if asyncq._all_ask_alike(job_keys, dedupes) then
     return query
-      select * from asyncq._add_first_jobs(
-        identifiers, payloads, queue_names, run_ats, max_attempts, priorities, flags, metas, dedupes);
+      select done.ord, done.outcome, done.id, done.existing_id, done.existing_state
+      from asyncq._add_first_jobs(
+        identifiers, payloads, queue_names, run_ats, max_attempts, priorities, flags, metas, dedupes) as done;
     return;
   end if;
   -- The tasks of all pieces at once: piece by piece, two calls could wait for each other.

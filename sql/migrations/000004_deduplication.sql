@@ -1,7 +1,7 @@
 -- The gate of every deduplicated add, ended jobs that something asked to keep, and requests that may be made again.
 
--- Unlogged: after a crash of the server no transaction is left that a gate could tell of another.
-create unlogged table asyncq._gate (
+-- Logged: a prepared transaction outlives a crash of the server, and who comes after it has to find the gate that it passed.
+create table asyncq._gate (
   key bigint constraint gate_pkey primary key,
   used_at timestamptz not null default pg_catalog.clock_timestamp()
 ) with (fillfactor = 70);

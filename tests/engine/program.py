@@ -23,7 +23,7 @@ async def hold(ctx: JobContext, how: str) -> None:
         if how == "finish when told":
             await ctx.cancelled.wait()
         else:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
     finally:
         await ctx.query("select 1")
         say("cleaned up", ctx.job.id)

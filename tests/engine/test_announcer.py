@@ -77,7 +77,7 @@ async def test_an_on_failed_that_hangs_does_not_keep_the_worker_from_stopping(
 
     async def hang(event: Event) -> None:
         try:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         finally:
             ends.append("cancelled")
 

@@ -39,7 +39,7 @@ async def nothing() -> None:
 @task
 async def hang() -> None:
     """Runs until it is cancelled."""
-    await asyncio.sleep(3600)
+    await asyncio.Event().wait()
 
 
 async def cancel(db: asyncpg.Connection, schema: str, *ids: int) -> None:
@@ -76,7 +76,7 @@ async def test_a_running_handler_is_cancelled_once_and_knows_why_before(
         current = asyncio.current_task()
         assert current is not None
         try:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         finally:
             told.append((ctx.cancelled.is_set(), current.cancelling()))
 
@@ -104,7 +104,7 @@ async def test_a_handler_that_goes_on_is_not_cancelled_twice(
         current = asyncio.current_task()
         assert current is not None
         try:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             cancelled.set()
             await leave.wait()
@@ -160,7 +160,7 @@ async def test_a_cancelled_job_ends_as_cancelled_whatever_its_handler_does(
     @task(max_attempts=1, on_failed=failures.append)
     async def end() -> None:
         try:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             if ends == "raises":
                 raise LookupError("could not clean up") from None
@@ -186,7 +186,7 @@ async def test_a_queue_is_busy_until_the_handler_of_its_cancelled_job_has_ended(
     @task(queue="line")
     async def end_slowly() -> None:
         try:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             cancelled.set()
             await leave.wait()
@@ -427,7 +427,7 @@ async def test_a_job_that_is_cancelled_while_the_shutdown_cuts_it_off_ends_as_ca
     @task
     async def clean_up() -> None:
         try:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         finally:
             cut_off.set()
             await leave.wait()
@@ -454,7 +454,7 @@ async def test_a_handler_that_was_cancelled_is_not_cancelled_again_by_the_stop(
     @task
     async def clean_up() -> None:
         try:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         finally:
             cleaning.set()
             await leave.wait()

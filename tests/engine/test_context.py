@@ -129,7 +129,7 @@ async def test_a_transaction_left_open_by_a_cancelled_handler_is_rolled_back(
         async with ctx.connection() as connection, connection.transaction():
             await connection.execute(f"create table {schema}.made_by_handler ()")
             entered.set()
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
 
     async with make_worker(hang, grace=0).start():
         await client.add_job(hang)

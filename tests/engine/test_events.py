@@ -59,7 +59,7 @@ async def nothing() -> None:
 
 async def hang() -> None:
     """Runs until it is cancelled."""
-    await asyncio.sleep(3600)
+    await asyncio.Event().wait()
 
 
 async def away(*args: Any, **options: Any) -> Any:

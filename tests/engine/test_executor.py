@@ -165,7 +165,7 @@ async def test_a_handler_that_cancels_itself_and_waits_fails_its_job(
     @task(max_attempts=1)
     async def cancel_and_wait() -> None:
         cancel_myself()
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
     added = await client.add_job(cancel_and_wait)
     await make_worker(cancel_and_wait).run_once()
@@ -183,7 +183,7 @@ async def test_a_handler_that_swallows_its_own_cancellation_completes(
     async def swallow() -> None:
         cancel_myself()
         try:
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             return
 
@@ -336,7 +336,7 @@ async def test_a_plain_wrapper_around_an_async_handler_is_cancelled_like_one(
 
     async def hang() -> None:
         entered.set()
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
 
     @functools.wraps(hang)
     def wrapped() -> Any:
@@ -357,7 +357,7 @@ async def test_a_plain_wrapper_that_was_to_be_cancelled_in_its_thread_is_cancell
     entered, leave = threading.Event(), threading.Event()
 
     async def hang() -> None:
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
 
     @functools.wraps(hang)
     def wrapped() -> Any:
@@ -498,7 +498,7 @@ async def test_tasks_that_a_handler_left_behind_are_cancelled_and_told_at_the_st
     left: list[asyncio.Task[Any]] = []
 
     async def linger() -> None:
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
 
     @task
     async def spawn() -> None:

@@ -531,7 +531,7 @@ async def test_a_function_for_forbidden_flags_that_hangs_does_not_keep_the_worke
     async def hang() -> list[str]:
         try:
             asked.set()
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         finally:
             ended.set()
         return []

@@ -101,7 +101,7 @@ async def test_a_worker_whose_row_is_gone_cancels_its_jobs_and_returns_what_it_s
     async def first_hangs() -> None:
         runs.append(1)
         if len(runs) == 1:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
 
     async with make_worker(first_hangs, lease=1).start():
         added = await client.add_job(first_hangs)
@@ -130,7 +130,7 @@ async def test_a_worker_whose_row_is_gone_returns_what_it_had_not_started(
     async def first_hangs() -> None:
         runs.append(1)
         if len(runs) == 1:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
 
     ids = [(await client.add_job(first_hangs)).id for _ in range(4)]
     async with make_worker(first_hangs, lease=1, concurrency=1).start():
@@ -179,7 +179,7 @@ async def test_a_handler_that_was_cancelled_with_its_claim_is_not_cancelled_agai
     @task
     async def clean_up() -> None:
         try:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         finally:
             cleaning.set()
             await leave.wait()

@@ -86,7 +86,7 @@ async def test_a_call_that_is_cancelled_cancels_what_it_called() -> None:
     async def hang() -> None:
         entered.set()
         try:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         finally:
             ended.set()
 

@@ -8,7 +8,7 @@ from asyncq.engine.leftovers import Leftovers
 
 async def hang() -> None:
     """Runs until it is cancelled."""
-    await asyncio.sleep(3600)
+    await asyncio.Event().wait()
 
 
 def spawn(leftovers: Leftovers | None, name: str = "job") -> asyncio.Task[Any]:

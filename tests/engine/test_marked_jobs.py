@@ -151,7 +151,7 @@ async def test_a_cancelled_job_whose_settlement_got_no_answer_is_told_once_as_ca
     @task
     async def end_slowly() -> None:
         try:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             cancelled.set()
             await leave.wait()

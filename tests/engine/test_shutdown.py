@@ -317,7 +317,7 @@ async def test_the_eleventh_interruption_in_a_row_counts_as_a_failure(
 
     @task
     async def hang() -> None:
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
 
     added = await client.add_job(hang)
     await db.execute(f"update {schema}._jobs set interruptions = 10")
@@ -388,7 +388,7 @@ async def test_a_handler_that_fails_while_it_is_cancelled_has_failed(
     @task(max_attempts=1)
     async def fail_at_the_end() -> None:
         try:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         finally:
             raise LookupError("could not clean up")
 
@@ -409,7 +409,7 @@ async def test_what_a_stopping_worker_gives_back_starts_at_once_in_another(
     async def first_hangs() -> None:
         runs.append(1)
         if len(runs) == 1:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
 
     async with make_worker(nothing, first_hangs, grace=0).start() as worker:
         added = await client.add_job(first_hangs)
@@ -436,7 +436,7 @@ async def test_the_notification_for_what_is_given_back_is_sent_before_the_worker
 
     @task
     async def hang() -> None:
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
 
     monkeypatch.setattr(supervisor.store, "wake_workers", send_late)
     async with make_worker(hang, grace=0).start():
@@ -456,7 +456,7 @@ async def test_a_notification_that_cannot_be_sent_ends_nothing(
 
     @task
     async def hang() -> None:
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
 
     monkeypatch.setattr(supervisor.store, "wake_workers", fail)
     async with make_worker(hang, grace=0).start():
@@ -499,7 +499,7 @@ async def test_handlers_are_cancelled_once(client: Client, make_worker: MakeWork
         current = asyncio.current_task()
         assert current is not None
         try:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             await asyncio.sleep(0.05)
             counts.append(current.cancelling())

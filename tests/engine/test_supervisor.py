@@ -205,7 +205,7 @@ async def test_the_failure_of_a_part_leaves_no_handler_and_no_heartbeat(
     async def wait() -> None:
         try:
             both.set()
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         finally:
             await asyncio.sleep(0)
             ends.append("cancelled")
@@ -452,7 +452,7 @@ async def test_run_once_can_be_stopped_while_a_job_takes_long(
     @task
     async def take_long() -> None:
         entered.set()
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
 
     async def stop() -> None:
         await entered.wait()

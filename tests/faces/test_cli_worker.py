@@ -60,7 +60,7 @@ async def stuck() -> None:
     Path("running").write_text("yes")
     while True:
         try:
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             pass
 """

@@ -28,7 +28,7 @@ import pytest
 from anyio.to_thread import run_sync
 
 from asyncq import Client, Worker
-from asyncq.cli import main
+from asyncq.cli import demo, main
 from asyncq.cli.demo_files import Function, count
 from asyncq.cli.demo_place import place
 from asyncq.cli.demo_screen import Screen
@@ -122,7 +122,7 @@ PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-from asyncq.cli import main
+from asyncq.cli import demo, main
 sys.exit(main())
 """
 
@@ -139,11 +139,11 @@ def start(tmp_path: Path) -> Iterator[Start]:
         return demos[-1]
 
     yield start_one
-    for demo in demos:
-        demo.process.kill()
-    for demo in demos:
-        demo.process.wait(END_S)
-        shutil.rmtree(demo.home, ignore_errors=True)
+    for started in demos:
+        started.process.kill()
+    for started in demos:
+        started.process.wait(END_S)
+        shutil.rmtree(started.home, ignore_errors=True)
 
 
 def recount() -> dict[str, Any]:
@@ -378,6 +378,15 @@ async def test_a_job_that_runs_twice_is_counted_once(dsn: str) -> None:
 
     assert [("(top level)", 1), ("re", 0)] == [(row["name"], row["files_left"]) for row in left]
     assert [("re", 1)] == [(row["package"], row["files"]) for row in tallied]
+
+
+def test_the_next_step_is_a_command_that_can_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After `make demo` the command is on nobody's path; and another folder of programs may have none."""
+    monkeypatch.setenv("PATH", "")
+    words = demo._command().split()
+    done = subprocess.run([*words, "worker", "--help"], capture_output=True, text=True)
+
+    assert (0, True) == (done.returncode, "usage: asyncq worker" in done.stdout)
 
 
 def test_the_rules_of_counting(tmp_path: Path) -> None:

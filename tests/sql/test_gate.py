@@ -74,3 +74,8 @@ async def test_a_gate_is_held_until_the_end_of_the_transaction(dsn: str, own: Se
 
         assert "55P03" == error.sqlstate
         assert 1 == await other.value(PASS, ["c"])
+
+
+async def test_gates_outlive_a_crash(sql: Session) -> None:
+    """A prepared transaction does: who comes after it has to find the gates that it passed."""
+    assert b"p" == await sql.value("select relpersistence from pg_class where oid = 'asyncq._gate'::regclass")

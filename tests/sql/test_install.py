@@ -114,6 +114,11 @@ def test_queries_name_their_columns() -> None:
     assert [] == [path.name for path in QUERIES if star.search(code(path))]
 
 
+def test_functions_name_the_columns_of_other_functions() -> None:
+    """`return query select *` fits by position: two columns that change places would go unnoticed."""
+    assert [] == [path.name for path in FUNCTIONS if re.search(r"select\s+\*", code(path))]
+
+
 def code(path: Path) -> str:
     """The text of a file without its comments."""
     return "\n".join(line.partition("--")[0] for line in path.read_text("utf-8").splitlines())
