@@ -109,6 +109,15 @@ _SENTENCES = dict(
             ),
         ),
         _said(
+            on.LeaseInDoubt,
+            logging.ERROR,
+            lambda e: (
+                f"worker {e.worker_id} cannot prove that it lives ({e.reason}), others may take over: its {e.running} "
+                f"running jobs are cancelled; its last sign of life was {e.silent_s:.1f} s ago, of a lease of "
+                f"{e.lease_s:g} s"
+            ),
+        ),
+        _said(
             on.HeartbeatFailed,
             logging.WARNING,
             lambda e: (
@@ -122,6 +131,11 @@ _SENTENCES = dict(
             lambda e: (
                 f"returned {len(e.job_ids)} jobs of dead workers ({_ids(e.worker_ids)}): {_ids(e.job_ids)}"
                 + (f"; failed for good: {_ids(e.dead_job_ids)}" if e.dead_job_ids else "")
+                + (
+                    f"; no attempt counted, it is not known if they ran: {_ids(e.spared_job_ids)}"
+                    if e.spared_job_ids
+                    else ""
+                )
             ),
         ),
         _said(

@@ -15,6 +15,7 @@ WORKER = {
     "table _migrations": "select",
     "table _queues": "select insert update delete",
     "table _requests": "select insert update delete",
+    "table _server_runs": "select insert",
     "table _tasks": "select insert update delete",
     "table _workers": "select insert update delete",
     "table known_crontabs": "select insert update",
@@ -70,6 +71,7 @@ WORKER = {
     "function _flags": "execute",
     "function _force_unlock_workers": "execute",
     "function _gate": "execute",
+    "function _grace": "execute",
     "function _has_failed": "execute",
     "function _hold_keys": "execute",
     "function _hold_queues": "execute",
@@ -83,6 +85,9 @@ WORKER = {
     "function _kept_states": "execute",
     "function _kept_until": "execute",
     "function _list_jobs": "execute",
+    "function _list_workers": "execute",
+    "function _lock_space": "execute",
+    "function _locks_since": "execute",
     "function _looks_back": "execute",
     "function _matches": "execute",
     "function _merged_payload": "execute",
@@ -112,6 +117,7 @@ WORKER = {
     "function _utc": "execute",
     "function _wake_for": "execute",
     "function _wake_workers": "execute",
+    "function _watch_workers": "execute",
 }
 
 ENQUEUER = {
