@@ -35,11 +35,6 @@ class Buffer:
         return len(self._waiting)
 
     @property
-    def first_token(self) -> float:
-        """The token of the claim that starts next, the lowest of all; infinite when there is none."""
-        return self._claims[0].token if self._claims else float("inf")
-
-    @property
     def filled_at(self) -> float:
         """When claims were put in last, on the loop's clock."""
         return self._filled_at

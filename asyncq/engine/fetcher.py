@@ -49,7 +49,6 @@ class Fetcher:
         admit: Lets claims that were just fetched pass, or not.
         may_fetch: Whether this worker may take jobs now.
         expected: The token of the fetch whose answer is awaited; 0 when none is.
-        started_below: All claims with a lower token have started, or were given back.
         lost: Claims whose answer was lost.
     """
 
@@ -70,7 +69,6 @@ class Fetcher:
         self.admit: Callable[[list[Claim]], list[Claim]] = list
         self.may_fetch: Callable[[], bool] = _always
         self.expected = 0
-        self.started_below = 0
         self.buffer = Buffer(self._taken)
         self._stir = asyncio.Event()
         self._woken = True
@@ -159,7 +157,6 @@ class Fetcher:
         sent_at = _now()
         after = self._begin(sent_at)
         worker_id = self._identity.worker_id
-        self.started_below = int(min(self.buffer.first_token, self.lost.first_token, self._identity.coming_token))
         claims = await self._claim(worker_id, wanted, forbidden, after)
         if worker_id != self._identity.worker_id or self._stopping:
             reason = "the worker stops" if self._stopping else "the worker was declared dead"

@@ -13,7 +13,7 @@ import os
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 import anyio.to_thread
@@ -48,7 +48,7 @@ class Reactions(msgspec.Struct, frozen=True):
         named: These claims, each as `job/token`, have been named as started.
         stand_in: A sign of life is wanted over another connection.
         rescue: Another worker is dead.
-        started_below: Asked in the heartbeat's thread: claims with a lower token have all started.
+        started: Called in the heartbeat's thread: which claims have started, each as `job/token`.
     """
 
     emit: Callable[[Event], None]
@@ -59,7 +59,7 @@ class Reactions(msgspec.Struct, frozen=True):
     named: Callable[[Collection[str]], None]
     stand_in: Callable[[], None]
     rescue: Callable[[], None]
-    started_below: Callable[[], int]
+    started: Callable[[], Sequence[str]]
 
 
 class Heartbeat:
@@ -73,7 +73,6 @@ class Heartbeat:
 
     Attributes:
         reactions: What to call; set before it starts.
-        names: Claims that are to be named as started at each beat; replaced, never changed.
     """
 
     reactions: Reactions
@@ -84,7 +83,6 @@ class Heartbeat:
         self._tasks = list(tasks)
         self._lease = lease
         self._pause_s = options.lease_s / BEATS_A_LEASE
-        self.names: tuple[str, ...] = ()
         self._home = asyncio.get_running_loop()
         self._away: asyncio.AbstractEventLoop | None = None
         self._stop = threading.Event()
@@ -234,14 +232,14 @@ class Heartbeat:
 
     async def _beat(self) -> None:
         """One sign of life."""
-        worker_id, sent_at, names = self._worker_id, now_s(), self.names
+        worker_id, sent_at, names = self._worker_id, now_s(), self.reactions.started()
         self._beat_at = sent_at + self._pause_s
         try:
             async with asyncio.timeout(HALF_GRACE_S if self._doubt else self._pause_s):
                 if not self._line.is_open:
                     await self._line.open()
                 holds = await self._line.hold(worker_id)
-                cancelled = await self._line.beat(worker_id, self.reactions.started_below(), names)
+                cancelled = await self._line.beat(worker_id, names)
         except (AsyncqError, TimeoutError) as error:
             self._missed(error, sent_at)
             return
@@ -362,7 +360,7 @@ class Heartbeat:
             try:
                 async with asyncio.timeout(END_S / 2):
                     self._line.held_id = 0
-                    await self._line.beat(worker_id, self.reactions.started_below(), self.names)
+                    await self._line.beat(worker_id, self.reactions.started())
             except (AsyncqError, TimeoutError) as error:
                 said = HeartbeatFailed(
                     worker_id=worker_id,

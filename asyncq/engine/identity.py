@@ -34,11 +34,6 @@ class Identity:
         known = {task.name for task in self.tasks.values()}
         return [name for name in self.registry if name not in known]
 
-    @property
-    def coming_token(self) -> int:
-        """What `next_token` will return."""
-        return self._token + 1
-
     def next_token(self) -> int:
         """A number that no claim of this process ever had."""
         self._token += 1

@@ -29,11 +29,9 @@ async def job_loop(
         if not admission.is_plain(claim):
             worker_id = identity.worker_id
             if not await admission.admit(claim):
-                admission.ended(claim)
                 completer.give_back([claim], REFUSED, worker_id)
                 continue
         run, outcome = await executor.run(claim)
-        admission.ended(claim)
         completer.hand_over(run, outcome)
         if completer.is_full:
             await completer.room()

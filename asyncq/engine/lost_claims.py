@@ -38,11 +38,6 @@ class LostClaims:
         self._noted[worker_id, token] = self._look_at
 
     @property
-    def first_token(self) -> float:
-        """The lowest token of a lost fetch, whose claims never started; infinite when there is none."""
-        return min((token for _, token in self._noted), default=float("inf"))
-
-    @property
     def is_time(self) -> bool:
         """Whether it is time to look for lost claims."""
         return bool(self._noted) and asyncio.get_running_loop().time() >= self._look_at

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from asyncq.domain.errors import AsyncqError
-from asyncq.engine.fetcher import Fetcher
+from asyncq.engine.admission import Admission
 from asyncq.engine.heartbeat import Heartbeat
 from asyncq.engine.identity import Identity
 from asyncq.engine.lease import HALF_GRACE_S, now_s
@@ -20,14 +20,14 @@ class StandIn:
     Args:
         lines: The connections that it may use, the least busy one first; none is opened.
         identity: Whose heartbeat.
-        fetcher: Knows which claims have started.
+        admission: Knows which claims have started.
         heartbeat: Told of the answer.
     """
 
-    def __init__(self, lines: Sequence[Line], identity: Identity, fetcher: Fetcher, heartbeat: Heartbeat) -> None:
+    def __init__(self, lines: Sequence[Line], identity: Identity, admission: Admission, heartbeat: Heartbeat) -> None:
         self._lines = lines
         self._identity = identity
-        self._fetcher = fetcher
+        self._admission = admission
         self._heartbeat = heartbeat
         self._wanted = asyncio.Event()
 
@@ -50,9 +50,7 @@ class StandIn:
             return True
         try:
             async with asyncio.timeout(HALF_GRACE_S):
-                answer = await beat(
-                    line, worker_id, started_below=self._fetcher.started_below, named=self._heartbeat.names
-                )
+                answer = await beat(line, worker_id, self._admission.started())
         except (AsyncqError, TimeoutError):
             return False  # The heartbeat tells of its own failure; without any proof the handlers are cancelled.
         self._heartbeat.stood_in(worker_id, answer, sent_at)

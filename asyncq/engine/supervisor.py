@@ -102,8 +102,8 @@ class Supervisor:
         self._written = anyio.Event()
         lease = Lease(options.lease_s)
         self._heartbeat = Heartbeat(database, options, registry, lease)
-        self._admission = Admission(lease, self._heartbeat)
-        self._stand_in = StandIn([self._writing, self._reading], self._identity, self._fetcher, self._heartbeat)
+        self._admission = Admission(lease, self._executor, self._heartbeat.beat_now)
+        self._stand_in = StandIn([self._writing, self._reading], self._identity, self._admission, self._heartbeat)
         self._maintenance = Maintenance(self._reading, self._identity, observers, options.failed_retention_s)
         self._membership = Membership(
             self._reading,
@@ -181,7 +181,7 @@ class Supervisor:
             named=self._admission.named,
             stand_in=self._stand_in.ask,
             rescue=self._maintenance.hurry,
-            started_below=lambda: self._fetcher.started_below,
+            started=self._admission.started,
         )
         self._heartbeat.start()
         await self._membership.join()

@@ -104,9 +104,9 @@ class Lifeline:
         self.held_id = worker_id if holds else 0
         self._is_pooled = holds is None
 
-    async def beat(self, worker_id: int, started_below: int, named: Sequence[str]) -> Cancelled:
+    async def beat(self, worker_id: int, named: Sequence[str]) -> Cancelled:
         """Prove that a worker lives; see `workers.beat`. A free lock counts from then on if this connection has it."""
-        rows = await self._fetch("beat", worker_id, self.held_id == worker_id, started_below, list(named))
+        rows = await self._fetch("beat", worker_id, self.held_id == worker_id, list(named))
         return cancelled_jobs(rows)
 
     async def watch(self, worker_id: int) -> Watched:

@@ -35,14 +35,13 @@ async def tell_flags(line: Line, worker_id: int, forbidden_flags: Sequence[str] 
     await line.fetch("tell_flags", worker_id, forbidden_flags)
 
 
-async def beat(line: Line, worker_id: int, *, started_below: int, named: Sequence[str]) -> Cancelled:
+async def beat(line: Line, worker_id: int, named: Sequence[str]) -> Cancelled:
     """Prove that a worker lives over any of its connections, and look what it may not have heard.
 
     Args:
         line: One that does not hold the worker's lock: from now on only its lease counts.
         worker_id: The worker.
-        started_below: All its claims with a lower token have started.
-        named: Other claims that have started, each as `job/token`.
+        named: Claims that have started, each as `job/token`.
 
     Returns:
         See `Cancelled`.
@@ -51,7 +50,7 @@ async def beat(line: Line, worker_id: int, *, started_below: int, named: Sequenc
         StoreError: See `failures.calling`.
     """
     holds = False
-    return cancelled_jobs(await line.fetch("beat", worker_id, holds, started_below, list(named)))
+    return cancelled_jobs(await line.fetch("beat", worker_id, holds, list(named)))
 
 
 def cancelled_jobs(rows: Sequence[Record]) -> Cancelled:

@@ -2,9 +2,9 @@
 -- skipped and found the next time; a dead worker's row goes when none of its claims is left. Jobs that were cancelled end, those
 -- that were asked for again begin anew: neither has lost an attempt, and neither is returned.
 --
--- A rescued job that ran has lost an attempt: it may be what killed the worker. One that may have waited in the worker's buffer
--- has not; its last_error begins with WorkerLost, and whoever runs it next says so in its own row before (beat, named), so that
--- another death is known to be its doing. A worker that holds no more claims than it has slots runs them all.
+-- A rescued job that ran has lost an attempt: it may be what killed the worker. A worker that holds no more claims than it has
+-- slots runs them all; of one that holds more, those ran that its last beat named. The others may have waited in its buffer and
+-- lose none; their last_error begins with WorkerLost, and whoever runs them next names them before they begin.
 --
 -- Who is gone is settled first, as a list of ids: a worker's row is there before its first claim, and an id is never used
 -- again, so that the list stays right while the jobs are walked over. A condition on _workers in the walk would judge the
@@ -53,7 +53,7 @@ begin
     with lost as materialized (
       select job.id, job.locked_by as worker_id,
         worker.last_seen + worker.lease >= clock_timestamp() as left_its_lock,
-        worker.id is null or job.locked_by <> all(crowded) or job.lock_token < worker.started_below
+        worker.id is null or job.locked_by <> all(crowded)
           or job.id || '/' || job.lock_token = any(worker.named) as ran
       from asyncq._jobs as job left join asyncq._workers as worker on worker.id = job.locked_by
       where job.id = any(held) and job.locked_by = any(gone))

@@ -1,9 +1,8 @@
 -- Live workers. A worker is dead when its lease is over, or when its advisory lock was free for longer than the grace
 -- (_is_live): any other worker returns its claims and removes it.
---   locks          whether a free lock says anything: false behind a pooler, and while its heartbeat has no connection
---   doubted_at     when its lock was first seen free; its next beat clears it
---   started_below  all its claims with a lower token have started
---   named          other claims that have started, each as 'job/token'
+--   locks       whether a free lock says anything: false behind a pooler, and while its heartbeat has no connection
+--   doubted_at  when its lock was first seen free; its next beat clears it
+--   named       claims that have started, each as 'job/token': those that ran at its last beat
 -- forbidden_flags are those of its last fetch: explain reads them.
 -- Times and lease use the real clock always (clock_timestamp), never the clock that tests can move.
 
@@ -13,7 +12,6 @@ create table asyncq._workers (
   last_seen timestamptz not null default pg_catalog.clock_timestamp(),
   doubted_at timestamptz,
   lease interval not null,
-  started_below bigint not null default 0,
   pid int not null,
   concurrency int not null,
   locks boolean not null default false,
