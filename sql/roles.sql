@@ -125,6 +125,7 @@ grant execute on function
   asyncq._is_allowed,
   asyncq._is_due,
   asyncq._is_known,
+  asyncq._is_leased,
   asyncq._is_live,
   asyncq._is_ready,
   asyncq._job,

@@ -4,7 +4,7 @@
 create or replace function asyncq._is_live(worker asyncq._workers) returns boolean
   language sql volatile
   as $$
-  select worker.last_seen + worker.lease >= pg_catalog.clock_timestamp()
+  select asyncq._is_leased(worker)
     and (worker.doubted_at is null
       or not worker.locks
       or worker.doubted_at + asyncq._grace() >= pg_catalog.clock_timestamp()

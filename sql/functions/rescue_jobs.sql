@@ -27,10 +27,10 @@ begin
   -- lease is not over is gone only if its lock can be had: else it is back, and about to say so.
   gone := array(
     select dead.id from (
-      select worker.id, worker.last_seen + worker.lease < clock_timestamp() as is_late
+      select worker.id, asyncq._is_leased(worker) as is_leased
       from asyncq._workers as worker where not asyncq._is_live(worker) order by worker.id
       for update skip locked) as dead
-    where dead.is_late or pg_try_advisory_xact_lock(asyncq._lock_space(), dead.id));
+    where not dead.is_leased or pg_try_advisory_xact_lock(asyncq._lock_space(), dead.id));
   if thorough then
     gone := gone || array(
       select claim.locked_by from (
@@ -52,7 +52,7 @@ begin
   return query
     with lost as materialized (
       select job.id, job.locked_by as worker_id,
-        worker.last_seen + worker.lease >= clock_timestamp() as left_its_lock,
+        asyncq._is_leased(worker) as left_its_lock,
         worker.id is null or job.locked_by <> all(crowded)
           or job.id || '/' || job.lock_token = any(worker.named) as ran
       from asyncq._jobs as job left join asyncq._workers as worker on worker.id = job.locked_by

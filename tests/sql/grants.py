@@ -79,6 +79,7 @@ WORKER = {
     "function _is_allowed": "execute",
     "function _is_due": "execute",
     "function _is_known": "execute",
+    "function _is_leased": "execute",
     "function _is_live": "execute",
     "function _is_ready": "execute",
     "function _job": "execute",
