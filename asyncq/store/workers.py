@@ -11,6 +11,8 @@ from asyncq.store.database import Line, Record
 # The running jobs of a worker that were cancelled, as (id, lock token); None when others declared the worker dead.
 Cancelled = list[tuple[int, int]] | None
 
+DOORS_SHUT = {"select pg_catalog.now()", "select pg_catalog.clock_timestamp()"}
+
 
 class Rescued(msgspec.Struct, frozen=True):
     """A job that was returned for a dead worker.
@@ -105,4 +107,4 @@ async def wake_workers(line: Line) -> None:
 async def doors_are_shut(line: Line) -> bool:
     """Whether the two doors of time are the server's own clock, not moved by a test."""
     rows = await line.fetch("clock_doors")
-    return {row["source"] for row in rows} == {"select pg_catalog.now()", "select pg_catalog.clock_timestamp()"}
+    return {row["source"] for row in rows} == DOORS_SHUT
