@@ -263,7 +263,7 @@ _SENTENCES = dict(
             ),
         ),
         _said(
-            on.JobInterrupted, logging.WARNING, lambda e: f"{_job(e)} was interrupted by the shutdown and is due again"
+            on.JobInterrupted, logging.WARNING, lambda e: f"{_job(e)} was interrupted and is due again"
         ),
         _said(
             on.JobLost,

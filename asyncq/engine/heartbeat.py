@@ -132,11 +132,13 @@ class Heartbeat:
         return self._stop.is_set()
 
     async def stop(self, *, keep_claims: bool = False) -> None:
-        """End the thread; waits for a beat that is under way, at most `END_S`.
+        """End the thread; waits for a beat that is under way, at most `END_S`. Only the first call counts.
 
         Args:
             keep_claims: Whether handlers run on: the claims are then held until the lease is over.
         """
+        if self._stop.is_set():
+            return
         self._keep_claims = keep_claims
         self._stop.set()
         self._call(self._stir)
@@ -298,11 +300,15 @@ class Heartbeat:
 
     async def _look(self) -> None:
         """Have others died?"""
-        self._look_at = now_s() + GRACE_S
+        sent_at = now_s()
+        self._look_at = sent_at + GRACE_S
         try:
             async with asyncio.timeout(self._pause_s):
                 found = await self._line.watch(self._worker_id)
-        except (AsyncqError, TimeoutError):
+        except TimeoutError as error:
+            self._missed(error, sent_at)
+            return
+        except AsyncqError:
             self._beat_at = 0.0  # The beat finds out what is wrong, and says so.
             return
         wait_s = look_in_s(found.clock_s, found.workers, found.place)

@@ -99,6 +99,10 @@ class Membership:
     async def _learn(self) -> None:
         self._identity.learn(await store.task_ids(self._line, list(self._identity.registry)))
 
+    def questioned(self) -> None:
+        """Others have taken over, or ask whether this worker lives: nothing starts before the next beat has told."""
+        self._lease.end()
+
     def doubted(self, worker_id: int, reason: str) -> None:
         """Others may take over soon: what runs here must end before. The claims are this worker's until they do."""
         if not worker_id or worker_id != self._identity.worker_id:

@@ -262,9 +262,11 @@ class Supervisor:
         if self._cron is not None and self._doors_may_move:
             self._cron.wake()
 
-    def _heard_of_cancelled(self, worker_id: int, _job_id: int, _token: int) -> None:
+    def _heard_of_cancelled(self, worker_id: int, job_id: int, _token: int) -> None:
         """Look in the rows: whoever can connect to the database can send such a message, whatever its rights."""
         if worker_id == self._identity.worker_id:
+            if not job_id:
+                self._membership.questioned()
             self._heartbeat.beat_now()
 
     async def _fetch(self, give_up_s: float | None) -> None:
