@@ -262,9 +262,7 @@ _SENTENCES = dict(
                 + (f"; it raised {_first_line(e.error)}" if e.error else "")
             ),
         ),
-        _said(
-            on.JobInterrupted, logging.WARNING, lambda e: f"{_job(e)} was interrupted and is due again"
-        ),
+        _said(on.JobInterrupted, logging.WARNING, lambda e: f"{_job(e)} was interrupted and is due again"),
         _said(
             on.JobLost,
             logging.WARNING,
