@@ -150,6 +150,10 @@ class Heartbeat:
         """Do not wait for the next beat; one that is under way is followed by another."""
         self._call(self._hurry)
 
+    def questioned(self) -> None:
+        """Others ask whether this worker lives: here its connection may look well although the lock is free."""
+        self._call(self._answer)
+
     def stood_in(self, worker_id: int, answer: Cancelled, sent_at: float) -> None:
         """A sign of life was written over another connection: only the lease counts until this one is back."""
         self._call(partial(self._heard, worker_id, answer, sent_at, holds=False))
@@ -293,6 +297,8 @@ class Heartbeat:
             # The row says now that no lock counts: this one may go, and a new connection takes it.
             self._silent_lines.pop().drop()
             self._beat_at = min(self._beat_at, now_s() + SOON_S)
+        if self._line.held_id and not holds:
+            self._beat_at = min(self._beat_at, now_s() + SOON_S)  # The row should say that the lock counts, if it does.
         if cancelled:
             self._tell(self.reactions.cancelled, worker_id, cancelled)
         if names:
@@ -333,6 +339,10 @@ class Heartbeat:
             self._is_refused = False
             self._doubt = self._in(HALF_GRACE_S, self._doubt_over)
             self._tell(self.reactions.stand_in)
+
+    def _answer(self) -> None:
+        self._doubted()
+        self._hurry()
 
     def _doubt_over(self) -> None:
         if self._is_refused:

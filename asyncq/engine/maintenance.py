@@ -17,6 +17,7 @@ from asyncq.store.workers import Rescued, rescue_jobs, unknown_tasks
 
 THOROUGH_EVERY = 30
 DEADLINE_S = 60.0
+REST_S = 2.0
 
 
 class Maintenance:
@@ -36,14 +37,19 @@ class Maintenance:
         self._pruner = Pruner(line, observers, failed_retention_s)
         self._rounds = 0
         self._wanted = asyncio.Event()
+        self._rests_until = 0.0
         self._told: set[str] = set()
 
     async def run(self, every_s: float) -> None:
         """A round at once, then every so often, and whenever a worker has died; for ever."""
         while True:
+            hurried = self._wanted.is_set()
             self._wanted.clear()
             try:
-                await self.round()
+                rescued = await self.round()
+                if hurried and not rescued:
+                    # Somebody else was faster, or holds what is left: each round reads all jobs.
+                    self._rests_until = asyncio.get_running_loop().time() + REST_S
                 await self._pruner.run_when_due()
             except (AsyncqError, TimeoutError) as error:
                 self._observers.emit(MaintenanceFailed(error=str(error) or type(error).__name__))
@@ -55,7 +61,8 @@ class Maintenance:
 
     def hurry(self) -> None:
         """A worker has died: do not wait for the next round."""
-        self._wanted.set()
+        if asyncio.get_running_loop().time() >= self._rests_until:
+            self._wanted.set()
 
     async def once(self) -> None:
         """What a worker does that will not live long: a round, and a little pruning.
@@ -67,8 +74,8 @@ class Maintenance:
         await self.round()
         await self._pruner.run(0.0)
 
-    async def round(self) -> None:
-        """Rescue what can be rescued, and tell of tasks that nobody here knows."""
+    async def round(self) -> int:
+        """Rescue what can be rescued, and tell of tasks that nobody here knows; returns how many jobs were rescued."""
         rescued: Sequence[Rescued] = ()
         async with shielded(self._line, DEADLINE_S):
             rescued = await rescue_jobs(self._line, thorough=self._rounds % THOROUGH_EVERY == 0)
@@ -86,3 +93,4 @@ class Maintenance:
         if unknown:
             self._told |= unknown
             self._observers.emit(UnknownTasks(names=tuple(sorted(unknown))))
+        return len(rescued)

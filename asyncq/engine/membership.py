@@ -102,6 +102,7 @@ class Membership:
     def questioned(self) -> None:
         """Others have taken over, or ask whether this worker lives: nothing starts before the next beat has told."""
         self._lease.end()
+        self._heartbeat.questioned()
 
     def doubted(self, worker_id: int, reason: str) -> None:
         """Others may take over soon: what runs here must end before. The claims are this worker's until they do."""

@@ -265,9 +265,10 @@ class Supervisor:
     def _heard_of_cancelled(self, worker_id: int, job_id: int, _token: int) -> None:
         """Look in the rows: whoever can connect to the database can send such a message, whatever its rights."""
         if worker_id == self._identity.worker_id:
-            if not job_id:
+            if job_id:
+                self._heartbeat.beat_now()
+            else:
                 self._membership.questioned()
-            self._heartbeat.beat_now()
 
     async def _fetch(self, give_up_s: float | None) -> None:
         await self._fetcher.run(self._progress.set, give_up_s)

@@ -11,17 +11,19 @@ create or replace function asyncq._watch_workers(worker int)
   as $$
 #variable_conflict use_column
 declare
+  held_since timestamptz;
   free int[];
 begin
   insert into asyncq._server_runs (only_one) select true where not exists (select from asyncq._server_runs)
     on conflict do nothing;
+  held_since := asyncq._locks_since();
   -- Shared: two that look at once do not hide a free lock from each other. Held until this statement ends, so that a worker
   -- that takes its lock at this moment fails, and tries again.
   free := array(
     select other.id from (
       select candidate.id from asyncq._workers as candidate
       where candidate.id <> worker and candidate.locks and candidate.doubted_at is null
-        and asyncq._locks_since() + candidate.lease < clock_timestamp()
+        and held_since + candidate.lease < clock_timestamp()
       offset 0) as other
     where pg_try_advisory_xact_lock_shared(asyncq._lock_space(), other.id));
   if cardinality(free) > 0 then

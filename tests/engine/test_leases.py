@@ -277,6 +277,26 @@ async def test_a_connection_that_does_not_answer_is_given_up_only_when_the_row_s
     assert ([], [], []) == (seen.of(LeaseInDoubt), seen.of(JobsRescued), held.alone.overlaps)
 
 
+@pytest.mark.usefixtures("old_server")
+async def test_a_worker_that_is_asked_whether_it_lives_answers_over_another_connection_if_its_own_is_half_open(
+    dsn: str, schema: str, client: Client, seen: Seen, held: Held, db: asyncpg.Connection
+) -> None:
+    """The server has ended that connection and freed the lock, and nobody has told this end of it."""
+    async with link_to(dsn) as link, Worker(link.dsn, [held.task], schema=schema, observers=[seen]).start():
+        await client.add_job("hold")
+        await seen.wait_for(JobStarted)
+        link.freeze("heartbeat")
+        await db.execute(f"update {schema}._workers set doubted_at = clock_timestamp()")
+        await db.execute(f"select pg_notify('{schema}:cancel', id || ' 0 0') from {schema}._workers")
+        await wait_for_row(db, schema, locks=False)
+        link.mend()
+        await wait_for_row(db, schema, locks=True)
+        held.leave.set()
+        await seen.wait_for(JobCompleted)
+
+    assert ([], []) == (seen.of(LeaseInDoubt), held.alone.overlaps)
+
+
 async def test_a_worker_that_reaches_nobody_cancels_its_jobs_before_its_lease_is_over(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, other: Seen, held: Held
 ) -> None:
