@@ -14,9 +14,12 @@ from asyncq.testing import make_worker
 from tests.crash.standby import Pair, has_pg_basebackup, streaming_pair
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.skipif(
-    not has_pg_basebackup(find_binaries().bindir), reason="these server binaries come without pg_basebackup"
-)
+pytestmark = [
+    pytest.mark.crash,
+    pytest.mark.skipif(
+        not has_pg_basebackup(find_binaries().bindir), reason="these server binaries come without pg_basebackup"
+    ),
+]
 
 
 @pytest.fixture(scope="module")
