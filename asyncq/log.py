@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from asyncq.domain import events as on
+from asyncq.domain.sentence import plain
 
 logger = logging.getLogger("asyncq")
 
@@ -37,18 +38,7 @@ class LogObserver:
         if isinstance(event, on.JobEvent):
             fields |= {"job_id": event.claim.id, "task": event.task, "attempt": event.attempt}
         error = event.error if isinstance(event, on.ObserverFailed | on.WorkerCrashed) else None
-        logger.log(level, "%s", _plain(sentence(event)), extra=fields, exc_info=error)
-
-
-def _plain(sentence: str) -> str:
-    """A sentence that cannot pass for another record: names and errors come from anywhere, and may hold anything.
-
-    Only a traceback has lines of its own; they begin with blanks.
-    """
-    if sentence.isprintable():
-        return sentence
-    shown = (char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in sentence)
-    return "".join(shown).replace("\n", "\n    ")
+        logger.log(level, "%s", plain(sentence(event)), extra=fields, exc_info=error)
 
 
 def _job(event: on.JobEvent) -> str:
@@ -134,6 +124,23 @@ _SENTENCES = dict(
             lambda e: (
                 f"worker {e.worker_id} could not prove that it lives, for {e.silent_s:.1f} s of a lease of "
                 f"{e.lease_s:g} s: {e.error}"
+            ),
+        ),
+        _said(
+            on.LoopBlocked,
+            logging.WARNING,
+            lambda e: (
+                f"the event loop of worker {e.worker_id} answers again after {e.blocked_s:.1f} s, it was blocked by "
+                + ("code that is no handler of its" if e.job_id is None else f"job {e.job_id} ({e.task})")
+                + f", at\n{e.stack.rstrip()}"
+            ),
+        ),
+        _said(
+            on.TooManyStuck,
+            logging.ERROR,
+            lambda e: (
+                f"worker {e.worker_id} fetches no more jobs until one of its stuck handlers ends, of the jobs "
+                f"{_ids(e.job_ids)}"
             ),
         ),
         _said(
@@ -267,6 +274,14 @@ _SENTENCES = dict(
             on.JobLost,
             logging.WARNING,
             lambda e: f"{_job(e)} was no longer held by this worker when its run ended; what it came to was refused",
+        ),
+        _said(
+            on.HandlerStuck,
+            logging.ERROR,
+            lambda e: (
+                f"{_job(e)} runs on although it was cancelled {e.stuck_s:g} s ago; its job stays claimed until it "
+                f"ends; it is at\n{e.stack.rstrip()}"
+            ),
         ),
         _said(
             on.ResultIgnored,

@@ -11,7 +11,7 @@ import anyio
 from asyncq.domain.cron.crontab import Crontab, gather
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.events import Event, Observer
-from asyncq.domain.options import FAILED_RETENTION, ForbiddenFlags, worker_options
+from asyncq.domain.options import BLOCKED_AFTER_S, FAILED_RETENTION, ForbiddenFlags, worker_options
 from asyncq.domain.task import Registry, Task
 from asyncq.engine.observers import Observers
 from asyncq.engine.shutdown import StopRequest, signals
@@ -41,6 +41,8 @@ class Worker:
             before each fetch.
         failed_retention: How long jobs that failed for good are kept before workers remove them; 30 days by default,
             None for ever, which costs room in the database.
+        blocked_after: After how long without an answer of the event loop a warning names the job and the line that
+            block it; 1 s by default, None for never.
         crontab: Recurring jobs, beside those that the tasks bring along: the text of a crontab, a `CronItem`, or a list
             of both; none by default. `run_once` leaves them alone.
         observers: Told of events: functions, or objects with `wants`.
@@ -67,6 +69,7 @@ class Worker:
         listen: bool = True,
         forbidden_flags: ForbiddenFlags = None,
         failed_retention: timedelta | float | None = FAILED_RETENTION,
+        blocked_after: timedelta | float | None = BLOCKED_AFTER_S,
         crontab: Crontab | None = None,
         observers: Sequence[Observer | Callable[[Event], None]] = (),
         migrate: bool = False,
@@ -84,6 +87,7 @@ class Worker:
             listen=listen,
             forbidden_flags=forbidden_flags,
             failed_retention=failed_retention,
+            blocked_after=blocked_after,
         )
         self._observers = Observers([LogObserver(), *observers])
         self._migrate = migrate

@@ -24,7 +24,8 @@ List the workers; or take their jobs away from some of them (unlock).
 A worker is "live"; "doubted", when its connection has ended and it has a second
 to say that it lives; "dead", when the next look of another worker returns its
 jobs; "unknown", when it holds jobs and nobody knows it any more. With the lock
-"no" (behind a pooler) a death is seen only when the lease is over.
+"no" (behind a pooler) a death is seen only when the lease is over. "stuck" are
+the jobs whose handlers run on although they were cancelled.
 
 unlock frees the jobs of workers at once, by their ids, or of all that were silent
 for so long (--silent-for; 4h is the rule of graphile-worker). Live workers do that
@@ -101,9 +102,14 @@ def _shown(job: Job) -> dict[str, object]:
     return {"id": job.id, "task": job.task, "state": job.state, "attempts": job.attempts}
 
 
+def _ids(ids: Sequence[int], most: int = 3) -> str:
+    shown = ",".join(map(str, ids[:most]))
+    return shown if len(ids) <= most else f"{shown},+{len(ids) - most}"
+
+
 def table(workers: Sequence[WorkerInfo]) -> list[str]:
     """One line for each worker, below a line of headings."""
-    rows = [("id", "state", "host", "pid", "running", "last seen", "lock", "tasks")]
+    rows = [("id", "state", "host", "pid", "running", "last seen", "lock", "stuck", "tasks")]
     rows += [
         (
             str(one.id),
@@ -113,6 +119,7 @@ def table(workers: Sequence[WorkerInfo]) -> list[str]:
             str(one.running) if one.concurrency is None else f"{one.running} of {one.concurrency}",
             "" if one.silent_s is None else f"{max(one.silent_s, 0):.0f} s ago",
             "yes" if one.locks else "no",
+            _ids(one.stuck),
             printable(", ".join(one.tasks)),
         )
         for one in workers

@@ -84,6 +84,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
         lease_s: After how long without that it is dead.
         locks: Whether the server would know at once that it died; behind a pooler it does not, and the lease decides.
         tasks: The names of its tasks.
+        stuck: The ids of jobs whose handlers run on although they were cancelled some seconds ago.
     """
 
     id: int
@@ -98,6 +99,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     lease_s: float | None
     locks: bool
     tasks: tuple[str, ...]
+    stuck: tuple[int, ...]
 
 
 def check_change(run_at: datetime | None, priority: int | None, attempts: int | None, max_attempts: int | None) -> None:

@@ -92,6 +92,23 @@ class HeartbeatFailed(Event, frozen=True, kw_only=True):
     lease_s: float
 
 
+class LoopBlocked(Event, frozen=True, kw_only=True):
+    """The event loop answers again, after a handler or other code had blocked it; with where that was found."""
+
+    worker_id: int
+    blocked_s: float
+    job_id: int | None
+    task: str | None
+    stack: str
+
+
+class TooManyStuck(Event, frozen=True, kw_only=True):
+    """As many handlers are stuck as the worker runs at once: it fetches no more until one of them ends."""
+
+    worker_id: int
+    job_ids: tuple[int, ...]
+
+
 class JobsRescued(Event, frozen=True, kw_only=True):
     """Jobs of dead workers were returned by this one; each lost an attempt, but for those that perhaps never began."""
 
@@ -299,6 +316,13 @@ class JobInterrupted(JobEvent, frozen=True, kw_only=True):
 
 class JobLost(JobEvent, frozen=True, kw_only=True):
     """The run ended when the claim was no longer this worker's: what it came to was refused."""
+
+
+class HandlerStuck(JobEvent, frozen=True, kw_only=True):
+    """A handler runs on although it was cancelled some seconds ago; with where it is."""
+
+    stuck_s: float
+    stack: str
 
 
 class ResultIgnored(JobEvent, frozen=True, kw_only=True):

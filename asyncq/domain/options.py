@@ -14,6 +14,7 @@ Flags = Sequence[str]
 ForbiddenFlags = Flags | Callable[[], Flags | Awaitable[Flags | None] | None] | None
 
 LONGEST_POLL_S = 60.0
+BLOCKED_AFTER_S = 1.0
 FAILED_RETENTION = timedelta(days=30)
 
 
@@ -33,6 +34,8 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
         forbidden_flags: Jobs with one of these flags are left alone: a list, a function or an async function, called
             before each fetch.
         failed_retention_s: How long jobs that failed for good are kept; 30 days by default, None for ever.
+        blocked_after_s: After how long without an answer of the event loop its stack is logged; 1 s by default, 0.05 s
+            to an hour, None for never.
         batch: Jobs in one fetch at most; 500.
     """
 
@@ -45,6 +48,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     listen: bool = True
     forbidden_flags: ForbiddenFlags = None
     failed_retention_s: float | None = FAILED_RETENTION.total_seconds()
+    blocked_after_s: float | None = BLOCKED_AFTER_S
     batch: int = 500
 
     def __post_init__(self) -> None:
@@ -56,6 +60,10 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, f"{name}_s")
             if not least <= value <= most:
                 raise ConfigurationError(f"{name} must lie between {least:g} and {most:g} seconds, got {value:g}")
+        if self.blocked_after_s is not None and not 0.05 <= self.blocked_after_s <= 3600.0:
+            raise ConfigurationError(
+                f"blocked_after must lie between 0.05 and 3600 seconds, or be None, got {self.blocked_after_s:g}"
+            )
         flags: Any = self.forbidden_flags
         if not (flags is None or callable(flags) or _is_list_of_str(flags)):
             raise ConfigurationError(f"forbidden_flags must be a list of str or a function, got {flags!r}")
@@ -72,7 +80,7 @@ def worker_options(**given: Any) -> WorkerOptions:
 
     Args:
         **given: By their public names, `poll` for `poll_s`: delays as timedelta or seconds, None for the default; but a
-            `failed_retention` of None is for ever.
+            `failed_retention` of None is for ever, and a `blocked_after` of None is never.
 
     Returns:
         The options, checked.
@@ -81,12 +89,13 @@ def worker_options(**given: Any) -> WorkerOptions:
         ConfigurationError: A value cannot work.
         TypeError: An option does not exist.
     """
-    delays = {"poll", "lease", "grace", "pool_wait", "failed_retention"}
+    delays = {"poll", "lease", "grace", "pool_wait", "failed_retention", "blocked_after"}
     named: dict[str, Any] = {
         (f"{name}_s" if name in delays else name): (seconds(value) if name in delays else value)
         for name, value in given.items()
         if value is not None
     }
-    if given.get("failed_retention", 0) is None:
-        named["failed_retention_s"] = None
+    for name in ("failed_retention", "blocked_after"):
+        if given.get(name, 0) is None:
+            named[f"{name}_s"] = None
     return WorkerOptions(**named)

@@ -50,6 +50,8 @@ class Run:
         cancelled: Whether its job was cancelled.
         interrupted: Whether the worker cancelled it.
         in_thread: Whether its thread runs, which cannot be cancelled.
+        thread_id: That thread, once it has begun.
+        is_replaced: Whether it is stuck, and another job loop has taken the place of its own.
         started_at: When, on the performance counter.
     """
 
@@ -60,8 +62,10 @@ class Run:
         "handler",
         "in_thread",
         "interrupted",
+        "is_replaced",
         "started_at",
         "task",
+        "thread_id",
         "worker_id",
     )
 
@@ -74,6 +78,8 @@ class Run:
         self.cancelled = False
         self.interrupted = False
         self.in_thread = False
+        self.thread_id = 0
+        self.is_replaced = False
         self.started_at = time.perf_counter()
 
     def tell(self) -> None:
@@ -96,6 +102,7 @@ class Executor:
     Attributes:
         running: The jobs that run now, those too whose coroutine worker was cancelled.
         finished: How many runs have ended.
+        watch: Called with each run whose handler was just cancelled.
     """
 
     def __init__(
@@ -115,6 +122,7 @@ class Executor:
         self._stopping = False
         self.running: set[Run] = set()
         self.finished = 0
+        self.watch: Callable[[Run], None] = _nothing
 
     async def run(self, claim: Claim) -> tuple[Run, Outcome]:
         """Run a job.
@@ -159,7 +167,7 @@ class Executor:
             call = partial(run.task.handler, *args, **kwargs)
         else:
             call = partial(self._in_thread, run, partial(run.task.handler, *args, **kwargs))
-        run.handler = isolation.start(call, self._leftovers.mark(run.task.name))
+        run.handler = isolation.start(call, self._leftovers.mark(run.task.name, run))
         end = await isolation.end_of(run.handler)
         if isinstance(end, isolation.Raised):
             try:
@@ -179,7 +187,7 @@ class Executor:
         # Not cancelled meanwhile: as long as the thread runs, the job does, and its claim is held.
         run.in_thread = True
         try:
-            answer = await anyio.to_thread.run_sync(call, limiter=self._threads)
+            answer = await anyio.to_thread.run_sync(_noting_thread, run, call, limiter=self._threads)
         finally:
             run.in_thread = False
         # A plain function around an async one looks like a plain one: what it returns is still to be run.
@@ -209,15 +217,30 @@ class Executor:
             if (job := (run.claim.id, run.claim.token)) in jobs:
                 found.add(job)
                 run.cancelled = True
-                run.cancel()
+                self._cancel(run)
         return found
 
     def cancel_all(self) -> list[Run]:
         """Cancel all handlers; returns the runs."""
         runs = list(self.running)
         for run in runs:
-            run.cancel()
+            self._cancel(run)
         return runs
+
+    def _cancel(self, run: Run) -> None:
+        before = run.interrupted
+        run.cancel()
+        if run.interrupted and not before:
+            self.watch(run)
+
+
+def _nothing(_: Run) -> None:
+    pass
+
+
+def _noting_thread(run: Run, call: Callable[[], Any]) -> Any:
+    run.thread_id = threading.get_ident()
+    return call()
 
 
 def _outcome(run: Run, end: BaseException) -> Outcome:

@@ -22,6 +22,7 @@ import msgspec
 from asyncq.domain.errors import AsyncqError, StoreUnavailable
 from asyncq.domain.events import Event, HeartbeatFailed
 from asyncq.domain.options import WorkerOptions
+from asyncq.engine.guardian import Guardian, Note
 from asyncq.engine.lease import BEATS_A_LEASE, GRACE_S, HALF_GRACE_S, Lease, look_in_s, now_s
 from asyncq.store.database import Database
 from asyncq.store.failures import is_refusal
@@ -49,6 +50,7 @@ class Reactions(msgspec.Struct, frozen=True):
         stand_in: A sign of life is wanted over another connection.
         rescue: Another worker is dead.
         started: Called in the heartbeat's thread: which claims have started, each as `job/token`.
+        stuck: The same: the jobs whose handlers ignore that they were cancelled.
     """
 
     emit: Callable[[Event], None]
@@ -60,6 +62,7 @@ class Reactions(msgspec.Struct, frozen=True):
     stand_in: Callable[[], None]
     rescue: Callable[[], None]
     started: Callable[[], Sequence[str]]
+    stuck: Callable[[], Sequence[int]]
 
 
 class Heartbeat:
@@ -73,9 +76,11 @@ class Heartbeat:
 
     Attributes:
         reactions: What to call; set before it starts.
+        guardian: Watches the worker's event loop from here; set before it starts.
     """
 
     reactions: Reactions
+    guardian: Guardian
 
     def __init__(self, database: Database, options: WorkerOptions, tasks: Collection[str], lease: Lease) -> None:
         self._database = database
@@ -174,6 +179,7 @@ class Heartbeat:
     async def _live(self) -> None:
         self._stirred = asyncio.Event()
         self._away = asyncio.get_running_loop()
+        self.guardian.begin(self._stir)
         try:
             while not self._stop.is_set():
                 # Before the work: whoever asks for something meanwhile gets another round.
@@ -198,6 +204,8 @@ class Heartbeat:
             return
         if now_s() >= self._beat_at:
             await self._beat()
+        if self.guardian.note is not None and self._line.is_open:
+            await self._write_note(self.guardian.note)
         if now_s() >= self._look_at and self._line.is_open:
             await self._look()
 
@@ -245,7 +253,7 @@ class Heartbeat:
                 if not self._line.is_open:
                     await self._line.open()
                 holds = await self._line.hold(worker_id)
-                cancelled = await self._line.beat(worker_id, names)
+                cancelled = await self._line.beat(worker_id, names, self.reactions.stuck())
         except (AsyncqError, TimeoutError) as error:
             self._missed(error, sent_at)
             return
@@ -324,6 +332,18 @@ class Heartbeat:
         if found.dead:
             self._tell(self.reactions.rescue)
 
+    async def _write_note(self, note: Note) -> None:
+        """A job blocks the worker's event loop: say so in its row."""
+        sent_at = now_s()
+        self.guardian.note = None
+        try:
+            async with asyncio.timeout(self._pause_s):
+                await self._line.note_block(note.worker_id, note.job_id, note.token, note.error)
+        except TimeoutError as error:
+            self._missed(error, sent_at)
+        except AsyncqError:
+            self._beat_at = 0.0  # As in a look.
+
     def _ended(self, line: Lifeline) -> None:
         """A connection has ended that nobody here closed: the server frees the lock."""
         if line is self._line:
@@ -369,6 +389,7 @@ class Heartbeat:
         self._doubt = self._lapse = None
 
     async def _end(self) -> None:
+        self.guardian.end()
         self._disarm()
         self._refuse_all()
         worker_id, self._worker_id = self._worker_id, 0
@@ -376,7 +397,7 @@ class Heartbeat:
             try:
                 async with asyncio.timeout(END_S / 2):
                     self._line.held_id = 0
-                    await self._line.beat(worker_id, self.reactions.started())
+                    await self._line.beat(worker_id, self.reactions.started(), self.reactions.stuck())
             except (AsyncqError, TimeoutError) as error:
                 said = HeartbeatFailed(
                     worker_id=worker_id,

@@ -23,6 +23,8 @@ async def job_loop(
         admission: Says which these are.
         identity: Who claimed them.
 
+    It also ends after a job whose handler was stuck for so long that another loop took over.
+
     If cancelled, the job that runs goes on without its worker, and nobody settles it.
     """
     while (claim := await buffer.take()) is not None:
@@ -33,5 +35,7 @@ async def job_loop(
                 continue
         run, outcome = await executor.run(claim)
         completer.hand_over(run, outcome)
+        if run.is_replaced:
+            return
         if completer.is_full:
             await completer.room()

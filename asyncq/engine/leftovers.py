@@ -41,11 +41,16 @@ class Leftovers:
             if loop.get_task_factory() is _note:
                 loop.set_task_factory(None)
 
-    def mark(self, task_name: str) -> Context:
-        """A copy of the current context, marked as that of a handler."""
+    def mark(self, task_name: str, job: object = None) -> Context:
+        """A copy of the current context, marked as that of a handler, which runs this job."""
         context = copy_context()
-        context.run(_owner.set, (self, task_name))
+        context.run(_owner.set, (self, task_name, job))
         return context
+
+    def job_of(self, task: asyncio.Task[Any]) -> object:
+        """For which job of this worker an asyncio task was started, as `mark` was told; may be called in any thread."""
+        owner = _owner_of(task)
+        return owner[2] if owner is not None and owner[0] is self else None
 
     @property
     def in_handler(self) -> bool:
@@ -66,7 +71,7 @@ class Leftovers:
         return found
 
 
-_Owner = tuple[Leftovers, str]
+_Owner = tuple[Leftovers, str, object]
 _owner: ContextVar[_Owner | None] = ContextVar("asyncq_job", default=None)
 _noted: WeakKeyDictionary[asyncio.Task[Any], _Owner] = WeakKeyDictionary()
 _users: dict[asyncio.AbstractEventLoop, int] = {}

@@ -16,6 +16,7 @@ from asyncq.engine.heartbeat import Heartbeat
 from asyncq.engine.identity import Identity
 from asyncq.engine.lease import Lease
 from asyncq.engine.observers import Observers
+from asyncq.engine.stuck import Stuck
 from asyncq.store import workers as store
 from asyncq.store.database import Line
 
@@ -34,6 +35,7 @@ class Membership:
         fetcher: Holds claims that have not started, and fetches no more meanwhile.
         executor: Runs the others.
         admission: Holds those that wait to be named.
+        stuck: Says when too many handlers are stuck to fetch more.
         observers: Told of what happens.
 
     Attributes:
@@ -49,6 +51,7 @@ class Membership:
         fetcher: Fetcher,
         executor: Executor,
         admission: Admission,
+        stuck: Stuck,
         observers: Observers,
     ) -> None:
         self._line = line
@@ -58,13 +61,14 @@ class Membership:
         self._fetcher = fetcher
         self._executor = executor
         self._admission = admission
+        self._stuck = stuck
         self._observers = observers
         self._start_soon: Callable[..., object] | None = None
         self.registered = anyio.Event()
         fetcher.may_fetch = self._may_fetch
 
     def _may_fetch(self) -> bool:
-        return self._identity.worker_id > 0 and self._lease.is_held
+        return self._identity.worker_id > 0 and self._lease.is_held and not self._stuck.is_full
 
     def open(self, group: TaskGroup) -> None:
         """From now on it can come back by itself."""

@@ -10,6 +10,7 @@ from asyncq.engine.admission import Admission
 from asyncq.engine.heartbeat import Heartbeat
 from asyncq.engine.identity import Identity
 from asyncq.engine.lease import HALF_GRACE_S, now_s
+from asyncq.engine.stuck import Stuck
 from asyncq.store.database import Line
 from asyncq.store.workers import beat
 
@@ -22,13 +23,17 @@ class StandIn:
         identity: Whose heartbeat.
         admission: Knows which claims have started.
         heartbeat: Told of the answer.
+        stuck: Knows which handlers are stuck.
     """
 
-    def __init__(self, lines: Sequence[Line], identity: Identity, admission: Admission, heartbeat: Heartbeat) -> None:
+    def __init__(
+        self, lines: Sequence[Line], identity: Identity, admission: Admission, heartbeat: Heartbeat, stuck: Stuck
+    ) -> None:
         self._lines = lines
         self._identity = identity
         self._admission = admission
         self._heartbeat = heartbeat
+        self._stuck = stuck
         self._wanted = asyncio.Event()
 
     def ask(self) -> None:
@@ -50,7 +55,7 @@ class StandIn:
             return True
         try:
             async with asyncio.timeout(HALF_GRACE_S):
-                answer = await beat(line, worker_id, self._admission.started())
+                answer = await beat(line, worker_id, self._admission.started(), self._stuck.ids())
         except (AsyncqError, TimeoutError):
             return False  # The heartbeat tells of its own failure; without any proof the handlers are cancelled.
         self._heartbeat.stood_in(worker_id, answer, sent_at)

@@ -38,6 +38,7 @@ from asyncq.engine.context import Surroundings
 from asyncq.engine.cron import Cron
 from asyncq.engine.executor import Executor
 from asyncq.engine.fetcher import Fetcher
+from asyncq.engine.guardian import Guardian
 from asyncq.engine.heartbeat import Heartbeat, Reactions
 from asyncq.engine.identity import Identity
 from asyncq.engine.job_loop import job_loop
@@ -49,6 +50,7 @@ from asyncq.engine.membership import Membership
 from asyncq.engine.observers import Observers
 from asyncq.engine.shutdown import StopRequest
 from asyncq.engine.stand_in import StandIn
+from asyncq.engine.stuck import Stuck
 from asyncq.store import workers as store
 from asyncq.store.database import Database, HandlerPool, Line
 from asyncq.store.migrate import check_version
@@ -90,9 +92,9 @@ class Supervisor:
         self._pool = HandlerPool(database, options.pool_size, options.pool_wait_s)
         self._surroundings = Surroundings(database, self._pool, registry)
         self._leftovers = Leftovers()
-        self._executor = Executor(
-            self._identity, self._surroundings, observers, CapacityLimiter(options.concurrency), self._leftovers
-        )
+        threads = CapacityLimiter(options.concurrency)
+        self._executor = Executor(self._identity, self._surroundings, observers, threads, self._leftovers)
+        self._stuck = Stuck(options.concurrency, self._identity, self._executor, threads, observers)
         self._fetcher = Fetcher(self._reading, self._identity, options, observers, self._finished)
         self._cron = Cron(database, self._reading, items, registry, observers) if items else None
         self._progress = asyncio.Event()
@@ -103,7 +105,9 @@ class Supervisor:
         lease = Lease(options.lease_s)
         self._heartbeat = Heartbeat(database, options, registry, lease)
         self._admission = Admission(lease, self._executor, self._heartbeat.beat_now)
-        self._stand_in = StandIn([self._writing, self._reading], self._identity, self._admission, self._heartbeat)
+        self._stand_in = StandIn(
+            [self._writing, self._reading], self._identity, self._admission, self._heartbeat, self._stuck
+        )
         self._maintenance = Maintenance(self._reading, self._identity, observers, options.failed_retention_s)
         self._membership = Membership(
             self._reading,
@@ -113,6 +117,7 @@ class Supervisor:
             self._fetcher,
             self._executor,
             self._admission,
+            self._stuck,
             observers,
         )
         self._has_left = False
@@ -182,6 +187,10 @@ class Supervisor:
             stand_in=self._stand_in.ask,
             rescue=self._maintenance.hurry,
             started=self._admission.started,
+            stuck=self._stuck.ids,
+        )
+        self._heartbeat.guardian = Guardian(
+            self._options.blocked_after_s, self._identity, self._executor, self._leftovers, self._observers.emit
         )
         self._heartbeat.start()
         await self._membership.join()
@@ -238,6 +247,9 @@ class Supervisor:
         group.start_soon(self._complete)
         for _ in range(self._options.concurrency):
             group.start_soon(self._loop)
+        self._stuck.replace = self._one_more_loop
+        self._stuck.filled = self._let_buffer_go
+        self._stuck.changed = self._stuck_changed
         if once:
             await self._maintenance.once()
         else:
@@ -279,6 +291,19 @@ class Supervisor:
         self._loops_left -= 1
         if not self._loops_left:
             self._loops_ended.set()
+
+    def _one_more_loop(self) -> None:
+        self._loops_left += 1
+        self._group.start_soon(self._loop)
+
+    def _let_buffer_go(self) -> None:
+        if claims := self._fetcher.buffer.drain():
+            self._completer.give_back(claims, "too many handlers are stuck", self._identity.worker_id)
+
+    def _stuck_changed(self) -> None:
+        """It shows in the worker's row, and fetching may go on."""
+        self._heartbeat.beat_now()
+        self._fetcher.wake()
 
     async def _complete(self) -> None:
         await self._completer.run(self._progress.set)
@@ -350,6 +375,7 @@ class Supervisor:
 
     def _clear_away(self) -> None:
         """Cancel the asyncio tasks that handlers left behind."""
+        self._stuck.close()
         handlers = {run.handler for run in self._executor.running}
         left = {task: owner for task, owner in self._leftovers.find().items() if task not in handlers}
         if left:

@@ -146,6 +146,7 @@ async def _administer(
 def _worker(row: dict[str, Any]) -> WorkerInfo:
     row["locks"] = bool(row["locks"])
     row["tasks"] = tuple(row["tasks"] or ())
+    row["stuck"] = tuple(row["stuck"])
     return WorkerInfo(**row)
 
 

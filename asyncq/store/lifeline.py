@@ -104,10 +104,18 @@ class Lifeline:
         self.held_id = worker_id if holds else 0
         self._is_pooled = holds is None
 
-    async def beat(self, worker_id: int, named: Sequence[str]) -> Cancelled:
+    async def beat(self, worker_id: int, named: Sequence[str], stuck: Sequence[int]) -> Cancelled:
         """Prove that a worker lives; see `workers.beat`. A free lock counts from then on if this connection has it."""
-        rows = await self._fetch("beat", worker_id, self.held_id == worker_id, list(named))
+        rows = await self._fetch("beat", worker_id, self.held_id == worker_id, list(named), list(stuck))
         return cancelled_jobs(rows)
+
+    async def note_block(self, worker_id: int, job_id: int, token: int, error: str) -> None:
+        """Note in a job that it blocks the event loop, if the worker holds it with this token.
+
+        Raises:
+            StoreError: See `failures.calling`.
+        """
+        await self._fetch("note_block", worker_id, job_id, token, error)
 
     async def watch(self, worker_id: int) -> Watched:
         """Look whether other workers have died.

@@ -37,13 +37,14 @@ async def tell_flags(line: Line, worker_id: int, forbidden_flags: Sequence[str] 
     await line.fetch("tell_flags", worker_id, forbidden_flags)
 
 
-async def beat(line: Line, worker_id: int, named: Sequence[str]) -> Cancelled:
+async def beat(line: Line, worker_id: int, named: Sequence[str], stuck: Sequence[int]) -> Cancelled:
     """Prove that a worker lives over any of its connections, and look what it may not have heard.
 
     Args:
         line: One that does not hold the worker's lock: from now on only its lease counts.
         worker_id: The worker.
         named: Claims that have started, each as `job/token`.
+        stuck: Jobs whose handlers ignore that they were cancelled.
 
     Returns:
         See `Cancelled`.
@@ -52,7 +53,7 @@ async def beat(line: Line, worker_id: int, named: Sequence[str]) -> Cancelled:
         StoreError: See `failures.calling`.
     """
     holds = False
-    return cancelled_jobs(await line.fetch("beat", worker_id, holds, list(named)))
+    return cancelled_jobs(await line.fetch("beat", worker_id, holds, list(named), list(stuck)))
 
 
 def cancelled_jobs(rows: Sequence[Record]) -> Cancelled:

@@ -10,7 +10,7 @@
 create or replace function asyncq._list_workers()
   returns table (
     id int, host text, pid int, state text, running bigint, concurrency int, started_at timestamptz, last_seen timestamptz,
-    silent_s float8, lease_s float8, locks boolean, tasks text[])
+    silent_s float8, lease_s float8, locks boolean, tasks text[], stuck bigint[])
   language sql volatile
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = on
@@ -24,7 +24,7 @@ create or replace function asyncq._list_workers()
     end,
     coalesce(claims.running, 0), worker.concurrency, worker.started_at, worker.last_seen,
     extract(epoch from clock_timestamp() - worker.last_seen)::float8, extract(epoch from worker.lease)::float8,
-    worker.locks, worker.tasks
+    worker.locks, worker.tasks, coalesce(worker.stuck, '{}')
   from asyncq._workers as worker
   full join (
     select job.locked_by, count(*) as running from asyncq._jobs as job where job.locked_by is not null

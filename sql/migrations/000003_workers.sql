@@ -3,6 +3,7 @@
 --   locks       whether a free lock says anything: false behind a pooler, and while its heartbeat has no connection
 --   doubted_at  when its lock was first seen free; its next beat clears it
 --   named       claims that have started, each as 'job/token': those that ran at its last beat
+--   stuck       jobs whose handlers did not end when they were cancelled, and run still
 -- forbidden_flags are those of its last fetch: explain reads them.
 -- Times and lease use the real clock always (clock_timestamp), never the clock that tests can move.
 
@@ -18,7 +19,8 @@ create table asyncq._workers (
   host text not null,
   tasks text[] not null,
   forbidden_flags text[],
-  named text[] not null default '{}'
+  named text[] not null default '{}',
+  stuck bigint[] not null default '{}'
 ) with (fillfactor = 70);
 
 -- Since when this run of the server is known. It is unlogged for a reason: after a crash and after the promotion of a standby

@@ -35,7 +35,7 @@ async def test_a_worker_is_a_line(words: list[str], capsys: Output, gone: int, d
 
     heading, line = (text.split() for text in out.splitlines())
     assert (0, "") == (code, err)
-    assert ["id", "state", "host", "pid", "running", "last", "seen", "lock", "tasks"] == heading
+    assert ["id", "state", "host", "pid", "running", "last", "seen", "lock", "stuck", "tasks"] == heading
     assert [str(gone), "live", "gone", "1", "1", "of", "100"] == line[:7]
     assert ["s", "ago", "no"] == line[8:]
 

@@ -35,6 +35,8 @@ SAMPLES: dict[Any, Any] = {
     str: "words",
     tuple[int, ...]: tuple(range(12)),
     tuple[str, ...]: ("a", "b"),
+    int | None: 3,
+    str | None: "words",
     BaseException: ValueError("broken"),
     Claim: CLAIM,
 }

@@ -42,7 +42,7 @@ async def test_a_worker_registers_beats_and_leaves(sql: Session) -> None:
     stored = await sql.row(
         "select *, last_seen = started_at as fresh, lease = interval '30 s' as leased from asyncq._workers"
     )
-    beaten = await sql.run("beat", row["id"], NO_LOCK, [])
+    beaten = await sql.run("beat", row["id"], NO_LOCK, [], [])
     seen = await sql.value("select last_seen > started_at from asyncq._workers")
     left = await sql.run("remove_worker", row["id"])
 
@@ -51,7 +51,7 @@ async def test_a_worker_registers_beats_and_leaves(sql: Session) -> None:
         stored["leased"],
     )
     assert ([(None, None)], True, [(row["id"],)]) == ([tuple(b) for b in beaten], seen, [tuple(b) for b in left])
-    assert ([], []) == (await sql.run("beat", row["id"], NO_LOCK, []), await sql.run("remove_worker", row["id"]))
+    assert ([], []) == (await sql.run("beat", row["id"], NO_LOCK, [], []), await sql.run("remove_worker", row["id"]))
 
 
 async def test_a_beat_names_the_running_jobs_of_its_worker_that_were_cancelled(sql: Session) -> None:
@@ -63,7 +63,7 @@ async def test_a_beat_names_the_running_jobs_of_its_worker_that_were_cancelled(s
     await sql.rows("select from asyncq.cancel_jobs($1)", [mine, also_mine, foreign])
 
     assert [(mine, 9), (also_mine, 9)] == sorted(
-        tuple(found) for found in await sql.run("beat", row["id"], NO_LOCK, [])
+        tuple(found) for found in await sql.run("beat", row["id"], NO_LOCK, [], [])
     )
     assert spared in await claimed(sql)
 
@@ -85,7 +85,7 @@ async def test_leases_look_at_the_real_clock(sql: Session) -> None:
         create or replace function asyncq.clock() returns timestamptz
         language sql as $$ select '2000-01-01'::timestamptz $$;""")
     (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
-    await sql.run("beat", row["id"], NO_LOCK, [])
+    await sql.run("beat", row["id"], NO_LOCK, [], [])
 
     assert await sql.value("select last_seen > now() - interval '1 min' from asyncq._workers")
 

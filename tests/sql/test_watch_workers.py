@@ -70,7 +70,7 @@ async def test_a_beat_ends_the_doubt(sql: Session, other: Session, holds: bool) 
     await watch(sql)
     if holds:
         await other.run("hold_lock", worker, await other.value("select pg_backend_pid()"))
-    await other.run("beat", worker, holds, [])
+    await other.run("beat", worker, holds, [], [])
     found = await watch(sql)
 
     assert ((1, 0, False, False), None) == (found, await doubted_at(sql, worker))

@@ -1,0 +1,16 @@
+"""Sentences for the log, out of names and errors that come from anywhere."""
+
+
+def plain(sentence: str) -> str:
+    """A sentence that cannot pass for another record: names and errors may hold anything.
+
+    Args:
+        sentence: Any text.
+
+    Returns:
+        The text without characters that cannot be printed; further lines, as of a traceback, begin with blanks.
+    """
+    if sentence.isprintable():
+        return sentence
+    shown = (char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in sentence)
+    return "".join(shown).replace("\n", "\n    ")
