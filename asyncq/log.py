@@ -132,7 +132,7 @@ _SENTENCES = dict(
             lambda e: (
                 f"the event loop of worker {e.worker_id} answers again after {e.blocked_s:.1f} s, it was blocked by "
                 + ("code that is no handler of its" if e.job_id is None else f"job {e.job_id} ({e.task})")
-                + f", at\n{e.stack.rstrip()}"
+                + f": {e.stack.strip()}"
             ),
         ),
         _said(
@@ -280,7 +280,7 @@ _SENTENCES = dict(
             logging.ERROR,
             lambda e: (
                 f"{_job(e)} runs on although it was cancelled {e.stuck_s:g} s ago; its job stays claimed until it "
-                f"ends; it is at\n{e.stack.rstrip()}"
+                f"ends; it is at {e.stack.strip()}"
             ),
         ),
         _said(

@@ -204,5 +204,7 @@ def _warn(worker_id: int, silent_s: float, run: Run | None, stack: str) -> None:
         claim, task = run.claim, run.task.name
         who = f"job {claim.id} ({task}, attempt {claim.attempts + 1} of {claim.max_attempts})"
         fields |= {"job_id": claim.id, "task": task, "attempt": claim.attempts + 1}
-    said = f"the event loop of worker {worker_id} has not answered for {silent_s:.1f} s, blocked by {who}, at\n{stack}"
-    logging.getLogger("asyncq").warning("%s", plain(said.rstrip()), extra=fields)
+    said = (
+        f"the event loop of worker {worker_id} has not answered for {silent_s:.1f} s, blocked by {who}: {stack.strip()}"
+    )
+    logging.getLogger("asyncq").warning("%s", plain(said), extra=fields)

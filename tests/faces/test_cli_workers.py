@@ -53,6 +53,19 @@ async def test_as_json_it_has_all_that_is_known(words: list[str], capsys: Output
     assert worker["silent_s"] >= 5 * 3600
 
 
+async def test_stuck_jobs_show(
+    words: list[str], capsys: Output, gone: int, db: asyncpg.Connection, schema: str
+) -> None:
+    """In the table, the first of them, and in JSON all."""
+    await db.execute(f"update {schema}._workers set stuck = '{{7, 8, 9, 10, 11}}'")
+    _, table, _ = await workers(capsys, *words)
+    _, line, _ = await workers(capsys, "--json", *words)
+    await workers(capsys, "unlock", str(gone), *words)
+
+    assert "7,8,9,+2" in table.splitlines()[1].split()
+    assert [7, 8, 9, 10, 11] == json.loads(line)["stuck"]
+
+
 async def test_unlock_frees_the_jobs_of_a_worker(words: list[str], client: Client, capsys: Output, gone: int) -> None:
     """Whoever pulled the plug knows that it will not come back."""
     (job,) = await client.admin.list_jobs()

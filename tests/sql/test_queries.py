@@ -68,6 +68,17 @@ async def test_a_beat_names_the_running_jobs_of_its_worker_that_were_cancelled(s
     assert spared in await claimed(sql)
 
 
+async def test_a_beat_says_which_jobs_are_stuck(sql: Session) -> None:
+    """The list of workers shows them; the next beat may know better."""
+    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
+    listed = []
+    for stuck in ([7, 8], []):
+        await sql.run("beat", row["id"], NO_LOCK, [], stuck)
+        listed += [worker["stuck"] for worker in await sql.run("list_workers")]
+
+    assert [[7, 8], []] == listed
+
+
 async def test_the_number_of_a_worker_is_never_used_again(sql: Session) -> None:
     """Claims name it, and may outlive its row."""
     (first,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
