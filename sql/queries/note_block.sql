@@ -1,4 +1,4 @@
--- note_block(worker int, job bigint, token int, error text) -> id bigint
+-- note_block(worker int, job bigint, token bigint, error text) -> id bigint
 -- Note in a running job that it blocks its worker's event loop, while the worker holds it. A row that another transaction holds is
 -- left alone: the heartbeat's connection must not wait.
 with held as (

@@ -36,8 +36,13 @@ def test_none_is_the_default() -> None:
 
 
 def test_a_retention_of_none_is_for_ever() -> None:
-    """The one option for which None says something: it is not the default."""
+    """Here None says something: it is not the default."""
     assert worker_options(failed_retention=None).failed_retention_s is None
+
+
+def test_a_blocked_after_of_none_is_never() -> None:
+    """And left away it is the default."""
+    assert (None, 1.0) == (worker_options(blocked_after=None).blocked_after_s, worker_options().blocked_after_s)
 
 
 def test_delays_are_timedeltas_or_seconds() -> None:
@@ -99,6 +104,8 @@ def test_values_at_the_limits_work(given: dict[str, Any]) -> None:
         ({"grace": -1}, "a delay"),
         ({"pool_wait": 0}, "pool_wait"),
         ({"failed_retention": -1}, "a delay"),
+        ({"blocked_after": 0}, "blocked_after must lie between 0.05 and 3600 seconds, or be None"),
+        ({"blocked_after": 3601}, "blocked_after must lie between 0.05 and 3600 seconds, or be None"),
         ({"forbidden_flags": "slow"}, "forbidden_flags must be a list of str or a function, got 'slow'"),
         ({"forbidden_flags": 5}, "forbidden_flags"),
         ({"forbidden_flags": [1]}, "forbidden_flags"),
