@@ -71,7 +71,7 @@ class Stuck:
         run.handler.add_done_callback(partial(self._ended, run))
 
     def close(self) -> None:
-        """The worker stops, and has done waiting for handlers."""
+        """No handler is watched any more: the worker has done waiting for them, or has failed."""
         self._is_closed = True
         for timer in self._timers.values():
             timer.cancel()

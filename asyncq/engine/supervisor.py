@@ -228,6 +228,7 @@ class Supervisor:
 
     async def _abandon(self) -> None:
         """After the failure of a part nothing goes on: no handler, and no heartbeat: so others rescue the claims."""
+        self._stuck.close()  # No loop can be started any more.
         runs = self._executor.cancel_all()
         if handlers := [run.handler for run in runs if run.handler is not None]:
             await asyncio.wait(handlers, timeout=CANCEL_S)

@@ -15,7 +15,8 @@ from asyncq.testing import make_worker
 from tests.sql.session import session
 from tests.waiting import wait_until
 
-# Statements of administration, of cron, of the guardian, of tests, and of roles that this life does not use: each has tests of its own.
+# Statements of administration, of cron, of the guardian, of tests, and of roles that this life does not use: each has
+# tests of its own.
 NOT_HERE = {
     "add_slots",
     "administer_jobs",

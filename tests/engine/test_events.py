@@ -1,6 +1,7 @@
 """Every event fires: one scenario for each, so that no struct is documented that nobody is ever told."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from asyncq import Client, CronItem, Snooze, StoreUnavailable, TimeDigest, Worker, observer, task, testing
 from asyncq.domain import events
 from asyncq.domain.events import Event, JobEvent
-from asyncq.engine import completer, fetcher, maintenance, slot_adder, supervisor
+from asyncq.engine import completer, fetcher, maintenance, slot_adder, stuck, supervisor
 from asyncq.testing import MovableClock
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
@@ -102,6 +103,35 @@ async def _(scene: Scene) -> None:
             link.refuse(role)
         await scene.seen.wait_for(events.LeaseInDoubt)
         link.mend()
+
+
+@provokes(events.LoopBlocked)
+async def _(scene: Scene) -> None:
+    async def block() -> None:
+        time.sleep(0.3)  # noqa: ASYNC251 - this is the point
+
+    await scene.run(block, until=events.LoopBlocked, blocked_after=0.1)
+
+
+@provokes(events.HandlerStuck, events.TooManyStuck)
+async def _(scene: Scene) -> None:
+    scene.patch.setattr(stuck, "STUCK_S", 0.1)
+    leave = asyncio.Event()
+
+    @task
+    async def ignore() -> None:
+        while not leave.is_set():
+            try:
+                await leave.wait()
+            except asyncio.CancelledError:
+                continue
+
+    async with scene.make_worker(ignore, concurrency=1).start():
+        added = await scene.client.add_job(ignore)
+        await scene.seen.wait_for(events.JobStarted)
+        await scene.client.admin.cancel_jobs([added.id])
+        await scene.seen.wait_for(events.TooManyStuck)
+        leave.set()
 
 
 @provokes(events.WorkerCrashed)
