@@ -28,6 +28,7 @@ from asyncq.domain.events import (
     WorkerStopped,
     WorkerStopping,
 )
+from asyncq.engine.guardian import Guardian, _Question
 from asyncq.store.lifeline import Lifeline
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
@@ -343,6 +344,24 @@ async def test_a_process_that_was_stopped_accuses_nobody(dsn: str, schema: str, 
     assert (0, None) == (process.returncode, job.last_error)
     assert b"LoopBlocked" not in said
     assert b"WorkerStopped" in said
+
+
+async def test_a_look_that_comes_too_late_itself_accuses_nobody(make_worker: MakeWorker) -> None:
+    """The same, forced: the loop did not answer, and this thread did not ask in time either."""
+    async with make_worker(blocked_after=SOON).start() as worker:
+        assert worker._running is not None
+        run = worker._running
+        guardian = Guardian(SOON, run._identity, run._executor, run._leftovers, run._observers.emit)
+        blocks = []
+        for late_s in (10 * SOON, 0.0):
+            long_ago = time.monotonic() - 10 * SOON
+            question = guardian._question = _Question(long_ago)
+            guardian._look(time.monotonic() - late_s)
+            assert guardian._timer is not None
+            guardian._timer.cancel()
+            blocks.append(question.block is not None)
+
+    assert [False, True] == blocks
 
 
 async def test_a_note_that_cannot_be_written_costs_nothing(

@@ -363,7 +363,7 @@ async def test_a_handler_that_had_no_turn_because_another_blocked_the_loop_is_no
             await asyncio.Event().wait()
         finally:
             threading.Event().wait(0.5)
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.02)
 
     async with make_worker(block_when_cancelled, blocked_after=0.1).start():
         added = await client.add_job(block_when_cancelled)
