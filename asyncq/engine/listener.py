@@ -18,10 +18,10 @@ from asyncq.engine.observers import Observers
 from asyncq.store.database import Database
 from asyncq.store.listen import Listening, channel, listening
 
-PROBE_S = 20.0
+PROBE_S = 5.0
 PROBE_DEADLINE_S = 5.0
 FIRST_RETRY_S = 0.05
-SLOWEST_RETRY_S = 5.0
+SLOWEST_RETRY_S = 0.5
 
 
 async def listen(

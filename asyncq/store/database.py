@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import asyncpg
 from asyncpg.types import ServerVersion
 
-from asyncq.domain.errors import ConfigurationError, PoolExhausted, StoreUnavailable, UnsupportedServer
+from asyncq.domain.errors import (
+    ConfigurationError,
+    PoolExhausted,
+    StoreUnavailable,
+    TransactionUnusable,
+    UnsupportedServer,
+)
 from asyncq.store.failures import calling, connecting
 from asyncq.store.statements import check_schema, query
 
@@ -166,7 +172,7 @@ class Line:
         async with self._free:
             connection = await self.connection()
             try:
-                with calling(self._database.schema):
+                with our_own(connection), calling(self._database.schema):
                     return await connection.fetch(self._database.query(name), *args)
             except asyncio.CancelledError:
                 # Without an answer in time the link may be dead: the next statement would wait for the end of this one.
@@ -274,6 +280,27 @@ def check_connection(connection: object) -> Connection:
             "of a pool, acquire one first"
         )
     return cast(Connection, connection)
+
+
+@contextmanager
+def our_own(connection: asyncpg.Connection) -> Generator[None]:
+    """For statements on a connection of ours: where nothing can be written, it is not a transaction's fault.
+
+    The connection is closed: the next one may lead to a server that has taken over.
+
+    Args:
+        connection: It.
+
+    Raises:
+        StoreUnavailable: The server is read only, or a standby.
+    """
+    try:
+        yield
+    except TransactionUnusable as error:
+        if error.sqlstate != "25006":
+            raise
+        connection.terminate()
+        raise StoreUnavailable(str(error), outcome="not_sent", sqlstate=error.sqlstate) from error
 
 
 async def hang_up(connection: asyncpg.Connection) -> None:

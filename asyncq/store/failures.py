@@ -24,6 +24,7 @@ from asyncq.domain.errors import (
 
 # The server, or the way to it, may be well again later. 25006: a standby that is not promoted yet.
 _TRANSIENT = ("08", "40001", "40P01", "53", "55P03", "57", "25006")
+_CONFLICTS = ("40001", "40P01")
 _UNREACHABLE = ("08", "53300", "57P")
 _DENIED = ("28", "3D000", "42501")
 _MISSING = ("3F000", "42P01", "42883", "42703", "42704")
@@ -44,6 +45,11 @@ def is_transient(error: Exception) -> bool:
     if isinstance(error, StoreUnavailable):
         return True
     return isinstance(error, StoreError) and (error.sqlstate or "").startswith(_TRANSIENT)
+
+
+def is_conflict(error: Exception) -> bool:
+    """Whether transactions stood in each other's way (deadlock, serialization failure): this one did nothing."""
+    return isinstance(error, StoreError) and error.sqlstate in _CONFLICTS
 
 
 def target(dsn: str) -> str:

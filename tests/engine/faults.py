@@ -44,7 +44,6 @@ class _Way:
         self.startup = b""
         self.key = b""
         self.half_open = False
-        self.lose = 0
         self.commits = False  # COMMIT was sent, and not answered.
         self.cut: _Cut | None = None  # The statement was sent at which this connection is to be cut.
 
@@ -106,11 +105,6 @@ class Link:
     def swallow_requests(self, role: str) -> None:
         """From now on what the client sends is lost."""
         self._mute.add(role)
-
-    def lose(self, role: str, count: int) -> None:
-        """The next bytes that the server sends on each open connection are lost: what follows makes no sense."""
-        for way in self._ways(role):
-            way.lose = count
 
     def delay(self, role: str, delay_s: float) -> None:
         """From now on everything takes that much longer, in each direction; 0 ends it."""
@@ -246,8 +240,7 @@ class Link:
                 self._marker = None
                 self.was_cut.set()
                 return
-            way.lose, lost = max(way.lose - len(data), 0), data[: way.lose]
-            await self._pass_on(data[len(lost) :], way.writer, way, self._frozen | self._deaf)
+            await self._pass_on(data, way.writer, way, self._frozen | self._deaf)
 
     async def _pass_on(self, data: bytes, writer: asyncio.StreamWriter, way: _Way, lost: set[str]) -> None:
         if delay_s := max((delay_s for role, delay_s in self._delays.items() if way.is_of(role)), default=0.0):

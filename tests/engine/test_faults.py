@@ -137,19 +137,6 @@ async def test_a_link_delays_both_directions(link: Link) -> None:
     assert took_s >= 0.1
 
 
-async def test_bytes_that_are_lost_break_the_connection_and_no_other(link: Link) -> None:
-    """TCP does not lose bytes, but what stands between may; the driver must not take the rest for an answer."""
-    connection, other = await connect(link), await connect(link, "near")
-    link.lose("far", 3)
-    with pytest.raises((*BROKEN, TimeoutError, asyncpg.ProtocolError)):
-        await connection.fetchval("select 1", timeout=0.2)
-    answer = await other.fetchval("select 1")
-    connection.terminate()
-    await other.close()
-
-    assert 1 == answer
-
-
 async def test_requests_that_are_swallowed_never_reach_the_server(
     link: Link, db: asyncpg.Connection, schema: str
 ) -> None:
