@@ -169,6 +169,11 @@ _SENTENCES = dict(
             lambda e: f"cannot listen, polling goes on; next try in {e.retry_in_s:.1f} s: {e.error}",
         ),
         _said(
+            on.PollingOnly,
+            logging.WARNING,
+            lambda e: f"not listening, new jobs wait for the next poll: {e.reason}",
+        ),
+        _said(
             on.FetchFailed, logging.WARNING, lambda e: f"fetching failed; next try in {e.retry_in_s:.1f} s: {e.error}"
         ),
         _said(

@@ -134,6 +134,12 @@ class ListenLost(Event, frozen=True, kw_only=True):
     retry_in_s: float
 
 
+class PollingOnly(Event, frozen=True, kw_only=True):
+    """Nothing tells this worker of new jobs: its DSN leads to a pooler, and none was given for LISTEN."""
+
+    reason: str
+
+
 class FetchFailed(Event, frozen=True, kw_only=True):
     """A fetch failed; it is tried again."""
 

@@ -66,6 +66,7 @@ class Supervisor:
         registry: The tasks.
         options: How to work.
         observers: Told of everything.
+        ear: Where to LISTEN; None to poll only.
         items: Recurring jobs; not with once.
         doors_may_move: Whether a clock that a test has moved is accepted.
     """
@@ -77,10 +78,12 @@ class Supervisor:
         options: WorkerOptions,
         observers: Observers,
         *,
+        ear: Database | None = None,
         items: Sequence[CronItem] = (),
         doors_may_move: bool = False,
     ) -> None:
         self._database = database
+        self._ear = ear
         self._options = options
         self._observers = observers
         self._doors_may_move = doors_may_move
@@ -258,7 +261,7 @@ class Supervisor:
             if self._options.listen:
                 await group.start(
                     listen,
-                    self._database,
+                    self._ear,
                     self._observers,
                     self._wake,
                     self._heard_of_cancelled,
@@ -456,7 +459,7 @@ class Supervisor:
                 poll_s=options.poll_s,
                 lease_s=options.lease_s,
                 grace_s=options.grace_s,
-                connections=3 + options.listen + (self._cron is not None),
+                connections=3 + (self._ear is not None) + (self._cron is not None),
                 pool_size=options.pool_size,
                 server=version,
                 loop=f"{loop}, Python {platform.python_version()}",

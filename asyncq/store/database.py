@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import asyncpg
 from asyncpg.types import ServerVersion
 
-from asyncq.domain.errors import ConfigurationError, PoolExhausted, StoreUnavailable, UnsupportedServer
+from asyncq.domain.errors import (
+    ConfigurationError,
+    PoolExhausted,
+    StoreUnavailable,
+    TransactionUnusable,
+    UnsupportedServer,
+)
 from asyncq.store.failures import calling, connecting
+from asyncq.store.pooled import PooledConnection, prelude, split
 from asyncq.store.statements import check_schema, query
 
 # The layers above name the driver's types by these.
@@ -32,17 +39,24 @@ class Database:
     """Where the jobs are: a DSN and a schema.
 
     Args:
-        dsn: A DSN as asyncpg takes it, with several hosts if need be.
+        dsn: A DSN as asyncpg takes it, with several hosts if need be; with `statement_cache_size=0` it leads to a
+            pooler that pools by transaction.
         schema: The schema's name.
 
+    Attributes:
+        dsn: The DSN, without that.
+        schema: The schema's name.
+        is_pooled: Whether it leads to such a pooler.
+
     Raises:
-        ConfigurationError: The schema's name cannot be used.
+        ConfigurationError: The schema's name cannot be used, or that number.
     """
 
     def __init__(self, dsn: str, schema: str) -> None:
         if not isinstance(dsn, str) or not dsn:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigurationError("a DSN is needed, such as postgresql://user@host/database")
-        self.dsn = dsn
+        self.dsn, self._statement_cache_size = split(dsn)
+        self.is_pooled = self._statement_cache_size == 0
         self.schema = check_schema(schema)
 
     async def connect(
@@ -67,7 +81,6 @@ class Database:
         If cancelled, no connection stays open.
         """
         settings = {
-            "application_name": f"{self.schema} {role}",
             # A database or a role may default to another isolation: every statement of ours is made for this one.
             "default_transaction_isolation": "read committed",
             # Over large tables the planner thinks that a fetch is worth compiling, which takes a hundred times as long.
@@ -82,8 +95,11 @@ class Database:
         if generic_plans:
             # They take a few rows in the order of an index; a bitmap of all that match has none.
             settings |= {"plan_cache_mode": "force_generic_plan", "enable_bitmapscan": "off"}
+        lasting = {} if self.is_pooled else settings
         with connecting(self.dsn):
-            connection = await asyncpg.connect(self.dsn, timeout=CONNECT_TIMEOUT_S, server_settings=settings)
+            connection = await asyncpg.connect(self.dsn, **self._how(role, lasting))
+        if self.is_pooled:
+            cast(PooledConnection, connection).prelude = prelude(settings)
         try:
             check_server(connection.get_server_version())
         except UnsupportedServer:
@@ -104,10 +120,21 @@ class Database:
             min_size=0,
             max_size=size,
             max_inactive_connection_lifetime=30.0,
-            timeout=CONNECT_TIMEOUT_S,
             reset=reset,
-            server_settings={"application_name": f"{self.schema} {role}"},
+            **self._how(role, {}),
         )
+
+    def _how(self, role: str, settings: dict[str, str]) -> dict[str, Any]:
+        """The driver's options for a connection."""
+        how: dict[str, Any] = {
+            "timeout": CONNECT_TIMEOUT_S,
+            "server_settings": {"application_name": f"{self.schema} {role}", **settings},
+        }
+        if self._statement_cache_size is not None:
+            how["statement_cache_size"] = self._statement_cache_size
+        if self.is_pooled:
+            how["connection_class"] = PooledConnection
+        return how
 
     def query(self, name: str) -> str:
         """A statement of sql/queries for this schema."""
@@ -166,7 +193,7 @@ class Line:
         async with self._free:
             connection = await self.connection()
             try:
-                with calling(self._database.schema):
+                with our_own(connection), calling(self._database.schema):
                     return await connection.fetch(self._database.query(name), *args)
             except asyncio.CancelledError:
                 # Without an answer in time the link may be dead: the next statement would wait for the end of this one.
@@ -274,6 +301,27 @@ def check_connection(connection: object) -> Connection:
             "of a pool, acquire one first"
         )
     return cast(Connection, connection)
+
+
+@contextmanager
+def our_own(connection: asyncpg.Connection) -> Generator[None]:
+    """For statements on a connection of ours: where nothing can be written, it is not a transaction's fault.
+
+    The connection is closed: the next one may lead to a server that has taken over.
+
+    Args:
+        connection: It.
+
+    Raises:
+        StoreUnavailable: The server is read only, or a standby.
+    """
+    try:
+        yield
+    except TransactionUnusable as error:
+        if error.sqlstate != "25006":
+            raise
+        connection.terminate()
+        raise StoreUnavailable(str(error), outcome="not_sent", sqlstate=error.sqlstate) from error
 
 
 async def hang_up(connection: asyncpg.Connection) -> None:

@@ -22,14 +22,19 @@ from asyncq.domain.errors import (
     StoreUnavailable,
     TransactionUnusable,
 )
+from asyncq.store.pooled import HINT
 
 # The server, or the way to it, may be well again later. 25006: a standby that is not promoted yet.
 _TRANSIENT = ("08", "40001", "40P01", "53", "55P03", "57", "25006")
+_CONFLICTS = ("40001", "40P01")
 _UNREACHABLE = ("08", "53300", "57P")
 _DENIED = ("28", "3D000", "42501")
 _MISSING = ("3F000", "42P01", "42883", "42703", "42704")
 _UNUSABLE = ("25P02", "25006")
 _INVALID = ("GWB", "22003", "22007", "22008", "22023", "0A000")
+
+# Prepared statements that are gone, or there already: another session than before.
+_MIXED_UP = ("26000", "42P05")
 
 # What asyncpg raises when a connection breaks under way. The first one is a PostgresError by its family, but comes from
 # the driver: the server has said nothing, the statement may have been committed.
@@ -47,6 +52,11 @@ def is_transient(error: Exception) -> bool:
     if isinstance(error, StoreUnavailable):
         return True
     return isinstance(error, StoreError) and (error.sqlstate or "").startswith(_TRANSIENT)
+
+
+def is_conflict(error: Exception) -> bool:
+    """Whether transactions stood in each other's way (deadlock, serialization failure): this one did nothing."""
+    return isinstance(error, StoreError) and error.sqlstate in _CONFLICTS
 
 
 def target(dsn: str) -> str:
@@ -79,11 +89,14 @@ def connecting(dsn: str) -> Generator[None]:
     Raises:
         AccessDenied: The server refused the credentials.
         StoreUnavailable: The server cannot be reached; nothing was sent.
-        ConfigurationError: The DSN cannot be read.
+        ConfigurationError: The DSN cannot be read, or leads to a pooler.
     """
     try:
         yield
     except asyncpg.PostgresError as error:
+        if "unsupported startup parameter" in _said(error):
+            said = f"PostgreSQL at {target(dsn)} refused the connection: {_said(error)}; {HINT}"
+            raise ConfigurationError(said) from error
         raise _refused(error, f"PostgreSQL at {target(dsn)} refused the connection", "not_sent") from error
     except asyncpg.ClientConfigurationError as error:
         raise ConfigurationError(f"the DSN cannot be used: {error}") from error
@@ -147,6 +160,8 @@ def _translated(error: asyncpg.PostgresError, schema: str) -> AsyncqError:
         return AccessDenied(
             f"PostgreSQL refused a statement: {said} [{code}]; `asyncq roles` shows what a role needs", sqlstate=code
         )
+    if code in _MIXED_UP:
+        return StoreError(f"PostgreSQL refused a statement: {said} [{code}]; {HINT}", sqlstate=code)
     return _refused(error, "PostgreSQL refused a statement", "unknown")
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+import secrets
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 import asyncpg
 
+from asyncq.domain.errors import ConfigurationError
 from asyncq.store.database import Database, hang_up
 from asyncq.store.failures import calling
 
@@ -25,6 +27,9 @@ _CANCELLATION = re.compile(r"([0-9]{1,10}) ([0-9]{1,19}) (-?[0-9]{1,19})", re.AS
 def cancel_channel(schema: str) -> str:
     """The channel on which workers are told of running jobs that were cancelled."""
     return f"{schema}:cancel"
+
+
+ECHO_S = 2.0  # how long a notification may take through a pooler
 
 
 def cancellation(text: str) -> tuple[int, int, int] | None:
@@ -73,7 +78,7 @@ async def listening(
     """Listen for as long as the block lasts.
 
     Args:
-        database: Where; its DSN must lead to the server itself, not to a transaction pooler.
+        database: Where; its DSN must lead to the server itself, or to a pooler that pools by session.
         notified: Called in the event loop for each notification that something may be due.
         cancelled: Called in the event loop for each running job that was cancelled, of any worker: with the worker's
             id, the job's id and the token of the claim.
@@ -83,6 +88,7 @@ async def listening(
 
     Raises:
         StoreError: It cannot be opened.
+        ConfigurationError: A pooler stands in the way that passes no notifications on.
     """
 
     def heard(*_: object) -> None:
@@ -96,8 +102,34 @@ async def listening(
     listening = Listening(connection, database.schema)
     try:
         with calling(database.schema):
+            await _check_session(database, connection)
             await connection.add_listener(channel(database.schema), heard)
             await connection.add_listener(cancel_channel(database.schema), heard_of_one)
         yield listening
     finally:
         await hang_up(connection)
+
+
+async def _check_session(database: Database, connection: asyncpg.Connection) -> None:
+    """Behind a pooler, look whether what is said on another connection is heard on this one."""
+    if connection.get_server_pid() == await connection.fetchval("select pg_backend_pid()"):
+        return
+    name, echo = f"{database.schema}:echo:{secrets.token_hex(4)}", asyncio.Event()
+
+    def heard(*_: object) -> None:
+        echo.set()
+
+    await connection.add_listener(name, heard)
+    other = await database.connect("echo")
+    try:
+        await other.execute("select pg_notify($1, '')", name)
+        async with asyncio.timeout(ECHO_S):
+            await echo.wait()
+    except TimeoutError:
+        raise ConfigurationError(
+            "the LISTEN connection leads to a pooler that passes no notifications on; "
+            "give listen_dsn=, a DSN that leads directly to the server"
+        ) from None
+    finally:
+        await hang_up(other)
+    await connection.remove_listener(name, heard)

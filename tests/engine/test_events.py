@@ -16,6 +16,7 @@ from asyncq.engine import completer, fetcher, maintenance, slot_adder, superviso
 from asyncq.testing import MovableClock
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import terminate
+from tests.engine.pooler import pooled
 from tests.engine.seen import Seen
 from tests.engine.test_fetcher import fetch_ahead
 from tests.engine.test_maintenance import claim_as_a_dead_worker
@@ -153,6 +154,12 @@ async def _(scene: Scene) -> None:
     async with scene.make_worker().start():
         await terminate(scene.db, scene.schema, "listen")
         await scene.seen.wait_for(events.ListenLost)
+
+
+@provokes(events.PollingOnly)
+async def _(scene: Scene) -> None:
+    async with Worker(pooled(scene.dsn), [], schema=scene.schema, observers=[scene.seen]).start():
+        await scene.seen.wait_for(events.PollingOnly)
 
 
 @provokes(events.FetchFailed)
