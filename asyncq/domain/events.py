@@ -286,8 +286,33 @@ class JobInterrupted(JobEvent, frozen=True, kw_only=True):
     """A shutdown cancelled the handler; the job is due again, and that is committed."""
 
 
+class JobHindered(JobEvent, frozen=True, kw_only=True):
+    """A transaction could not be had, or was undone for no fault of the handler's; the job is due again soon."""
+
+    error: str
+    delay_s: float
+
+
 class JobLost(JobEvent, frozen=True, kw_only=True):
     """The run ended when the claim was no longer this worker's: what it came to was refused."""
+
+
+class CommitUncertain(JobEvent, frozen=True, kw_only=True):
+    """The connection was lost while a run was committed: the server is asked what became of it."""
+
+    error: str
+
+
+class TransactionOpen(JobEvent, frozen=True, kw_only=True):
+    """A run has kept its transaction open for so long, and hinders vacuum by that; told again at each doubling."""
+
+    open_s: float
+
+
+class ErrorIgnored(JobEvent, frozen=True, kw_only=True):
+    """A handler raised after its own transaction had completed the job: that stays as it is."""
+
+    error: str
 
 
 class ResultIgnored(JobEvent, frozen=True, kw_only=True):

@@ -26,6 +26,7 @@ else:
 
 CONNECT_TIMEOUT_S = 10.0
 OLDEST_SERVER = 14
+PUT_BACK_S = 5.0
 
 
 class Database:
@@ -219,6 +220,20 @@ class HandlerPool:
             PoolExhausted: None became free in time.
             StoreUnavailable: The server cannot be reached, or the pool is closed.
         """
+        connection = await self.take()
+        pool = self._pool
+        try:
+            yield connection
+        finally:
+            if pool is not None:
+                # A proxy has every method of a connection.
+                await pool.release(cast(Any, connection))
+
+    async def take(self) -> asyncpg.Connection:
+        """A connection, to be given to `put_back`; raises as `acquire` does.
+
+        If cancelled, none was taken.
+        """
         if self._is_closed:
             raise StoreUnavailable("the connections for handlers are closed: the worker has stopped")
         if self._pool is None:
@@ -236,11 +251,18 @@ class HandlerPool:
                     f"no connection for a handler became free within {self._wait_s:g} s: all {self._size} are held by "
                     "other handlers; hold them for a shorter time, or raise pool_size"
                 ) from error
+        return cast(asyncpg.Connection, connection)
+
+    async def put_back(self, connection: asyncpg.Connection) -> None:
+        """Take a connection back, within seconds or by closing it; never raises for what is wrong with it."""
+        pool = self._pool
         try:
-            # A proxy has every method of a connection.
-            yield cast(asyncpg.Connection, connection)
-        finally:
-            await pool.release(connection)
+            if pool is not None:
+                async with asyncio.timeout(PUT_BACK_S):
+                    await pool.release(cast(Any, connection))
+        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            if not connection.is_closed():
+                connection.terminate()
 
     async def close(self) -> None:
         """Close all connections for good; those that are still held are cut after a second."""
