@@ -256,7 +256,7 @@ _SENTENCES = dict(
         _said(
             on.CommitUncertain,
             logging.WARNING,
-            lambda e: f"{_job(e)} was being committed when the connection was lost; the server is asked: {e.error}",
+            lambda e: f"what becomes of {_job(e)} is not known yet, the server is asked: {e.error}",
         ),
         _said(
             on.TransactionOpen,

@@ -298,7 +298,7 @@ class JobLost(JobEvent, frozen=True, kw_only=True):
 
 
 class CommitUncertain(JobEvent, frozen=True, kw_only=True):
-    """The connection was lost while a run was committed: the server is asked what became of it."""
+    """A run ended, and whether its transaction is committed is not known: the server is asked, until it has ended."""
 
     error: str
 

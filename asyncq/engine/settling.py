@@ -15,7 +15,7 @@ the server answers, and what is written of such a run passes the fence of its cl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import anyio
@@ -66,7 +66,9 @@ class Means:
         self.observers = observers
         self.lease_s = lease_s
 
-    async def fate(self, worker_id: int, claim: Claim, held: store.Held, since: float) -> store.Fate:
+    async def fate(
+        self, worker_id: int, claim: Claim, held: store.Held, since: float, is_open: Callable[[], None]
+    ) -> store.Fate:
         """What became of a transaction; waits for its end, and brings that about when the lease has run out.
 
         Args:
@@ -74,6 +76,7 @@ class Means:
             claim: The claim.
             held: The transaction.
             since: When its last statement was sent, on the loop's clock.
+            is_open: Called once if it has not ended yet.
 
         Asks for as long as the database is away. If cancelled, the claim stays as it is.
         """
@@ -87,6 +90,8 @@ class Means:
                     fate = await store.fate(self.line, worker_id, claim, held.xid)
                     if fate != "in progress":
                         return fate
+                    is_open()
+                    is_open = _nothing
                     if clock() - since >= self.lease_s:
                         await store.end_transaction(self.line, held)
             except (AsyncqError, TimeoutError) as error:
@@ -146,9 +151,6 @@ class Settling:
         event = kind(claim=self._claim, task=self._task, attempt=self._claim.attempts + 1, **fields)
         self._means.observers.emit(event)
 
-    async def _fate(self, held: store.Held, since: float) -> store.Fate:
-        return await self._means.fate(self._worker_id, self._claim, held, since)
-
 
 class OwnTransactions(Settling):
     """Of a task that is not transactional: its handler may complete the job in transactions of its own."""
@@ -168,7 +170,10 @@ class OwnTransactions(Settling):
         if not self._completions:
             return outcome
         since = asyncio.get_running_loop().time()
-        fates: list[store.Fate] = [await self._fate(held, since) for held in reversed(self._completions)]
+        fates: list[store.Fate] = [
+            await self._means.fate(self._worker_id, self._claim, held, since, self._is_open)
+            for held in reversed(self._completions)
+        ]
         if "committed" in fates:
             self.settled = "rerun" if self._asked_again else "completed"
             if error is not None and not isinstance(outcome, Interrupted):
@@ -179,6 +184,11 @@ class OwnTransactions(Settling):
         elif isinstance(outcome, Completed):
             return Failed(_said_of_own(fates))
         return outcome
+
+    def _is_open(self) -> None:
+        self._tell(
+            CommitUncertain, error="the handler's own transaction, in which it called ctx.complete, is open still"
+        )
 
 
 class JobTransaction(Settling):
@@ -269,7 +279,7 @@ class JobTransaction(Settling):
     async def _find_out(self, held: store.Held, since: float, ending: Settled, error: Exception) -> Outcome:
         """The answer to COMMIT was lost."""
         self._tell(CommitUncertain, error=_words(error))
-        match await self._fate(held, since):
+        match await self._means.fate(self._worker_id, self._claim, held, since, _nothing):
             case "committed":
                 self.settled = ending
             case "lost":
@@ -288,8 +298,8 @@ class JobTransaction(Settling):
         return Completed()
 
     def abandon(self) -> None:
-        if self._transaction is not None and not self._transaction.connection.is_closed():
-            self._transaction.connection.terminate()
+        if self._transaction is not None:
+            self._transaction.cut_off()
 
     async def _close(self) -> None:
         """Roll back what was not committed, and give the connection back."""
@@ -334,6 +344,10 @@ def _said_of_own(fates: Sequence[store.Fate]) -> str:
             "transaction, or the savepoint was rolled back in which that was done"
         )
     return "TransactionRolledBack: ctx.complete was called, but its transaction was rolled back"
+
+
+def _nothing() -> None:
+    """Told before."""
 
 
 def _words(error: BaseException) -> str:

@@ -261,8 +261,7 @@ class HandlerPool:
                 async with asyncio.timeout(PUT_BACK_S):
                     await pool.release(cast(Any, connection))
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
-            if not connection.is_closed():
-                connection.terminate()
+            cut_off(connection)
 
     async def close(self) -> None:
         """Close all connections for good; those that are still held are cut after a second."""
@@ -296,6 +295,15 @@ def check_connection(connection: object) -> Connection:
             "of a pool, acquire one first"
         )
     return cast(Connection, connection)
+
+
+def cut_off(connection: asyncpg.Connection) -> None:
+    """Close a connection by force, at once; nothing if it is closed, or was of a pool that has it back."""
+    try:
+        if not connection.is_closed():
+            connection.terminate()
+    except asyncpg.InterfaceError:
+        return  # A proxy whose connection has broken cannot be asked anything.
 
 
 async def hang_up(connection: asyncpg.Connection) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from asyncq.domain.errors import ClaimLost, TransactionUnusable
 from asyncq.domain.job import Claim
-from asyncq.store.database import Connection, Database, Line
+from asyncq.store.database import Connection, Database, Line, cut_off
 from asyncq.store.failures import calling
 
 Completion = Literal["completed", "rerun", "cancelled", "lost"]
@@ -82,9 +82,11 @@ async def complete(database: Database, connection: Connection, worker_id: int, c
 
     If cancelled, whether the job is completed depends on the transaction.
     """
-    if not connection.is_in_transaction():
-        raise TransactionUnusable("the transaction in which the job was to be completed has ended", sqlstate="25P01")
     with calling(database.schema):
+        if not connection.is_in_transaction():
+            raise TransactionUnusable(
+                "the transaction in which the job was to be completed has ended", sqlstate="25P01"
+            )
         ending: Completion = await connection.fetchval(
             database.query("complete_held"), worker_id, claim.id, claim.token, xid
         )
@@ -141,8 +143,6 @@ class Transaction:
 
         If cancelled, the connection is closed.
         """
-        if self.connection.is_closed():
-            return
         ended = False
         try:
             if self._began:
@@ -153,8 +153,12 @@ class Transaction:
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
             ended = False
         finally:
-            if not ended and not self.connection.is_closed():
-                self.connection.terminate()
+            if not ended:
+                self.cut_off()
+
+    def cut_off(self) -> None:
+        """End the connection by force: what is not committed by now never will be, once the server notices."""
+        cut_off(self.connection)
 
 
 async def fate(line: Line, worker_id: int, claim: Claim, xid: str) -> Fate:
@@ -206,8 +210,9 @@ async def complete_in(
 
     If cancelled, whether the job is completed depends on the transaction.
     """
-    if not connection.is_in_transaction():
-        raise TransactionUnusable("a job is completed in a transaction: begin one on this connection first")
+    with calling(database.schema):
+        if not connection.is_in_transaction():
+            raise TransactionUnusable("a job is completed in a transaction: begin one on this connection first")
     held = await hold(database, connection, worker_id, claim)
     if not held.stands:
         if any(held.xid == earlier.xid for earlier in before):
