@@ -55,15 +55,15 @@ class Killed:
     async def look(self, sql: str, *args: object) -> list[asyncpg.Record]:
         """Ask the server, by the direct way, once it is there."""
         while True:
+            db = None
             try:
                 db = await asyncpg.connect(self.dsn)
-            except (OSError, asyncpg.PostgresError):
-                await asyncio.sleep(0.02)
-                continue
-            try:
                 return await db.fetch(sql, *args)
+            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                await asyncio.sleep(0.02)
             finally:
-                await db.close(timeout=5)
+                if db is not None:
+                    db.terminate()
 
     async def hire(self) -> None:
         """Start a worker."""
