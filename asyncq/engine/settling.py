@@ -298,6 +298,8 @@ class JobTransaction(Settling):
         return Completed()
 
     def abandon(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         if self._transaction is not None:
             self._transaction.cut_off()
 

@@ -12,7 +12,7 @@ import asyncpg
 from asyncpg.types import ServerVersion
 
 from asyncq.domain.errors import ConfigurationError, PoolExhausted, StoreUnavailable, UnsupportedServer
-from asyncq.store.failures import calling, connecting
+from asyncq.store.failures import UNTIDY, calling, connecting
 from asyncq.store.statements import check_schema, query
 
 # The layers above name the driver's types by these.
@@ -260,7 +260,7 @@ class HandlerPool:
             if pool is not None:
                 async with asyncio.timeout(PUT_BACK_S):
                     await pool.release(cast(Any, connection))
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        except UNTIDY:
             cut_off(connection)
 
     async def close(self) -> None:

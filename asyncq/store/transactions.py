@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Literal
 
-import asyncpg
 import msgspec
 
 from asyncq.domain.errors import ClaimLost, TransactionUnusable
 from asyncq.domain.job import Claim
 from asyncq.store.database import Connection, Database, Line, cut_off
-from asyncq.store.failures import calling
+from asyncq.store.failures import UNTIDY, calling
 
 Completion = Literal["completed", "rerun", "cancelled", "lost"]
 Fate = Literal["in progress", "committed", "aborted", "unknown", "lost"]
@@ -150,7 +149,7 @@ class Transaction:
                     # After a COMMIT too: it tells the driver that the block is over, at the price of a round trip.
                     await self._block.rollback()
                 ended = True
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        except UNTIDY:
             ended = False
         finally:
             if not ended:

@@ -59,7 +59,7 @@ class Killed:
             try:
                 db = await asyncpg.connect(self.dsn)
                 return await db.fetch(sql, *args)
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError):
                 await asyncio.sleep(0.02)
             finally:
                 if db is not None:
