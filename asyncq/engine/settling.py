@@ -222,6 +222,10 @@ class JobTransaction(Settling):
         If cancelled, `end` cleans up.
         """
         connection = await self._means.pool.take()
+        if (current := asyncio.current_task()) is not None and current.cancelling():
+            # The driver has taken the cancellation for its own, as the connection came at the same moment.
+            await self._means.pool.put_back(connection)
+            raise asyncio.CancelledError
         self._transaction = store.Transaction(self._means.database, connection, self._isolation)
         await self._transaction.begin()
         held = await store.hold(self._means.database, connection, self._worker_id, self._claim)

@@ -7,7 +7,7 @@ import asyncio
 import random
 import sys
 
-from asyncq import ConstantRetry, JobContext, Worker, task
+from asyncq import ConstantRetry, JobContext, StoreUnavailable, Worker, task
 
 LEASE_S = 1.0
 ACCOUNTS = 40
@@ -46,5 +46,14 @@ def counting_worker(dsn: str, schema: str) -> Worker:
     )
 
 
+async def main() -> None:
+    """Work, also if the server is away when this begins; any other error ends the process with code 1."""
+    while True:
+        try:
+            return await counting_worker(*sys.argv[1:]).run()
+        except StoreUnavailable:
+            await asyncio.sleep(0.05)
+
+
 if __name__ == "__main__":
-    asyncio.run(counting_worker(*sys.argv[1:]).run())
+    asyncio.run(main())

@@ -4,7 +4,6 @@ The control runs beside it: the same work without the option is done more than o
 """
 
 import asyncio
-import os
 import random
 import signal
 import sys
@@ -37,6 +36,7 @@ class Killed:
     Attributes:
         dsn: The direct way to the server.
         hits: How many kills of each kind have hit something.
+        ends: The exit codes of the workers that have ended.
     """
 
     def __init__(self, server: Server, link: Link, rng: random.Random) -> None:
@@ -46,6 +46,7 @@ class Killed:
         self.dsn = server.dsn
         self._workers: list[asyncio.subprocess.Process] = []
         self.hits: Counter[str] = Counter()
+        self.ends: list[int] = []
 
     @property
     def lost_commits(self) -> int:
@@ -82,15 +83,16 @@ class Killed:
     async def dismiss(self) -> None:
         """Stop all workers in order."""
         for worker in self._workers:
-            worker.send_signal(signal.SIGTERM)
+            if worker.returncode is None:
+                worker.terminate()
         for worker in self._workers:
-            await worker.wait()
+            self.ends.append(await worker.wait())
 
     async def kill_worker(self) -> None:
         """SIGKILL, and another one in its place."""
         worker = self._workers.pop(self._rng.randrange(len(self._workers)))
-        os.kill(worker.pid, signal.SIGKILL)
-        await worker.wait()
+        worker.kill()
+        self.ends.append(await worker.wait())
         self.hits["worker"] += 1
         await self.hire()
 
@@ -210,4 +212,5 @@ async def test_the_sum_is_exact_over_kills_of_everything(planned: dict[str, int]
     assert added["once"] == sums["once"]
     assert added["at_least_once"] < sums["at_least_once"]
     assert planned == killed.hits
+    assert {-signal.SIGKILL: planned["worker"], 0: WORKERS} == Counter(killed.ends)
     assert lost_commits >= planned["commit"] // 3

@@ -420,15 +420,17 @@ async def test_a_stop_at_any_moment_keeps_all_of_a_run_or_nothing(
     async def write(ctx: JobContext) -> None:
         await ctx.query(effects.insert, ctx.job.id)
 
-    await client.add_job(write)
     async with make_worker(write, grace=0).start():
-        await seen.wait_for(JobStarted)
+        await client.add_job(write)  # Its connection waits for the next one.
+        await seen.wait_for(JobCompleted)
+        await client.add_job(write)
+        await seen.wait_for(JobStarted, 2)
         for _ in range(steps):
             await asyncio.sleep(0)
     left = await client.admin.list_jobs()
 
     assert [0] * len(left) == [job.attempts for job in left]
-    assert (1, 0) == (len(left) + len(await effects.kept()), seen.of(WorkerStopped)[0].stuck)
+    assert (2, 0) == (len(left) + len(await effects.kept()), seen.of(WorkerStopped)[0].stuck)
 
 
 async def test_who_keeps_a_transaction_open_for_long_is_told(
