@@ -125,6 +125,14 @@ _SENTENCES = dict(
             ),
         ),
         _said(
+            on.TransactionsEnded,
+            logging.WARNING,
+            lambda e: (
+                f"ended the transactions of workers that were silent for twice their lease ({_ids(e.worker_ids)}), "
+                f"so that others can run their jobs: {_ids(e.job_ids)}"
+            ),
+        ),
+        _said(
             on.JobsPruned,
             logging.INFO,
             lambda e: (

@@ -113,6 +113,7 @@ grant execute on function
   asyncq._due_slots,
   asyncq._end_jobs,
   asyncq._end_marked,
+  asyncq._end_transactions,
   asyncq._explain_unready,
   asyncq._fate,
   asyncq._flags,

@@ -90,6 +90,13 @@ class JobsRescued(Event, frozen=True, kw_only=True):
     dead_job_ids: tuple[int, ...]
 
 
+class TransactionsEnded(Event, frozen=True, kw_only=True):
+    """Transactions that held jobs of workers that were silent for long were ended, so that others can run these."""
+
+    worker_ids: tuple[int, ...]
+    job_ids: tuple[int, ...]
+
+
 class JobsPruned(Event, frozen=True, kw_only=True):
     """What need not be kept any longer was removed: failed jobs, ended ones, requests and gates, so many of each."""
 

@@ -187,6 +187,18 @@ async def end_transaction(line: Line, held: Held) -> bool:
     return bool(rows and rows[0]["ended"])
 
 
+async def end_transactions(line: Line) -> list[tuple[int, int | None]]:
+    """End the transactions that hold claims of workers that were silent for twice their lease.
+
+    Returns:
+        The worker and the job of each.
+
+    Raises:
+        StoreError: See `failures.calling`.
+    """
+    return [(row["worker_id"], row["job_id"]) for row in await line.fetch("end_transactions")]
+
+
 async def complete_in(
     database: Database, connection: Connection, worker_id: int, claim: Claim, before: list[Held]
 ) -> Completion:

@@ -16,6 +16,8 @@ begin
   -- The server is to notice within half a minute that the worker's machine is gone: until then nobody else gets the job.
   perform set_config('tcp_keepalives_idle', '10', true), set_config('tcp_keepalives_interval', '5', true),
     set_config('tcp_keepalives_count', '4', true);
+  -- A name by which everybody sees whose it is, and _end_transactions finds it.
+  perform set_config('application_name', format('asyncq worker %s job %s', worker, job), true);
   perform from asyncq._jobs as held
     where held.id = job and held.locked_by = worker and held.lock_token = token and held.cancelled_at is null
     for key share;

@@ -6,6 +6,9 @@ Each of its jobs adds one to an account: `once` in a transactional task, `at_lea
 import asyncio
 import random
 import sys
+from typing import Any
+
+import asyncpg
 
 from asyncq import ConstantRetry, JobContext, StoreUnavailable, Worker, task
 
@@ -15,12 +18,26 @@ ACCOUNTS = 40
 FOR_EVER = {"retry": ConstantRetry(0.02), "max_attempts": 32767}
 
 
+async def create_ledger(db: asyncpg.Connection, schema: str) -> None:
+    """Make the accounts of both tasks."""
+    await db.execute(f"""
+        create table {schema}.ledger (task text, account int, count int, primary key (task, account));
+        insert into {schema}.ledger
+        select task, account, 0
+        from unnest('{{once,at_least_once}}'::text[]) as task, generate_series(0, {ACCOUNTS - 1}) as account""")
+
+
+async def sums(db: asyncpg.Connection, schema: str) -> dict[str, int]:
+    """How often each task was done."""
+    return dict(await db.fetch(f"select task, sum(count)::int from {schema}.ledger group by task"))
+
+
 def adds_one(schema: str) -> str:
     """The statement that adds one to an account."""
     return f"update {schema}.ledger set count = count + 1 where task = $1 and account = $2"
 
 
-def counting_worker(dsn: str, schema: str) -> Worker:
+def counting_worker(dsn: str, schema: str, **options: Any) -> Worker:
     """The worker."""
 
     @task(transactional=True, **FOR_EVER)
@@ -43,6 +60,7 @@ def counting_worker(dsn: str, schema: str) -> Worker:
         lease=LEASE_S,
         poll=0.5,
         grace=1,
+        **options,
     )
 
 

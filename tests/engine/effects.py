@@ -2,6 +2,22 @@
 
 import asyncpg
 
+IN_TRANSACTION = "application_name ~ ('^' || $1 || ' worker [0-9]+ job [0-9]+$')"
+
+
+async def end_transactions(db: asyncpg.Connection, schema: str) -> int:
+    """Let the server end the connections on which jobs of a schema hold a transaction; returns how many there were."""
+    sql = f"select count(pg_terminate_backend(pid)) from pg_stat_activity where {IN_TRANSACTION}"
+    return await db.fetchval(sql, schema)
+
+
+async def commits(db: asyncpg.Connection, schema: str) -> bool:
+    """Whether the transaction of a job of a schema is in the middle of its COMMIT."""
+    sql = f"""
+        select exists (
+          select from pg_stat_activity where {IN_TRANSACTION} and query = 'COMMIT' and state = 'active')"""
+    return await db.fetchval(sql, schema)
+
 
 class Effects:
     """A table in a test's schema, and what stands in it.

@@ -9,8 +9,8 @@ import pytest
 from asyncq import Client, ConstantRetry, JobContext, Task, Worker, task
 from asyncq.domain.events import CommitUncertain, JobCompleted, JobHindered, JobLost, JobRetried, JobStarted
 from asyncq.engine import settling
-from tests.engine.effects import Effects
-from tests.engine.faults import Link, link_to, terminate
+from tests.engine.effects import Effects, commits, end_transactions
+from tests.engine.faults import Link, link_to
 from tests.engine.seen import Seen
 from tests.waiting import wait_until
 
@@ -46,15 +46,8 @@ async def stalled(db: asyncpg.Connection, effects: Effects, schema: str) -> asyn
 
 
 async def until_it_commits(db: asyncpg.Connection, schema: str) -> None:
-    """Wait until the transaction of a handler waits in its COMMIT."""
-    sql = """
-        select exists (
-          select from pg_stat_activity where application_name = $1 and query = 'COMMIT' and state = 'active')"""
-
-    async def waits() -> bool:
-        return await db.fetchval(sql, f"{schema} handlers")
-
-    await wait_until(waits, description="a COMMIT to wait")
+    """Wait until the transaction of a job waits in its COMMIT."""
+    await wait_until(lambda: commits(db, schema), description="a COMMIT to wait")
 
 
 async def test_a_commit_that_did_not_reach_the_server_is_done_again(
@@ -177,7 +170,7 @@ async def test_a_process_of_the_server_that_is_ended_at_commit_has_not_committed
     added = await client.add_job(write)
     async with through(link, schema, seen, write).start():
         await until_it_commits(stalled, schema)
-        await terminate(stalled, schema, "handlers")
+        await end_transactions(stalled, schema)
         await seen.wait_for(JobHindered)
         await stalled.execute("select pg_advisory_unlock_all()")
         await seen.wait_for(JobCompleted)

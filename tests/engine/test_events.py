@@ -281,6 +281,19 @@ async def _(scene: Scene) -> None:
     await scene.run(answer, until=events.ResultIgnored)
 
 
+@provokes(events.TransactionsEnded)
+async def _(scene: Scene) -> None:
+    """A worker that is gone has left a transaction open, somewhere."""
+    added = await scene.client.add_job("left")
+    worker = await claim_as_a_dead_worker(scene.db, scene.schema, seconds_ago=60)
+    left = await asyncpg.connect(scene.dsn)
+    await left.execute("begin")
+    await left.fetch(f"select {scene.schema}._hold_claim($1, $2, 1)", worker, added.id)
+    async with scene.make_worker().start():
+        await scene.seen.wait_for(events.JobsRescued)
+    left.terminate()
+
+
 @provokes(events.JobHindered)
 async def _(scene: Scene) -> None:
     @task(transactional=True)

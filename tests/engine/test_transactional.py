@@ -20,8 +20,7 @@ from asyncq.domain.events import (
 from asyncq.domain.task import Isolation
 from asyncq.engine import settling
 from tests.engine.conftest import MakeWorker
-from tests.engine.effects import Effects
-from tests.engine.faults import terminate
+from tests.engine.effects import Effects, end_transactions
 from tests.engine.seen import Seen
 from tests.waiting import wait_until
 
@@ -299,7 +298,7 @@ async def test_a_connection_that_is_lost_before_the_commit_costs_no_attempt(
     async def write(ctx: JobContext) -> None:
         await ctx.query(effects.insert, ctx.job.id)
         if ctx.job.interruptions == 0:
-            await terminate(db, schema, "handlers")
+            await end_transactions(db, schema)
 
     added = await client.add_job(write)
     async with make_worker(write).start():

@@ -67,6 +67,7 @@ WORKER = {
     "function _due_slots": "execute",
     "function _end_jobs": "execute",
     "function _end_marked": "execute",
+    "function _end_transactions": "execute",
     "function _explain_unready": "execute",
     "function _fate": "execute",
     "function _flags": "execute",
