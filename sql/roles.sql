@@ -82,6 +82,7 @@ grant execute on function
   asyncq.remove_job,
   asyncq.reschedule_jobs,
   asyncq.retry_jobs,
+  asyncq.violations,
   asyncq._add_asking_jobs,
   asyncq._add_distinct_jobs,
   asyncq._add_doubled_jobs,

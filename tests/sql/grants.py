@@ -36,6 +36,7 @@ WORKER = {
     "function remove_job": "execute",
     "function reschedule_jobs": "execute",
     "function retry_jobs": "execute",
+    "function violations": "execute",
     "function _add_asking_jobs": "execute",
     "function _add_distinct_jobs": "execute",
     "function _add_doubled_jobs": "execute",
