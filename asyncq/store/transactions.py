@@ -57,8 +57,7 @@ async def hold(database: Database, connection: Connection, worker_id: int, claim
     If cancelled, the transaction is of no use any more.
     """
     with calling(database.schema):
-        row = await connection.fetchrow(database.query("hold_claim"), worker_id, claim.id, claim.token)
-    assert row is not None
+        (row,) = await connection.fetch(database.query("hold_claim"), worker_id, claim.id, claim.token)
     return Held(row["xid"], row["pid"], row["stands"])
 
 
@@ -86,9 +85,8 @@ async def complete(database: Database, connection: Connection, worker_id: int, c
             raise TransactionUnusable(
                 "the transaction in which the job was to be completed has ended", sqlstate="25P01"
             )
-        ending: Completion = await connection.fetchval(
-            database.query("complete_held"), worker_id, claim.id, claim.token, xid
-        )
+        (row,) = await connection.fetch(database.query("complete_held"), worker_id, claim.id, claim.token, xid)
+    ending: Completion = row["ending"]
     return ending
 
 

@@ -178,7 +178,7 @@ MANY = {"worker": 40, "connection": 90, "server": 10, "commit": 70}
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("planned", [pytest.param(FEW, id="few"), pytest.param(MANY, id="many")])
-@pytest.mark.slow
+@pytest.mark.crash
 async def test_the_sum_is_exact_over_kills_of_everything(planned: dict[str, int]) -> None:
     """Workers, connections, the server, and connections between COMMIT and its answer."""
     seed = 7
