@@ -10,21 +10,15 @@ from tests.sql.jobs import add, claimed, fetch
 from tests.sql.session import Session, session
 
 
-async def register(sql: Session, *, silent_s: float) -> int:
-    """Register a worker with a lease of 30 seconds that was silent for so long. Returns its id."""
-    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [])
-    await sql.rows(
-        "update asyncq._workers set last_seen = last_seen - make_interval(secs => $1) where id = $2",
-        silent_s,
-        row["id"],
-    )
-    return row["id"]
+REGISTER = """
+insert into asyncq._workers (lease, pid, concurrency, host, tasks, last_seen)
+values ('30 s', 1, 1, 'h', '{}', clock_timestamp() - make_interval(secs => $1)) returning id"""
 
 
 @asynccontextmanager
 async def holding(dsn: str, sql: Session, *, silent_s: float) -> AsyncIterator[tuple[Session, int, int]]:
     """A session whose transaction holds a job of a worker that was silent for so long; the worker and the job."""
-    worker = await register(sql, silent_s=silent_s)
+    worker = await sql.value(REGISTER, silent_s)
     job = await add(sql)
     (claim,) = await fetch(sql, worker=worker)
     async with session(dsn, sql.schema) as handler:
