@@ -9,7 +9,6 @@ import pytest
 from tests.sql.jobs import add, claimed, fetch
 from tests.sql.session import Session, session
 
-
 REGISTER = """
 insert into asyncq._workers (lease, pid, concurrency, host, tasks, last_seen)
 values ('30 s', 1, 1, 'h', '{}', clock_timestamp() - make_interval(secs => $1)) returning id"""
