@@ -36,7 +36,7 @@ from asyncq.engine.context import JobContext, Surroundings
 from asyncq.engine.identity import Identity
 from asyncq.engine.leftovers import Leftovers
 from asyncq.engine.observers import Observers
-from asyncq.engine.settling import JobTransaction, OwnTransactions, Settling
+from asyncq.engine.settling import JobTransaction, OwnTransactions, Settled, Settling
 
 
 class Run:
@@ -86,6 +86,11 @@ class Run:
         self.interrupted = False
         self.in_thread = False
         self.started_at = time.perf_counter()
+
+    @property
+    def settled(self) -> Settled | None:
+        """What a transaction of its handler has made of the job; None if it is still to be settled."""
+        return None if self.settling is None else self.settling.settled
 
     def tell(self) -> None:
         """Let the handler know that it should finish soon."""

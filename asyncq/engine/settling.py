@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 import anyio
 
@@ -242,6 +242,7 @@ class JobTransaction(Settling):
 
     async def end(self, outcome: Outcome, error: BaseException | None) -> Outcome:
         transaction, held = self._transaction, self._held
+        self._held = None  # What the handler left behind gets its connection no more.
         try:
             if held is None or transaction is None:
                 return _not_begun(outcome, error)
@@ -283,7 +284,8 @@ class JobTransaction(Settling):
     async def _find_out(self, held: store.Held, since: float, ending: Settled, error: Exception) -> Outcome:
         """The answer to COMMIT was lost."""
         self._tell(CommitUncertain, error=_words(error))
-        match await self._means.fate(self._worker_id, self._claim, held, since, _nothing):
+        fate = await self._means.fate(self._worker_id, self._claim, held, since, _nothing)
+        match fate:
             case "committed":
                 self.settled = ending
             case "lost":
@@ -292,13 +294,15 @@ class JobTransaction(Settling):
                 return Hindered(
                     clean_error(f"CommitLost: the connection was lost at COMMIT, nothing was kept: {_words(error)}")
                 )
-            case _:
+            case "unknown" | "in progress":
                 return Hindered(
                     clean_error(
                         "CommitUnknown: the connection was lost at COMMIT, and this server does not know transaction "
                         f"{held.xid}; the job was not completed here: {_words(error)}"
                     )
                 )
+            case _:
+                assert_never(fate)
         return Completed()
 
     def abandon(self) -> None:
