@@ -136,6 +136,14 @@ _SENTENCES = dict(
             ),
         ),
         _said(
+            on.TransactionsEnded,
+            logging.WARNING,
+            lambda e: (
+                f"ended the transactions of workers that were silent for twice their lease ({_ids(e.worker_ids)}), "
+                f"so that others can run their jobs: {_ids(e.job_ids)}"
+            ),
+        ),
+        _said(
             on.JobsPruned,
             logging.INFO,
             lambda e: (
@@ -257,9 +265,35 @@ _SENTENCES = dict(
             on.JobInterrupted, logging.WARNING, lambda e: f"{_job(e)} was interrupted by the shutdown and is due again"
         ),
         _said(
+            on.JobHindered,
+            logging.WARNING,
+            lambda e: (
+                f"{_job(e)} was hindered, nothing of it was kept; next try in {e.delay_s:.1f} s, no attempt counted: "
+                f"{_first_line(e.error)}"
+            ),
+        ),
+        _said(
             on.JobLost,
             logging.WARNING,
             lambda e: f"{_job(e)} was no longer held by this worker when its run ended; what it came to was refused",
+        ),
+        _said(
+            on.CommitUncertain,
+            logging.WARNING,
+            lambda e: f"what becomes of {_job(e)} is not known yet, the server is asked: {e.error}",
+        ),
+        _said(
+            on.TransactionOpen,
+            logging.WARNING,
+            lambda e: (
+                f"{_job(e)} has kept its transaction open for {e.open_s:.0f} s: nothing that was deleted or changed "
+                "since can be vacuumed; split the job, or do what takes long outside of the transaction"
+            ),
+        ),
+        _said(
+            on.ErrorIgnored,
+            logging.WARNING,
+            lambda e: f"{_job(e)} raised after it was completed, and stays completed: {_first_line(e.error)}",
         ),
         _said(
             on.ResultIgnored,

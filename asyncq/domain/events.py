@@ -90,6 +90,13 @@ class JobsRescued(Event, frozen=True, kw_only=True):
     dead_job_ids: tuple[int, ...]
 
 
+class TransactionsEnded(Event, frozen=True, kw_only=True):
+    """Transactions that held jobs of workers that were silent for long were ended, so that others can run these."""
+
+    worker_ids: tuple[int, ...]
+    job_ids: tuple[int, ...]
+
+
 class JobsPruned(Event, frozen=True, kw_only=True):
     """What need not be kept any longer was removed: failed jobs, ended ones, requests and gates, so many of each."""
 
@@ -292,8 +299,33 @@ class JobInterrupted(JobEvent, frozen=True, kw_only=True):
     """A shutdown cancelled the handler; the job is due again, and that is committed."""
 
 
+class JobHindered(JobEvent, frozen=True, kw_only=True):
+    """A transaction could not be had, or was undone for no fault of the handler's; the job is due again soon."""
+
+    error: str
+    delay_s: float
+
+
 class JobLost(JobEvent, frozen=True, kw_only=True):
     """The run ended when the claim was no longer this worker's: what it came to was refused."""
+
+
+class CommitUncertain(JobEvent, frozen=True, kw_only=True):
+    """A run ended, and whether its transaction is committed is not known: the server is asked, until it has ended."""
+
+    error: str
+
+
+class TransactionOpen(JobEvent, frozen=True, kw_only=True):
+    """A run has kept its transaction open for so long, and hinders vacuum by that; told again at each doubling."""
+
+    open_s: float
+
+
+class ErrorIgnored(JobEvent, frozen=True, kw_only=True):
+    """A handler raised after its own transaction had completed the job: that stays as it is."""
+
+    error: str
 
 
 class ResultIgnored(JobEvent, frozen=True, kw_only=True):

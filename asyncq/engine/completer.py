@@ -9,6 +9,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Collection, Iterable
+from typing import assert_never
 
 import anyio
 import msgspec
@@ -94,9 +95,21 @@ class Completer:
             await self._emptied.wait()
 
     def hand_over(self, run: Run, outcome: Outcome) -> None:
-        """Take what a run came to; it is written soon."""
+        """Take what a run came to; it is written soon, unless a transaction of its handler has written it."""
         settlement = settle(run.claim, outcome, run.task.retry, random.random())
-        self._add(Ended(settlement, run.worker_id, run, outcome, time.perf_counter() - run.started_at))
+        duration_s = time.perf_counter() - run.started_at
+        settled = run.settled
+        match settled:
+            case None:
+                self._add(Ended(settlement, run.worker_id, run, outcome, duration_s))
+            case "lost":
+                self._announcer.lost(run)
+                self._settled([])
+            case "completed" | "rerun":
+                self._announcer.settled(run, settlement, outcome, duration_s)
+                self._settled([overruled(settlement, settled)])
+            case _:
+                assert_never(settled)
 
     def give_back(self, claims: Collection[Claim], reason: str, worker_id: int) -> None:
         """Return claims that were not started.

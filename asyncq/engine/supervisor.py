@@ -47,6 +47,7 @@ from asyncq.engine.leftovers import Leftovers
 from asyncq.engine.listener import listen
 from asyncq.engine.maintenance import Maintenance
 from asyncq.engine.observers import Observers
+from asyncq.engine.settling import Means
 from asyncq.engine.shutdown import StopRequest
 from asyncq.store import workers as store
 from asyncq.store.database import Database, HandlerPool, Line
@@ -91,7 +92,8 @@ class Supervisor:
         self._reading = Line(database, "fetch", generic_plans=True)
         self._writing = Line(database, "settle")
         self._pool = HandlerPool(database, options.pool_size, options.pool_wait_s)
-        self._surroundings = Surroundings(database, self._pool, registry)
+        means = Means(database, self._pool, self._writing, observers, options.lease_s)
+        self._surroundings = Surroundings(database, self._pool, registry, means)
         self._leftovers = Leftovers()
         self._executor = Executor(
             self._identity, self._surroundings, observers, CapacityLimiter(options.concurrency), self._leftovers

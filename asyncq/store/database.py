@@ -18,7 +18,7 @@ from asyncq.domain.errors import (
     TransactionUnusable,
     UnsupportedServer,
 )
-from asyncq.store.failures import calling, connecting
+from asyncq.store.failures import UNTIDY, calling, connecting
 from asyncq.store.pooled import PooledConnection, prelude, split
 from asyncq.store.statements import check_schema, query
 
@@ -33,6 +33,7 @@ else:
 
 CONNECT_TIMEOUT_S = 10.0
 OLDEST_SERVER = 14
+PUT_BACK_S = 5.0
 
 
 class Database:
@@ -246,6 +247,20 @@ class HandlerPool:
             PoolExhausted: None became free in time.
             StoreUnavailable: The server cannot be reached, or the pool is closed.
         """
+        connection = await self.take()
+        pool = self._pool
+        try:
+            yield connection
+        finally:
+            if pool is not None:
+                # A proxy has every method of a connection.
+                await pool.release(cast(Any, connection))
+
+    async def take(self) -> asyncpg.Connection:
+        """A connection, to be given to `put_back`; raises as `acquire` does.
+
+        If cancelled, none was taken.
+        """
         if self._is_closed:
             raise StoreUnavailable("the connections for handlers are closed: the worker has stopped")
         if self._pool is None:
@@ -263,11 +278,17 @@ class HandlerPool:
                     f"no connection for a handler became free within {self._wait_s:g} s: all {self._size} are held by "
                     "other handlers; hold them for a shorter time, or raise pool_size"
                 ) from error
+        return cast(asyncpg.Connection, connection)
+
+    async def put_back(self, connection: asyncpg.Connection) -> None:
+        """Take a connection back, within seconds or by closing it; never raises for what is wrong with it."""
+        pool = self._pool
         try:
-            # A proxy has every method of a connection.
-            yield cast(asyncpg.Connection, connection)
-        finally:
-            await pool.release(connection)
+            if pool is not None:
+                async with asyncio.timeout(PUT_BACK_S):
+                    await pool.release(cast(Any, connection))
+        except UNTIDY:
+            cut_off(connection)
 
     async def close(self) -> None:
         """Close all connections for good; those that are still held are cut after a second."""
@@ -322,6 +343,15 @@ def our_own(connection: asyncpg.Connection) -> Generator[None]:
             raise
         connection.terminate()
         raise StoreUnavailable(str(error), outcome="not_sent", sqlstate=error.sqlstate) from error
+
+
+def cut_off(connection: asyncpg.Connection) -> None:
+    """Close a connection by force, at once; nothing if it is closed, or was of a pool that has it back."""
+    try:
+        if not connection.is_closed():
+            connection.terminate()
+    except asyncpg.InterfaceError:
+        return  # A proxy whose connection has broken cannot be asked anything.
 
 
 async def hang_up(connection: asyncpg.Connection) -> None:

@@ -39,6 +39,8 @@ _MIXED_UP = ("26000", "42P05")
 # What asyncpg raises when a connection breaks under way. The first one is a PostgresError by its family, but comes from
 # the driver: the server has said nothing, the statement may have been committed.
 _BROKEN = (asyncpg.ConnectionDoesNotExistError, asyncpg.InternalClientError, OSError, asyncio.TimeoutError)
+# What may come of asking the driver to leave a connection in order.
+UNTIDY = (*_BROKEN, asyncpg.PostgresError, asyncpg.InterfaceError)
 # How the driver says that a connection was gone before the call: nothing was sent.
 _GONE = ("closed", "closing", "released", "not initialized")
 

@@ -12,6 +12,9 @@ declare
   cancelled bigint[];
   queues text[];
 begin
+  -- They hold claims for as long as they are open, and would be waited for.
+  perform asyncq._end_transactions(
+    array(select given::int from unnest(worker_ids) as given where given ~ '^[0-9]{1,9}$'));
   held := array(
     select job.id from asyncq._jobs as job where job.locked_by::text = any(worker_ids) order by job.id for update);
   cancelled := array(select job.id from asyncq._jobs as job where job.id = any(held) and job.cancelled_at is not null);

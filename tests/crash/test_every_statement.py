@@ -24,6 +24,7 @@ NOT_HERE = {
     "clock",
     "clock_doors",
     "counts",
+    "end_transaction",
     "enqueue",
     "explain",
     "force_unlock_workers",
@@ -94,7 +95,9 @@ class Life:
         self.runs: Counter[str] = Counter()
 
     def tasks(self) -> list[Any]:
-        """Jobs that complete, run in series, fail once, snooze once, are cancelled, belonged to a dead worker."""
+        """Jobs that complete, run in series, fail once, snooze once, are cancelled, belonged to a dead worker; and two
+        that add another one in the transaction that completes them.
+        """
 
         @task
         async def plain(ctx: JobContext) -> None:
@@ -125,7 +128,21 @@ class Life:
         async def orphan() -> None:
             self.runs["orphan"] += 1
 
-        return [plain, serial, flaky, sleepy, endless, orphan]
+        @task(transactional=True, retry=NOW)
+        async def transactional(ctx: JobContext) -> None:
+            await ctx.add_job(effect)
+
+        @task(retry=NOW)
+        async def own(ctx: JobContext) -> None:
+            async with ctx.connection() as db, db.transaction():
+                await ctx.add_job(effect, connection=db)
+                await ctx.complete(connection=db)
+
+        @task
+        async def effect() -> None:
+            self.runs["effect"] += 1
+
+        return [plain, serial, flaky, sleepy, endless, transactional, own, effect, orphan]
 
     async def live(self) -> None:
         """Add the jobs, run them, stop; whoever is refused asks again, as a service that is started again does."""
@@ -142,7 +159,7 @@ class Life:
 
     async def _add_and_wait(self, tasks: list[Any]) -> None:
         async with Client(self._dsn, schema=self._schema) as client:
-            for each in tasks[:-1]:
+            for each in tasks[:-2]:
                 count = 2 if each.name == "serial" else 1
                 for number in range(count):
                     await self._add(client, each.job().with_options(idempotency_key=f"{each.name} {number}"))
@@ -184,5 +201,5 @@ async def test_a_worker_survives_the_failure_of(
         Fault(first, "after", schema).install(monkeypatch)
     await life.live()
 
-    assert {"plain": 1, "serial": 2, "flaky": 2, "sleepy": 2, "endless": 1, "orphan": 1} == dict(life.runs)
+    assert {"plain": 1, "serial": 2, "flaky": 2, "sleepy": 2, "endless": 1, "orphan": 1, "effect": 2} == dict(life.runs)
     assert fault.fired == 1

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
+import asyncpg
 import pytest
 
 from asyncq import Task, Worker
+from tests.engine.effects import Effects
 from tests.engine.seen import Seen
 
 MakeWorker = Callable[..., Worker]
@@ -15,6 +17,14 @@ MakeWorker = Callable[..., Worker]
 def seen() -> Seen:
     """Keeps the events of the test's workers."""
     return Seen()
+
+
+@pytest.fixture
+async def effects(db: asyncpg.Connection, schema: str) -> Effects:
+    """The table of what handlers did."""
+    made = Effects(db, schema)
+    await made.create()
+    return made
 
 
 @pytest.fixture

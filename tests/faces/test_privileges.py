@@ -110,6 +110,31 @@ async def test_the_worker_role_does_all_that_a_worker_does(roles: Roles) -> None
     assert (JobState.DISCARDED, added) == (failed.state, removed)
 
 
+async def test_the_worker_role_settles_jobs_in_transactions(roles: Roles) -> None:
+    """Of the worker, and of the handler's own: it asks what became of that one."""
+    seen = Seen()
+    dsn = roles.dsn_of(roles.worker)
+    own = await asyncpg.connect(dsn)
+
+    @task(transactional=True, queue="line")
+    async def shared(ctx: JobContext) -> None:
+        await ctx.add_job(complete)
+
+    @task
+    async def complete(ctx: JobContext) -> None:
+        async with own.transaction():
+            await ctx.complete(connection=own)
+
+    worker = Worker(dsn, [shared, complete], schema=roles.schema, observers=[seen])
+    async with Client(dsn, schema=roles.schema) as client, worker.start():
+        await client.add_job(shared)
+        await seen.wait_for(JobCompleted, 2)
+    await own.close(timeout=5)
+
+    assert ["shared", "complete"] == [event.task for event in seen.of(JobCompleted)]
+    assert [] == [event for kind in REFUSALS for event in seen.of(kind)]
+
+
 async def test_the_enqueuer_role_adds_by_the_client_as_anybody(roles: Roles) -> None:
     """One, many, with keys, in its own transaction; and a worker runs them."""
     seen = Seen()
