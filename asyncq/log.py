@@ -116,7 +116,7 @@ _SENTENCES = dict(
             logging.ERROR,
             lambda e: (
                 f"worker {e.worker_id} was declared dead by another one: its {e.running} running jobs are cancelled, "
-                "and it registers anew; was this process stalled for longer than its lease?"
+                "and it registers anew; was this process stalled, or cut off?"
             ),
         ),
         _said(
