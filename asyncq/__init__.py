@@ -2,7 +2,7 @@
 
 from asyncq.admin import Admin
 from asyncq.client import Client, add_job
-from asyncq.domain.administration import Counts, Explanation, Reason
+from asyncq.domain.administration import Counts, Explanation, Reason, WorkerInfo
 from asyncq.domain.capabilities import CAPABILITIES
 from asyncq.domain.checkup import Checkup, Finding, Repaired, Violation
 from asyncq.domain.cron.builders import daily, every, every_minute, hourly, monthly, weekly, yearly
@@ -61,6 +61,7 @@ from asyncq.domain.events import (
     JobsRescued,
     JobsReturned,
     JobStarted,
+    LeaseInDoubt,
     ListenConnected,
     ListenLost,
     MaintenanceFailed,
@@ -145,6 +146,7 @@ __all__ = [
     "JobsPruned",
     "JobsRescued",
     "JobsReturned",
+    "LeaseInDoubt",
     "LinearRetry",
     "ListenConnected",
     "ListenLost",
@@ -183,6 +185,7 @@ __all__ = [
     "Violation",
     "Worker",
     "WorkerCrashed",
+    "WorkerInfo",
     "WorkerLost",
     "WorkerStarted",
     "WorkerStopped",

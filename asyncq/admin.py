@@ -6,7 +6,15 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 
-from asyncq.domain.administration import Counts, Explanation, check_change, check_cleanup, check_page, state_of
+from asyncq.domain.administration import (
+    Counts,
+    Explanation,
+    WorkerInfo,
+    check_change,
+    check_cleanup,
+    check_page,
+    state_of,
+)
 from asyncq.domain.checkup import Checkup, Repaired
 from asyncq.domain.errors import JobNotFound
 from asyncq.domain.job import Job, check_key
@@ -178,8 +186,8 @@ class Admin:
     ) -> list[Job]:
         """Take their claims away from workers at once, without waiting for the lease. Each claim was an attempt.
 
-        Only for workers that are gone for certain: a job whose worker lives runs on there, beside its next run, and
-        what it comes to there is refused.
+        Only for workers that are gone for certain: one that lives cancels its handlers when it hears of it, at its next
+        beat at the latest, and until then its jobs may run twice at once; what they come to there is refused.
 
         Args:
             ids: The ids of workers, as `locked_by` and the log name them.
@@ -195,6 +203,20 @@ class Admin:
         """
         async with self._on(connection) as mine:
             return await store.force_unlock_workers(self._database, mine, [str(worker) for worker in ids])
+
+    async def list_workers(self) -> list[WorkerInfo]:
+        """Read who there is, in the order of the ids: the workers, and those that hold claims without being known.
+
+        Returns:
+            Each with its state and the number of its jobs. Reads all jobs: about 0.1 s for each million.
+
+        Raises:
+            StoreError: The database cannot be used.
+
+        If cancelled, nothing was changed: it only reads.
+        """
+        async with self._acquire() as mine:
+            return await store.list_workers(self._database, mine)
 
     async def cleanup(
         self,

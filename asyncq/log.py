@@ -116,7 +116,16 @@ _SENTENCES = dict(
             logging.ERROR,
             lambda e: (
                 f"worker {e.worker_id} was declared dead by another one: its {e.running} running jobs are cancelled, "
-                "and it registers anew; was this process stalled for longer than its lease?"
+                "and it registers anew; was this process stalled, or cut off?"
+            ),
+        ),
+        _said(
+            on.LeaseInDoubt,
+            logging.ERROR,
+            lambda e: (
+                f"worker {e.worker_id} cannot prove that it lives ({e.reason}), others may take over: its {e.running} "
+                f"running jobs are cancelled; its last sign of life was {e.silent_s:.1f} s ago, of a lease of "
+                f"{e.lease_s:g} s"
             ),
         ),
         _said(
@@ -133,6 +142,11 @@ _SENTENCES = dict(
             lambda e: (
                 f"returned {len(e.job_ids)} jobs of dead workers ({_ids(e.worker_ids)}): {_ids(e.job_ids)}"
                 + (f"; failed for good: {_ids(e.dead_job_ids)}" if e.dead_job_ids else "")
+                + (
+                    f"; no attempt counted, it is not known if they ran: {_ids(e.spared_job_ids)}"
+                    if e.spared_job_ids
+                    else ""
+                )
             ),
         ),
         _said(
@@ -261,9 +275,7 @@ _SENTENCES = dict(
                 + (f"; it raised {_first_line(e.error)}" if e.error else "")
             ),
         ),
-        _said(
-            on.JobInterrupted, logging.WARNING, lambda e: f"{_job(e)} was interrupted by the shutdown and is due again"
-        ),
+        _said(on.JobInterrupted, logging.WARNING, lambda e: f"{_job(e)} was interrupted and is due again"),
         _said(
             on.JobHindered,
             logging.WARNING,

@@ -60,6 +60,7 @@ grant execute on function asyncq.enqueue to :"enqueuer";
 -- The worker: what sql/queries and the functions below touch. No truncate, no triggers, no foreign keys, no DDL.
 grant usage on schema asyncq to :"worker";
 grant select on asyncq._migrations, asyncq.jobs to :"worker";
+grant select, insert on asyncq._server_runs to :"worker";
 grant select, insert, update on asyncq.known_crontabs to :"worker";
 grant select, insert, update, delete on asyncq._ended_jobs, asyncq._gate, asyncq._jobs, asyncq._queues,
   asyncq._requests, asyncq._tasks, asyncq._workers to :"worker";
@@ -120,6 +121,7 @@ grant execute on function
   asyncq._flags,
   asyncq._force_unlock_workers,
   asyncq._gate,
+  asyncq._grace,
   asyncq._has_failed,
   asyncq._hold_claim,
   asyncq._hold_keys,
@@ -128,12 +130,16 @@ grant execute on function
   asyncq._is_allowed,
   asyncq._is_due,
   asyncq._is_known,
+  asyncq._is_leased,
   asyncq._is_live,
   asyncq._is_ready,
   asyncq._job,
   asyncq._kept_states,
   asyncq._kept_until,
   asyncq._list_jobs,
+  asyncq._list_workers,
+  asyncq._lock_space,
+  asyncq._locks_since,
   asyncq._looks_back,
   asyncq._matches,
   asyncq._merged_payload,
@@ -162,7 +168,8 @@ grant execute on function
   asyncq._used_tasks,
   asyncq._utc,
   asyncq._wake_for,
-  asyncq._wake_workers
+  asyncq._wake_workers,
+  asyncq._watch_workers
   to :"worker";
 
 commit;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -62,6 +62,42 @@ class Explanation(msgspec.Struct, frozen=True):
     job_id: int
     runnable: bool
     reasons: tuple[Reason, ...]
+
+
+WorkerState = Literal["live", "doubted", "dead", "unknown"]
+
+
+class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker, as the others see it. What is None is not known: it has no row, and yet holds claims.
+
+    Attributes:
+        id: Its id, as `locked_by` and the log name it.
+        host: Where it runs.
+        pid: Its process.
+        state: `live`; `doubted`, its connection has ended and it has a second to say that it lives; `dead`, the next
+            look of another worker returns its jobs; `unknown`, it has no row, its jobs are returned some minutes later.
+        running: How many jobs it has claimed.
+        concurrency: How many it runs at once.
+        started_at: Since when it is known.
+        last_seen: When it last proved that it lives.
+        silent_s: How long ago that was, by the server's clock.
+        lease_s: After how long without that it is dead.
+        locks: Whether the server would know at once that it died; behind a pooler it does not, and the lease decides.
+        tasks: The names of its tasks.
+    """
+
+    id: int
+    host: str | None
+    pid: int | None
+    state: WorkerState
+    running: int
+    concurrency: int | None
+    started_at: datetime | None
+    last_seen: datetime | None
+    silent_s: float | None
+    lease_s: float | None
+    locks: bool
+    tasks: tuple[str, ...]
 
 
 def check_change(run_at: datetime | None, priority: int | None, attempts: int | None, max_attempts: int | None) -> None:

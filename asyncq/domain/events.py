@@ -73,6 +73,16 @@ class WorkerLost(Event, frozen=True, kw_only=True):
     running: int
 
 
+class LeaseInDoubt(Event, frozen=True, kw_only=True):
+    """This worker could not prove in time that it lives: it cancels its jobs, since others may take over."""
+
+    worker_id: int
+    running: int
+    reason: str
+    silent_s: float
+    lease_s: float
+
+
 class HeartbeatFailed(Event, frozen=True, kw_only=True):
     """A sign of life could not be written; it is tried again."""
 
@@ -83,11 +93,12 @@ class HeartbeatFailed(Event, frozen=True, kw_only=True):
 
 
 class JobsRescued(Event, frozen=True, kw_only=True):
-    """Jobs of dead workers were returned by this one; each lost an attempt."""
+    """Jobs of dead workers were returned by this one; each lost an attempt, but for those that perhaps never began."""
 
     worker_ids: tuple[int, ...]
     job_ids: tuple[int, ...]
     dead_job_ids: tuple[int, ...]
+    spared_job_ids: tuple[int, ...]
 
 
 class TransactionsEnded(Event, frozen=True, kw_only=True):

@@ -48,6 +48,7 @@ class Fetcher:
         drained: Whether the last fetch found less than there was room for.
         give_back: Takes claims that are returned.
         admit: Lets claims that were just fetched pass, or not.
+        may_fetch: Whether this worker may take jobs now.
         expected: The token of the fetch whose answer is awaited; 0 when none is.
         lost: Claims whose answer was lost.
     """
@@ -67,6 +68,7 @@ class Fetcher:
         self._finished = finished
         self.give_back: Callable[[Collection[Claim], str, int], None] = _nowhere
         self.admit: Callable[[list[Claim]], list[Claim]] = list
+        self.may_fetch: Callable[[], bool] = _always
         self.expected = 0
         self.buffer = Buffer(self._taken)
         self._stir = asyncio.Event()
@@ -226,14 +228,14 @@ class Fetcher:
         return wanted_now(self.buffer.waiting, len(self.buffer), pace, self._options.batch)
 
     def _is_time(self, wanted: int) -> bool:
-        if not wanted or not self._identity.worker_id:
+        if not wanted or not self.may_fetch():
             return False
         return self._woken or not self.drained or _now() >= self._look_at
 
     async def _sleep(self, wanted: int) -> None:
         """Until something happens; with a free slot, until it is time to look again."""
         self._stir.clear()
-        pause_s = max(self._look_at - _now(), 0.0) if wanted and self._identity.worker_id else self._options.poll_s
+        pause_s = max(self._look_at - _now(), 0.0) if wanted and self.may_fetch() else self._options.poll_s
         if len(self.buffer):
             pause_s = min(pause_s, STALE_S)
         try:
@@ -283,6 +285,10 @@ def _cursor(claims: list[Claim]) -> Place:
 
 def _nowhere(claims: Collection[Claim], reason: str, worker_id: int) -> None:
     raise AssertionError(f"claims {claims} of worker {worker_id} have nowhere to go: {reason}")
+
+
+def _always() -> bool:
+    return True
 
 
 def _now() -> float:

@@ -1,25 +1,65 @@
 """Proves that the worker lives, whatever its handlers do to the event loop: in a thread, on a connection of its own.
 
-Each beat also finds the jobs that were cancelled without the worker having heard of it.
+While that connection lives, the server holds the worker's lock; when it ends, others give the worker a second to say
+that it lives. Each beat also finds the jobs that were cancelled without the worker having heard of it. Between beats
+the thread looks whether other workers have died.
 """
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import os
+import socket
 import threading
-import time
-from collections.abc import Callable, Collection
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 import anyio.to_thread
+import msgspec
 
-from asyncq.domain.errors import AsyncqError
+from asyncq.domain.errors import AsyncqError, StoreUnavailable
 from asyncq.domain.events import Event, HeartbeatFailed
-from asyncq.engine.identity import Identity
-from asyncq.store.database import Database, Line
-from asyncq.store.workers import beat
+from asyncq.domain.options import WorkerOptions
+from asyncq.engine.lease import BEATS_A_LEASE, GRACE_S, HALF_GRACE_S, Lease, look_in_s, now_s
+from asyncq.store.database import Database
+from asyncq.store.failures import is_refusal
+from asyncq.store.lifeline import Lifeline
+from asyncq.store.workers import Cancelled
 
-BEATS_A_LEASE = 3
 END_S = 5.0
+REGISTER_S = 15.0
+SOON_S = 0.05  # how soon a lost lock is asked for again, while others wait for that
+LATER_S = 0.5  # and how soon after that
+TELL_EVERY_S = 1.0
+
+
+class Reactions(msgspec.Struct, frozen=True):
+    """What the heartbeat calls, in the worker's event loop.
+
+    Attributes:
+        emit: Takes events.
+        lost: Others declared this worker dead; with its id.
+        doubted: It cannot be proven in time that this worker lives; with its id and the reason.
+        regained: It was proven again that this worker lives.
+        cancelled: Running jobs were cancelled; with the worker's id and (job id, token) of each, at every beat as long
+            as they run.
+        named: These claims, each as `job/token`, have been named as started.
+        stand_in: A sign of life is wanted over another connection.
+        rescue: Another worker is dead.
+        started: Called in the heartbeat's thread: which claims have started, each as `job/token`.
+    """
+
+    emit: Callable[[Event], None]
+    lost: Callable[[int], None]
+    doubted: Callable[[int, str], None]
+    regained: Callable[[], None]
+    cancelled: Callable[[int, Collection[tuple[int, int]]], None]
+    named: Callable[[Collection[str]], None]
+    stand_in: Callable[[], None]
+    rescue: Callable[[], None]
+    started: Callable[[], Sequence[str]]
 
 
 class Heartbeat:
@@ -27,99 +67,346 @@ class Heartbeat:
 
     Args:
         database: Where.
-        identity: Who lives.
-        lease_s: The lease; three beats to each.
-        emit: Takes events, in the event loop.
-        lost: Called in the event loop, with the worker's id, when others declared it dead.
-        cancelled: Called in the event loop, with the worker's id and (job id, token) of each of its running jobs that
-            was cancelled; at every beat, as long as they run.
+        options: The lease, and what others are told of the worker.
+        tasks: The names of its tasks.
+        lease: What is proven here.
+
+    Attributes:
+        reactions: What to call; set before it starts.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        identity: Identity,
-        lease_s: float,
-        emit: Callable[[Event], None],
-        lost: Callable[[int], None],
-        cancelled: Callable[[int, Collection[tuple[int, int]]], None],
-    ) -> None:
+    reactions: Reactions
+
+    def __init__(self, database: Database, options: WorkerOptions, tasks: Collection[str], lease: Lease) -> None:
         self._database = database
-        self._identity = identity
-        self._lease_s = lease_s
-        self._emit = emit
-        self._lost = lost
-        self._cancelled = cancelled
+        self._options = options
+        self._tasks = list(tasks)
+        self._lease = lease
+        self._pause_s = options.lease_s / BEATS_A_LEASE
         self._home = asyncio.get_running_loop()
         self._away: asyncio.AbstractEventLoop | None = None
         self._stop = threading.Event()
-        self._stirred: asyncio.Event | None = None
-        self._beaten_at = time.monotonic()
+        self._keep_claims = False
+        self._asked: deque[concurrent.futures.Future[int]] = deque()
         self._thread = threading.Thread(target=self._run, name="asyncq heartbeat", daemon=True)
+        # From here on: of the thread alone.
+        self._stirred: asyncio.Event | None = None
+        self._worker_id = 0
+        self._line = Lifeline(database, self._ended)
+        self._silent_lines: list[Lifeline] = []
+        self._lock_counts = False
+        self._refused_at = float("-inf")
+        self._doubt: asyncio.TimerHandle | None = None
+        self._lapse: asyncio.TimerHandle | None = None
+        self._beat_at = self._look_at = 0.0
+        self._told_at = float("-inf")
+
+    # Called in the worker's event loop
 
     def start(self) -> None:
-        """Begin to beat."""
+        """Begin."""
         self._thread.start()
 
-    async def stop(self) -> None:
-        """End the thread; waits for a beat that is under way, at most `END_S`."""
+    async def register(self) -> int:
+        """Make the worker known, with its lock in hand; from then on it beats.
+
+        Returns:
+            Its id, never used before.
+
+        Raises:
+            StoreError: The database cannot be used.
+            StoreUnavailable: The heartbeat has stopped.
+
+        If cancelled, the worker may be known; its lock is free when the heartbeat stops.
+        """
+        asked: concurrent.futures.Future[int] = concurrent.futures.Future()
+        self._asked.append(asked)
+        self._call(self._stir)
+        if self.has_ended:
+            self._refuse_all()
+        return await asyncio.wrap_future(asked)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it stops or has stopped, so that nobody can register any more."""
+        return self._stop.is_set()
+
+    async def stop(self, *, keep_claims: bool = False) -> None:
+        """End the thread; waits for a beat that is under way, at most `END_S`. Only the first call counts.
+
+        Args:
+            keep_claims: Whether handlers run on: the claims are then held until the lease is over.
+        """
+        if self._stop.is_set():
+            return
+        self._keep_claims = keep_claims
         self._stop.set()
-        self.beat_now()
-        # A thread of our own: those of the loop may all be taken by blocked handlers.
-        await anyio.to_thread.run_sync(self._thread.join, END_S, limiter=anyio.CapacityLimiter(1))
+        self._call(self._stir)
+        if self._thread.ident is not None:
+            # A thread of our own: those of the loop may all be taken by blocked handlers.
+            await anyio.to_thread.run_sync(self._thread.join, END_S, limiter=anyio.CapacityLimiter(1))
 
     def beat_now(self) -> None:
         """Do not wait for the next beat; one that is under way is followed by another."""
-        if self._away is not None and self._stirred is not None and not self._away.is_closed():
+        self._call(self._hurry)
+
+    def questioned(self) -> None:
+        """Others ask whether this worker lives: here its connection may look well although the lock is free."""
+        self._call(self._answer)
+
+    def stood_in(self, worker_id: int, answer: Cancelled, sent_at: float) -> None:
+        """A sign of life was written over another connection: only the lease counts until this one is back."""
+        self._call(partial(self._heard, worker_id, answer, sent_at, holds=False))
+
+    def _call(self, function: Callable[..., object], *args: object) -> None:
+        """Call something in the thread."""
+        if self._away is not None and not self._away.is_closed():
             try:
-                self._away.call_soon_threadsafe(self._stirred.set)
+                self._away.call_soon_threadsafe(function, *args)
             except RuntimeError:
                 pass  # The thread's loop closed in this very moment: it has ended.
 
-    def _run(self) -> None:
-        asyncio.run(self._beat_until_stopped())
+    # Called in the thread
 
-    async def _beat_until_stopped(self) -> None:
-        self._away = asyncio.get_running_loop()
+    def _run(self) -> None:
+        asyncio.run(self._live())
+
+    async def _live(self) -> None:
         self._stirred = asyncio.Event()
-        line = Line(self._database, "heartbeat")
-        pause_s = self._lease_s / BEATS_A_LEASE
+        self._away = asyncio.get_running_loop()
         try:
             while not self._stop.is_set():
-                # Before the beat: whoever asks for one during it gets another.
+                # Before the work: whoever asks for something meanwhile gets another round.
                 self._stirred.clear()
-                wait_s = pause_s if await self._beat(line) else min(pause_s, 1.0)
+                await self._register_asked()
+                await self._work()
                 try:
-                    async with asyncio.timeout(wait_s):
+                    async with asyncio.timeout(max(self._next_at() - now_s(), 0.0)):
                         await self._stirred.wait()
                 except TimeoutError:
                     continue
         finally:
-            await line.close()
+            await self._end()
 
-    async def _beat(self, line: Line) -> bool:
-        """One sign of life; returns whether it was written."""
-        worker_id = self._identity.worker_id
+    def _next_at(self) -> float:
+        if not self._worker_id:
+            return float("inf")
+        return min(self._beat_at, self._look_at) if self._line.is_open else self._beat_at
+
+    async def _work(self) -> None:
+        if not self._worker_id:
+            return
+        if now_s() >= self._beat_at:
+            await self._beat()
+        if now_s() >= self._look_at and self._line.is_open:
+            await self._look()
+
+    async def _register_asked(self) -> None:
+        while self._asked:
+            asked = self._asked.popleft()
+            sent_at = now_s()
+            options = self._options
+            try:
+                async with asyncio.timeout(REGISTER_S):
+                    if not self._line.is_open:
+                        await self._line.open()
+                    worker_id = await self._line.register(
+                        lease_s=options.lease_s,
+                        pid=os.getpid(),
+                        concurrency=options.concurrency,
+                        host=socket.gethostname(),
+                        tasks=self._tasks,
+                    )
+            except (AsyncqError, TimeoutError) as error:
+                self._line.drop()
+                _fail(asked, error if isinstance(error, AsyncqError) else StoreUnavailable("no answer in time"))
+                continue
+            self._worker_id = worker_id
+            self._heard(worker_id, [], sent_at, holds=self._line.held_id == worker_id)
+            self._beat_at = sent_at + (self._pause_s if self._lock_counts else SOON_S)
+            self._look_at = sent_at
+            if asked.set_running_or_notify_cancel():
+                asked.set_result(worker_id)
+
+    def _refuse_all(self) -> None:
+        while True:
+            try:
+                asked = self._asked.popleft()
+            except IndexError:
+                return
+            _fail(asked, StoreUnavailable("the heartbeat has stopped"))
+
+    async def _beat(self) -> None:
+        """One sign of life."""
+        worker_id, sent_at, names = self._worker_id, now_s(), self.reactions.started()
+        self._beat_at = sent_at + self._pause_s
         try:
-            async with asyncio.timeout(self._lease_s / BEATS_A_LEASE):
-                cancelled = await beat(line, worker_id)
+            async with asyncio.timeout(HALF_GRACE_S if self._doubt else self._pause_s):
+                if not self._line.is_open:
+                    await self._line.open()
+                holds = await self._line.hold(worker_id)
+                cancelled = await self._line.beat(worker_id, names)
         except (AsyncqError, TimeoutError) as error:
-            silent_s = time.monotonic() - self._beaten_at
-            said = str(error) or type(error).__name__
+            self._missed(error, sent_at)
+            return
+        self._heard(worker_id, cancelled, sent_at, holds=holds, names=names)
+
+    def _missed(self, error: Exception, sent_at: float) -> None:
+        """A sign of life was not written, or its answer was lost."""
+        if is_refusal(error):
+            self._refused_at = now_s()
+        if self._line.held_id:
+            # It does not answer, but the server may hold the lock for it: kept until the row says that no lock counts.
+            self._silent_lines.append(self._line)
+        else:
+            self._line.drop()
+            self._doubted()
+        self._line = Lifeline(self._database, self._ended)
+        self._beat_at = now_s() + (SOON_S if self._doubt or self._silent_lines else min(self._pause_s, LATER_S))
+        self._tell(self.reactions.stand_in)
+        if sent_at - self._told_at >= TELL_EVERY_S:
+            self._told_at = sent_at
             self._tell(
-                self._emit,
-                HeartbeatFailed(worker_id=worker_id, error=said, silent_s=silent_s, lease_s=self._lease_s),
+                self.reactions.emit,
+                HeartbeatFailed(
+                    worker_id=self._worker_id,
+                    error=str(error) or type(error).__name__,
+                    silent_s=self._lease.silent_s,
+                    lease_s=self._lease.length_s,
+                ),
             )
-            await line.close()
-            return False
-        self._beaten_at = time.monotonic()
+
+    def _heard(
+        self, worker_id: int, cancelled: Cancelled, sent_at: float, *, holds: bool, names: Collection[str] = ()
+    ) -> None:
+        """The answer to a sign of life."""
+        if worker_id != self._worker_id:
+            return
         if cancelled is None:
-            self._tell(self._lost, worker_id)
-        elif cancelled:
-            self._tell(self._cancelled, worker_id, cancelled)
-        return True
+            self._forget()
+            self._lease.end()
+            self._tell(self.reactions.lost, worker_id)
+            return
+        self._lock_counts = holds
+        was_held = self._lease.is_held
+        self._lease.prove(sent_at)
+        if not was_held:
+            self._tell(self.reactions.regained)
+        self._disarm()
+        self._lapse = self._in(self._lease.ends_at - now_s(), self._give_up, "its lease is about to end")
+        while self._silent_lines and not holds:
+            # The row says now that no lock counts: this one may go, and a new connection takes it.
+            self._silent_lines.pop().drop()
+            self._beat_at = min(self._beat_at, now_s() + SOON_S)
+        if self._line.held_id and not holds:
+            self._beat_at = min(self._beat_at, now_s() + SOON_S)  # The row should say that the lock counts, if it does.
+        if cancelled:
+            self._tell(self.reactions.cancelled, worker_id, cancelled)
+        if names:
+            self._tell(self.reactions.named, names)
+
+    async def _look(self) -> None:
+        """Have others died?"""
+        sent_at = now_s()
+        self._look_at = sent_at + GRACE_S
+        try:
+            async with asyncio.timeout(self._pause_s):
+                found = await self._line.watch(self._worker_id)
+        except TimeoutError as error:
+            self._missed(error, sent_at)
+            return
+        except AsyncqError:
+            self._beat_at = 0.0  # The beat finds out what is wrong, and says so.
+            return
+        wait_s = look_in_s(found.clock_s, found.workers, found.place)
+        if found.grace_left_s is not None:
+            wait_s = min(wait_s, max(found.grace_left_s, 0.0) + 0.01)
+        self._look_at = now_s() + wait_s
+        if found.dead:
+            self._tell(self.reactions.rescue)
+
+    def _ended(self, line: Lifeline) -> None:
+        """A connection has ended that nobody here closed: the server frees the lock."""
+        if line is self._line:
+            self._doubted()
+            self._hurry()
+        elif line in self._silent_lines:
+            self._silent_lines.remove(line)
+            self._doubted()
+
+    def _doubted(self) -> None:
+        """The lock is free: others wait for a sign of life, and only for so long."""
+        if self._lock_counts and self._worker_id and self._doubt is None:
+            self._doubt = self._in(HALF_GRACE_S, self._doubt_over)
+            self._tell(self.reactions.stand_in)
+
+    def _answer(self) -> None:
+        self._doubted()
+        self._hurry()
+
+    def _doubt_over(self) -> None:
+        left_s = self._refused_at + HALF_GRACE_S - now_s()
+        if left_s > 0:
+            # No server, so nobody takes over; and when it is back, the lease alone decides for a while.
+            self._doubt = self._in(left_s, self._doubt_over)
+        else:
+            self._give_up("the connection that holds its lock was lost")
+
+    def _give_up(self, reason: str) -> None:
+        self._lease.end()
+        self._disarm()
+        self._lock_counts = False
+        self._tell(self.reactions.doubted, self._worker_id, reason)
+
+    def _forget(self) -> None:
+        self._worker_id = 0
+        self._lock_counts = False
+        self._disarm()
+
+    def _disarm(self) -> None:
+        for timer in (self._doubt, self._lapse):
+            if timer is not None:
+                timer.cancel()
+        self._doubt = self._lapse = None
+
+    async def _end(self) -> None:
+        self._disarm()
+        self._refuse_all()
+        worker_id, self._worker_id = self._worker_id, 0
+        if self._keep_claims and worker_id and self._line.is_open:
+            try:
+                async with asyncio.timeout(END_S / 2):
+                    self._line.held_id = 0
+                    await self._line.beat(worker_id, self.reactions.started())
+            except (AsyncqError, TimeoutError) as error:
+                said = HeartbeatFailed(
+                    worker_id=worker_id,
+                    error=str(error) or type(error).__name__,
+                    silent_s=self._lease.silent_s,
+                    lease_s=self._lease.length_s,
+                )
+                self._tell(self.reactions.emit, said)
+        for line in self._silent_lines:
+            line.drop()
+        await self._line.close()
+
+    def _in(self, delay_s: float, function: Callable[..., object], *args: object) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(max(delay_s, 0.0), function, *args)
+
+    def _hurry(self) -> None:
+        self._beat_at = 0.0
+        self._stir()
+
+    def _stir(self) -> None:
+        if self._stirred is not None:
+            self._stirred.set()
 
     def _tell(self, function: Callable[..., object], *args: object) -> None:
         """Call something in the worker's event loop."""
         if not self._home.is_closed():
             self._home.call_soon_threadsafe(function, *args)
+
+
+def _fail(asked: concurrent.futures.Future[int], error: Exception) -> None:
+    if asked.set_running_or_notify_cancel():
+        asked.set_exception(error)

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from asyncq.engine.admission import Admission
 from asyncq.engine.buffer import Buffer
 from asyncq.engine.completer import Completer
 from asyncq.engine.executor import Executor
+from asyncq.engine.identity import Identity
+
+REFUSED = "the worker could not prove that it lives, or stops"
 
 
-async def job_loop(buffer: Buffer, executor: Executor, completer: Completer) -> None:
+async def job_loop(
+    buffer: Buffer, executor: Executor, completer: Completer, admission: Admission, identity: Identity
+) -> None:
     """Run jobs until the buffer is closed.
 
     Args:
         buffer: Where claims come from.
         executor: Runs them.
-        completer: Takes what they came to.
+        completer: Takes what they came to, and those that may not start.
+        admission: Says which these are.
+        identity: Who claimed them.
 
     If cancelled, the job that runs goes on without its worker, and nobody settles it.
     """
     while (claim := await buffer.take()) is not None:
+        if not admission.is_plain(claim):
+            worker_id = identity.worker_id
+            if not await admission.admit(claim):
+                completer.give_back([claim], REFUSED, worker_id)
+                continue
         run, outcome = await executor.run(claim)
         completer.hand_over(run, outcome)
         if completer.is_full:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Sequence
-
-import anyio
 
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import JobsRescued, MaintenanceFailed, TransactionsEnded, UnknownTasks
@@ -19,6 +18,7 @@ from asyncq.store.workers import Rescued, rescue_jobs, unknown_tasks
 
 THOROUGH_EVERY = 30
 DEADLINE_S = 60.0
+REST_S = 2.0
 
 
 class Maintenance:
@@ -37,17 +37,33 @@ class Maintenance:
         self._observers = observers
         self._pruner = Pruner(line, observers, failed_retention_s)
         self._rounds = 0
+        self._wanted = asyncio.Event()
+        self._rests_until = 0.0
         self._told: set[str] = set()
 
     async def run(self, every_s: float) -> None:
-        """A round at once, then every so often, for ever."""
+        """A round at once, then every so often, and whenever a worker has died; for ever."""
         while True:
+            hurried = self._wanted.is_set()
+            self._wanted.clear()
             try:
-                await self.round()
+                rescued = await self.round()
+                if hurried and not rescued:
+                    # Somebody else was faster, or holds what is left: each round reads all jobs.
+                    self._rests_until = asyncio.get_running_loop().time() + REST_S
                 await self._pruner.run_when_due()
             except (AsyncqError, TimeoutError) as error:
                 self._observers.emit(MaintenanceFailed(error=str(error) or type(error).__name__))
-            await anyio.sleep(every_s * random.uniform(0.8, 1.2))
+            try:
+                async with asyncio.timeout(every_s * random.uniform(0.8, 1.2)):
+                    await self._wanted.wait()
+            except TimeoutError:
+                continue
+
+    def hurry(self) -> None:
+        """A worker has died: do not wait for the next round."""
+        if asyncio.get_running_loop().time() >= self._rests_until:
+            self._wanted.set()
 
     async def once(self) -> None:
         """What a worker does that will not live long: a round, and a little pruning.
@@ -59,8 +75,8 @@ class Maintenance:
         await self.round()
         await self._pruner.run(0.0)
 
-    async def round(self) -> None:
-        """Rescue what can be rescued, and tell of tasks that nobody here knows."""
+    async def round(self) -> int:
+        """Rescue what can be rescued, and tell of tasks that nobody here knows; returns how many jobs were rescued."""
         rescued: Sequence[Rescued] = ()
         async with shielded(self._line, DEADLINE_S):
             if ended := await end_transactions(self._line):
@@ -77,10 +93,12 @@ class Maintenance:
                 JobsRescued(
                     worker_ids=tuple(sorted({job.worker_id for job in rescued})),
                     job_ids=tuple(job.job_id for job in rescued),
-                    dead_job_ids=tuple(job.job_id for job in rescued if job.attempts >= job.max_attempts),
+                    dead_job_ids=tuple(job.job_id for job in rescued if job.ran and job.attempts >= job.max_attempts),
+                    spared_job_ids=tuple(job.job_id for job in rescued if not job.ran),
                 )
             )
         unknown = set(await unknown_tasks(self._line, self._identity.tasks)) - self._told - {*self._identity.registry}
         if unknown:
             self._told |= unknown
             self._observers.emit(UnknownTasks(names=tuple(sorted(unknown))))
+        return len(rescued)

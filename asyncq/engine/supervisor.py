@@ -7,9 +7,7 @@ period and a few seconds.
 from __future__ import annotations
 
 import asyncio
-import os
 import platform
-import socket
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -25,7 +23,6 @@ from asyncq.domain.events import (
     SettlementsAbandoned,
     TasksLeftBehind,
     WorkerCrashed,
-    WorkerLost,
     WorkerStarted,
     WorkerStopped,
     WorkerStopping,
@@ -33,6 +30,7 @@ from asyncq.domain.events import (
 from asyncq.domain.options import WorkerOptions
 from asyncq.domain.outcome import Settlement
 from asyncq.domain.task import Registry
+from asyncq.engine.admission import Admission
 from asyncq.engine.announcer import Announcer
 from asyncq.engine.canceller import Canceller
 from asyncq.engine.completer import Completer
@@ -40,22 +38,24 @@ from asyncq.engine.context import Surroundings
 from asyncq.engine.cron import Cron
 from asyncq.engine.executor import Executor
 from asyncq.engine.fetcher import Fetcher
-from asyncq.engine.heartbeat import BEATS_A_LEASE, Heartbeat
+from asyncq.engine.heartbeat import Heartbeat, Reactions
 from asyncq.engine.identity import Identity
 from asyncq.engine.job_loop import job_loop
+from asyncq.engine.lease import BEATS_A_LEASE, Lease
 from asyncq.engine.leftovers import Leftovers
 from asyncq.engine.listener import listen
 from asyncq.engine.maintenance import Maintenance
+from asyncq.engine.membership import Membership
 from asyncq.engine.observers import Observers
 from asyncq.engine.settling import Means
 from asyncq.engine.shutdown import StopRequest
+from asyncq.engine.stand_in import StandIn
 from asyncq.store import workers as store
 from asyncq.store.database import Database, HandlerPool, Line
 from asyncq.store.migrate import check_version
 
 CANCEL_S = 5.0  # how long cancelled handlers have to end
 FLUSH_S = 10.0  # how long the last settlements may take
-LEARN_S = 0.25  # how often a worker asks for the ids of tasks that it misses
 GIVE_UP_S = 5.0  # how long `run_once` tries to fetch when the database is away
 
 
@@ -105,8 +105,21 @@ class Supervisor:
         self._loops_left = options.concurrency
         self._loops_ended = anyio.Event()
         self._written = anyio.Event()
-        self._heartbeat: Heartbeat | None = None
-        self._registered = anyio.Event()
+        lease = Lease(options.lease_s)
+        self._heartbeat = Heartbeat(database, options, registry, lease)
+        self._admission = Admission(lease, self._executor, self._heartbeat.beat_now)
+        self._stand_in = StandIn([self._writing, self._reading], self._identity, self._admission, self._heartbeat)
+        self._maintenance = Maintenance(self._reading, self._identity, observers, options.failed_retention_s)
+        self._membership = Membership(
+            self._reading,
+            self._identity,
+            lease,
+            self._heartbeat,
+            self._fetcher,
+            self._executor,
+            self._admission,
+            observers,
+        )
         self._has_left = False
         self._once = self._tell = False
         self._told = anyio.Event()
@@ -136,6 +149,7 @@ class Supervisor:
         finally:
             self._leftovers.uninstall()
             with anyio.CancelScope(shield=True):
+                await self._heartbeat.stop()
                 await self._reading.close()
                 await self._writing.close()
                 await self._pool.close()
@@ -162,39 +176,22 @@ class Supervisor:
                 f"the clock of schema {self._database.schema!r} was moved by asyncq.testing; "
                 "run `asyncq migrate` to put it right"
             )
-        self._identity.worker_id = await self._new_id()
-        self._registered.set()
+        canceller = Canceller(self._identity, self._fetcher, self._executor)
+        self._heartbeat.reactions = Reactions(
+            emit=self._observers.emit,
+            lost=self._membership.lost,
+            doubted=self._membership.doubted,
+            regained=self._membership.regained,
+            cancelled=canceller.cancel,
+            named=self._admission.named,
+            stand_in=self._stand_in.ask,
+            rescue=self._maintenance.hurry,
+            started=self._admission.started,
+        )
+        self._heartbeat.start()
+        await self._membership.join()
         server = connection.get_server_version()
         return f"{server.major}.{server.micro}"  # asyncpg reads 15.18 as 15.0.18
-
-    async def _learn_tasks(self) -> None:
-        self._identity.learn(await store.task_ids(self._reading, list(self._identity.registry)))
-
-    async def _learn_the_rest(self) -> None:
-        """Tasks whose names another open transaction has just stored have no id yet: ask until it has ended."""
-        if names := ", ".join(self._identity.nameless):
-            said = f"tasks {names} are not taken yet: an open transaction has just used them for the first time"
-            self._observers.emit(MaintenanceFailed(error=said))
-        while self._identity.nameless:
-            await anyio.sleep(LEARN_S)
-            try:
-                await self._learn_tasks()
-            except AsyncqError as error:
-                self._observers.emit(MaintenanceFailed(error=str(error)))
-            self._fetcher.wake()
-
-    async def _new_id(self) -> int:
-        """Become known, then learn the ids of the tasks: names that a known worker uses are never collected."""
-        worker_id = await store.register(
-            self._reading,
-            lease_s=self._options.lease_s,
-            pid=os.getpid(),
-            concurrency=self._options.concurrency,
-            host=socket.gethostname(),
-            tasks=list(self._identity.registry),
-        )
-        await self._learn_tasks()
-        return worker_id
 
     async def _work(self, stop: StopRequest, once: bool, started: Any, version: str, ended: anyio.Event) -> None:
         with anyio.CancelScope(shield=True):
@@ -231,8 +228,7 @@ class Supervisor:
         if handlers := [run.handler for run in runs if run.handler is not None]:
             await asyncio.wait(handlers, timeout=CANCEL_S)
         self._clear_away()
-        if self._heartbeat is not None:
-            await self._heartbeat.stop()
+        await self._heartbeat.stop(keep_claims=bool(self._executor.running))
 
     async def _start(self, group: TaskGroup, once: bool) -> None:
         """Start the parts, writers before readers."""
@@ -242,24 +238,15 @@ class Supervisor:
         self._announcer = Announcer(self._observers, group)
         self._completer = Completer(self._writing, self._announcer, self._observers, self._settled)
         self._fetcher.give_back = self._completer.give_back
-        canceller = Canceller(self._identity, self._fetcher, self._executor)
-        self._heartbeat = Heartbeat(
-            self._database,
-            self._identity,
-            self._options.lease_s,
-            self._observers.emit,
-            self._declared_dead,
-            canceller.cancel,
-        )
-        self._heartbeat.start()
+        self._membership.open(group)
+        group.start_soon(self._stand_in.run)
         group.start_soon(self._complete)
         for _ in range(self._options.concurrency):
             group.start_soon(self._loop)
-        maintenance = Maintenance(self._reading, self._identity, self._observers, self._options.failed_retention_s)
         if once:
-            await maintenance.once()
+            await self._maintenance.once()
         else:
-            group.start_soon(maintenance.run, self._options.lease_s / BEATS_A_LEASE)
+            group.start_soon(self._maintenance.run, self._options.lease_s / BEATS_A_LEASE)
             if self._options.listen:
                 await group.start(
                     listen,
@@ -269,7 +256,7 @@ class Supervisor:
                     self._heard_of_cancelled,
                     self._heartbeat.beat_now,
                 )
-        group.start_soon(self._learn_the_rest)
+        group.start_soon(self._membership.learn_the_rest)
         group.start_soon(self._fetch, GIVE_UP_S if once else None)
         if self._cron is not None and not once:
             await group.start(self._cron.run)
@@ -280,17 +267,20 @@ class Supervisor:
         if self._cron is not None and self._doors_may_move:
             self._cron.wake()
 
-    def _heard_of_cancelled(self, worker_id: int, _job_id: int, _token: int) -> None:
+    def _heard_of_cancelled(self, worker_id: int, job_id: int, _token: int) -> None:
         """Look in the rows: whoever can connect to the database can send such a message, whatever its rights."""
-        if self._heartbeat is not None and worker_id == self._identity.worker_id:
-            self._heartbeat.beat_now()
+        if worker_id == self._identity.worker_id:
+            if job_id:
+                self._heartbeat.beat_now()
+            else:
+                self._membership.questioned()
 
     async def _fetch(self, give_up_s: float | None) -> None:
         await self._fetcher.run(self._progress.set, give_up_s)
         self._fetched.set()
 
     async def _loop(self) -> None:
-        await job_loop(self._fetcher.buffer, self._executor, self._completer)
+        await job_loop(self._fetcher.buffer, self._executor, self._completer, self._admission, self._identity)
         self._loops_left -= 1
         if not self._loops_left:
             self._loops_ended.set()
@@ -314,7 +304,9 @@ class Supervisor:
 
     def _is_calm(self) -> bool:
         """Nothing runs, nothing waits here, nothing is to be written, and the last fetch found nothing."""
-        busy = self._executor.running or len(self._fetcher.buffer) or self._completer.unwritten
+        busy = (
+            self._executor.running or len(self._fetcher.buffer) or self._completer.unwritten or self._admission.waiting
+        )
         return self._fetcher.is_idle and not busy
 
     async def _shut_down(self, stop: StopRequest) -> None:
@@ -330,6 +322,7 @@ class Supervisor:
             self._cron.stop()
         self._fetcher.stop()
         self._completer.give_back(self._fetcher.buffer.close(), "the worker stops", self._identity.worker_id)
+        self._admission.close()
         self._executor.tell_all()
         await self._let_finish(stop)
         stuck = tuple(sorted(run.claim.id for run in self._executor.running))
@@ -342,8 +335,7 @@ class Supervisor:
         with anyio.move_on_after(CANCEL_S):
             await self._announcer.quiet()
         self._clear_away()
-        if self._heartbeat is not None:
-            await self._heartbeat.stop()
+        await self._heartbeat.stop(keep_claims=bool(stuck))
         await self._leave(stuck)
 
     async def _let_finish(self, stop: StopRequest) -> None:
@@ -379,7 +371,7 @@ class Supervisor:
         if self._written.is_set() and not abandoned and not stuck:
             try:
                 with anyio.move_on_after(FLUSH_S):
-                    await self._registered.wait()
+                    await self._membership.registered.wait()
                     await self._fetcher.lost.give_back()
                     await store.remove(self._reading, self._identity.worker_id)
             except (AsyncqError, TimeoutError) as error:
@@ -426,28 +418,6 @@ class Supervisor:
             self._observers.emit(MaintenanceFailed(error=f"other workers could not be woken: {error}"))
         finally:
             self._told.set()
-
-    def _declared_dead(self, lost_id: int) -> None:
-        """Others took over: what runs here must end, what it comes to is refused, and a new id is needed."""
-        if not lost_id or lost_id != self._identity.worker_id:
-            return  # A beat from before it registered anew.
-        self._observers.emit(WorkerLost(worker_id=lost_id, running=len(self._executor.running)))
-        self._identity.worker_id = 0
-        self._registered = anyio.Event()
-        self._completer.give_back(self._fetcher.buffer.drain(), "the worker was declared dead", lost_id)
-        self._executor.cancel_all()
-        self._group.start_soon(self._register_again)
-
-    async def _register_again(self) -> None:
-        while not self._identity.worker_id:
-            try:
-                self._identity.worker_id = await self._new_id()
-            except AsyncqError as error:
-                self._observers.emit(MaintenanceFailed(error=str(error)))
-                await anyio.sleep(1.0)
-        self._registered.set()
-        self._fetcher.wake()
-        await self._learn_the_rest()
 
     def _tell_start(self, version: str) -> None:
         options = self._options

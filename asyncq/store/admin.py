@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from asyncq.domain.administration import Counts, Explanation, Reason
+from asyncq.domain.administration import Counts, Explanation, Reason, WorkerInfo
 from asyncq.domain.job import Job
 from asyncq.domain.states import JobState
 from asyncq.store.database import Connection, Database
@@ -69,6 +69,13 @@ async def remove_job(database: Database, connection: Connection, key: str) -> Jo
 async def force_unlock_workers(database: Database, connection: Connection, ids: Sequence[str]) -> list[Job]:
     """Take their claims away from workers; returns the jobs."""
     return await _jobs(database, connection, "force_unlock_workers", ids)
+
+
+async def list_workers(database: Database, connection: Connection) -> list[WorkerInfo]:
+    """Read who there is, in the order of the ids."""
+    with calling(database.schema):
+        rows = await connection.fetch(database.query("list_workers"))
+    return [_worker(dict(row)) for row in rows]
 
 
 async def cleanup(
@@ -134,6 +141,12 @@ async def _administer(
     return await _jobs(
         database, connection, "administer_jobs", act, ids, error, run_at, priority, attempts, max_attempts
     )
+
+
+def _worker(row: dict[str, Any]) -> WorkerInfo:
+    row["locks"] = bool(row["locks"])
+    row["tasks"] = tuple(row["tasks"] or ())
+    return WorkerInfo(**row)
 
 
 async def _jobs(database: Database, connection: Connection, query: str, *args: Any) -> list[Job]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import re
 from collections.abc import Generator
@@ -59,6 +60,18 @@ def is_transient(error: Exception) -> bool:
 def is_conflict(error: Exception) -> bool:
     """Whether transactions stood in each other's way (deadlock, serialization failure): this one did nothing."""
     return isinstance(error, StoreError) and error.sqlstate in _CONFLICTS
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether a connection was refused because no server runs there, or none that lets anybody in yet."""
+    cause = error.__cause__
+    if isinstance(cause, ConnectionRefusedError | FileNotFoundError):
+        return True
+    if type(cause) is OSError and cause.errno is None:
+        # A name with several addresses; what each of them said is in the text alone.
+        said = str(cause)
+        return 0 < said.count("[Errno ") == said.count(f"[Errno {errno.ECONNREFUSED}]")
+    return isinstance(error, StoreUnavailable) and error.sqlstate == "57P03"
 
 
 def target(dsn: str) -> str:

@@ -313,7 +313,7 @@ async def _blockers(connection: asyncpg.Connection, schema: str) -> str:
 
 
 _CREATED = re.compile(
-    r"^create (?:or replace )?(?:table|view|type|function)(?: if not exists)? asyncq\.(\w+)", re.MULTILINE
+    r"^create (?:or replace |unlogged )?(?:table|view|type|function)(?: if not exists)? asyncq\.(\w+)", re.MULTILINE
 )
 
 # Who may use a type can build a table on it, and our migrations could not change the type then; each table and view is

@@ -6,31 +6,30 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from asyncq.store.database import Line
+from asyncq.store.database import Line, Record
+
+# The running jobs of a worker that were cancelled, as (id, lock token); None when others declared the worker dead.
+Cancelled = list[tuple[int, int]] | None
 
 DOORS_SHUT = {"select pg_catalog.now()", "select pg_catalog.clock_timestamp()"}
 
 
 class Rescued(msgspec.Struct, frozen=True):
-    """A job that was returned for a dead worker."""
+    """A job that was returned for a dead worker.
+
+    Attributes:
+        job_id: The job.
+        worker_id: The worker.
+        attempts: How many attempts have failed, this one included if it counts.
+        max_attempts: How many there may be.
+        ran: Whether it ran for certain, so that the attempt counts.
+    """
 
     job_id: int
     worker_id: int
     attempts: int
     max_attempts: int
-
-
-async def register(line: Line, *, lease_s: float, pid: int, concurrency: int, host: str, tasks: Sequence[str]) -> int:
-    """Make a worker known.
-
-    Returns:
-        Its id, never used before.
-
-    Raises:
-        StoreError: See `failures.calling`.
-    """
-    rows = await line.fetch("register_worker", lease_s, pid, concurrency, host, list(tasks))
-    return int(rows[0]["id"])
+    ran: bool
 
 
 async def tell_flags(line: Line, worker_id: int, forbidden_flags: Sequence[str] | None) -> None:
@@ -38,16 +37,26 @@ async def tell_flags(line: Line, worker_id: int, forbidden_flags: Sequence[str] 
     await line.fetch("tell_flags", worker_id, forbidden_flags)
 
 
-async def beat(line: Line, worker_id: int) -> list[tuple[int, int]] | None:
-    """Prove that a worker lives, and look what it may not have heard.
+async def beat(line: Line, worker_id: int, named: Sequence[str]) -> Cancelled:
+    """Prove that a worker lives over any of its connections, and look what it may not have heard.
+
+    Args:
+        line: One that does not hold the worker's lock: from now on only its lease counts.
+        worker_id: The worker.
+        named: Claims that have started, each as `job/token`.
 
     Returns:
-        The running jobs of the worker that were cancelled, as (id, lock token); None when others declared it dead.
+        See `Cancelled`.
 
     Raises:
         StoreError: See `failures.calling`.
     """
-    rows = await line.fetch("beat", worker_id)
+    holds = False
+    return cancelled_jobs(await line.fetch("beat", worker_id, holds, list(named)))
+
+
+def cancelled_jobs(rows: Sequence[Record]) -> Cancelled:
+    """Read what a beat returned."""
     if not rows:
         return None
     return [(row["job_id"], row["lock_token"]) for row in rows if row["job_id"] is not None]

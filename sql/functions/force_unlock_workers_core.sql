@@ -1,5 +1,6 @@
 -- The act of force_unlock_workers: jobs that were cancelled end, those that were asked for again begin anew, the others lose an
--- attempt. A claim that is being settled at this moment is waited for, and is gone then. Scans the table: no index knows claims.
+-- attempt. The workers lose their rows and are told: one that lives after all cancels its handlers and registers anew. A claim that
+-- is being settled at this moment is waited for, and is gone then. Scans the table: no index knows claims.
 
 create or replace function asyncq._force_unlock_workers(worker_ids text[])
   returns table (shown asyncq.jobs, document text)
@@ -8,10 +9,15 @@ create or replace function asyncq._force_unlock_workers(worker_ids text[])
   as $$
 #variable_conflict use_column
 declare
+  forgotten int[];
   held bigint[];
   cancelled bigint[];
   queues text[];
 begin
+  forgotten := array(
+    select worker.id from asyncq._workers as worker where worker.id::text = any(worker_ids) order by worker.id for update);
+  delete from asyncq._workers where id = any(forgotten);
+  perform pg_notify('asyncq:cancel', gone.id || ' 0 0') from unnest(forgotten) as gone(id);
   -- They hold claims for as long as they are open, and would be waited for.
   perform asyncq._end_transactions(
     array(select given::int from unnest(worker_ids) as given where given ~ '^[0-9]{1,9}$'));

@@ -1,5 +1,12 @@
--- Whether a worker was heard of within its lease; by the real clock.
+-- Whether a worker lives, by the real clock: it was heard of within its lease, and its lock was not free for longer than the
+-- grace. While the server, as the keeper of locks, is younger than the lease, the lease alone decides.
 
 create or replace function asyncq._is_live(worker asyncq._workers) returns boolean
-  language sql volatile parallel safe
-  as $$ select worker.last_seen + worker.lease >= pg_catalog.clock_timestamp() $$;
+  language sql volatile
+  as $$
+  select asyncq._is_leased(worker)
+    and (worker.doubted_at is null
+      or not worker.locks
+      or worker.doubted_at + asyncq._grace() >= pg_catalog.clock_timestamp()
+      or asyncq._locks_since() + worker.lease >= pg_catalog.clock_timestamp())
+  $$;

@@ -1,14 +1,17 @@
--- Return the claims of dead workers: those that were not seen for longer than their lease, and, if thorough, those that
--- have no row. Each rescued job has lost an attempt. Rows that another transaction holds are skipped and found the next
--- time; a dead worker's row goes when none of its claims is left. Jobs that were cancelled end, those that were asked for again
--- begin anew: neither has lost an attempt, and neither is returned.
+-- Return the claims of dead workers, and, if thorough, those whose worker has no row. Rows that another transaction holds are
+-- skipped and found the next time; a dead worker's row goes when none of its claims is left. Jobs that were cancelled end, those
+-- that were asked for again begin anew: neither has lost an attempt, and neither is returned.
+--
+-- A rescued job that ran has lost an attempt: it may be what killed the worker. A worker that holds no more claims than it has
+-- slots runs them all; of one that holds more, those ran that its last beat named. The others may have waited in its buffer and
+-- lose none; their last_error begins with WorkerLost, and whoever runs them next names them before they begin.
 --
 -- Who is gone is settled first, as a list of ids: a worker's row is there before its first claim, and an id is never used
 -- again, so that the list stays right while the jobs are walked over. A condition on _workers in the walk would judge the
 -- newest claim of a job by an old snapshot, and take it from a worker that came meanwhile.
 
 create or replace function asyncq._rescue_jobs(thorough boolean)
-  returns table (job_id bigint, worker_id int, attempts smallint, max_attempts smallint)
+  returns table (job_id bigint, worker_id int, attempts smallint, max_attempts smallint, ran boolean)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
   -- There is no index on locked_by; the worker's connection shuns scans, for the sake of the fetch.
@@ -18,11 +21,16 @@ create or replace function asyncq._rescue_jobs(thorough boolean)
 declare
   gone int[];
   held bigint[];
+  crowded int[];
 begin
-  -- The rows stay locked: nobody else rescues the same workers now, and a late heartbeat waits, then finds none.
+  -- The rows stay locked: nobody else rescues the same workers now, and a late heartbeat waits, then finds none. A worker whose
+  -- lease is not over is gone only if its lock can be had: else it is back, and about to say so.
   gone := array(
-    select worker.id from asyncq._workers as worker where not asyncq._is_live(worker) order by worker.id
-    for update skip locked);
+    select dead.id from (
+      select worker.id, asyncq._is_leased(worker) as is_leased
+      from asyncq._workers as worker where not asyncq._is_live(worker) order by worker.id
+      for update skip locked) as dead
+    where not dead.is_leased or pg_try_advisory_xact_lock(asyncq._lock_space(), dead.id));
   if thorough then
     gone := gone || array(
       select claim.locked_by from (
@@ -35,16 +43,29 @@ begin
     return;
   end if;
   held := array(select id from asyncq._jobs where locked_by = any(gone) order by id for update skip locked);
+  -- Counted with the claims that somebody else holds at this moment, and before any of them ends here.
+  crowded := array(
+    select worker.id from asyncq._workers as worker join asyncq._jobs as job on job.locked_by = worker.id
+    where worker.id = any(gone)
+    group by worker.id having count(*) > worker.concurrency);
   perform asyncq._end_marked(held);
   return query
     with lost as materialized (
-      select id, locked_by from asyncq._jobs where id = any(held) and locked_by = any(gone))
+      select job.id, job.locked_by as worker_id,
+        asyncq._is_leased(worker) as left_its_lock,
+        worker.id is null or job.locked_by <> all(crowded)
+          or job.id || '/' || job.lock_token = any(worker.named) as ran
+      from asyncq._jobs as job left join asyncq._workers as worker on worker.id = job.locked_by
+      where job.id = any(held) and job.locked_by = any(gone))
     update asyncq._jobs as job
-    set attempts = least(job.attempts + 1, greatest(job.attempts, job.max_attempts)),
-      last_error = 'WorkerLost: worker ' || job.locked_by || ' was not heard of for longer than its lease',
+    set attempts = case when lost.ran
+        then least(job.attempts + 1, greatest(job.attempts, job.max_attempts)) else job.attempts end,
+      last_error = 'WorkerLost: worker ' || lost.worker_id || case when lost.left_its_lock
+          then ' has died, or lost every connection' else ' was not heard of for longer than its lease' end
+        || case when lost.ran then '' else '; whether it had begun this job is not known, so no attempt is counted' end,
       locked_by = null, locked_at = null, lock_token = null, updated_at = asyncq.now()
     from lost where job.id = any(array(select id from lost)) and job.id = lost.id
-    returning job.id, lost.locked_by, job.attempts, job.max_attempts;
+    returning job.id, lost.worker_id, job.attempts, job.max_attempts, lost.ran;
   delete from asyncq._queues
     where name = any(array(
       select queue.name from asyncq._queues as queue

@@ -1,15 +1,30 @@
--- Live workers. A worker whose row is older than its lease is dead: any other worker returns its claims and removes it.
+-- Live workers. A worker is dead when its lease is over, or when its advisory lock was free for longer than the grace
+-- (_is_live): any other worker returns its claims and removes it.
+--   locks       whether a free lock says anything: false behind a pooler, and while its heartbeat has no connection
+--   doubted_at  when its lock was first seen free; its next beat clears it
+--   named       claims that have started, each as 'job/token': those that ran at its last beat
 -- forbidden_flags are those of its last fetch: explain reads them.
--- last_seen and lease use the real clock always (clock_timestamp), never the clock that tests can move.
+-- Times and lease use the real clock always (clock_timestamp), never the clock that tests can move.
 
 create table asyncq._workers (
   id int generated always as identity constraint workers_pkey primary key,
   started_at timestamptz not null default pg_catalog.clock_timestamp(),
   last_seen timestamptz not null default pg_catalog.clock_timestamp(),
+  doubted_at timestamptz,
   lease interval not null,
   pid int not null,
   concurrency int not null,
+  locks boolean not null default false,
   host text not null,
   tasks text[] not null,
-  forbidden_flags text[]
+  forbidden_flags text[],
+  named text[] not null default '{}'
 ) with (fillfactor = 70);
+
+-- Since when this run of the server is known. It is unlogged for a reason: after a crash and after the promotion of a standby
+-- it is empty, and all locks are gone although nobody has died.
+create unlogged table asyncq._server_runs (
+  only_one boolean not null default true constraint server_runs_pkey primary key,
+  since timestamptz not null default pg_catalog.clock_timestamp(),
+  constraint server_runs_one check (only_one)
+);

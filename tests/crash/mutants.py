@@ -21,6 +21,7 @@ LIMIT_S = 120
 CHAOS = "tests/crash/test_chaos.py"
 STATEMENTS = "tests/crash/test_every_statement.py"
 LIFE = "tests/sql/test_life_model.py"
+LEASES = "tests/engine/test_leases.py"
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,48 @@ MUTANTS = [
         "  if exists (select from unnest(dedupes) as given where given ? 'request') then",
         "  if false then",
         (STATEMENTS,),
+    ),
+    Mutant(
+        "a worker whose lock is free has no grace",
+        "sql/functions/is_live.sql",
+        "worker.doubted_at + asyncq._grace()",
+        "worker.doubted_at",
+        ("tests/sql/test_is_live.py",),
+    ),
+    Mutant(
+        "a worker that is back is rescued nevertheless",
+        "sql/functions/rescue_jobs.sql",
+        "where not dead.is_leased or pg_try_advisory_xact_lock(asyncq._lock_space(), dead.id)",
+        "where true",
+        ("tests/sql/test_rescue_jobs.py",),
+    ),
+    Mutant(
+        "the notes of a crashed server stay",
+        "sql/migrations/000003_workers.sql",
+        "create unlogged table",
+        "create table",
+        (LEASES,),
+    ),
+    Mutant(
+        "a worker in doubt goes on",
+        "asyncq/engine/heartbeat.py",
+        'self._give_up("the connection that holds its lock was lost")',
+        "pass",
+        (LEASES,),
+    ),
+    Mutant(
+        "a lost lock is held against a worker that has other connections",
+        "asyncq/engine/stand_in.py",
+        "if line.is_open and await self._beat(line):",
+        "if False:",
+        (LEASES,),
+    ),
+    Mutant(
+        "suspects run unnamed",
+        "asyncq/engine/admission.py",
+        "return self._lease.is_held and not is_suspect(claim)",
+        "return self._lease.is_held",
+        (LEASES,),
     ),
 ]
 

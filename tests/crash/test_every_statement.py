@@ -31,6 +31,7 @@ NOT_HERE = {
     "get_job",
     "get_job_by_key",
     "list_jobs",
+    "list_workers",
     "may_add",
     "register_crontabs",
     "remove_job",
@@ -38,7 +39,7 @@ NOT_HERE = {
     "wake_workers",
 }
 # What runs only after another failure.
-SECOND_LINE = {"return_lost": "fetch_plain_jobs", "still_held": "settle_completed"}
+SECOND_LINE = {"hold_lock": "beat", "return_lost": "fetch_plain_jobs", "still_held": "settle_completed"}
 STATEMENTS = sorted({path.stem for path in (folder() / "queries").glob("*.sql")} - NOT_HERE)
 
 DEAD = """

@@ -15,7 +15,7 @@ from asyncq.domain.events import Event, JobEvent
 from asyncq.engine import completer, fetcher, maintenance, settling, slot_adder, supervisor
 from asyncq.testing import MovableClock
 from tests.engine.conftest import MakeWorker
-from tests.engine.faults import terminate
+from tests.engine.faults import link_to, terminate
 from tests.engine.pooler import pooled
 from tests.engine.seen import Seen
 from tests.engine.test_fetcher import fetch_ahead
@@ -91,6 +91,18 @@ async def _(scene: Scene) -> None:
     async with scene.make_worker(lease=1).start():
         await scene.db.execute(f"delete from {scene.schema}._workers")
         await scene.seen.wait_for(events.WorkerLost)
+
+
+@provokes(events.LeaseInDoubt)
+async def _(scene: Scene) -> None:
+    async with (
+        link_to(scene.dsn) as link,
+        Worker(link.dsn, [], schema=scene.schema, observers=[scene.seen]).start(),
+    ):
+        for role in ("heartbeat", "fetch", "listen"):
+            link.refuse(role)
+        await scene.seen.wait_for(events.LeaseInDoubt)
+        link.mend()
 
 
 @provokes(events.WorkerCrashed)

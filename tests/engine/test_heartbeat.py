@@ -24,7 +24,8 @@ from asyncq.domain.events import (
     WorkerStopped,
 )
 from asyncq.domain.job import Claim
-from asyncq.engine import fetcher, supervisor
+from asyncq.engine import fetcher
+from asyncq.store.lifeline import Lifeline
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
@@ -85,8 +86,8 @@ async def test_a_late_answer_about_an_old_id_does_not_end_the_new_one(make_worke
     async with make_worker(nothing).start() as worker:
         assert worker._running is not None
         own_id = seen.of(WorkerStarted)[0].worker_id
-        worker._running._declared_dead(own_id - 1)
-        worker._running._declared_dead(0)
+        worker._running._membership.lost(own_id - 1)
+        worker._running._membership.lost(0)
 
     assert [] == seen.of(WorkerLost)
 
@@ -201,17 +202,17 @@ async def test_a_worker_that_stops_while_it_registers_anew_leaves_no_row(
     make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The check after this test sees it."""
-    real, calls = supervisor.store.register, []
-    answer = asyncio.Event()
+    real, calls = Lifeline.register, []
+    answer = threading.Event()
 
-    async def answer_late(*args: Any, **options: Any) -> int:
-        worker_id = await real(*args, **options)
+    async def answer_late(line: Lifeline, **options: Any) -> int:
+        worker_id = await real(line, **options)
         calls.append(worker_id)
         if len(calls) == 2:
-            await answer.wait()
+            await asyncio.to_thread(answer.wait, 10)
         return worker_id
 
-    monkeypatch.setattr(supervisor.store, "register", answer_late)
+    monkeypatch.setattr(Lifeline, "register", answer_late)
     async with make_worker(nothing, lease=1).start():
         await db.execute(f"delete from {schema}._workers")
         await wait_until(lambda: len(calls) == 2, description="the second registration")

@@ -27,7 +27,7 @@ async def claim_as_a_dead_worker(db: asyncpg.Connection, schema: str, *, seconds
     """Play a worker that took all waiting jobs and was not heard of since; returns its id."""
     worker_id = await db.fetchval(f"""
         insert into {schema}._workers (lease, pid, concurrency, host, tasks, last_seen)
-        values (make_interval(secs => {lease}), 1, 1, 'gone', '{{}}',
+        values (make_interval(secs => {lease}), 1, 100, 'gone', '{{}}',
           clock_timestamp() - make_interval(secs => {seconds_ago})) returning id""")
     await db.execute(f"update {schema}._jobs set locked_by = {worker_id}, locked_at = now(), lock_token = 1")
     await db.execute(f"""

@@ -5,7 +5,7 @@ import pytest
 
 from asyncq import task
 from asyncq.domain.events import JobCompleted, MaintenanceFailed, UnknownTasks
-from asyncq.engine import supervisor
+from asyncq.engine import membership
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 
@@ -31,7 +31,7 @@ async def test_a_worker_starts_while_an_open_transaction_holds_the_name_of_a_tas
     async def old() -> None:
         pass
 
-    monkeypatch.setattr(supervisor, "LEARN_S", 0.01)
+    monkeypatch.setattr(membership, "LEARN_S", 0.01)
     await db.execute(f"select {schema}.add_job('old')")
     await db.execute(f"begin; select {schema}.add_job('fresh')")
     async with make_worker(fresh, old).start():

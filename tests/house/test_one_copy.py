@@ -16,7 +16,7 @@ QUESTIONS = {
     "is_due": r"(?<!given\.)\brun_at\s*(?:<=|>)(?!=)",
     "is_known": r"\btask_id\s*(?:=|<>)\s*(?:any|all)\b",
     "is_allowed": r"\bflags\s*\?[|&]",
-    "is_live": r"\blast_seen\s*[+<]",
+    "is_leased": r"\blast_seen\s*[+<]",
 }
 FILES = [*(folder() / "queries").glob("*.sql"), *(folder() / "functions").glob("*.sql")]
 
@@ -42,7 +42,7 @@ def test_a_question_is_answered_in_one_function_only(question: str) -> None:
         ("is_due", "job.run_at > asyncq.now()"),
         ("is_known", "task_id = any($4)"),
         ("is_allowed", "not flags ?| $5"),
-        ("is_live", "last_seen + lease < clock_timestamp()"),
+        ("is_leased", "last_seen + lease < clock_timestamp()"),
     ],
 )
 def test_the_scan_sees_a_copy(question: str, text: str) -> None:

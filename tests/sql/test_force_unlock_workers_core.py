@@ -44,3 +44,14 @@ async def test_the_last_attempt_was_the_last(sql: Session) -> None:
         await sql.value("select asyncq._state(job) from asyncq._jobs as job"),
         await fetched(sql),
     )
+
+
+async def test_the_workers_lose_their_rows_and_are_told(own: Session) -> None:
+    """One that lives after all cancels its handlers, instead of running on beside the next run."""
+    heard: list[object] = []
+    (row,) = await own.run("register_worker", 30.0, 1, 1, "h", [], 0)
+    await own.connection.add_listener(f"{own.schema}:cancel", lambda *said: heard.append(said[3]))
+    await own.rows("select from asyncq._force_unlock_workers($1)", [str(row["id"])])
+    await own.rows("select")
+
+    assert ([f"{row['id']} 0 0"], 0) == (heard, await own.value("select count(*) from asyncq._workers"))

@@ -49,7 +49,7 @@ async def test_when_it_fails_it_stays_dead(sql: Session, attempts: int) -> None:
 
 async def test_when_its_worker_dies_it_stays_dead(sql: Session) -> None:
     """A lost run is an attempt, and this was the last."""
-    (worker,) = await sql.run("register_worker", 30.0, 1, 1, "h", [])
+    (worker,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
     old, _, _ = await running_and_newer(sql, worker=worker["id"])
     await sql.execute(LONG_AGO)
     await sql.run("rescue_jobs", not THOROUGH)

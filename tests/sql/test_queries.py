@@ -5,6 +5,8 @@ import json
 from tests.sql.jobs import add, add_many, claimed, fetch
 from tests.sql.session import Session
 
+NO_LOCK = False
+
 
 async def test_tasks_that_nobody_here_knows_are_named(sql: Session) -> None:
     """Of the first thousand waiting jobs of either kind: a look, no scan."""
@@ -36,11 +38,11 @@ async def test_the_clock_is_the_instant_and_not_the_start_of_the_transaction(sql
 
 async def test_a_worker_registers_beats_and_leaves(sql: Session) -> None:
     """Its row says that it lives."""
-    (row,) = await sql.run("register_worker", 30.0, 123, 10, "host", ["a", "b"])
+    (row,) = await sql.run("register_worker", 30.0, 123, 10, "host", ["a", "b"], 0)
     stored = await sql.row(
         "select *, last_seen = started_at as fresh, lease = interval '30 s' as leased from asyncq._workers"
     )
-    beaten = await sql.run("beat", row["id"])
+    beaten = await sql.run("beat", row["id"], NO_LOCK, [])
     seen = await sql.value("select last_seen > started_at from asyncq._workers")
     left = await sql.run("remove_worker", row["id"])
 
@@ -49,26 +51,28 @@ async def test_a_worker_registers_beats_and_leaves(sql: Session) -> None:
         stored["leased"],
     )
     assert ([(None, None)], True, [(row["id"],)]) == ([tuple(b) for b in beaten], seen, [tuple(b) for b in left])
-    assert ([], []) == (await sql.run("beat", row["id"]), await sql.run("remove_worker", row["id"]))
+    assert ([], []) == (await sql.run("beat", row["id"], NO_LOCK, []), await sql.run("remove_worker", row["id"]))
 
 
 async def test_a_beat_names_the_running_jobs_of_its_worker_that_were_cancelled(sql: Session) -> None:
     """Its own, those that were cancelled, and with the claim: the message about them may have been lost."""
-    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [])
+    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
     mine, also_mine, spared, foreign = [await add(sql) for _ in range(4)]
     await fetch(sql, 3, worker=row["id"], token=9)
     await fetch(sql, worker=row["id"] + 1, token=9)
     await sql.rows("select from asyncq.cancel_jobs($1)", [mine, also_mine, foreign])
 
-    assert [(mine, 9), (also_mine, 9)] == sorted(tuple(found) for found in await sql.run("beat", row["id"]))
+    assert [(mine, 9), (also_mine, 9)] == sorted(
+        tuple(found) for found in await sql.run("beat", row["id"], NO_LOCK, [])
+    )
     assert spared in await claimed(sql)
 
 
 async def test_the_number_of_a_worker_is_never_used_again(sql: Session) -> None:
     """Claims name it, and may outlive its row."""
-    (first,) = await sql.run("register_worker", 30.0, 1, 1, "h", [])
+    (first,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
     await sql.run("remove_worker", first["id"])
-    (second,) = await sql.run("register_worker", 30.0, 1, 1, "h", [])
+    (second,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
 
     assert first["id"] < second["id"]
 
@@ -80,8 +84,8 @@ async def test_leases_look_at_the_real_clock(sql: Session) -> None:
         language sql stable as $$ select '2000-01-01'::timestamptz $$;
         create or replace function asyncq.clock() returns timestamptz
         language sql as $$ select '2000-01-01'::timestamptz $$;""")
-    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [])
-    await sql.run("beat", row["id"])
+    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
+    await sql.run("beat", row["id"], NO_LOCK, [])
 
     assert await sql.value("select last_seen > now() - interval '1 min' from asyncq._workers")
 

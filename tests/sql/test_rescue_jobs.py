@@ -3,15 +3,18 @@
 import pytest
 
 from tests.sql.jobs import add, add_many, change, claimed, complete, fetch, locked_queues
+from tests.sql.locks import be_up_for_long, end_the_grace, let_go, register
 from tests.sql.marked import ASK_AGAIN, CANCEL, ended, keep
 from tests.sql.session import Session, session
 
 LONG_AGO = "update asyncq._workers set last_seen = now() - interval '31 s' where id = $1"
+NO_LOCK = False
+AT_A_GLANCE = False
 
 
 async def worker(sql: Session, lease_s: float = 30.0) -> int:
     """Register a worker. Returns its id."""
-    (row,) = await sql.run("register_worker", lease_s, 1, 1, "h", [])
+    (row,) = await sql.run("register_worker", lease_s, 1, 100, "h", [], 0)
     return row["id"]
 
 
@@ -23,7 +26,7 @@ async def die(sql: Session, worker_id: int) -> None:
 async def rescue(sql: Session, *, thorough: bool = False) -> list[tuple[int, int, int, int]]:
     """Rescue. Returns job, worker, attempts and max_attempts of each, in order of the jobs."""
     rows = await sql.run("rescue_jobs", thorough)
-    return sorted(tuple(row) for row in rows)
+    return sorted(tuple(row)[:4] for row in rows)
 
 
 async def workers(sql: Session) -> list[int]:
@@ -178,7 +181,7 @@ async def test_a_heartbeat_that_comes_too_late_finds_no_row(sql: Session) -> Non
     await die(sql, dead)
     await rescue(sql)
 
-    assert [] == await sql.run("beat", dead)
+    assert [] == await sql.run("beat", dead, NO_LOCK, [])
 
 
 async def test_a_queue_that_somebody_holds_is_freed_the_next_time(dsn: str, own: Session) -> None:
@@ -230,3 +233,80 @@ async def test_a_worker_with_nothing_but_marked_jobs_is_removed_and_others_are_w
     await own.rows("select")
 
     assert ([""], []) == (heard, await workers(own))
+
+
+async def test_a_worker_whose_lock_stayed_free_is_rescued_before_its_lease_is_over(sql: Session) -> None:
+    """Its process has died: its connection has ended, and it did not come back within the grace."""
+    await be_up_for_long(sql.connection, sql.schema)
+    dead = await register(sql)
+    job = await add(sql)
+    await fetch(sql, worker=dead)
+    await let_go(sql, dead)
+    await sql.run("watch_workers", 0)
+    within_the_grace = await rescue(sql)
+    await end_the_grace(sql, dead)
+
+    assert ([], [(job, dead, 1, 25)]) == (within_the_grace, await rescue(sql))
+    said = f"WorkerLost: worker {dead} has died, or lost every connection"
+    assert (said, []) == (await sql.value("select last_error from asyncq._jobs"), await workers(sql))
+
+
+async def test_a_worker_that_has_its_lock_again_is_not_rescued_although_it_has_not_said_so_yet(
+    dsn: str, own: Session
+) -> None:
+    """It takes its lock first, then it beats: between the two it lives."""
+    await be_up_for_long(own.connection, own.schema)
+    async with session(dsn, own.schema) as other:
+        late = await register(other)
+        await let_go(other, late)
+        await own.run("watch_workers", 0)
+        await end_the_grace(own, late)
+        await other.run("hold_lock", late, await other.value("select pg_backend_pid()"))
+        await rescue(own)
+        left = await workers(own)
+        await other.execute("delete from asyncq._workers")
+
+    assert [late] == left
+
+
+async def test_who_rescues_a_worker_has_its_lock_meanwhile(dsn: str, own: Session) -> None:
+    """So that it does not come back in the middle: it finds its row gone."""
+    await be_up_for_long(own.connection, own.schema)
+    async with session(dsn, own.schema) as other:
+        late = await register(other)
+        await let_go(other, late)
+        await own.run("watch_workers", 0)
+        await end_the_grace(own, late)
+        backend = await other.value("select pg_backend_pid()")
+        async with own.connection.transaction():
+            await rescue(own)
+            (held,) = await other.run("hold_lock", late, backend)
+
+        assert (False, []) == (held["holds"], await other.run("beat", late, NO_LOCK, []))
+
+
+async def test_a_worker_with_more_claims_than_slots_is_blamed_for_those_that_it_named(sql: Session) -> None:
+    """The others may have waited in its buffer: they lose no attempt, and say why they are back."""
+    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
+    dead = row["id"]
+    ran, waited = await add(sql, max_attempts=1), await add(sql, max_attempts=1)
+    await fetch(sql, 2, worker=dead, token=7)
+    await sql.run("beat", dead, NO_LOCK, [f"{ran}/7", f"{waited}/6"])
+    await die(sql, dead)
+    rows = sorted(tuple(found) for found in await sql.run("rescue_jobs", AT_A_GLANCE))
+    said = await sql.value("select last_error from asyncq._jobs where id = $1", waited)
+
+    assert [(ran, dead, 1, 1, True), (waited, dead, 0, 1, False)] == rows
+    assert said.startswith("WorkerLost: ")
+    assert said.endswith("whether it had begun this job is not known, so no attempt is counted")
+    assert [waited] == [claim["id"] for claim in await fetch(sql, worker=await worker(sql))]
+
+
+async def test_a_worker_with_as_many_claims_as_slots_ran_them_all(sql: Session) -> None:
+    """Its buffer is empty as long as a slot is free."""
+    (row,) = await sql.run("register_worker", 30.0, 1, 2, "h", [], 0)
+    jobs = [await add(sql), await add(sql)]
+    await fetch(sql, 2, worker=row["id"])
+    await die(sql, row["id"])
+
+    assert [(job, 1) for job in jobs] == [(found[0], found[2]) for found in await rescue(sql)]

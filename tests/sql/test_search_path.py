@@ -176,6 +176,7 @@ INLINED = {"now", "clock", "_job", "_state", "_wake_workers"} | {
     "_is_known",
     "_is_live",
     "_is_ready",
+    "_lock_space",
 }
 
 

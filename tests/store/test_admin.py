@@ -194,7 +194,7 @@ async def test_an_explanation_says_whether_the_job_is_runnable(client: Client, s
     """And why not."""
     job = await add(sql)
     before = await client.admin.explain(job)
-    await sql.run("register_worker", 30.0, 1, 1, "h", ["t"])
+    await sql.run("register_worker", 30.0, 1, 1, "h", ["t"], 0)
     after = await client.admin.explain(job)
 
     assert (job, False, ["no_worker"]) == (before.job_id, before.runnable, [one.reason for one in before.reasons])

@@ -20,6 +20,9 @@ async def pid_of(line: Line) -> int:
     return (await line.connection()).get_server_pid()
 
 
+NO_LOCK = False
+
+
 @pytest.fixture
 async def pool(database: Database) -> AsyncIterator[HandlerPool]:
     """A pool of two, at which one waits for a moment only."""
@@ -136,7 +139,7 @@ async def test_a_statement_that_is_cut_under_way_has_an_unknown_outcome(line: Li
 
     async def beat() -> None:
         with pytest.raises(StoreUnavailable) as caught:
-            await line.fetch("beat", 1)
+            await line.fetch("beat", 1, NO_LOCK, [])
         errors.append(caught.value)
 
     async with anyio.create_task_group() as group:
@@ -146,7 +149,7 @@ async def test_a_statement_that_is_cut_under_way_has_an_unknown_outcome(line: Li
     await sql.execute("rollback")
 
     assert ["unknown"] == [error.outcome for error in errors]
-    assert [] == await line.fetch("beat", 1)
+    assert [] == await line.fetch("beat", 1, NO_LOCK, [])
 
 
 async def waiting(sql: Session, pid: int) -> bool:
@@ -159,12 +162,12 @@ async def test_a_statement_that_is_cancelled_takes_its_connection_along(line: Li
     pid = await pid_of(line)
     await sql.execute("begin; lock table asyncq._workers")
     with anyio.move_on_after(0.05):
-        await line.fetch("beat", 1)
+        await line.fetch("beat", 1, NO_LOCK, [])
     is_open = line.is_open
     await sql.execute("rollback")
 
     assert not is_open
-    assert [] == await line.fetch("beat", 1)
+    assert [] == await line.fetch("beat", 1, NO_LOCK, [])
     assert pid != await pid_of(line)
 
 
@@ -187,7 +190,7 @@ async def test_a_line_that_rests_is_closed_unless_it_is_used(line: Line, sql: Se
     pid = await pid_of(line)
     await sql.execute("begin; lock table asyncq._workers")
     async with anyio.create_task_group() as group:
-        group.start_soon(line.fetch, "beat", 1)
+        group.start_soon(line.fetch, "beat", 1, NO_LOCK, [])
         await wait_until(lambda: waiting(sql, pid), description="the line to be used")
         await line.rest()
         used = line.is_open

@@ -12,7 +12,7 @@ RESCUE_ALL = "select job_id from asyncq._rescue_jobs(true)"
 
 async def register(sql: Session, *, silent_s: float = 0.0) -> int:
     """Register a worker with a lease of 30 seconds that was silent for so long. Returns its id."""
-    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [])
+    (row,) = await sql.run("register_worker", 30.0, 1, 100, "h", [], 0)
     await sql.rows(
         "update asyncq._workers set last_seen = last_seen - make_interval(secs => $1) where id = $2",
         silent_s,
@@ -69,5 +69,5 @@ async def test_rescued_jobs_say_whose_they_were(line: Line, sql: Session) -> Non
     job = await add(sql, max_attempts=1)
     await fetch(sql, worker=dead)
 
-    assert [store.Rescued(job, dead, 1, 1)] == await store.rescue_jobs(line, thorough=False)
+    assert [store.Rescued(job, dead, 1, 1, ran=True)] == await store.rescue_jobs(line, thorough=False)
     assert [] == await store.rescue_jobs(line, thorough=True)

@@ -1,0 +1,101 @@
+"""Lets claims start, or not: without a proof that the worker lives none does, and suspects are named before they run.
+
+A suspect is a job whose last worker died with it in hand, and nobody knows whether it had begun. That was no attempt,
+so the next death has to be known as its doing: the worker says in its row that it runs, and waits for the commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+
+from asyncq.domain.job import Claim
+from asyncq.engine.executor import Executor
+from asyncq.engine.lease import Lease
+
+SUSPECT = "WorkerLost: "
+MOST_NAMED = 1000
+
+
+class Admission:
+    """The admission of one worker.
+
+    Args:
+        lease: Whether the worker may start jobs.
+        executor: Knows what runs.
+        beat_now: Asks for a beat.
+    """
+
+    def __init__(self, lease: Lease, executor: Executor, beat_now: Callable[[], None]) -> None:
+        self._lease = lease
+        self._executor = executor
+        self._beat_now = beat_now
+        self._asked: dict[str, asyncio.Future[bool]] = {}
+        self._is_closed = False
+
+    @property
+    def waiting(self) -> int:
+        """How many claims wait to be named."""
+        return len(self._asked)
+
+    def is_plain(self, claim: Claim) -> bool:
+        """Whether a claim may start without further ado."""
+        return self._lease.is_held and not is_suspect(claim)
+
+    async def admit(self, claim: Claim) -> bool:
+        """Name a suspect.
+
+        Args:
+            claim: The claim of a job.
+
+        Returns:
+            Whether it may start; False when the worker stops, or cannot prove that it lives.
+
+        If cancelled, it may stay named until the next beat.
+        """
+        if not self._lease.is_held or self._is_closed:
+            return False
+        if not is_suspect(claim):
+            return True
+        name = _name(claim)
+        asked = self._asked[name] = asyncio.get_running_loop().create_future()
+        self._beat_now()
+        try:
+            return await asked
+        finally:
+            del self._asked[name]
+
+    def started(self) -> list[str]:
+        """Which claims have started, or are about to, each as `job/token`; may be called in any thread.
+
+        Of a worker that runs very many, as many as a beat can carry.
+        """
+        # The copies are made in one step of the interpreter.
+        running = list(self._executor.running)
+        return [*list(self._asked), *(_name(run.claim) for run in running[:MOST_NAMED])]
+
+    def named(self, names: Collection[str]) -> None:
+        """A beat was written that named these claims."""
+        for name in names:
+            if (asked := self._asked.get(name)) is not None and not asked.done():
+                asked.set_result(self._lease.is_held)
+
+    def refuse(self) -> None:
+        """Those that wait may not start: others may have taken over."""
+        for asked in self._asked.values():
+            if not asked.done():
+                asked.set_result(False)
+
+    def close(self) -> None:
+        """Nothing starts any more but what is plain."""
+        self._is_closed = True
+        self.refuse()
+
+
+def is_suspect(claim: Claim) -> bool:
+    """Whether the last worker that had this job died with it."""
+    return claim.last_error is not None and claim.last_error.startswith(SUSPECT)
+
+
+def _name(claim: Claim) -> str:
+    return f"{claim.id}/{claim.token}"

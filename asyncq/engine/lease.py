@@ -1,0 +1,74 @@
+"""How long a worker may believe that its claims are its own, by a clock that goes on while the machine sleeps."""
+
+from __future__ import annotations
+
+import time
+
+GRACE_S = 1.0  # how long a worker whose lock is free has to say that it lives: asyncq._grace()
+HALF_GRACE_S = GRACE_S / 2  # then it cancels its handlers: so they have the other half to end
+BEATS_A_LEASE = 3
+SAFETY = 1 / 6  # this part of the lease is left to handlers that are cancelled before it ends
+
+LOOK_S = 0.25  # how often some worker looks whether others have died
+SHORTEST_LOOK_S = 0.5  # how often one worker does, at most
+
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def now_s() -> float:
+    """Seconds on a clock that is never set, and goes on while the machine sleeps where the system has one."""
+    return time.clock_gettime(_CLOCK)
+
+
+class Lease:
+    """The lease of one worker, as it knows it: read by the event loop, written by the heartbeat's thread.
+
+    Args:
+        length_s: How long it is.
+    """
+
+    def __init__(self, length_s: float) -> None:
+        self.length_s = length_s
+        self._proven_at = now_s()
+        self._ends_at = -1.0
+
+    def prove(self, at: float) -> None:
+        """A sign of life was written, which was sent at this time: the server's clock began later."""
+        self._proven_at = at
+        self._ends_at = at + self.length_s * (1 - SAFETY)
+
+    def end(self) -> None:
+        """Others may take over."""
+        self._ends_at = -1.0
+
+    @property
+    def is_held(self) -> bool:
+        """Whether nobody else takes over for now, so that jobs may start."""
+        return now_s() < self._ends_at
+
+    @property
+    def ends_at(self) -> float:
+        """When handlers have to be cancelled, unless a sign of life is written before."""
+        return self._ends_at
+
+    @property
+    def silent_s(self) -> float:
+        """How long ago the last sign of life was written."""
+        return now_s() - self._proven_at
+
+
+def look_in_s(clock_s: float, workers: int, place: int) -> float:
+    """When to look next whether other workers have died: they take turns, so that one of them looks every `LOOK_S`.
+
+    Args:
+        clock_s: The server's time, which all of them share.
+        workers: How many there are.
+        place: How many come before this one.
+
+    Returns:
+        Seconds from now.
+    """
+    round_s = max(workers * LOOK_S, SHORTEST_LOOK_S)
+    wait_s = (place * LOOK_S - clock_s) % round_s
+    # It has just looked, a little early: this turn is done.
+    return wait_s if wait_s >= LOOK_S / 2 else wait_s + round_s

@@ -1,0 +1,144 @@
+"""The connection of a heartbeat. While it lives it holds the worker's advisory lock; the server frees it at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import asyncpg
+import msgspec
+
+from asyncq.domain.errors import StoreUnavailable
+from asyncq.store.database import Database, hang_up
+from asyncq.store.failures import calling
+from asyncq.store.workers import Cancelled, cancelled_jobs
+
+
+class Watched(msgspec.Struct, frozen=True):
+    """What a look at the other workers found.
+
+    Attributes:
+        workers: How many there are, this one included.
+        place: How many of them come before this one.
+        clock_s: The server's time, for the order of their looks.
+        dead: Whether one of the others is dead.
+        grace_left_s: How long the first of those whose lock is free has left to say that it lives; None without any.
+    """
+
+    workers: int
+    place: int
+    clock_s: float
+    dead: bool
+    grace_left_s: float | None
+
+
+class Lifeline:
+    """One connection, from its opening to its end; a new one is another object.
+
+    Args:
+        database: Where to.
+        ended: Called in the event loop when the connection ends that nobody here closed.
+
+    Attributes:
+        held_id: The worker whose lock this connection holds; 0 for none.
+    """
+
+    def __init__(self, database: Database, ended: Callable[[Lifeline], None]) -> None:
+        self._database = database
+        self._ended = ended
+        self._connection: asyncpg.Connection | None = None
+        self.held_id = 0
+        self._is_pooled = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection is open, as far as is known here."""
+        return self._connection is not None and not self._connection.is_closed()
+
+    async def open(self) -> None:
+        """Connect.
+
+        Raises:
+            StoreError: See `failures.connecting`.
+
+        If cancelled, no connection stays open.
+        """
+        self._connection = await self._database.connect("heartbeat")
+        self._connection.add_termination_listener(self._terminated)
+
+    def _terminated(self, _: object) -> None:
+        self.held_id = 0
+        self._ended(self)
+
+    async def register(self, *, lease_s: float, pid: int, concurrency: int, host: str, tasks: Sequence[str]) -> int:
+        """Make a worker known, with its lock in hand.
+
+        Returns:
+            Its id, never used before.
+
+        Raises:
+            StoreError: See `failures.calling`.
+        """
+        (row,) = await self._fetch(
+            "register_worker", lease_s, pid, concurrency, host, list(tasks), self._opened().get_server_pid()
+        )
+        worker_id = int(row["id"])
+        self._take(worker_id, row["holds"])
+        return worker_id
+
+    async def hold(self, worker_id: int) -> bool:
+        """Take the worker's lock, unless this connection has it.
+
+        Returns:
+            Whether it has it; never behind a pooler.
+
+        Raises:
+            StoreError: See `failures.calling`.
+        """
+        if self.held_id != worker_id and not self._is_pooled:
+            (row,) = await self._fetch("hold_lock", worker_id, self._opened().get_server_pid())
+            self._take(worker_id, row["holds"])
+        return self.held_id == worker_id
+
+    def _take(self, worker_id: int, holds: bool | None) -> None:
+        self.held_id = worker_id if holds else 0
+        self._is_pooled = holds is None
+
+    async def beat(self, worker_id: int, named: Sequence[str]) -> Cancelled:
+        """Prove that a worker lives; see `workers.beat`. A free lock counts from then on if this connection has it."""
+        rows = await self._fetch("beat", worker_id, self.held_id == worker_id, list(named))
+        return cancelled_jobs(rows)
+
+    async def watch(self, worker_id: int) -> Watched:
+        """Look whether other workers have died.
+
+        Raises:
+            StoreError: See `failures.calling`.
+        """
+        (row,) = await self._fetch("watch_workers", worker_id)
+        return Watched(*row)
+
+    def drop(self) -> None:
+        """End the connection at once, without a word to the server: for one that does not answer."""
+        if self._connection is not None:
+            self._forget().terminate()
+
+    async def close(self) -> None:
+        """End the connection, within a second or by force."""
+        if self._connection is not None:
+            await hang_up(self._forget())
+
+    def _forget(self) -> asyncpg.Connection:
+        connection, self._connection = self._opened(), None
+        self.held_id = 0
+        connection.remove_termination_listener(self._terminated)
+        return connection
+
+    def _opened(self) -> asyncpg.Connection:
+        if self._connection is None:
+            raise StoreUnavailable("the connection of the heartbeat is closed")
+        return self._connection
+
+    async def _fetch(self, name: str, *args: Any) -> list[asyncpg.Record]:
+        with calling(self._database.schema):
+            return await self._opened().fetch(self._database.query(name), *args)

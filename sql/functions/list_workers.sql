@@ -1,0 +1,33 @@
+-- The workers that have a row, and those that hold claims without having one, with how many jobs they run. Scans the table: no
+-- index knows claims.
+--
+--   state    what is known of it
+--   live     it is heard of
+--   doubted  its connection has ended; it is given a second to say that it lives
+--   dead     any worker rescues its jobs, at the next look
+--   unknown  it has no row: its jobs are rescued by a thorough look, some minutes later
+
+create or replace function asyncq._list_workers()
+  returns table (
+    id int, host text, pid int, state text, running bigint, concurrency int, started_at timestamptz, last_seen timestamptz,
+    silent_s float8, lease_s float8, locks boolean, tasks text[])
+  language sql volatile
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = on
+  as $$
+  select coalesce(worker.id, claims.locked_by), worker.host, worker.pid,
+    case
+      when worker.id is null then 'unknown'
+      when not asyncq._is_live(worker) then 'dead'
+      when worker.locks and worker.doubted_at is not null then 'doubted'
+      else 'live'
+    end,
+    coalesce(claims.running, 0), worker.concurrency, worker.started_at, worker.last_seen,
+    extract(epoch from clock_timestamp() - worker.last_seen)::float8, extract(epoch from worker.lease)::float8,
+    worker.locks, worker.tasks
+  from asyncq._workers as worker
+  full join (
+    select job.locked_by, count(*) as running from asyncq._jobs as job where job.locked_by is not null
+    group by job.locked_by) as claims on claims.locked_by = worker.id
+  order by 1
+  $$;

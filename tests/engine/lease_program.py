@@ -1,0 +1,34 @@
+"""A worker in a process of its own, to be killed and stopped: `python -m tests.engine.lease_program DSN SCHEMA LEASE`.
+
+It says on its standard output what happens.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+
+from asyncq import JobContext, Worker, task
+from tests.engine.program import say, tell
+
+
+@task
+async def hold(ctx: JobContext, how: str) -> None:
+    """Run until cancelled, or take the process along."""
+    say("started", ctx.job.id)
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        await asyncio.Event().wait()
+    finally:
+        say("cancelled", ctx.job.id)
+
+
+def main() -> None:
+    """Run the worker."""
+    dsn, schema, lease = sys.argv[1:]
+    asyncio.run(Worker(dsn, [hold], schema=schema, lease=float(lease), observers=[tell], poll=60).run())
+
+
+if __name__ == "__main__":
+    main()

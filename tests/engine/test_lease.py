@@ -1,0 +1,65 @@
+"""The lease as its worker knows it, and the turns in which workers look for dead ones."""
+
+from itertools import pairwise
+
+import pytest
+
+from asyncq.engine import lease as module
+from asyncq.engine.lease import LOOK_S, SHORTEST_LOOK_S, Lease, look_in_s
+
+
+def test_a_lease_is_not_held_before_it_was_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that is not known starts nothing."""
+    assert not Lease(30).is_held
+
+
+@pytest.mark.parametrize(("later", "held"), [(0, True), (24.9, True), (25.1, False)])
+def test_a_sixth_of_the_lease_is_left_to_handlers_that_are_cancelled(
+    monkeypatch: pytest.MonkeyPatch, later: float, held: bool
+) -> None:
+    """They have to end before others take over."""
+    times = [100.0]
+    monkeypatch.setattr(module, "now_s", lambda: times[0])
+    lease = Lease(30)
+    lease.prove(100.0)
+    times[0] += later
+
+    assert held is lease.is_held
+    assert later == pytest.approx(lease.silent_s)
+
+
+def test_a_lease_that_was_ended_is_held_again_when_it_is_proven() -> None:
+    """The worker was only in doubt."""
+    lease = Lease(30)
+    lease.prove(module.now_s())
+    lease.end()
+    ended = lease.is_held
+    lease.prove(module.now_s())
+
+    assert (False, True) == (ended, lease.is_held)
+
+
+@pytest.mark.parametrize("workers", [2, 3, 8, 64])
+def test_workers_look_in_turn_one_every_quarter_of_a_second(workers: int) -> None:
+    """Whenever they were started, after one round each has its place."""
+    looks: list[float] = []
+    for place in range(workers):
+        clock_s = 1000.0 + place * 0.0137
+        for _ in range(3):
+            clock_s += look_in_s(clock_s, workers, place)
+            looks.append(clock_s)
+    last = sorted(look for look in looks if 1000 + workers * LOOK_S <= look < 1000 + 2 * workers * LOOK_S)
+
+    assert workers == len(last)
+    assert [pytest.approx(LOOK_S)] * (workers - 1) == [after - before for before, after in pairwise(last)]
+
+
+@pytest.mark.parametrize("early_s", [-0.1, -0.01, 0.0, 0.01, 0.1])
+def test_a_look_that_comes_a_little_early_or_late_is_one_look(early_s: float) -> None:
+    """A timer is never exact; without this it would look twice."""
+    assert look_in_s(16.0 - early_s, 64, 0) > 15
+
+
+def test_a_single_worker_looks_for_others_too() -> None:
+    """One that was killed and started again finds what it left, and one that comes is watched soon."""
+    assert LOOK_S / 2 <= look_in_s(1000.1, 1, 0) <= SHORTEST_LOOK_S + LOOK_S / 2
