@@ -10,7 +10,6 @@ import msgspec
 
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.cron.slot import Known, Slot, job_of
-from asyncq.domain.deduplication import question
 from asyncq.domain.job import Added
 from asyncq.store.database import Line
 
@@ -125,5 +124,5 @@ def _columns(slot: Slot) -> tuple[Any, ...]:
         spec.priority,
         _json.encode(dict.fromkeys(spec.flags, True)).decode() if spec.flags else None,
         spec.job_key_mode or "replace",
-        question(spec),
+        slot.item.question(spec),
     )
