@@ -7,12 +7,15 @@ from asyncq.domain.capabilities import CAPABILITIES
 from asyncq.domain.cron.builders import daily, every, every_minute, hourly, monthly, weekly, yearly
 from asyncq.domain.cron.item import CronItem, parse_cron_items
 from asyncq.domain.cron.slot import next_run
+from asyncq.domain.cron.status import CronStatus
 from asyncq.domain.cron.text import parse_crontab
 from asyncq.domain.cron.times import TimeDigest
 from asyncq.domain.errors import (
     AccessDenied,
     AsyncqError,
     ConfigurationError,
+    CronItemConflict,
+    CronItemNotFound,
     CrontabProblem,
     Discard,
     DuplicateJob,
@@ -38,6 +41,9 @@ from asyncq.domain.events import (
     CronClockJumped,
     CronFailed,
     CronItemFailed,
+    CronItemRefused,
+    CronItemsChanged,
+    CronItemShadowed,
     CronStarted,
     Event,
     FetchFailed,
@@ -97,8 +103,14 @@ __all__ = [
     "CronClockJumped",
     "CronFailed",
     "CronItem",
+    "CronItemConflict",
     "CronItemFailed",
+    "CronItemNotFound",
+    "CronItemRefused",
+    "CronItemShadowed",
+    "CronItemsChanged",
     "CronStarted",
+    "CronStatus",
     "CrontabProblem",
     "Discard",
     "DuplicateJob",

@@ -27,6 +27,11 @@ def cancel_channel(schema: str) -> str:
     return f"{schema}:cancel"
 
 
+def cron_channel(schema: str) -> str:
+    """The channel on which workers are told that stored recurring items have changed."""
+    return f"{schema}:cron"
+
+
 def cancellation(text: str) -> tuple[int, int, int] | None:
     """Read a message of that channel.
 
@@ -68,7 +73,10 @@ class Listening:
 
 @asynccontextmanager
 async def listening(
-    database: Database, notified: Callable[[], None], cancelled: Callable[[int, int, int], None]
+    database: Database,
+    notified: Callable[[], None],
+    cancelled: Callable[[int, int, int], None],
+    changed: Callable[[], None],
 ) -> AsyncGenerator[Listening]:
     """Listen for as long as the block lasts.
 
@@ -77,6 +85,7 @@ async def listening(
         notified: Called in the event loop for each notification that something may be due.
         cancelled: Called in the event loop for each running job that was cancelled, of any worker: with the worker's
             id, the job's id and the token of the claim.
+        changed: Called in the event loop when stored recurring items have changed.
 
     Yields:
         The connection.
@@ -92,12 +101,16 @@ async def listening(
         if said := cancellation(str(text)):
             cancelled(*said)
 
+    def heard_of_items(*_: object) -> None:
+        changed()
+
     connection = await database.connect("listen")
     listening = Listening(connection, database.schema)
     try:
         with calling(database.schema):
             await connection.add_listener(channel(database.schema), heard)
             await connection.add_listener(cancel_channel(database.schema), heard_of_one)
+            await connection.add_listener(cron_channel(database.schema), heard_of_items)
         yield listening
     finally:
         await hang_up(connection)

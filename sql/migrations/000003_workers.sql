@@ -1,5 +1,6 @@
 -- Live workers. A worker whose row is older than its lease is dead: any other worker returns its claims and removes it.
 -- forbidden_flags are those of its last fetch: explain reads them.
+-- cron holds the recurring items of its crontab by their identifiers, as they are stored in _cron_items; null if it adds none.
 -- last_seen and lease use the real clock always (clock_timestamp), never the clock that tests can move.
 
 create table asyncq._workers (
@@ -11,5 +12,6 @@ create table asyncq._workers (
   concurrency int not null,
   host text not null,
   tasks text[] not null,
-  forbidden_flags text[]
+  forbidden_flags text[],
+  cron jsonb
 ) with (fillfactor = 70);
