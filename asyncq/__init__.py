@@ -4,6 +4,7 @@ from asyncq.admin import Admin
 from asyncq.client import Client, add_job
 from asyncq.domain.administration import Counts, Explanation, Reason
 from asyncq.domain.capabilities import CAPABILITIES
+from asyncq.domain.checkup import Checkup, Finding, Repaired, Violation
 from asyncq.domain.cron.builders import daily, every, every_minute, hourly, monthly, weekly, yearly
 from asyncq.domain.cron.item import CronItem, parse_cron_items
 from asyncq.domain.cron.slot import next_run
@@ -94,6 +95,7 @@ __all__ = [
     "Added",
     "Admin",
     "AsyncqError",
+    "Checkup",
     "Client",
     "ConfigurationError",
     "ConstantRetry",
@@ -118,6 +120,7 @@ __all__ = [
     "Explanation",
     "ExponentialRetry",
     "FetchFailed",
+    "Finding",
     "FunctionRetry",
     "GraceExceeded",
     "HeartbeatFailed",
@@ -152,6 +155,7 @@ __all__ = [
     "OnConflict",
     "PoolExhausted",
     "Reason",
+    "Repaired",
     "ResultIgnored",
     "RetryAfter",
     "RetryPolicy",
@@ -174,6 +178,7 @@ __all__ = [
     "UnknownTask",
     "UnknownTasks",
     "UnsupportedServer",
+    "Violation",
     "Worker",
     "WorkerCrashed",
     "WorkerLost",

@@ -7,10 +7,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 
 from asyncq.domain.administration import Counts, Explanation, check_change, check_cleanup, check_page, state_of
+from asyncq.domain.checkup import Checkup, Repaired
 from asyncq.domain.errors import JobNotFound
 from asyncq.domain.job import Job, check_key
 from asyncq.domain.states import JobState
 from asyncq.store import admin as store
+from asyncq.store import checkup as checkups
 from asyncq.store.database import CallersConnection, Connection, Database, check_connection
 
 SAFE_CLEANUP = ("GC_JOB_QUEUES", "GC_TASK_IDENTIFIERS")
@@ -326,6 +328,34 @@ class Admin:
         if found is None:
             raise JobNotFound(job_id)
         return found
+
+    async def checkup(self) -> Checkup:
+        """Look after the store: its server, its workers, and the laws that hold in every store that is whole.
+
+        Returns:
+            What was found; `findings` has a sentence for each check.
+
+        Raises:
+            StoreError: The database cannot be used.
+
+        Reads all jobs, about a second for each million. If cancelled, nothing was changed: it only reads.
+        """
+        async with self._acquire() as mine:
+            return await checkups.checkup(self._database, mine)
+
+    async def repair(self) -> Repaired:
+        """Return the jobs of workers that are gone, each with an attempt lost, and remove gates that nobody uses.
+
+        Returns:
+            Which jobs, and how many gates.
+
+        Raises:
+            StoreError: The database cannot be used.
+
+        It is what live workers do by themselves, done now; safe beside them. If cancelled, a part of it was done.
+        """
+        async with self._acquire() as mine:
+            return await checkups.repair(self._database, mine)
 
     @asynccontextmanager
     async def _on(self, connection: CallersConnection | None) -> AsyncGenerator[Connection]:

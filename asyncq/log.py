@@ -37,7 +37,18 @@ class LogObserver:
         if isinstance(event, on.JobEvent):
             fields |= {"job_id": event.claim.id, "task": event.task, "attempt": event.attempt}
         error = event.error if isinstance(event, on.ObserverFailed | on.WorkerCrashed) else None
-        logger.log(level, "%s", sentence(event), extra=fields, exc_info=error)
+        logger.log(level, "%s", _plain(sentence(event)), extra=fields, exc_info=error)
+
+
+def _plain(sentence: str) -> str:
+    """A sentence that cannot pass for another record: names and errors come from anywhere, and may hold anything.
+
+    Only a traceback has lines of its own; they begin with blanks.
+    """
+    if sentence.isprintable():
+        return sentence
+    shown = (char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in sentence)
+    return "".join(shown).replace("\n", "\n    ")
 
 
 def _job(event: on.JobEvent) -> str:

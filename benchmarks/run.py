@@ -1,4 +1,4 @@
-"""`python -m benchmarks.run`: speed, its floor, and the price of deduplication, on a server of its own, or on --dsn."""
+"""`python -m benchmarks.run`: speed, its floor, what keys, policies and cron cost, on a server of its own, or --dsn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from asyncq import Client
 from asyncq.server import start
-from benchmarks import dedupe, floor, work
+from benchmarks import cron, dedupe, floor, work
 from benchmarks.machine import conditions
 
 SERVER = {"shared_buffers": "1GB", "max_wal_size": "8GB"}
@@ -51,6 +51,8 @@ async def measure(dsn: str, rounds: int, scale: float) -> dict[str, Any]:
             note(name, value)
         for name, value in (await dedupe.prune(dsn, int(100_000 * scale))).items():
             note(name, value)
+        for name, value in (cron.match_week() | await cron.fill_week(dsn)).items():
+            note(name, value)
     return {"conditions": await conditions(dsn, loop), "figures": figures}
 
 
@@ -60,7 +62,7 @@ def table(result: dict[str, Any]) -> str:
     for name, values in result["figures"].items():
         unit = 0 if name.endswith("per_s") else 1 if name.endswith("_us") else 3
         median, low, high = (f"{value:,.{unit}f}" for value in (statistics.median(values), min(values), max(values)))
-        lines.append(f"{name:<28} {median:>10}   ({low} - {high})")
+        lines.append(f"{name:<30} {median:>10}   ({low} - {high})")
     return "\n".join(lines)
 
 

@@ -88,6 +88,7 @@ grant execute on function
   asyncq.resume_cron_item,
   asyncq.retry_jobs,
   asyncq.run_cron_item,
+  asyncq.violations,
   asyncq._add_asking_jobs,
   asyncq._add_cron_item,
   asyncq._add_distinct_jobs,

@@ -52,7 +52,7 @@ def landlord(dsn: str) -> Iterator[Landlord]:
 
 @pytest.fixture
 async def schema(landlord: Landlord, request: pytest.FixtureRequest) -> AsyncIterator[str]:
-    """The name of an installed schema that only this test uses; at its end no claim and no connection is left."""
+    """The name of an installed schema that only this test uses; at its end it is whole, and nothing in it is held."""
     async with landlord.schema() as name:
         yield name
         if _may_leave(request):

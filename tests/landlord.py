@@ -24,6 +24,8 @@ union all
 select 'queue ' || name from asyncq._queues
 union all
 select 'worker ' || id from asyncq._workers
+union all
+select law || coalesce(' job ' || job_id, '') || ' ' || said from asyncq.violations()
 """
 OPEN = "select 'connection ' || application_name from pg_catalog.pg_stat_activity where application_name ^@ $1"
 
@@ -56,7 +58,7 @@ class Landlord:
         return await self._do(_names, OPEN, f"{schema} ")
 
     async def claims(self, schema: str) -> list[str]:
-        """What workers hold in a schema, and themselves."""
+        """What workers hold in a schema, and themselves, and what breaks a law of the store."""
         return await self._do(_names, render(LEFT, schema))
 
     async def _do(self, work: Callable[..., Awaitable[Any]], *args: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Literal
@@ -38,6 +39,8 @@ _BROKEN = (asyncpg.ConnectionDoesNotExistError, asyncpg.InternalClientError, OSE
 # How the driver says that a connection was gone before the call: nothing was sent.
 _GONE = ("closed", "closing", "released", "not initialized")
 
+_HOST = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(:[0-9]*)?")
+
 Sent = Literal["not_sent", "unknown"]
 
 
@@ -52,12 +55,15 @@ def target(dsn: str) -> str:
     """Where a DSN leads, without its password."""
     try:
         parts = urlsplit(dsn)
-        if "@" not in parts.netloc and ":" in parts.netloc and "@" in dsn:
+        if parts.scheme not in ("postgresql", "postgres"):
+            return "the given DSN, which does not begin with postgresql://"
+        hosts = parts.netloc.rpartition("@")[2].split(",")
+        if "@" in parts.path + parts.query + parts.fragment or not all(_HOST.fullmatch(host) for host in hosts):
             # A password with an unescaped / ? or #: what looks like a host and a port is its beginning.
             return "the given DSN (special characters in a password are written as %2F and so on)"
         asked = parse_qs(parts.query)
         default = os.environ.get("PGHOST") or "the default host (PGHOST or a local socket)"
-        host = parts.netloc.rpartition("@")[2] or asked.get("host", [default])[0]
+        host = ",".join(hosts) or asked.get("host", [default])[0]
         user = asked.get("user", [parts.username or ""])[0]
     except ValueError:
         return "the given DSN"

@@ -8,6 +8,8 @@ import msgspec
 
 from asyncq.store.database import Line
 
+DOORS_SHUT = {"select pg_catalog.now()", "select pg_catalog.clock_timestamp()"}
+
 
 class Rescued(msgspec.Struct, frozen=True):
     """A job that was returned for a dead worker."""
@@ -96,4 +98,4 @@ async def wake_workers(line: Line) -> None:
 async def doors_are_shut(line: Line) -> bool:
     """Whether the two doors of time are the server's own clock, not moved by a test."""
     rows = await line.fetch("clock_doors")
-    return {row["source"] for row in rows} == {"select pg_catalog.now()", "select pg_catalog.clock_timestamp()"}
+    return {row["source"] for row in rows} == DOORS_SHUT

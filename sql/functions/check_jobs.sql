@@ -34,6 +34,9 @@ begin
       then '22003 priority is ' || spec.priority || ', expected -32768 to 32767'
     when spec.run_at < '0001-01-01 00:00:00+00' or spec.run_at >= '10000-01-01 00:00:00+00'
       then '22008 run_at is ' || spec.run_at || ', expected a year from 1 to 9999'
+    -- With the header of a value in memory.
+    when pg_column_size(spec.payload) > 16777216 + 4
+      then 'GWBPL payload is ' || octet_length(spec.payload::text) || ' bytes of JSON, at most 16777216 are allowed'
     when strpos(spec.payload::text, E'\\u0000') > 0
       and spec.payload::text ~ E'(^|[^\\\\])(\\\\\\\\)*\\\\u0000'
       then E'GWBPL payload holds \\u0000, which PostgreSQL cannot store as text'

@@ -1,6 +1,9 @@
 """No database and no event loop in this folder; and how long an example takes says nothing on a busy machine."""
 
-from hypothesis import settings
+import os
+
+from hypothesis import HealthCheck, settings
 
 settings.register_profile("asyncq", deadline=None)
-settings.load_profile("asyncq")
+settings.register_profile("soak", deadline=None, max_examples=20_000, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "asyncq"))

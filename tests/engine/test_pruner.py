@@ -20,7 +20,7 @@ select i, now(), now(), now() - interval '1 s', 1, 'completed' from generate_ser
 """
 GATES = """
 insert into {schema}._gate (key, used_at)
-select i * 1000000007::bigint, now() - interval '2 days' from generate_series(-{count} / 2, {count} / 2 - 1) as i
+select i * 1000000007::bigint, now() - interval '25 hours' from generate_series(-{count} / 2, {count} / 2 - 1) as i
 """
 
 

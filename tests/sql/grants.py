@@ -44,6 +44,7 @@ WORKER = {
     "function resume_cron_item": "execute",
     "function retry_jobs": "execute",
     "function run_cron_item": "execute",
+    "function violations": "execute",
     "function _add_asking_jobs": "execute",
     "function _add_cron_item": "execute",
     "function _add_distinct_jobs": "execute",

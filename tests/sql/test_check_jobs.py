@@ -163,3 +163,16 @@ async def test_the_first_of_several_faults_is_named(sql: Session) -> None:
 async def test_modes_may_be_null(sql: Session) -> None:
     """Null is the default, as for the other arguments."""
     assert 1 == await sql.value("select count(*) from (select asyncq.add_job('t', job_key_mode := null)) as added")
+
+
+@pytest.mark.parametrize(("characters", "refused"), [(16 * 1024 * 1024 - 2, False), (16 * 1024 * 1024 - 1, True)])
+async def test_a_payload_has_at_most_16_mib(sql: Session, characters: int, refused: bool) -> None:
+    """A worker fetches hundreds at a time: those of one who adds by SQL fit into its memory too. The quotes count."""
+    add = "select asyncq.add_job('t', to_json(repeat('x', $1)))"
+    if refused:
+        error = await sql.refusal(add, characters)
+
+        assert "payload is 16777217 bytes of JSON, at most 16777216 are allowed" == error.message
+        assert ("GWBPL", "payload") == (error.sqlstate, error.column_name)
+    else:
+        await sql.rows(add, characters)

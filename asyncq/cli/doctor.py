@@ -1,0 +1,58 @@
+"""`asyncq doctor`: look after a store, and repair what can be."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import msgspec
+
+from asyncq.cli.asking import ask
+from asyncq.cli.job_texts import printable
+from asyncq.cli.parsing import Commands, add_command
+
+PURPOSE = """\
+Look whether a store is whole: its server, its workers, and the laws that hold
+whenever no transaction is under way.
+
+A line for each check: "ok", "warning" (somebody should look at it), "problem"
+(something is broken; the exit code is 1). It reads all jobs, about a second for
+each million.
+
+--repair first does what live workers do by themselves: it returns the jobs of
+workers that are gone, and removes gates that nobody uses."""
+
+EXAMPLES = """\
+  asyncq doctor
+  asyncq doctor --repair
+  asyncq doctor --json | jq -r '.findings[] | select(.level == "problem").said'
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command to the parser."""
+    parser = add_command(commands, "doctor", purpose=PURPOSE, examples=EXAMPLES)
+    parser.add_argument("--repair", action="store_true", help="first return orphan claims and remove unused gates")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Look, and say what was found.
+
+    Args:
+        options: The command line.
+
+    Returns:
+        0, or 1 if something is broken.
+    """
+    if options.repair:
+        repaired = ask(options, lambda client: client.admin.repair())
+        jobs = f"{len(repaired.job_ids)} jobs of workers that are gone were returned"
+        print(f"asyncq: {jobs}, {repaired.gates} gates removed", file=sys.stderr)
+    found = ask(options, lambda client: client.admin.checkup())
+    if options.json:
+        print(msgspec.json.encode({"healthy": found.is_healthy, "findings": found.findings}).decode())
+    else:
+        for finding in found.findings:
+            print(f"{finding.level:<8} {finding.check:<13} {printable(finding.said)}")
+    return 0 if found.is_healthy else 1

@@ -1,0 +1,73 @@
+-- What breaks a law of the store: a row for each case, none in a store that is whole. All laws are judged by one snapshot.
+-- Reads all jobs.
+
+create or replace function asyncq.violations() returns table (law text, job_id bigint, said text)
+  language sql stable
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = on
+  as $$
+  -- A claim belongs to a worker that is known.
+  select 'orphan_claim', job.id, format('was claimed at %s by worker %s, which is not known any more', job.locked_at, job.locked_by)
+  from asyncq._jobs as job
+  where job.locked_by is not null and not exists (select from asyncq._workers as worker where worker.id = job.locked_by)
+  union all
+  -- A claim of a dead worker is returned while another worker lives.
+  select 'dead_claim', job.id, format('is still claimed by worker %s, last seen at %s', worker.id, worker.last_seen)
+  from asyncq._jobs as job
+  join asyncq._workers as worker on worker.id = job.locked_by
+  where not asyncq._is_live(worker) and clock_timestamp() - worker.last_seen > 3 * worker.lease
+    and exists (select from asyncq._workers as other where asyncq._is_live(other))
+  union all
+  -- Of a serial queue at most one job runs.
+  select 'broken_series', job.id, format('is one of %s running jobs of the queue %s', together.running, job.queue)
+  from (
+    select queue, count(*) as running from asyncq._jobs
+    where locked_by is not null and queue is not null group by queue having count(*) > 1) as together
+  join asyncq._jobs as job on job.queue = together.queue and job.locked_by is not null
+  union all
+  -- The queue of a running job is locked, by the job's worker.
+  select 'unlocked_queue', job.id, format('runs on worker %s, which does not hold its queue %s', job.locked_by, job.queue)
+  from asyncq._jobs as job
+  where job.locked_by is not null and job.queue is not null
+    and not exists (
+      select from asyncq._queues as queue where queue.name = job.queue and queue.locked_by = job.locked_by)
+  union all
+  -- A queue is locked only while one of its jobs runs.
+  select 'orphan_queue', null, format('the queue %s is locked by worker %s, which runs no job of it', queue.name, queue.locked_by)
+  from asyncq._queues as queue
+  where not exists (
+    select from asyncq._jobs as job where job.queue = queue.name and job.locked_by = queue.locked_by)
+  union all
+  -- The task of a job has a name.
+  select 'nameless_task', job.id, format('its task %s has no name: no worker can know it', job.task_id)
+  from asyncq._jobs as job
+  where not exists (select from asyncq._tasks as task where task.id = job.task_id)
+  union all
+  -- A job has ended, or it has not.
+  select 'ended_twice', job.id, format('ended as %s at %s, and is there still', ended.state, ended.ended_at)
+  from asyncq._ended_jobs as ended
+  join asyncq._jobs as job on job.id = ended.id
+  union all
+  -- Ids are given once.
+  select 'id_not_given', newest.id, 'has an id that will be given once more: the sequence _jobs_id_seq is behind'
+  from (select max(id) as id from asyncq._jobs) as newest
+  where newest.id > coalesce(pg_sequence_last_value('asyncq._jobs_id_seq'::regclass), 0)
+  union all
+  -- What makes keys and queues safe is there and valid.
+  select 'invalid_index', null, format('the index %s is not valid: it keeps nothing apart', broken.indexrelid::regclass)
+  from pg_index as broken
+  where not broken.indisvalid and broken.indrelid in ('asyncq._jobs'::regclass, 'asyncq._queues'::regclass,
+    'asyncq._gate'::regclass, 'asyncq._ended_jobs'::regclass, 'asyncq._requests'::regclass)
+  union all
+  -- Gates that nobody uses are removed after a day.
+  select 'stale_gates', null, format('%s gates were not used for two days and are still there', stale.gates)
+  from (
+    select count(*) as gates from asyncq._gate where used_at < clock_timestamp() - interval '2 days') as stale
+  where stale.gates > 0
+  union all
+  -- A recurring item has not run in the future.
+  select 'cron_ahead', null, format('the item %s has run at %s already: until then it rests', known.identifier, known.last_execution)
+  from asyncq.known_crontabs as known
+  where known.last_execution > asyncq.clock() + interval '1 min'
+  order by 1, 2
+  $$;

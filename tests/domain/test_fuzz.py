@@ -1,0 +1,135 @@
+"""The parsers, on texts that nobody would write: each returns, or raises its own error.
+
+What is almost right finds more than noise: known texts are cut, doubled and mixed.
+HYPOTHESIS_PROFILE=soak tries many more.
+"""
+
+import argparse
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asyncq.cli.parsing import duration as cli_duration
+from asyncq.cli.parsing import instant, positive
+from asyncq.domain import canonical
+from asyncq.domain.cron.phrase import parse_time_phrase
+from asyncq.domain.cron.text import items_of_task, parse_crontab
+from asyncq.domain.duration import parse_duration
+from asyncq.domain.errors import InvalidCrontab, InvalidJob
+from asyncq.domain.payload import check_text
+from asyncq.domain.task import task
+from asyncq.domain.unique import UniquePolicy
+from asyncq.store.failures import target
+
+SEEDS = {
+    "crontab": [
+        "30 4 * * 1 send_weekly_email ?fill=2d&max=10 {onboarding: false}",
+        "0 8 1-5,7 */2 mon-fri t ?id=a&tz=Europe/Berlin&flags=a,b&jobKey=%20&job_key_mode=replace",
+        "@daily t {a: [1e3, 0x1f, .5, Infinity], 'b': \"\\u0000\"} // said\r\n# a comment\n\nH H(1-5) * * * t",
+        "0 0 31 2 * never ?priority=-32769",
+    ],
+    "phrase": ["4w3d2h1m", "999999999999w", "1.5h", "0s"],
+    "duration": ["P3W4DT5H6M7.5S", "PT1H", "P9999999999Y", "P1Y2M"],
+    "span": ["2h30m", "1e9s", "500ms", "99999999999999999999d"],
+    "instant": ["2030-01-31T09:00:00Z", "0001-01-01T00:00:00+14:00", "20300131T0900", "2030-W01-1"],
+    "number": ["42", "-1", "٣", "9223372036854775808", "1_0"],
+    "json": ['{"a": [1, 2.5e300, "\\ud800"], "": null}', '"\\u0000"', "1e999", "[" * 200 + "]" * 200, "-0.0"],
+    "dsn": [
+        "postgresql://user:p%40ss@host:5432/name?host=/run&sslmode=require",
+        "postgres://u:secret/word@h/d",
+        "postgresql://[::1]:5432,b:99999/d",
+        "host=x dbname=y",
+    ],
+}
+
+
+def texts(kind: str) -> st.SearchStrategy[str]:
+    """Known texts in pieces, with anything between them."""
+    pieces = st.sampled_from(SEEDS[kind]).flatmap(
+        lambda seed: st.tuples(st.integers(0, len(seed)), st.integers(0, len(seed))).map(
+            lambda ends: seed[min(ends) : max(ends)]
+        )
+    )
+    return st.lists(st.one_of(pieces, st.sampled_from(SEEDS[kind]), st.text(max_size=5)), max_size=6).map("".join)
+
+
+def own_error_only(parse: Callable[[str], Any], error: type[Exception], text: str) -> None:
+    """Parse; any error but its own fails the test."""
+    with suppress(error):
+        parse(text)
+
+
+@given(texts("crontab"), st.sampled_from(["crontab", "extended"]))
+def test_a_crontab_is_parsed_or_refused_with_its_problems(text: str, dialect: Any) -> None:
+    """It is read from files that people edit."""
+    own_error_only(lambda text: parse_crontab(text, dialect=dialect), InvalidCrontab, text)
+
+
+@given(texts("crontab"))
+def test_the_crontab_of_a_task_is_parsed_or_refused(text: str) -> None:
+    """It stands in a decorator."""
+
+    @task
+    async def t() -> None: ...
+
+    own_error_only(lambda text: items_of_task(t, [text]), InvalidCrontab, text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "parse", "error"),
+    [
+        ("phrase", parse_time_phrase, ValueError),
+        ("duration", parse_duration, ValueError),
+        ("span", cli_duration, argparse.ArgumentTypeError),
+        ("instant", instant, argparse.ArgumentTypeError),
+        ("number", positive, argparse.ArgumentTypeError),
+        ("json", check_text, InvalidJob),
+        ("json", canonical.parse, canonical.NotCanonical),
+    ],
+    ids=["phrase", "duration", "span", "instant", "number", "json", "canonical"],
+)
+@given(data=st.data())
+def test_a_word_is_parsed_or_refused(kind: str, parse: Callable[[str], Any], error: type[Exception], data: Any) -> None:
+    """From a command line, a crontab or a database."""
+    own_error_only(parse, error, data.draw(texts(kind)))
+
+
+@given(texts("duration"))
+def test_a_duration_that_was_parsed_leads_to_a_time(text: str) -> None:
+    """One that overflows later would fail where nobody expects it."""
+    try:
+        found = parse_duration(text)
+    except ValueError:
+        return
+
+    assert found.months >= 0
+    assert timedelta(days=found.days, microseconds=found.microseconds) >= timedelta(0)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda below: st.lists(below, max_size=4) | st.dictionaries(st.text(max_size=5), below, max_size=4),
+        max_leaves=10,
+    ),
+    st.sampled_from([None, *UniquePolicy.__struct_fields__]),
+)
+def test_a_policy_is_taken_or_refused(value: Any, member: str | None) -> None:
+    """It comes as JSON, from SQL and from other languages."""
+    policy = value if member is None else {member: value}
+    with suppress(InvalidJob):
+        UniquePolicy.parse(policy)
+
+
+@given(texts("dsn"))
+def test_where_a_dsn_leads_is_said_without_its_password(text: str) -> None:
+    """The sentence stands in logs and error messages."""
+    said = target(text)
+
+    assert "secret" not in said
+    assert "p%40ss" not in said

@@ -1,0 +1,46 @@
+"""What the log says of names and errors that come from strangers: a record stays one record."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from asyncq.domain.events import CronItemFailed, JobFailed, UnknownTasks
+from asyncq.domain.job import Claim
+from asyncq.log import LogObserver
+
+FORGED = "x\n2026-11-20 12:00:00.000 ERROR forged\r\x1b[2Jgone\u2028"
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+def failed(task: str, error: str) -> JobFailed:
+    """A job has failed."""
+    claim = Claim(7, 1, 2, 3, 0, 25, 0, 0, 0, NOW, NOW, NOW, None, "{}", None, None, None)
+    return JobFailed(claim=claim, task=task, attempt=1, duration_s=1.0, error=error)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        UnknownTasks(names=(FORGED,)),
+        CronItemFailed(item=FORGED, error=FORGED, retry_in_s=1.0),
+        failed(FORGED, f"ValueError: {FORGED}"),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_nothing_in_a_record_looks_like_another_one(event: object, caplog: pytest.LogCaptureFixture) -> None:
+    """No line of it begins at the margin, and no character moves the cursor."""
+    LogObserver()(event)
+    (record,) = caplog.records
+    first, *others = record.getMessage().split("\n")
+
+    assert "forged" in "".join([first, *others])
+    assert [] == [line for line in others if line and not line.startswith("    ")]
+    assert all(char.isprintable() for line in (first, *others) for char in line)
+
+
+def test_a_traceback_keeps_its_lines(caplog: pytest.LogCaptureFixture) -> None:
+    """It is read by people."""
+    LogObserver()(failed("t", "ValueError: x\n\nTraceback:\n  File"))
+
+    said = "job 7 (t, attempt 1 of 25) has failed for good: ValueError: x\n    \n    Traceback:\n      File"
+    assert [said] == [record.getMessage() for record in caplog.records]

@@ -1,0 +1,95 @@
+"""What `doctor` reads, and what it may repair."""
+
+import asyncpg
+import pytest
+
+from asyncq import Client, task
+from asyncq.store.checkup import OPEN_FOR_S
+from asyncq.store.statements import render
+from asyncq.testing import make_worker
+from tests.sql.session import session
+
+ORPHAN = "update asyncq._jobs set locked_by = 99, locked_at = now(), lock_token = 1 where id = $1"
+OLD_GATES = (
+    "insert into asyncq._gate (key, used_at) select i, now() - interval '3 days' from generate_series(1, 2500) as i"
+)
+
+
+async def test_a_fresh_store_is_healthy(client: Client) -> None:
+    """No worker yet is a warning at most."""
+    checkup = await client.admin.checkup()
+
+    assert (True, 0, 0, (), ()) == (
+        checkup.is_healthy,
+        checkup.live,
+        checkup.gone,
+        checkup.unknown_tasks,
+        checkup.violations,
+    )
+
+
+async def test_workers_and_the_tasks_that_none_of_them_knows_are_told(dsn: str, schema: str, client: Client) -> None:
+    """A deploy that forgot a worker: its jobs wait, and nothing fails."""
+
+    @task
+    async def known() -> None: ...
+
+    async with make_worker(dsn, [known], schema=schema).start():
+        await client.add_job(known)
+        await client.add_job("forgotten")
+        checkup = await client.admin.checkup()
+
+    assert (1, ("forgotten",)) == (checkup.live, checkup.unknown_tasks)
+
+
+async def test_a_moved_clock_is_told(client: Client, db: asyncpg.Connection, schema: str) -> None:
+    """Left behind by a test on the wrong database: workers refuse to start."""
+    move = "create or replace function asyncq.now() returns timestamptz language sql stable as 'select now() + ''1 h'''"
+    await db.execute(render(move, schema))
+
+    assert (await client.admin.checkup()).clock_moved
+
+
+async def test_a_transaction_that_is_open_for_long_is_named(dsn: str, schema: str) -> None:
+    """With all that is needed to find its owner; `doctor` asks for ten minutes."""
+    async with session(dsn, schema) as sql, session(dsn, schema, application_name="report") as slow:
+        await slow.execute("begin")
+        pid = await slow.value("select pg_backend_pid()")
+        (young,) = await sql.run("checkup", OPEN_FOR_S)
+        (old,) = await sql.run("checkup", 0.0)
+
+    named = [said for said in old["holders"] if said.startswith(f"process {pid} (") and ", report), in a " in said]
+    assert ([], 1) == ([said for said in young["holders"] if f"process {pid} " in said], len(named))
+
+
+async def test_repair_returns_orphan_claims_and_removes_old_gates(dsn: str, schema: str, client: Client) -> None:
+    """As live workers do; the job lost an attempt."""
+    job = (await client.add_job("t")).id
+    async with session(dsn, schema) as sql:
+        await sql.rows(ORPHAN, job)
+        await sql.execute(OLD_GATES)
+    broken = await client.admin.checkup()
+    repaired = await client.admin.repair()
+    again = await client.admin.repair()
+    found = await client.get_job(job)
+
+    assert {"orphan_claim", "stale_gates"} == {one.law for one in broken.violations}
+    assert (((job,), 2500), ((), 0)) == ((repaired.job_ids, repaired.gates), (again.job_ids, again.gates))
+    assert (True, 1, None) == ((await client.admin.checkup()).is_healthy, found.attempts, found.locked_by)
+
+
+@pytest.mark.parametrize("law", ["orphan_queue", "nameless_task"])
+async def test_repair_leaves_alone_what_it_does_not_understand(dsn: str, schema: str, client: Client, law: str) -> None:
+    """That is a defect: somebody has to look at it, and the traces stay."""
+    await client.add_job("t")
+    plant = {
+        "orphan_queue": "insert into asyncq._queues (name, locked_by) select 'q', id from asyncq._workers",
+        "nameless_task": "delete from asyncq._tasks",
+    }[law]
+    async with session(dsn, schema) as sql, make_worker(dsn, [], schema=schema).start():
+        await sql.execute(plant)
+        await client.admin.repair()
+        left = {one.law for one in (await client.admin.checkup()).violations}
+        await sql.execute("delete from asyncq._queues")
+
+    assert {law} == left
