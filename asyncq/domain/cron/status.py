@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from asyncq.domain.cron.expression import Dialect
 from asyncq.domain.cron.overlap import Overlap
 from asyncq.domain.cron.slot import next_run
 from asyncq.domain.cron.stored import item_of
@@ -46,7 +47,7 @@ class CronStatus(msgspec.Struct, frozen=True, kw_only=True):
     source: Literal["static", "stored"]
     task: str | None = None
     expression: str | None = None
-    dialect: str | None = None
+    dialect: Dialect | None = None
     tz: str | None = None
     payload: str | None = None
     fill: timedelta = timedelta(0)
@@ -72,7 +73,7 @@ class _Document(msgspec.Struct):
     source: Literal["static", "stored"]
     task_identifier: str | None
     expression: str | None
-    dialect: str | None
+    dialect: Dialect | None
     tz: str | None
     payload: msgspec.Raw
     options: dict[str, Any] | None
