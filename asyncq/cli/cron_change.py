@@ -67,7 +67,7 @@ UNSET = tuple(name.replace("_", "-") for name in FIELDS if name not in ("match",
 def add_parsers(below: Commands) -> None:
     """Add the commands to the parser of `asyncq cron`."""
     examples = (
-        "  asyncq cron add '0 8 * * mon-fri send_report ?tz=Europe/Berlin&overlap=skip {to: \"a@b.c\"}'\n"
+        "  asyncq cron add '0 8 * * 1-5 report ?tz=Europe/Berlin {to: \"a@b.c\"}'\n"
         "  asyncq cron add '*/5 * * * * ping' --dialect crontab\n"
     )
     adding = add_command(below, "add", purpose=ADD, examples=examples)

@@ -36,7 +36,9 @@ def test_without_a_command_the_help_is_printed_on_stderr_with_exit_code_2(capsys
     assert "examples:" in err
 
 
-@pytest.mark.parametrize("command", [[], ["worker"], ["migrate"], ["roles"], ["add"], ["jobs", "show"], ["cron", "add"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "command", [[], ["worker"], ["migrate"], ["roles"], ["add"], ["jobs", "show"], ["cron", "add"]], ids=" ".join
+)
 def test_help_teaches_with_examples_environment_and_exit_codes(
     command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
