@@ -444,6 +444,8 @@ class Supervisor:
                 await anyio.sleep(1.0)
         self._registered.set()
         self._fetcher.wake()
+        # Its items are declared under the new id.
+        self._cron.wake()
         await self._learn_the_rest()
 
     def _tell_start(self, version: str) -> None:

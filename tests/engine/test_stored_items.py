@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import asyncpg
 import msgspec
 import pytest
 
@@ -10,12 +11,16 @@ from asyncq import Client, CronItem, task
 from asyncq.domain.events import (
     CronAdded,
     CronBackfilled,
+    CronFailed,
+    CronItemFailed,
     CronItemRefused,
     CronItemsChanged,
     CronItemShadowed,
     CronStarted,
+    WorkerLost,
     WorkerStarted,
 )
+from asyncq.engine import slot_adder, timetable
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.engine.stage import MINUTE, START, Stage
@@ -222,6 +227,109 @@ async def test_an_item_of_a_task_that_nobody_knows_is_no_ones(stage: Stage, clie
     assert ["own 12:01", "ring 12:01"] == sorted(found)
     assert ((), 1, 1) == (elsewhere.workers, len(own.workers), len(rung.workers))
     assert (None, "stored", "static", "stored") == (elsewhere.problem, elsewhere.source, own.source, rung.source)
+
+
+# Races
+
+
+async def is_anybody_blocked(stage: Stage) -> bool:
+    """Whether a connection of the schema waits for a lock."""
+    found: bool = await stage.db.fetchval(
+        "select exists (select from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock')",
+        f"{stage.schema} cron",
+    )
+    return found
+
+
+async def test_a_change_between_the_look_and_the_claim_adds_the_slot_as_it_is_now(
+    stage: Stage, client: Client, dsn: str
+) -> None:
+    """The worker has read the old definition, and waits for the change with its slot: that one is not added.
+
+    The new one is due since it was changed: its slot comes, once.
+    """
+    async with stage.worker(tasks=[ring], forbidden_flags=["loud"]).start():
+        await client.cron.add(CronItem("ring", "* * * * *", payload={"times": 1}))
+        await stage.seen.wait_for(CronItemsChanged)
+        changer = await asyncpg.connect(dsn)
+        try:
+            async with changer.transaction():
+                await client.cron.change("ring", payload={"times": 2}, connection=changer)
+                await stage.clock.move(MINUTE)
+                await wait_until(lambda: is_anybody_blocked(stage), description="the worker to wait for the change")
+        finally:
+            await changer.close()
+        await stage.seen.wait_for(CronItemsChanged, 2)
+        found = await stage.wait_for(1)
+        await stage.clock.move(MINUTE)
+        found = await stage.wait_for(2)
+    payloads = await stage.db.fetch(f"select payload::text from {stage.schema}._jobs order by id")
+
+    assert ["ring 12:01", "ring 12:02"] == found
+    assert [2, 2] == [msgspec.json.decode(row["payload"])["times"] for row in payloads]
+
+
+async def test_an_item_that_is_paused_in_an_open_transaction_does_not_hold_up_the_others(
+    stage: Stage, client: Client, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It fails alone; its slot comes when that transaction was rolled back."""
+    monkeypatch.setattr(slot_adder, "LOCK_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(timetable, "SLOWEST_RETRY_S", 0.05)
+    async with stage.worker("* * * * * held", "* * * * * free").start():
+        keeper = await asyncpg.connect(dsn)
+        transaction = keeper.transaction()
+        await transaction.start()
+        await client.cron.pause("held", connection=keeper)
+        await stage.clock.move(MINUTE)
+        failed = await stage.seen.wait_for(CronItemFailed)
+        added = await stage.seen.wait_for(CronAdded)
+        await transaction.rollback()
+        await keeper.close()
+        found = await stage.wait_for(2)
+
+    assert ("held", True, ("free",)) == (failed.item, failed.error.endswith("[55P03]"), added.items)
+    assert ["free 12:01", "held 12:01"] == found
+
+
+async def test_an_item_that_is_being_stored_while_a_worker_starts_with_its_name_waits(
+    stage: Stage, client: Client, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The add has not seen the worker, nor the worker the add: the worker's own item is the one that runs."""
+    monkeypatch.setattr(slot_adder, "LOCK_TIMEOUT_S", 0.05)
+    keeper = await asyncpg.connect(dsn)
+    transaction = keeper.transaction()
+    await transaction.start()
+    await client.cron.add(CronItem("ring", "* * * * *", identifier="bell", payload={"times": 7}), connection=keeper)
+    async with stage.worker("* * * * * ring ?id=bell", tasks=[ring], forbidden_flags=["loud"]).start():
+        await stage.seen.wait_for(CronFailed)
+        await transaction.commit()
+        await keeper.close()
+        shadowed = await stage.seen.wait_for(CronItemShadowed)
+        await stage.seen.wait_for(CronStarted)
+        await stage.clock.move(MINUTE)
+        found = await stage.wait_for(1)
+    payload = await stage.db.fetchval(f"select payload::text from {stage.schema}._jobs")
+
+    assert ("bell", ["ring 12:01"]) == (shadowed.item, found)
+    assert "times" not in payload
+
+
+async def test_a_worker_that_was_declared_dead_declares_its_items_under_its_new_id(
+    stage: Stage, client: Client
+) -> None:
+    """Else a stored item of the same name could be added while it lives."""
+    async with stage.worker("* * * * * ring ?id=bell", tasks=[ring], lease=1.0).start():
+        before = await client.cron.get_item("bell")
+        await stage.db.execute(f"delete from {stage.schema}._workers")
+        await stage.seen.wait_for(WorkerLost)
+
+        async def is_there() -> bool:
+            return (await client.cron.get_item("bell")).workers not in ((), before.workers)
+
+        await wait_until(is_there, description="the items to be declared again")
+        after = await client.cron.get_item("bell")
+
+    assert (1, 1, "ring") == (len(before.workers), len(after.workers), after.task)
 
 
 # Beside items of a worker's own
