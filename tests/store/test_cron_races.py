@@ -190,6 +190,36 @@ async def test_an_item_that_is_resumed_while_a_worker_fills_in_gets_nothing_of_t
     assert [("t", SOON)] == await jobs(third)
 
 
+async def test_an_item_that_opens_while_another_one_is_waited_for_is_left_to_the_next_call(
+    sql: Session, other: Session, third: Session
+) -> None:
+    """It was resumed after the first look, and is not held: another worker may be adding its slot."""
+    for name in ("a", "b"):
+        await add_item(sql, name)
+    numbers = [await revision(sql, name) for name in ("a", "b")]
+    await sql.rows("select asyncq.pause_cron_item('b')")
+    await sql.execute("begin")
+    await sql.rows("select asyncq._hold_cron_item('a')")
+
+    async def slots() -> list[int]:
+        rows = await add_slots(other, ("a", SOON), ("b", SOON), identifiers=["t"] * 2, revisions=numbers)
+        return [row["ord"] for row in rows]
+
+    answers: list[Any] = []
+
+    async def run() -> None:
+        answers.append(await slots())
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        await wait_until(lambda: is_blocked(third, other), description="the call to wait")
+        await third.rows("select asyncq.resume_cron_item('b')")
+        await sql.execute("commit")
+    answers.append(await slots())
+
+    assert [[1], [2]] == answers
+
+
 async def test_a_stored_item_and_a_worker_that_starts_with_its_name_never_both_add(
     sql: Session, other: Session
 ) -> None:
