@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
@@ -26,7 +27,7 @@ class Definition(msgspec.Struct, frozen=True):
 async def statuses(database: Database, connection: Connection, items: Sequence[str] | None) -> list[CronStatus]:
     """What is known of items, of all (None) or of those of these that there are, in the order of their identifiers."""
     rows = await _fetch(database, connection, "cron_status", items)
-    return [read_status(row["document"], row["now"]) for row in rows]
+    return [_status(row) for row in rows]
 
 
 async def stored(database: Database, connection: Connection, item: str) -> Definition | None:
@@ -51,7 +52,7 @@ async def change(
 async def act(database: Database, connection: Connection, what: Act, item: str) -> CronStatus:
     """Pause, resume or remove an item; returns what it is then, or was."""
     rows = await _fetch(database, connection, f"{what}_cron_item", item)
-    return read_status(rows[0]["document"], rows[0]["now"])
+    return _status(rows[0])
 
 
 async def run(database: Database, connection: Connection, item: str) -> Added:
@@ -59,6 +60,10 @@ async def run(database: Database, connection: Connection, item: str) -> Added:
     row = (await _fetch(database, connection, "run_cron_item", item))[0]
     state = row["existing_state"]
     return Added(row["id"], row["outcome"], row["existing_id"], state and JobState(state))
+
+
+def _status(row: Record) -> CronStatus:
+    return read_status(row["document"], msgspec.json.decode(row["now"], type=datetime))
 
 
 async def _fetch(database: Database, connection: Connection, query: str, *args: Any) -> list[Record]:
