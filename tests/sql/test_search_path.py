@@ -72,7 +72,7 @@ CALLS = {
         'select asyncq.add_job(\'u\', \'{"a": [1.5]}\', options := \'{"unique": {"period": "P1D"}}\')',
         'select asyncq.add_job(\'v\', options := \'{"singleton": true, "rerun": true, "idempotency_key": "i"}\')',
         "select asyncq.remove_job('k')",
-        'select asyncq.add_cron_item(\'i\', \'t\', \'@daily\', \'{"a": 1.5}\', \'{"tz": "UTC", "fill": "1d"}\')',
+        "select asyncq.add_cron_item('i', 't', '@daily', '{\"a\": 1.5}', '{\"tz\": \"UTC\", \"fill\": \"1d\"}')",
         'select asyncq.change_cron_item(\'i\', \'{"fill": 60, "priority": 3, "flags": ["f"]}\')',
         "select asyncq.pause_cron_item('i')",
         "select asyncq.resume_cron_item('i')",
