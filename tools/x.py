@@ -291,6 +291,23 @@ def do_test_slow(arguments: Sequence[str]) -> int:
     return pytest(servers(), ["-m", "slow", *arguments])
 
 
+def do_test_crash(arguments: Sequence[str]) -> int:
+    """Run the tests that kill what they can, on one PostgreSQL; about a minute."""
+    setup("test")
+    return pytest(servers()[:1], [*at_once(), "-m", "crash", *arguments])
+
+
+def do_soak(arguments: Sequence[str]) -> int:
+    """Let chaos reign for so many minutes, 30 by default, and fuzz the parsers; other words go to pytest."""
+    setup("test")
+    minutes, *others = arguments or ["30"]
+    variables = {"ASYNCQ_CHAOS_S": str(float(minutes) * 60), "HYPOTHESIS_PROFILE": "soak"}
+    chosen = ["tests/crash/test_chaos.py", "tests/domain/test_fuzz.py", "-m", "crash or not slow", "-p", "no:timeout"]
+    [(title, server), *_] = servers()
+    say(f"soak on {title}")
+    return run([PYTHON, "-m", "pytest", *at_once(), *chosen, *others], **server, **variables)
+
+
 def do_lint(_arguments: Sequence[str]) -> int:
     """Check style, format and layers."""
     setup("dev")

@@ -1,0 +1,188 @@
+"""Each statement of a worker's life fails once: before the server ran it, after it committed, or refused."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncpg
+import pytest
+
+from asyncq import Client, JobContext, Snooze, StoreError, StoreUnavailable, task
+from asyncq.domain.retry import ConstantRetry
+from asyncq.store.statements import folder, query
+from asyncq.testing import make_worker
+from tests.sql.session import session
+from tests.waiting import wait_until
+
+# Statements of administration, of cron, of tests, and of roles that this life does not use: each has tests of its own.
+NOT_HERE = {
+    "add_slots",
+    "administer_jobs",
+    "checkup",
+    "cleanup",
+    "clock",
+    "clock_doors",
+    "counts",
+    "enqueue",
+    "explain",
+    "force_unlock_workers",
+    "get_job",
+    "get_job_by_key",
+    "list_jobs",
+    "may_add",
+    "register_crontabs",
+    "remove_job",
+    "violations",
+    "wake_workers",
+}
+# What runs only after another failure.
+SECOND_LINE = {"return_lost": "fetch_plain_jobs", "still_held": "settle_completed"}
+STATEMENTS = sorted({path.stem for path in (folder() / "queries").glob("*.sql")} - NOT_HERE)
+
+DEAD = """
+with dead as (
+  insert into asyncq._workers (lease, last_seen, pid, concurrency, host, tasks)
+  values ('1 s', now() - interval '1 h', 1, 1, 'h', '{}') returning id)
+update asyncq._jobs set locked_by = dead.id, locked_at = now(), lock_token = 1 from dead where asyncq._jobs.id = $1
+"""
+NOW = ConstantRetry(0)
+
+pytestmark = pytest.mark.crash
+
+
+class Fault:
+    """Lets one statement fail once.
+
+    Attributes:
+        fired: How often it has.
+    """
+
+    def __init__(self, name: str, how: str, schema: str) -> None:
+        self._text = query(name, schema)
+        self._how = how
+        self.fired = 0
+
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        """From now on every connection of the driver is watched."""
+        fetch = asyncpg.Connection.fetch
+
+        async def watched(connection: asyncpg.Connection, text: str, *args: Any, **options: Any) -> Any:
+            if text != self._text or self.fired:
+                return await fetch(connection, text, *args, **options)
+            self.fired += 1
+            if self._how == "refused":
+                raise asyncpg.SerializationError("could not serialize access, says the test")
+            if self._how == "after":
+                await fetch(connection, text, *args, **options)
+            connection.terminate()
+            raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation, by the test")
+
+        patch.setattr(asyncpg.Connection, "fetch", watched)
+
+
+class Life:
+    """A worker's life with every kind of job.
+
+    Attributes:
+        runs: How often each task has run.
+    """
+
+    def __init__(self, dsn: str, schema: str) -> None:
+        self._dsn = dsn
+        self._schema = schema
+        self.runs: Counter[str] = Counter()
+
+    def tasks(self) -> list[Any]:
+        """Jobs that complete, run in series, fail once, snooze once, are cancelled, belonged to a dead worker."""
+
+        @task
+        async def plain(ctx: JobContext) -> None:
+            self.runs["plain"] += 1
+
+        @task(queue="q")
+        async def serial() -> None:
+            self.runs["serial"] += 1
+
+        @task(retry=NOW)
+        async def flaky(ctx: JobContext) -> None:
+            self.runs["flaky"] += 1
+            if self.runs["flaky"] == 1:
+                raise ValueError("once")
+
+        @task
+        async def sleepy() -> None:
+            self.runs["sleepy"] += 1
+            if self.runs["sleepy"] == 1:
+                raise Snooze(0)
+
+        @task
+        async def endless() -> None:
+            self.runs["endless"] += 1
+            await asyncio.Event().wait()
+
+        @task
+        async def orphan() -> None:
+            self.runs["orphan"] += 1
+
+        return [plain, serial, flaky, sleepy, endless, orphan]
+
+    async def live(self) -> None:
+        """Add the jobs, run them, stop; whoever is refused asks again, as a service that is started again does."""
+        tasks = self.tasks()
+        for attempt in range(2):
+            try:
+                async with make_worker(
+                    self._dsn, tasks, schema=self._schema, lease=1.5, forbidden_flags=["never"]
+                ).start():
+                    await self._add_and_wait(tasks)
+                return
+            except StoreError:
+                assert attempt == 0
+
+    async def _add_and_wait(self, tasks: list[Any]) -> None:
+        async with Client(self._dsn, schema=self._schema) as client:
+            for each in tasks[:-1]:
+                count = 2 if each.name == "serial" else 1
+                for number in range(count):
+                    await self._add(client, each.job().with_options(idempotency_key=f"{each.name} {number}"))
+            await wait_until(lambda: self.runs["endless"] > 0, description="the endless job to run")
+            (endless,) = await client.admin.list_jobs(task="endless")
+            await client.admin.cancel_jobs([endless.id])
+
+            async def is_empty() -> bool:
+                return not await client.admin.list_jobs()
+
+            await wait_until(is_empty, description=f"all jobs to end: {self.runs}", limit_s=20)
+
+    async def _add(self, client: Client, spec: Any) -> None:
+        try:
+            await client.add_jobs([spec])
+        except (StoreError, StoreUnavailable):
+            await client.add_jobs([spec])
+
+
+@pytest.fixture
+async def life(dsn: str, schema: str) -> AsyncIterator[Life]:
+    """A store with a job that a dead worker held."""
+    async with session(dsn, schema) as sql:
+        await sql.rows(DEAD, await sql.value("select id from asyncq.add_job('orphan')"))
+        yield Life(dsn, schema)
+        # A registration whose answer was lost left a row, which the lease ends.
+        await sql.execute("delete from asyncq._workers")
+
+
+@pytest.mark.parametrize("how", ["before", "after", "refused"])
+@pytest.mark.parametrize("statement", STATEMENTS)
+async def test_a_worker_survives_the_failure_of(
+    life: Life, dsn: str, schema: str, monkeypatch: pytest.MonkeyPatch, statement: str, how: str
+) -> None:
+    """Every job runs as often as it has to, and never once more: the claim is kept, or given back unstarted."""
+    fault = Fault(statement, how, schema)
+    fault.install(monkeypatch)
+    if first := SECOND_LINE.get(statement):
+        Fault(first, "after", schema).install(monkeypatch)
+    await life.live()
+
+    assert {"plain": 1, "serial": 2, "flaky": 2, "sleepy": 2, "endless": 1, "orphan": 1} == dict(life.runs)
+    assert fault.fired == 1

@@ -1,0 +1,142 @@
+"""What survives when the primary dies and a streaming standby takes its place."""
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+
+import anyio.to_thread
+import asyncpg
+import pytest
+
+from asyncq import Client, StoreError, task
+from asyncq.server import find_binaries
+from asyncq.testing import make_worker
+from tests.crash.standby import Pair, has_pg_basebackup, streaming_pair
+from tests.waiting import wait_until
+
+pytestmark = [
+    pytest.mark.crash,
+    pytest.mark.skipif(
+        not has_pg_basebackup(find_binaries().bindir), reason="these server binaries come without pg_basebackup"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[Pair]:
+    """The pair that the tests of this file share; each lets it begin anew."""
+    with streaming_pair() as pair:
+        yield pair
+
+
+@pytest.fixture
+async def pair(servers: Pair) -> Pair:
+    """A primary with an installed schema, and a standby that follows it, asynchronously."""
+    await anyio.to_thread.run_sync(servers.primary.restart)
+    await servers.synchronous(on=False)
+    await Client(servers.primary.dsn).migrate()
+    connection = await asyncpg.connect(servers.primary.dsn)
+    await connection.execute("truncate asyncq._jobs, asyncq._queues, asyncq._workers")
+    await connection.close()
+    await anyio.to_thread.run_sync(servers.follow)
+    return servers
+
+
+async def streams(pair: Pair) -> bool:
+    """Whether the standby has all that the primary has."""
+    connection = await asyncpg.connect(pair.primary.dsn)
+    try:
+        return bool(
+            await connection.fetchval("""
+            select count(*) = 1 and bool_and(replay_lsn >= pg_current_wal_lsn())
+            from pg_stat_replication where state = 'streaming'""")
+        )
+    finally:
+        await connection.close()
+
+
+async def caught_up(pair: Pair) -> None:
+    """Wait until the standby has all that the primary has."""
+    await wait_until(lambda: streams(pair), description="the standby to catch up")
+
+
+async def fail_over(pair: Pair) -> None:
+    """Kill the primary, and make the standby one."""
+    await anyio.to_thread.run_sync(pair.primary.kill)
+    await pair.promote()
+
+
+async def test_with_a_synchronous_standby_nothing_that_was_committed_is_lost(pair: Pair) -> None:
+    """The primary dies under load; the client and the worker, with jobs that wait and run, follow to the new one."""
+    ran: set[int] = set()
+    committed: set[int] = set()
+
+    @task
+    async def note(number: int) -> None:
+        ran.add(number)
+        await asyncio.sleep(0.005)
+
+    async def add_for_ever() -> None:
+        for number in itertools.count():
+            try:
+                await client.add_job(note.job(number))
+            except StoreError:
+                # Whether this one was committed is not known: it may run or not.
+                await asyncio.sleep(0.02)
+            else:
+                committed.add(number)
+
+    await caught_up(pair)
+    await pair.synchronous(on=True)
+    async with Client(pair.dsn) as client, make_worker(pair.dsn, [note]).start():
+        async with anyio.create_task_group() as group:
+            group.start_soon(add_for_ever)
+            await wait_until(lambda: len(committed) > 200, description="load")
+            await fail_over(pair)
+            before = len(committed)
+            await wait_until(lambda: len(committed) > before + 100, description="load on the new primary", limit_s=30)
+            group.cancel_scope.cancel()
+        await wait_until(lambda: committed <= ran, description="every committed job to run", limit_s=30)
+        counts = await client.admin.counts()
+
+    assert (0, True) == (counts.discarded, len(ran) < len(committed) + 20)
+
+
+async def test_with_an_asynchronous_standby_the_last_commits_can_be_lost(pair: Pair) -> None:
+    """What the standby had not received: jobs that were added then are gone, those that were done run again."""
+    ran: list[str] = []
+
+    @task
+    async def note(name: str) -> None:
+        ran.append(name)
+
+    async with Client(pair.dsn) as client:
+        await client.add_job(note.job("done"))
+        await caught_up(pair)
+        await anyio.to_thread.run_sync(pair.standby.kill)
+        await client.add_job(note.job("lost"))
+        async with make_worker(pair.dsn, [note]).start():
+            await wait_until(lambda: len(ran) == 2, description="both to run")
+        await client.add_job(note.job("also lost"))
+    await anyio.to_thread.run_sync(pair.primary.kill)
+    await anyio.to_thread.run_sync(pair.standby.restart)
+    await pair.promote()
+    ran.clear()
+    async with Client(pair.dsn) as client:
+        await make_worker(pair.dsn, [note]).run_once()
+        checkup = await client.admin.checkup()
+
+    assert (["done"], True) == (ran, checkup.is_healthy)
+
+
+async def test_a_standby_refuses_adds_and_says_why(pair: Pair) -> None:
+    """A DSN that leads to the standby alone."""
+    await caught_up(pair)
+    async with Client(pair.standby.dsn) as client:
+        with pytest.raises(StoreError, match="read only"):
+            await client.add_job("t")
+        checkup = await client.admin.checkup()
+
+    assert ["it is a standby or recovers: no job can be added, and none can run"] == [
+        finding.said for finding in checkup.findings if finding.level == "problem"
+    ]
