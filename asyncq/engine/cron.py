@@ -23,6 +23,7 @@ from asyncq.domain.events import (
     CronItemFailed,
     CronItemsChanged,
     CronStarted,
+    MaintenanceFailed,
     UnknownCronTasks,
 )
 from asyncq.engine.backoff import backoff_s
@@ -127,17 +128,18 @@ class Cron:
             await self._declare()
             now, items = await look(self._line)
         asked_at = _now_s()
+        anew: Collection[str] = ()
         if not self._has_begun:
-            await self._begin(now, items)
+            anew = await self._begin(now, items)
             _started(task_status)
         else:
             if self._last is not None and (by := jump(self._last, now)):
                 self._observers.emit(CronClockJumped(by_s=by.total_seconds()))
             if items != self._read:
-                await self._read_again(now, items)
+                anew = await self._read_again(now, items)
         self._last = now
-        if added := await self._catch_up(now):
-            await self._tell(now, added)
+        added = await self._catch_up(now)
+        await self._tell(now, {*anew, *added})
         await self._adder.rest()
         wait_s = min(until_next_minute_s(now) - (_now_s() - asked_at), self._longest_s)
         retry_s = self._timetable.next_retry_s(_now_s())
@@ -161,36 +163,44 @@ class Cron:
             await declare(self._line, worker_id, await declaration(self._own))
             self._declared_as = worker_id
 
-    async def _begin(self, now: datetime, items: int) -> None:
-        """Put all items where they begin, or begin again."""
-        self._timetable.store(await self._read_stored())
+    async def _begin(self, now: datetime, items: int) -> Collection[str]:
+        """Put all items where they begin, or begin again; returns which ones."""
+        stored = await self._read_stored()
+        self._timetable.store(stored)
+        known = await self._adder.register(self._timetable.own, [one.item.identifier for one in stored])
+        self._timetable.begin(known, now)
         identifiers = self._timetable.identifiers
-        self._timetable.begin(await self._adder.register(identifiers) if identifiers else {}, now)
         self._has_begun, self._read = True, items
         if identifiers:
             self._observers.emit(CronStarted(items=identifiers))
-        await self._tell(now, identifiers)
+        return identifiers
 
-    async def _read_again(self, now: datetime, items: int) -> None:
-        """Stored items have changed: those begin anew, the others stay where they are."""
+    async def _read_again(self, now: datetime, items: int) -> Collection[str]:
+        """Stored items have changed: those begin anew, the others stay where they are. Returns which ones."""
         changed, gone = self._timetable.store(await self._read_stored())
-        self._timetable.begin(await self._adder.register(changed) if changed else {}, now)
+        self._timetable.begin(await self._adder.register((), changed), now)
         self._read = items
         if changed or gone:
             self._observers.emit(CronItemsChanged(items=tuple(changed), gone=tuple(gone)))
-        await self._tell(now, changed)
+        return changed
 
     async def _read_stored(self) -> list[StoredItem]:
         with anyio.fail_after(CLOCK_DEADLINE_S):
             return await self._stored.read(self._line)
 
     async def _tell(self, now: datetime, identifiers: Collection[str]) -> None:
-        """Tell when these items are due next, and which ones cannot be scheduled."""
-        told = [*self._stored.refused]
+        """Tell when these items are due next, and which ones cannot be scheduled. A hint: it may fail."""
+        told = [*self._stored.untold]
         entries = [entry for entry in self._timetable.entries if entry.item.identifier in identifiers]
         told += [await entry.tell(now) for entry in entries]
-        if told:
+        if not told:
+            return
+        try:
             await self._adder.tell(told)
+            self._stored.untold.clear()
+        except (AsyncqError, TimeoutError) as error:
+            said = str(error) or type(error).__name__
+            self._observers.emit(MaintenanceFailed(error=f"recurring items could not be told of: {said}"))
 
     async def _catch_up(self, now: datetime) -> Collection[str]:
         """Make jobs of the slots up to now, window by window. A failed item is left where it is, the others go on.

@@ -30,16 +30,18 @@ class SlotAdder:
         self._line = Line(database, "cron", lock_timeout_s=LOCK_TIMEOUT_S)
         self._observers = observers
 
-    async def register(self, identifiers: Sequence[str]) -> dict[str, Known]:
-        """Make items known; returns what is known of each.
+    async def register(self, own: Sequence[str], stored: Sequence[str]) -> dict[str, Known]:
+        """Make items of the worker's own crontab known; returns what is known of each, and of stored ones.
 
         Raises:
             StoreError: The database cannot be used.
             TimeoutError: It did not answer.
         """
         known: dict[str, Known] = {}
+        if not own and not stored:
+            return known
         async with shielded(self._line, DEADLINE_S):
-            known |= await store.register(self._line, identifiers)
+            known |= await store.register(self._line, own, stored)
         return known
 
     async def add(self, slots: Sequence[Slot], items: set[str]) -> dict[str, str]:

@@ -27,7 +27,7 @@ class StoredItems:
         observers: Told once of each item that cannot be scheduled.
 
     Attributes:
-        refused: What is to be told of those.
+        untold: What is to be told of those in the database, where those look who ask why.
     """
 
     def __init__(self, tasks: Mapping[str, CronTask], own: Collection[str], observers: Observers) -> None:
@@ -35,7 +35,7 @@ class StoredItems:
         self._own = frozenset(own)
         self._observers = observers
         self._told: set[tuple[str, int]] = set()
-        self.refused: list[Told] = []
+        self.untold: list[Told] = []
 
     async def read(self, line: Line) -> list[StoredItem]:
         """Read all items that can be scheduled here.
@@ -63,7 +63,7 @@ class StoredItems:
                     self._observers.emit(CronItemRefused(item=stored.identifier, error=said))
             else:
                 found.append(StoredItem(made, stored.revision))
-        self._told, self.refused = seen, refused
+        self._told, self.untold = seen, refused
         return found
 
     def _make(self, stored: Definition) -> CronItem:

@@ -101,9 +101,14 @@ class Timetable:
         self._has_begun = False
 
     @property
+    def own(self) -> tuple[str, ...]:
+        """The identifiers of the worker's own items."""
+        return tuple(item.identifier for item in self._own)
+
+    @property
     def identifiers(self) -> tuple[str, ...]:
-        """Those of the items."""
-        return (*(item.identifier for item in self._own), *self._stored)
+        """Those of all items."""
+        return (*self.own, *self._stored)
 
     @property
     def entries(self) -> tuple[Entry, ...]:

@@ -115,12 +115,13 @@ async def tell(line: Line, items: Sequence[Told]) -> None:
     await line.fetch("tell_cron", *(list(column) for column in columns))
 
 
-async def register(line: Line, identifiers: Collection[str]) -> dict[str, Known]:
-    """Make items known.
+async def register(line: Line, identifiers: Collection[str], stored: Collection[str] = ()) -> dict[str, Known]:
+    """Make items of a worker's own crontab known.
 
     Args:
         line: A connection.
         identifiers: Their identifiers.
+        stored: Those of stored items: they are known, unless they were removed.
 
     Returns:
         What is known of each; of a new one, that it is known since now.
@@ -130,7 +131,7 @@ async def register(line: Line, identifiers: Collection[str]) -> dict[str, Known]
 
     If cancelled, they may be known or not; to repeat it changes nothing.
     """
-    rows = await line.fetch("register_crontabs", sorted(identifiers))
+    rows = await line.fetch("register_crontabs", sorted(identifiers), sorted(stored))
     return {row["identifier"]: Known(row["known_since"], row["last_execution"], row["not_before"]) for row in rows}
 
 

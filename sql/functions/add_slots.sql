@@ -23,7 +23,7 @@ declare
 begin
   select found.due, found.busy into due, busy from asyncq._due_slots(crontabs, slots, revisions) as found;
   return query
-    select one.ord, null::text, null::bigint, '55P03', 'somebody else holds the item: it is being paused or changed'
+    select one.ord, null::text, null::bigint, '55P03', 'somebody else holds the item: it is being paused or changed, or its slot added'
     from unnest(busy) as one(ord);
   if due = '{}' then
     return;

@@ -7,7 +7,7 @@ import asyncpg
 import msgspec
 import pytest
 
-from asyncq import Client, CronItem, task
+from asyncq import Client, CronItem, StoreUnavailable, task
 from asyncq.domain.events import (
     CronAdded,
     CronBackfilled,
@@ -17,6 +17,7 @@ from asyncq.domain.events import (
     CronItemsChanged,
     CronItemShadowed,
     CronStarted,
+    MaintenanceFailed,
     WorkerLost,
     WorkerStarted,
 )
@@ -227,6 +228,26 @@ async def test_an_item_of_a_task_that_nobody_knows_is_no_ones(stage: Stage, clie
     assert ["own 12:01", "ring 12:01"] == sorted(found)
     assert ((), 1, 1) == (elsewhere.workers, len(own.workers), len(rung.workers))
     assert (None, "stored", "static", "stored") == (elsewhere.problem, elsewhere.source, own.source, rung.source)
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("gone"), TimeoutError()], ids=["gone", "late"])
+async def test_what_cannot_be_told_costs_no_slot(
+    stage: Stage, client: Client, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Next runs and problems are for those who look: the jobs are added all the same."""
+
+    async def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(slot_adder.store, "tell", fail)
+    async with stage.worker("* * * * * own", tasks=[ring], forbidden_flags=["loud"]).start():
+        await client.cron.add(CronItem("ring", "* * * * *"))
+        await stage.clock.move(MINUTE)
+        found = await stage.wait_for(2)
+        await stage.seen.wait_for(MaintenanceFailed, 2)
+
+    assert ["own 12:01", "ring 12:01"] == sorted(found)
+    assert [] == stage.seen.of(CronFailed)
 
 
 # Races
