@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from asyncq.domain.cron.status import CronStatus
 
 LS = """\
-Print the recurring items: those that are stored, and those of workers' crontabs.
+Print the recurring items: stored ones, and those of workers' crontabs.
 
 The last column says why an item adds no jobs: it is paused, it cannot be
 scheduled, or no live worker has it, or knows its task."""

@@ -24,14 +24,14 @@ it over within a second, or, without LISTEN, within one poll."""
 CHANGE = """\
 Change a stored item.
 
-What is not given stays as it is; --unset gives a field its default back. It makes
-up for nothing that was due before."""
+What is not given stays as it is; --unset gives a field its default back.
+It makes up for nothing that was due before."""
 
 PAUSE = """\
 Pause an item, a stored one or one of a crontab, until it is resumed.
 
-From now on no slot of it becomes a job, whatever is started anew. Jobs that wait
-still run."""
+From now on no slot of it becomes a job, whatever is started anew. Jobs that
+wait still run."""
 
 RESUME = """\
 Resume an item.

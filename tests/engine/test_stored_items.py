@@ -1,5 +1,6 @@
 """Stored recurring items on workers that run: heard of at once, found in any case, and each failing alone."""
 
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -157,6 +158,26 @@ async def test_an_item_that_is_added_anew_is_a_new_one(stage: Stage, client: Cli
         found = await stage.wait_for(2)
 
     assert ["ring 12:01", "ring 12:12"] == found
+
+
+async def test_of_several_workers_one_adds_each_slot_of_a_stored_item(stage: Stage, client: Client) -> None:
+    """Also in the minute in which it is changed, and for one that polls."""
+    async with AsyncExitStack() as stack:
+        for listen in (True, True, False):
+            worker = stage.worker(
+                tasks=[ring], listen=listen, poll=0.02 if not listen else 60, forbidden_flags=["loud"]
+            )
+            await stack.enter_async_context(worker.start())
+        await client.cron.add(CronItem("ring", "* * * * *"))
+        for minute in range(1, 9):
+            await stage.clock.move(MINUTE)
+            await stage.wait_for(minute)
+            if minute % 3 == 0:
+                await client.cron.change("ring", priority=minute)
+        await stage.seen.wait_for(CronItemsChanged, 9)
+        found = await stage.wait_for(8)
+
+    assert [f"ring 12:{minute:02}" for minute in range(1, 9)] == found
 
 
 # Pauses
