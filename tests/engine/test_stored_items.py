@@ -442,6 +442,25 @@ async def test_an_item_that_was_added_in_sql_is_run_with_the_defaults_of_its_tas
     assert ("bell", 3, ("loud",)) == (job.queue, job.max_attempts, job.flags)
 
 
+async def test_an_item_that_is_removed_and_stored_again_at_once_is_told_of_again(stage: Stage, client: Client) -> None:
+    """A deployment may do so: the definition is the same, but what was told of it went with the first one."""
+    item = CronItem("ring", "@daily", identifier="bell")
+    told = f"select job is not null and next_run is not null from {stage.schema}._cron_items natural join "
+
+    async def is_told() -> Any:
+        return await stage.db.fetchval(f"{told} {stage.schema}.known_crontabs")
+
+    async with stage.worker(tasks=[ring], forbidden_flags=["loud"]).start():
+        await client.cron.add(item)
+        await wait_until(is_told, description="the item to be told of")
+        async with stage.db.transaction():
+            await client.cron.remove("bell", connection=stage.db)
+            await client.cron.add(item, connection=stage.db)
+        await wait_until(is_told, description="the item to be told of again")
+
+    assert 1 == len(stage.seen.of(CronItemsChanged))
+
+
 async def test_an_item_of_a_workers_own_crontab_is_run_as_declared(stage: Stage, client: Client) -> None:
     """With its payload and the defaults of its task, by whoever asks."""
     async with stage.worker("0 0 * * * ring ?id=bell {times: 9}", tasks=[ring]).start():
