@@ -6,7 +6,7 @@ ARGS ?=
 X = $(PYTHON) tools/x.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-slow test-crash soak check lint fmt types bench bench-quick schema build clean
+.PHONY: help setup demo test test-fast test-slow test-crash test-mutants soak check lint fmt types bench bench-quick schema build clean
 
 help: ## list the targets
 	@awk -F ': ## ' '/^[a-z-]+: ## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ test-slow: ## run the tests that take seconds
 
 test-crash: ## kill processes, connections and servers for a minute
 	@$(X) test-crash $(ARGS)
+
+test-mutants: ## plant bugs, and see each one found
+	@$(X) test-mutants $(ARGS)
 
 soak: ## the same for longer, with other seeds: make soak MINUTES=30
 	@$(X) soak $(MINUTES) $(ARGS)

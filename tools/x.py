@@ -308,6 +308,13 @@ def do_soak(arguments: Sequence[str]) -> int:
     return run([PYTHON, "-m", "pytest", *at_once(), *chosen, *others], **server, **variables)
 
 
+def do_test_mutants(arguments: Sequence[str]) -> int:
+    """Plant bugs, one at a time, and see each one found; words choose among them by their names."""
+    setup("test")
+    [(_, server), *_] = servers()
+    return run([PYTHON, "-m", "tests.crash.mutants", *arguments], **server)
+
+
 def do_lint(_arguments: Sequence[str]) -> int:
     """Check style, format and layers."""
     setup("dev")

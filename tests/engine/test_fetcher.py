@@ -48,7 +48,7 @@ def intercept(monkeypatch: pytest.MonkeyPatch, after: Callable[[list[Claim]], Aw
 async def test_a_notification_during_an_empty_fetch_is_not_lost(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Clearing the wake-up after the fetch instead of before it would let the job wait for the poll, here a minute."""
+    """A job that was committed after the fetch had looked would wait for the poll, here a minute."""
     worker = make_worker(nothing)
     adding, heard = asyncio.Event(), asyncio.Event()
     added: list[int] = []
@@ -72,6 +72,34 @@ async def test_a_notification_during_an_empty_fetch_is_not_lost(
         await seen.wait_for(JobCompleted)
 
     assert added == seen.ids(JobCompleted)
+
+
+async def test_a_notification_while_the_alarm_is_set_is_not_lost(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clearing the wake-up after the last look, not before it, would let the job wait for the poll, here a minute."""
+    real, real_wake = fetcher.next_due_s, fetcher.Fetcher.wake
+    asked, heard = asyncio.Event(), asyncio.Event()
+
+    async def add_behind_its_back(line: Any, since_s: float) -> float | None:
+        due_s = await real(line, since_s)
+        if not asked.is_set():
+            asked.set()
+            await client.add_job(nothing)
+            await heard.wait()
+        return due_s
+
+    def wake(self: fetcher.Fetcher) -> None:
+        real_wake(self)
+        if asked.is_set():
+            heard.set()
+
+    monkeypatch.setattr(fetcher, "next_due_s", add_behind_its_back)
+    monkeypatch.setattr(fetcher.Fetcher, "wake", wake)
+    async with make_worker(nothing).start():
+        await seen.wait_for(JobCompleted)
+
+    assert heard.is_set()
 
 
 async def test_a_job_starts_at_its_time_and_not_at_the_poll(

@@ -34,8 +34,8 @@ def database(dsn: str, schema: str) -> Database:
 
 @pytest.fixture
 async def line(database: Database) -> AsyncIterator[Line]:
-    """A line as the worker's reader has it."""
-    opened = Line(database, "test", generic_plans=True)
+    """A line as the worker's reader has it; what waits for a lock fails after a while, instead of hanging."""
+    opened = Line(database, "test", generic_plans=True, lock_timeout_s=5.0)
     yield opened
     await opened.close()
 

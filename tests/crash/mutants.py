@@ -1,0 +1,223 @@
+"""Planted bugs: each is found by the tests that are named with it. `python -m tests.crash.mutants [NAME ...]` shows it.
+
+A suite that finds nothing may be blind. The checkout is copied, one bug is planted in the copy, its tests have to fail
+there; without it they pass in `make test` and `make test-crash`.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+CHECKOUT = Path(__file__).parents[2]
+COPIED = ("asyncq", "sql", "tests", "pyproject.toml")
+LIMIT_S = 120
+CHAOS = "tests/crash/test_chaos.py"
+STATEMENTS = "tests/crash/test_every_statement.py"
+LIFE = "tests/sql/test_life_model.py"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A planted bug.
+
+    Attributes:
+        name: What is wrong.
+        path: The file, from the top of the checkout.
+        right: A piece of its text, which stands there once.
+        wrong: What it becomes.
+        tests: What finds it: files, or test ids.
+    """
+
+    name: str
+    path: str
+    right: str
+    wrong: str
+    tests: tuple[str, ...]
+
+
+MUTANTS = [
+    Mutant(
+        "a settlement is not fenced by the token of its claim",
+        "sql/queries/settle_completed.sql",
+        "and lock_token = (",
+        "and 0 < (",
+        ("tests/sql/test_settle.py", LIFE),
+    ),
+    Mutant(
+        "a settlement waits for a row that somebody holds",
+        "sql/queries/settle_completed.sql",
+        "for update skip locked",
+        "for update",
+        ("tests/store/test_settle_races.py",),
+    ),
+    Mutant(
+        "a failed settlement leaves its queue locked",
+        "sql/queries/settle_changed.sql",
+        "where name = any(array(select queue from held where queue is not null)) and locked_by = $1",
+        "where false",
+        (LIFE,),
+    ),
+    Mutant(
+        "a wake-up is cleared after the last look",
+        "asyncq/engine/fetcher.py",
+        "            await self._set_alarm(sent_at)\n",
+        "            await self._set_alarm(sent_at)\n            self._woken = False\n",
+        ("tests/engine/test_fetcher.py",),
+    ),
+    Mutant(
+        "a fetch whose answer was lost is forgotten",
+        "asyncq/engine/fetcher.py",
+        "                self.lost.note(worker_id, token)\n",
+        "                pass\n",
+        (STATEMENTS,),
+    ),
+    Mutant(
+        "a settlement that could not be written is not tried again",
+        "asyncq/engine/completer.py",
+        "                await self._back_off(error, tries)\n",
+        "                self._writing.clear()\n",
+        (STATEMENTS,),
+    ),
+    Mutant(
+        "the claims of a lost fetch are not given back",
+        "sql/functions/return_lost.sql",
+        "lock_token = any(tokens)",
+        "lock_token = any(tokens) and false",
+        (STATEMENTS,),
+    ),
+    Mutant(
+        "the slot of a recurring item is not claimed",
+        "sql/functions/due_slots.sql",
+        "where known.last_execution is null or known.last_execution < given.slot\n    group by",
+        "group by",
+        ("tests/engine/test_cron_processes.py",),
+    ),
+    Mutant(
+        "a gate that was passed before is not written",
+        "sql/functions/gate.sql",
+        "do update set used_at = pg_catalog.clock_timestamp()",
+        "do nothing",
+        ("tests/store/test_key_races.py",),
+    ),
+    Mutant(
+        "a lost run is no attempt",
+        "sql/functions/rescue_jobs.sql",
+        "least(job.attempts + 1,",
+        "least(job.attempts,",
+        (LIFE,),
+    ),
+    Mutant(
+        "a rescue leaves the queue of the dead locked",
+        "sql/functions/rescue_jobs.sql",
+        "where queue.locked_by = any(gone)",
+        "where queue.locked_by = any(gone) and false",
+        (LIFE,),
+    ),
+    Mutant(
+        "a beat proves nothing",
+        "sql/queries/beat.sql",
+        "set last_seen = pg_catalog.clock_timestamp()",
+        "set last_seen = last_seen",
+        (CHAOS,),
+    ),
+    Mutant(
+        "a queue that another fetch has just taken counts as held",
+        "sql/functions/hold_queues.sql",
+        "coalesce(array_agg(taken.name), '{}') into held from taken",
+        "names into held from (select from taken) as took",
+        ("tests/store/test_queue_races.py",),
+    ),
+    Mutant(
+        "a job that was cancelled while it ran is tried again",
+        "sql/queries/settle_changed.sql",
+        "and cancelled_at is null and rerun is null",
+        "and rerun is null",
+        (LIFE,),
+    ),
+    Mutant(
+        "the key of a removed job that runs on lets it be tried again",
+        "sql/functions/remove_job_core.sql",
+        "set key = null, attempts = held.max_attempts",
+        "set key = null, attempts = held.attempts",
+        (LIFE,),
+    ),
+    Mutant(
+        "a request that is made again makes another job",
+        "sql/functions/add_distinct_jobs.sql",
+        "  if exists (select from unnest(dedupes) as given where given ? 'request') then",
+        "  if false then",
+        (STATEMENTS,),
+    ),
+]
+
+
+def planted(mutant: Mutant, folder: Path) -> Path:
+    """A copy of the checkout with the bug in it."""
+    copy = folder / re.sub(r"\W+", "-", mutant.name)
+    copy.mkdir()
+    for name in COPIED:
+        source = CHECKOUT / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, copy / name)
+    path = copy / mutant.path
+    text = path.read_text("utf-8")
+    if text.count(mutant.right) != 1:
+        raise SystemExit(
+            f"{mutant.name}: {mutant.path} has {mutant.right!r} {text.count(mutant.right)} times, not once"
+        )
+    path.write_text(text.replace(mutant.right, mutant.wrong), "utf-8")
+    return copy
+
+
+def found(mutant: Mutant, copy: Path) -> str | None:
+    """The first test that fails in the copy; None if all pass, or hang."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-s",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "not slow",
+        *mutant.tests,
+    ]
+    variables = {**os.environ, "PYTHONPATH": str(copy), "ASYNCQ_CHAOS_S": "20", "ASYNCQ_CHAOS_SEED": "1"}
+    try:
+        done = subprocess.run(command, cwd=copy, env=variables, capture_output=True, text=True, timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        return None
+    return next(iter(re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)), None)
+
+
+def chosen(words: Sequence[str]) -> Iterator[Mutant]:
+    """The mutants whose names hold one of the words; all if there are none."""
+    return (mutant for mutant in MUTANTS if not words or any(word in mutant.name for word in words))
+
+
+def main(words: Sequence[str]) -> int:
+    """Plant each bug in turn; 1 if one is not found."""
+    missed = 0
+    with tempfile.TemporaryDirectory(prefix="asyncq-mutants-") as folder:
+        for mutant in chosen(words):
+            began = time.monotonic()
+            test = found(mutant, planted(mutant, Path(folder)))
+            missed += test is None
+            said = f"found in {time.monotonic() - began:.0f} s by {test}" if test else "NOT FOUND"
+            print(f"{mutant.name}: {said}", flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
