@@ -178,15 +178,15 @@ class Cron:
     async def _read_again(self, now: datetime, items: int) -> Collection[str]:
         """Stored items have changed: those begin anew, the others stay where they are. Returns of which is to be told.
 
-        That is all: one that was removed and stored again since the last look is the same to us, but nobody has told
-        of it yet.
+        That is all: one that was removed and stored again since the last look, or resumed, is the same to us, but
+        nobody has told of it yet.
         """
         changed, gone = self._timetable.store(await self._read_stored())
         self._timetable.begin(await self._adder.register((), changed), now)
         self._read = items
         if changed or gone:
             self._observers.emit(CronItemsChanged(items=tuple(changed), gone=tuple(gone)))
-        return [entry.item.identifier for entry in self._timetable.entries if entry.revision is not None]
+        return self._timetable.identifiers
 
     async def _read_stored(self) -> list[StoredItem]:
         with anyio.fail_after(CLOCK_DEADLINE_S):

@@ -85,7 +85,7 @@ async def look(line: Line) -> tuple[datetime, int]:
     """Look at the clock of the schema: the server's time, unless a test has moved it; and whether stored items changed.
 
     Returns:
-        The time, and a number that is another one whenever a stored item is another one.
+        The time, and a number that is another one whenever a stored item is another one, or any item began anew.
 
     Raises:
         StoreError: See `failures.calling`.

@@ -1,6 +1,7 @@
 -- clock() -> now timestamptz, items bigint
--- items changes whenever a stored item does: then a worker reads them anew.
-select asyncq.clock() as now, (
-  select coalesce(pg_catalog.hashtextextended(
-    pg_catalog.string_agg(identifier || ' ' || revision || ' ' || extract(epoch from updated_at), ',' order by identifier collate "C"), 0), 0)
-  from asyncq._cron_items) as items
+-- items is another number whenever a stored item is another one, or any item began anew: then a worker reads and tells anew.
+select asyncq.clock() as now, pg_catalog.hashtextextended(
+  coalesce((
+    select pg_catalog.string_agg(identifier || ' ' || revision, ',' order by identifier collate "C")
+    from asyncq._cron_items), '')
+  || coalesce((select extract(epoch from max(not_before)) from asyncq.known_crontabs), 0), 0) as items

@@ -427,6 +427,24 @@ async def test_an_item_tells_its_last_and_next_run_in_sql(stage: Stage, client: 
     assert datetime(2024, 5, 1, 12, 5, tzinfo=UTC) == row["last_run"]
 
 
+@pytest.mark.parametrize("is_stored", [True, False], ids=["stored", "static"])
+async def test_an_item_that_is_resumed_tells_its_next_run_in_sql(stage: Stage, client: Client, is_stored: bool) -> None:
+    """At once: what was told before the pause is past."""
+    if is_stored:
+        await client.cron.add(CronItem("ring", "*/5 * * * *"))
+    select = f"select next_run from {stage.schema}.list_cron_items()"
+    own = [] if is_stored else ["*/5 * * * * ring"]
+    async with stage.worker(*own, tasks=[ring], forbidden_flags=["loud"]).start():
+        await client.cron.pause("ring")
+        await stage.clock.move(timedelta(minutes=7))
+        await client.cron.resume("ring")
+
+        async def is_told() -> bool:
+            return START.replace(minute=10, second=0) == await stage.db.fetchval(select)
+
+        await wait_until(is_told, description="the next run to be told")
+
+
 async def test_an_item_that_was_added_in_sql_is_run_with_the_defaults_of_its_task(stage: Stage, client: Client) -> None:
     """A worker that read it has told them."""
     async with stage.worker(tasks=[ring], forbidden_flags=["loud"]).start():
