@@ -8,6 +8,7 @@ from asyncq.domain.checkup import Checkup, Finding, Repaired, Violation
 from asyncq.domain.cron.builders import daily, every, every_minute, hourly, monthly, weekly, yearly
 from asyncq.domain.cron.item import CronItem, parse_cron_items
 from asyncq.domain.cron.slot import next_run
+from asyncq.domain.cron.status import CronStatus
 from asyncq.domain.cron.text import parse_crontab
 from asyncq.domain.cron.times import TimeDigest
 from asyncq.domain.errors import (
@@ -15,6 +16,8 @@ from asyncq.domain.errors import (
     AsyncqError,
     ClaimLost,
     ConfigurationError,
+    CronItemConflict,
+    CronItemNotFound,
     CrontabProblem,
     Discard,
     DuplicateJob,
@@ -41,6 +44,9 @@ from asyncq.domain.events import (
     CronClockJumped,
     CronFailed,
     CronItemFailed,
+    CronItemRefused,
+    CronItemsChanged,
+    CronItemShadowed,
     CronStarted,
     ErrorIgnored,
     Event,
@@ -109,8 +115,14 @@ __all__ = [
     "CronClockJumped",
     "CronFailed",
     "CronItem",
+    "CronItemConflict",
     "CronItemFailed",
+    "CronItemNotFound",
+    "CronItemRefused",
+    "CronItemShadowed",
+    "CronItemsChanged",
     "CronStarted",
+    "CronStatus",
     "CrontabProblem",
     "Discard",
     "DuplicateJob",

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack, cast, overload
 
 from asyncq.admin import Admin
+from asyncq.cron import CronAdmin
 from asyncq.domain.adding import NOTHING, accepted, make_spec
 from asyncq.domain.deduplication import DEFAULT_WINDOW, LONGEST_WINDOW
 from asyncq.domain.errors import ConfigurationError, JobNotFound, StoreError, StoreUnavailable, seconds
@@ -46,6 +47,7 @@ class Client:
 
     Attributes:
         admin: Looks at jobs and changes them.
+        cron: Looks at recurring items and changes them.
 
     Raises:
         ConfigurationError: An option cannot work.
@@ -80,6 +82,7 @@ class Client:
         self._pool: Pool | None = None
         self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
         self.admin = Admin(self._database, self._patiently)
+        self.cron = CronAdmin(self._database, self._patiently, self._registry)
         self._way_in: WayIn | None = None
 
     async def __aenter__(self) -> Self:

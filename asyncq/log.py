@@ -238,6 +238,23 @@ _SENTENCES = dict(
             ),
         ),
         _said(
+            on.CronItemsChanged,
+            logging.INFO,
+            lambda e: f"stored recurring items have changed; scheduled anew: {_names(e.items)}; gone: {_names(e.gone)}",
+        ),
+        _said(
+            on.CronItemRefused,
+            logging.WARNING,
+            lambda e: f"the stored recurring item {e.item!r} cannot be scheduled, the others are: {e.error}",
+        ),
+        _said(
+            on.CronItemShadowed,
+            logging.WARNING,
+            lambda e: (
+                f"the stored recurring item {e.item!r} waits: this worker's own crontab has an item of that identifier"
+            ),
+        ),
+        _said(
             on.CronFailed,
             logging.WARNING,
             lambda e: f"recurring jobs cannot be added; next try in {e.retry_in_s:.1f} s: {e.error}",

@@ -10,6 +10,8 @@
     ├── DuplicateJob            another job bars it: nothing to mend, the work is under way
     ├── JobNotFound             there is no such job (any more)
     ├── ClaimLost               this run holds its job no longer: roll back, it was cancelled or given to another
+    ├── CronItemNotFound        there is no such recurring item
+    ├── CronItemConflict        an item of this identifier is stored already, or belongs to a worker's crontab
     ├── StoreError              the database said no
     │   ├── StoreUnavailable    it cannot be reached, or the connection broke: try again later
     │   ├── AccessDenied        wrong password, missing role or privilege: mend the credentials
@@ -174,6 +176,22 @@ class ClaimLost(AsyncqError):
             "roll back what was done for it"
         )
         self.job_id = job_id
+
+
+class CronItemNotFound(AsyncqError):
+    """There is no recurring item of this identifier."""
+
+
+class CronItemConflict(AsyncqError):
+    """A recurring item cannot be stored, changed or removed, because of what there is under its identifier.
+
+    Attributes:
+        source: `"stored"`: it is stored already. `"static"`: it is in the crontab of a worker; mend it there.
+    """
+
+    def __init__(self, message: str, source: Literal["stored", "static"]) -> None:
+        super().__init__(message)
+        self.source: Literal["stored", "static"] = source
 
 
 class StoreError(AsyncqError):

@@ -233,6 +233,26 @@ class CronItemFailed(Event, frozen=True, kw_only=True):
     retry_in_s: float
 
 
+class CronItemsChanged(Event, frozen=True, kw_only=True):
+    """Stored recurring items were added or changed, or are gone: from now on these are scheduled as they are stored."""
+
+    items: tuple[str, ...]
+    gone: tuple[str, ...]
+
+
+class CronItemRefused(Event, frozen=True, kw_only=True):
+    """A stored recurring item cannot be scheduled: a bad expression, or a payload that its task refuses; others are."""
+
+    item: str
+    error: str
+
+
+class CronItemShadowed(Event, frozen=True, kw_only=True):
+    """A stored recurring item has the identifier of one of this worker's own crontab: nobody runs it meanwhile."""
+
+    item: str
+
+
 class CronFailed(Event, frozen=True, kw_only=True):
     """No slots can become jobs: the database cannot be used; it is tried again, and what was due is due still."""
 

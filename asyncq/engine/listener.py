@@ -1,6 +1,6 @@
-"""Keeps the LISTEN connection alive. A notification is a wake-up, or tells of a cancelled job.
+"""Keeps the LISTEN connection alive. A notification is a wake-up, or tells of a cancelled job or of changed items.
 
-So is every (re)connect, of both: nothing was heard before.
+So is every (re)connect, of all: nothing was heard before.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ async def listen(
     wake: Callable[[], None],
     cancelled: Callable[[int, int, int], None],
     look: Callable[[], None],
+    changed: Callable[[], None],
     *,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -42,6 +43,7 @@ async def listen(
         wake: Called for each notification that something may be due, and for each connect.
         cancelled: Called for each running job that was cancelled; see `store.listen.listening`.
         look: Called for each connect: jobs may have been cancelled meanwhile.
+        changed: Called when stored recurring items have changed, and for each connect.
         task_status: Started once the first attempt has worked or failed.
     """
     if database is None:
@@ -53,11 +55,12 @@ async def listen(
     while True:
         attempt += 1
         try:
-            async with listening(database, wake, cancelled) as connection:
+            async with listening(database, wake, cancelled, changed) as connection:
                 observers.emit(ListenConnected(channel=channel(database.schema), attempt=attempt))
                 attempt = 0
                 wake()
                 look()
+                changed()
                 _started(task_status)
                 await _until_lost(connection)
         except AsyncqError as error:

@@ -27,7 +27,7 @@ from asyncq.domain.events import (
     WorkerStopped,
     WorkerStopping,
 )
-from asyncq.domain.options import WorkerOptions
+from asyncq.domain.options import LONGEST_POLL_S, WorkerOptions
 from asyncq.domain.outcome import Settlement
 from asyncq.domain.task import Registry
 from asyncq.engine.admission import Admission
@@ -68,7 +68,7 @@ class Supervisor:
         options: How to work.
         observers: Told of everything.
         ear: Where to LISTEN; None to poll only.
-        items: Recurring jobs; not with once.
+        items: Recurring jobs of its own crontab; with once none are added.
         doors_may_move: Whether a clock that a test has moved is accepted.
     """
 
@@ -99,7 +99,10 @@ class Supervisor:
             self._identity, self._surroundings, observers, CapacityLimiter(options.concurrency), self._leftovers
         )
         self._fetcher = Fetcher(self._reading, self._identity, options, observers, self._finished)
-        self._cron = Cron(database, self._reading, items, registry, observers) if items else None
+        self._items = items
+        # Who hears nothing looks for changed items as often as for jobs.
+        longest_s = options.poll_s if ear is None else LONGEST_POLL_S
+        self._cron = Cron(database, self._reading, items, self._identity, observers, longest_s=longest_s)
         self._progress = asyncio.Event()
         self._fetched = anyio.Event()
         self._loops_left = options.concurrency
@@ -120,6 +123,8 @@ class Supervisor:
             self._admission,
             observers,
         )
+        # Its items are declared under the new id.
+        self._membership.rejoined = self._cron.wake
         self._has_left = False
         self._once = self._tell = False
         self._told = anyio.Event()
@@ -207,8 +212,7 @@ class Supervisor:
                     self._has_left = True
                     with anyio.CancelScope(shield=True):
                         # A part that waits for a server that does not answer ends with its connection.
-                        if self._cron is not None:
-                            await self._cron.close()
+                        await self._cron.close()
                         await self._reading.close()
                         await self._writing.close()
                 if not self._has_left:
@@ -255,16 +259,17 @@ class Supervisor:
                     self._wake,
                     self._heard_of_cancelled,
                     self._heartbeat.beat_now,
+                    self._cron.wake,
                 )
         group.start_soon(self._membership.learn_the_rest)
         group.start_soon(self._fetch, GIVE_UP_S if once else None)
-        if self._cron is not None and not once:
+        if not once:
             await group.start(self._cron.run)
 
     def _wake(self) -> None:
         """Something may be due; if clocks may be moved, one may have been."""
         self._fetcher.wake()
-        if self._cron is not None and self._doors_may_move:
+        if self._doors_may_move:
             self._cron.wake()
 
     def _heard_of_cancelled(self, worker_id: int, job_id: int, _token: int) -> None:
@@ -318,8 +323,7 @@ class Supervisor:
                 grace_s=self._options.grace_s,
             )
         )
-        if self._cron is not None:
-            self._cron.stop()
+        self._cron.stop()
         self._fetcher.stop()
         self._completer.give_back(self._fetcher.buffer.close(), "the worker stops", self._identity.worker_id)
         self._admission.close()
@@ -431,7 +435,7 @@ class Supervisor:
                 poll_s=options.poll_s,
                 lease_s=options.lease_s,
                 grace_s=options.grace_s,
-                connections=3 + (self._ear is not None) + (self._cron is not None),
+                connections=3 + (self._ear is not None) + bool(self._items),
                 pool_size=options.pool_size,
                 server=version,
                 loop=f"{loop}, Python {platform.python_version()}",

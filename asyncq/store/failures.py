@@ -17,6 +17,8 @@ from asyncq.domain.errors import (
     AccessDenied,
     AsyncqError,
     ConfigurationError,
+    CronItemConflict,
+    CronItemNotFound,
     InvalidJob,
     SchemaMissing,
     StoreError,
@@ -135,6 +137,8 @@ def calling(schema: str) -> Generator[None]:
 
     Raises:
         InvalidJob: One of our functions refused the job.
+        CronItemNotFound: There is no such recurring item.
+        CronItemConflict: There is another one under its identifier.
         SchemaMissing: The schema is not there, or too old.
         AccessDenied: A privilege is missing.
         TransactionUnusable: The caller's transaction is aborted or read only.
@@ -157,6 +161,10 @@ def calling(schema: str) -> Generator[None]:
 def _translated(error: asyncpg.PostgresError, schema: str) -> AsyncqError:
     code = _code(error)
     said = _said(error)
+    if code == "GWBCN":
+        return CronItemNotFound(said)
+    if code in ("GWBCX", "GWBCS"):
+        return CronItemConflict(said, "stored" if code == "GWBCX" else "static")
     if code.startswith(_INVALID) and (code.startswith("GWB") or error.column_name):
         return InvalidJob(said, code=code, field=error.column_name or "")
     if code in _MISSING:

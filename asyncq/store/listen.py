@@ -20,6 +20,8 @@ def channel(schema: str) -> str:
     return f"{schema}:jobs"
 
 
+ECHO_S = 2.0  # how long a notification may take through a pooler
+
 # What asyncq._cancel_running says of a job: its worker, its id, the token of the claim.
 _CANCELLATION = re.compile(r"([0-9]{1,10}) ([0-9]{1,19}) (-?[0-9]{1,19})", re.ASCII)
 
@@ -29,7 +31,9 @@ def cancel_channel(schema: str) -> str:
     return f"{schema}:cancel"
 
 
-ECHO_S = 2.0  # how long a notification may take through a pooler
+def cron_channel(schema: str) -> str:
+    """The channel on which workers are told that stored recurring items have changed."""
+    return f"{schema}:cron"
 
 
 def cancellation(text: str) -> tuple[int, int, int] | None:
@@ -73,7 +77,10 @@ class Listening:
 
 @asynccontextmanager
 async def listening(
-    database: Database, notified: Callable[[], None], cancelled: Callable[[int, int, int], None]
+    database: Database,
+    notified: Callable[[], None],
+    cancelled: Callable[[int, int, int], None],
+    changed: Callable[[], None],
 ) -> AsyncGenerator[Listening]:
     """Listen for as long as the block lasts.
 
@@ -82,6 +89,7 @@ async def listening(
         notified: Called in the event loop for each notification that something may be due.
         cancelled: Called in the event loop for each running job that was cancelled, of any worker: with the worker's
             id, the job's id and the token of the claim.
+        changed: Called in the event loop when stored recurring items have changed.
 
     Yields:
         The connection.
@@ -98,6 +106,9 @@ async def listening(
         if said := cancellation(str(text)):
             cancelled(*said)
 
+    def heard_of_items(*_: object) -> None:
+        changed()
+
     connection = await database.connect("listen")
     listening = Listening(connection, database.schema)
     try:
@@ -105,6 +116,7 @@ async def listening(
             await _check_session(database, connection)
             await connection.add_listener(channel(database.schema), heard)
             await connection.add_listener(cancel_channel(database.schema), heard_of_one)
+            await connection.add_listener(cron_channel(database.schema), heard_of_items)
         yield listening
     finally:
         await hang_up(connection)

@@ -17,13 +17,15 @@ from tests.waiting import wait_until
 
 # Statements of administration, of cron, of tests, and of roles that this life does not use: each has tests of its own.
 NOT_HERE = {
+    "add_cron_item",
     "add_slots",
     "administer_jobs",
+    "change_cron_item",
     "checkup",
     "cleanup",
-    "clock",
     "clock_doors",
     "counts",
+    "cron_status",
     "end_transaction",
     "enqueue",
     "explain",
@@ -33,8 +35,14 @@ NOT_HERE = {
     "list_jobs",
     "list_workers",
     "may_add",
+    "pause_cron_item",
     "register_crontabs",
+    "remove_cron_item",
     "remove_job",
+    "resume_cron_item",
+    "run_cron_item",
+    "stored_item",
+    "tell_cron",
     "violations",
     "wake_workers",
 }

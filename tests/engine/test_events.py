@@ -229,6 +229,27 @@ async def _(scene: Scene) -> None:
     await with_clock(scene, CronItem("gone", fail), events.CronItemFailed, by=timedelta(minutes=1))
 
 
+@provokes(events.CronItemsChanged)
+async def _(scene: Scene) -> None:
+    async with scene.make_worker(task(nothing)).start():
+        await scene.client.cron.add(CronItem("nothing", "@daily"))
+        await scene.seen.wait_for(events.CronItemsChanged)
+
+
+@provokes(events.CronItemRefused)
+async def _(scene: Scene) -> None:
+    async with scene.make_worker(task(nothing)).start():
+        await scene.db.execute(f"select from {scene.schema}.add_cron_item('bad', 'nothing', '99 * * * *')")
+        await scene.seen.wait_for(events.CronItemRefused)
+
+
+@provokes(events.CronItemShadowed)
+async def _(scene: Scene) -> None:
+    await scene.client.cron.add(CronItem("gone", "@daily"))
+    async with scene.make_worker(task(nothing), crontab="0 0 * * * gone").start():
+        await scene.seen.wait_for(events.CronItemShadowed)
+
+
 @provokes(events.CronFailed)
 async def _(scene: Scene) -> None:
     scene.patch.setattr(slot_adder.store, "add_slots", away)

@@ -17,7 +17,9 @@ from asyncq import (
     Client,
     CronBackfilled,
     CronFailed,
+    CronItem,
     CronItemFailed,
+    CronItemsChanged,
     Discard,
     FetchFailed,
     HeartbeatFailed,
@@ -177,6 +179,36 @@ async def test_the_worker_role_adds_recurring_jobs(roles: Roles) -> None:
         await seen.wait_for(JobCompleted)
 
     assert ("plain", "keyed", "unique") == backfilled.items
+    assert [] == [event for kind in (CronFailed, CronItemFailed) for event in seen.of(kind)]
+
+
+async def test_the_worker_role_stores_changes_and_runs_recurring_items(roles: Roles) -> None:
+    """All calls, and a worker that hears of them; an enqueuer can do none of it."""
+    seen = Seen()
+    dsn = roles.dsn_of(roles.worker)
+    item = CronItem("end", "@daily", payload={"how": "well"}, overlap="skip")
+    async with Client(dsn, schema=roles.schema) as client:
+        async with Worker(dsn, [end], schema=roles.schema, observers=[seen]).start():
+            await client.cron.add(item)
+            await seen.wait_for(CronItemsChanged)
+            await client.cron.change("end", match="@hourly")
+            await client.cron.pause("end")
+            await client.cron.resume("end")
+            await client.cron.run("end")
+            await seen.wait_for(JobCompleted)
+            listed = await client.cron.list_items()
+        await client.cron.remove("end")
+    async with Client(roles.dsn_of(roles.enqueuer), schema=roles.schema) as enqueuer:
+        for call in (
+            lambda: enqueuer.cron.add(item),
+            lambda: enqueuer.cron.run("end"),
+            lambda: enqueuer.cron.pause("end"),
+            enqueuer.cron.list_items,
+        ):
+            with pytest.raises(AccessDenied):
+                await call()
+
+    assert ("end", "@hourly", 1) == (listed[0].identifier, listed[0].expression, len(listed[0].workers))
     assert [] == [event for kind in (CronFailed, CronItemFailed) for event in seen.of(kind)]
 
 
