@@ -222,8 +222,8 @@ MUTANTS = [
     Mutant(
         "suspects run unnamed",
         "asyncq/engine/admission.py",
-        "return self._lease.is_held and not is_suspect(claim)",
-        "return self._lease.is_held",
+        "        if not is_suspect(claim):",
+        "        if True:",
         (LEASES,),
     ),
 ]
