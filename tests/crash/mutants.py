@@ -226,6 +226,27 @@ MUTANTS = [
         "        if True:",
         (LEASES,),
     ),
+    Mutant(
+        "a transactional handler holds its row against adds of its key",
+        "sql/functions/hold_claim.sql",
+        "for key share;",
+        "for update;",
+        ("tests/store/test_transaction_races.py",),
+    ),
+    Mutant(
+        "a transaction completes a job that was cancelled meanwhile",
+        "sql/functions/complete_held.sql",
+        "return 'cancelled';",
+        "perform asyncq._end_jobs(array[job], 'completed');",
+        ("tests/engine/test_transactional_marks.py",),
+    ),
+    Mutant(
+        "a transaction whose COMMIT was lost is never told from one that was rolled back",
+        "sql/functions/fate.sql",
+        "when word = 'committed' then 'committed'",
+        "when word = 'committed' then 'lost'",
+        ("tests/engine/test_commit_outcome.py",),
+    ),
 ]
 
 

@@ -203,14 +203,12 @@ async def test_what_the_server_cannot_say_is_decided_by_the_claim(
 async def test_the_question_is_asked_until_the_server_answers(
     client: Client, link: Link, seen: Seen, effects: Effects, schema: str
 ) -> None:
-    """All connections are lost with the answer, and new ones are refused for a while."""
+    """The connection is lost with the answer, and new ones to ask on are refused for a while."""
     write = writing(effects)
     link.cut_at_commit("handlers", "after")
+    link.refuse("settle")
     added = await client.add_job(write)
     async with through(link, schema, seen, write).start():
-        await link.was_cut.wait()
-        link.refuse("settle")
-        link.cut("")
         await seen.wait_for(settling.SettleFailed, 2)
         link.mend()
         await seen.wait_for(JobCompleted)
