@@ -496,10 +496,11 @@ async def test_a_job_that_waits_to_be_named_goes_back_when_the_worker_stops(
     async def never() -> None:
         raise AssertionError
 
-    added = await client.add_job(never)
-    await db.execute(f"update {schema}._jobs set last_error = 'WorkerLost: worker 1 ...'")
     async with link_to(dsn) as link, Worker(link.dsn, [never], schema=schema, observers=[seen], grace=0).start():
         link.freeze("heartbeat")
+        async with db.transaction():
+            added = await client.add_job(never, connection=db)
+            await db.execute(f"update {schema}._jobs set last_error = 'WorkerLost: worker 1 ...'")
         await wait_until(lambda: bool(seen.of(JobsReturned)) or _is_claimed(client, added.id), description="the claim")
     job = await client.get_job(added.id)
 
