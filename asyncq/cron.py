@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from typing import Any, TypedDict, Unpack
 
@@ -19,7 +19,7 @@ from asyncq.domain.errors import CronItemNotFound, CrontabProblem, InvalidCronta
 from asyncq.domain.job import Added, JobKeyMode
 from asyncq.domain.task import Registry
 from asyncq.store import cron_items as store
-from asyncq.store.database import CallersConnection, Connection, Database, check_connection
+from asyncq.store.database import CallersConnection, Connection, Database, on_either
 
 
 class CronChanges(TypedDict, total=False):
@@ -94,7 +94,7 @@ class CronAdmin:
 
         If cancelled, nothing was changed: it only reads.
         """
-        async with self._on(connection) as mine:
+        async with on_either(connection, self._acquire) as mine:
             return await self._status(mine, identifier)
 
     async def add(self, item: CronItem, *, connection: CallersConnection | None = None) -> CronStatus:
@@ -116,7 +116,7 @@ class CronAdmin:
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
         item = self._bound(item)
-        async with self._on(connection) as mine:
+        async with on_either(connection, self._acquire) as mine:
             await store.add(self._database, mine, item.identifier, _text(definition(item)), _job(item))
             return await self._status(mine, item.identifier)
 
@@ -147,7 +147,7 @@ class CronAdmin:
         if unknown := changes.keys() - CronChanges.__annotations__.keys():
             names = ", ".join(sorted(CronChanges.__annotations__))
             raise TypeError(f"an item has no field {min(unknown)!r} that can be changed; there are {names}")
-        async with self._on(connection) as mine:
+        async with on_either(connection, self._acquire) as mine:
             while True:
                 found = await store.stored(self._database, mine, identifier)
                 if found is None:
@@ -233,7 +233,7 @@ class CronAdmin:
         A stored item that no worker has read yet is added without the defaults of its task. If cancelled, the outcome
         is unknown unless the caller's transaction rolls back.
         """
-        async with self._on(connection) as mine:
+        async with on_either(connection, self._acquire) as mine:
             return accepted(await store.run(self._database, mine, identifier))
 
     def _bound(self, item: Any) -> CronItem:
@@ -249,7 +249,7 @@ class CronAdmin:
         return msgspec.structs.replace(item, task=known) if isinstance(item.task, str) else item
 
     async def _act(self, what: store.Act, identifier: str, connection: CallersConnection | None) -> CronStatus:
-        async with self._on(connection) as mine:
+        async with on_either(connection, self._acquire) as mine:
             return await store.act(self._database, mine, what, identifier)
 
     async def _status(self, connection: Connection, identifier: str) -> CronStatus:
@@ -257,14 +257,6 @@ class CronAdmin:
         if not found:
             raise CronItemNotFound(f"there is no recurring item {identifier!r}")
         return found[0]
-
-    @asynccontextmanager
-    async def _on(self, connection: CallersConnection | None) -> AsyncGenerator[Connection]:
-        if connection is not None:
-            yield check_connection(connection)
-            return
-        async with self._acquire() as own:
-            yield own
 
 
 def _changed(identifier: str, text: str, changes: Mapping[str, Any]) -> CronItem:

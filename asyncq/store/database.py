@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import asyncpg
@@ -322,6 +322,23 @@ def check_connection(connection: object) -> Connection:
             "of a pool, acquire one first"
         )
     return cast(Connection, connection)
+
+
+@asynccontextmanager
+async def on_either(
+    connection: CallersConnection | None, acquire: Callable[[], AbstractAsyncContextManager[Connection]]
+) -> AsyncGenerator[Connection]:
+    """The caller's connection if there is one, else one of our own for as long as the block lasts.
+
+    Args:
+        connection: What the caller gave.
+        acquire: Opens one of our own.
+    """
+    if connection is not None:
+        yield check_connection(connection)
+        return
+    async with acquire() as own:
+        yield own
 
 
 @contextmanager
