@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 
 from asyncq.domain.administration import (
@@ -21,7 +21,7 @@ from asyncq.domain.job import Job, check_key
 from asyncq.domain.states import JobState
 from asyncq.store import admin as store
 from asyncq.store import checkup as checkups
-from asyncq.store.database import CallersConnection, Connection, Database, check_connection
+from asyncq.store.database import CallersConnection, Connection, Database, on_either
 
 SAFE_CLEANUP = ("GC_JOB_QUEUES", "GC_TASK_IDENTIFIERS")
 
@@ -59,7 +59,7 @@ class Admin:
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
-        async with self._on(connection) as mine:
+        async with on_either(connection, self._acquire) as mine:
             return await store.cancel_jobs(self._database, mine, [*ids])
 
     async def complete_jobs(self, ids: Iterable[int], *, connection: CallersConnection | None = None) -> list[Job]:
@@ -77,7 +77,7 @@ class Admin:
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
-        async with self._on(connection) as mine:
+        async with on_either(connection, self._acquire) as mine:
             return await store.complete_jobs(self._database, mine, [*ids])
 
     async def permanently_fail_jobs(
@@ -98,7 +98,7 @@ class Admin:
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
-        async with self._on(connection) as mine:
+        async with on_either(connection, self._acquire) as mine:
             return await store.permanently_fail_jobs(self._database, mine, [*ids], error)
 
     async def reschedule_jobs(
@@ -131,7 +131,7 @@ class Admin:
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
         check_change(run_at, priority, attempts, max_attempts)
-        async with self._on(connection) as mine:
+        async with on_either(connection, self._acquire) as mine:
             return await store.reschedule_jobs(
                 self._database,
                 mine,
@@ -158,7 +158,7 @@ class Admin:
         A unique policy is not asked again: it was when the job was added. If cancelled, the outcome is unknown unless
         the caller's transaction rolls back.
         """
-        async with self._on(connection) as mine:
+        async with on_either(connection, self._acquire) as mine:
             return await store.retry_jobs(self._database, mine, [*ids])
 
     async def remove_job(self, key: str, *, connection: CallersConnection | None = None) -> Job | None:
@@ -178,7 +178,7 @@ class Admin:
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
         check_key(key)
-        async with self._on(connection) as mine:
+        async with on_either(connection, self._acquire) as mine:
             return await store.remove_job(self._database, mine, key)
 
     async def force_unlock_workers(
@@ -201,7 +201,7 @@ class Admin:
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
-        async with self._on(connection) as mine:
+        async with on_either(connection, self._acquire) as mine:
             return await store.force_unlock_workers(self._database, mine, [str(worker) for worker in ids])
 
     async def list_workers(self) -> list[WorkerInfo]:
@@ -246,7 +246,7 @@ class Admin:
         """
         check_cleanup(tasks)
         keep = None if task_identifiers_to_keep is None else [*task_identifiers_to_keep]
-        async with self._on(connection) as mine:
+        async with on_either(connection, self._acquire) as mine:
             done = await store.cleanup(self._database, mine, tasks or SAFE_CLEANUP, keep)
             if connection is None and (names := done.get("GC_TASK_IDENTIFIERS")) is not None:
                 again = await store.cleanup(self._database, mine, ["GC_TASK_IDENTIFIERS"], keep)
@@ -378,11 +378,3 @@ class Admin:
         """
         async with self._acquire() as mine:
             return await checkups.repair(self._database, mine)
-
-    @asynccontextmanager
-    async def _on(self, connection: CallersConnection | None) -> AsyncGenerator[Connection]:
-        if connection is not None:
-            yield check_connection(connection)
-            return
-        async with self._acquire() as own:
-            yield own

@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
+from itertools import chain, repeat
 from types import TracebackType
 from typing import Any, Self, Unpack, cast, overload
 
 from asyncq.admin import Admin
+from asyncq.cron import CronAdmin
 from asyncq.domain.adding import NOTHING, accepted, make_spec
 from asyncq.domain.deduplication import DEFAULT_WINDOW, LONGEST_WINDOW
-from asyncq.domain.errors import ConfigurationError, JobNotFound, StoreUnavailable
+from asyncq.domain.errors import ConfigurationError, JobNotFound, StoreError, StoreUnavailable, seconds
 from asyncq.domain.job import Added, Job, JobOptions, JobSpec
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing, Task
 from asyncq.store import jobs as store
-from asyncq.store.database import CallersConnection, Connection, Database, Pool, check_connection
-from asyncq.store.failures import connecting
+from asyncq.store.database import CallersConnection, Connection, Database, Pool, check_connection, our_own
+from asyncq.store.failures import connecting, is_conflict
 from asyncq.store.migrate import Report, check_version, migrate
 from asyncq.store.roles import WayIn, way_in
 from asyncq.store.statements import DEFAULT_SCHEMA
@@ -40,9 +42,12 @@ class Client:
         max_payload: The largest payload in bytes; 1 MiB by default, at most 16 MiB.
         idempotency_window: For how long an idempotency key holds after its first use; 24 hours by default, at most 366
             days. Until then its job is remembered after it has ended: a row for each.
+        retry_for: For how long a call that certainly changed nothing is made again while the database cannot be used: a
+            timedelta or seconds, 0 by default: the caller is told at once.
 
     Attributes:
         admin: Looks at jobs and changes them.
+        cron: Looks at recurring items and changes them.
 
     Raises:
         ConfigurationError: An option cannot work.
@@ -59,6 +64,7 @@ class Client:
         pool_size: int = 10,
         max_payload: int = DEFAULT_MAX_PAYLOAD,
         idempotency_window: timedelta = DEFAULT_WINDOW,
+        retry_for: timedelta | float = 0,
     ) -> None:
         self._database = Database(dsn, schema)
         self._registry = None if tasks is None else Registry(tasks)
@@ -70,11 +76,13 @@ class Client:
             said = f"idempotency_window is a timedelta above 0 of at most {LONGEST_WINDOW.days} days"
             raise ConfigurationError(f"{said}, got {idempotency_window!r}")
         self._window = idempotency_window
+        self._retry_for_s = seconds(retry_for)
         self._max_payload = max_payload
         self._pool_size = pool_size
         self._pool: Pool | None = None
         self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
-        self.admin = Admin(self._database, self._connection)
+        self.admin = Admin(self._database, self._patiently)
+        self.cron = CronAdmin(self._database, self._patiently, self._registry)
         self._way_in: WayIn | None = None
 
     async def __aenter__(self) -> Self:
@@ -100,7 +108,7 @@ class Client:
             return
         await self._connect()
         try:
-            async with self._connection() as connection:
+            async with self._patiently() as connection:
                 self._way_in = await way_in(connection, self._database.schema)
                 # A role that only adds cannot read the version, and need not: what it calls stays as it is.
                 if self._way_in == "directly":
@@ -200,9 +208,9 @@ class Client:
             DuplicateJob: Its unique policy rejects it, as another job bars it. A transaction of the caller's goes on.
             UnknownTask: The client was given tasks, and none has this name.
             TransactionUnusable: The caller's transaction is aborted or read only.
-            StoreUnavailable: The connection broke; `outcome` says whether the job may have been added. With an
-                `idempotency_key`, on the client's own pool, an add whose outcome is unknown was made again before, for
-                about 2 s.
+            StoreUnavailable: The database cannot be used, or the connection broke; `outcome` says whether the job may
+                have been added. On the client's own pool it was made again before: with an `idempotency_key` for about
+                2 s, or if it certainly changed nothing, for as long as `retry_for` says.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
@@ -243,7 +251,7 @@ class Client:
 
         If cancelled, nothing was changed: it only reads.
         """
-        async with self._connection() as connection:
+        async with self._patiently() as connection:
             job = await store.get_job(self._database, connection, job_id)
         if job is None:
             raise JobNotFound(job_id)
@@ -255,18 +263,28 @@ class Client:
     async def _add(self, specs: Sequence[JobSpec], connection: CallersConnection | None) -> list[Added]:
         if connection is not None:
             return await self._add_on(check_connection(connection), specs)
-        try:
-            return await self._add_once(specs)
-        except StoreUnavailable as error:
-            # Without a key for each job a second call could add some of them twice.
-            if error.outcome == "not_sent" or not all(spec.idempotency_key for spec in specs):
-                raise
-            lost = error
-        for pause_s in PAUSES_S:
-            await asyncio.sleep(pause_s)
-            with suppress(StoreUnavailable):
+        has_keys = all(spec.idempotency_key for spec in specs)
+        until = asyncio.get_running_loop().time() + self._retry_for_s
+        told: StoreError | None = None  # what the caller is told: the first error after which nobody knows, if any
+        is_lost = False
+        tries = 0
+        while True:
+            try:
                 return await self._add_once(specs)
-        raise lost
+            except StoreError as error:
+                is_unknown = isinstance(error, StoreUnavailable) and error.outcome == "unknown"
+                # Without a key for each job a second call could add some of them twice.
+                if not (has_keys if is_unknown else isinstance(error, StoreUnavailable) or is_conflict(error)):
+                    raise
+                told = told if is_lost and told else error
+                is_lost = is_lost or is_unknown
+                pause_s = PAUSES_S[min(tries, len(PAUSES_S) - 1)]
+                tries += 1
+                is_soon = (is_lost or is_conflict(error)) and tries <= len(PAUSES_S)
+                if not is_soon and asyncio.get_running_loop().time() + pause_s > until:
+                    break
+            await asyncio.sleep(pause_s)
+        raise told
 
     async def _add_once(self, specs: Sequence[JobSpec]) -> list[Added]:
         async with self._connection() as own:
@@ -291,9 +309,27 @@ class Client:
             connection = await self._pool.acquire()
         try:
             # A proxy has every method of a connection.
-            yield cast(Connection, connection)
+            with our_own(cast(Connection, connection)):
+                yield cast(Connection, connection)
         finally:
             await self._pool.release(connection)
+
+    @asynccontextmanager
+    async def _patiently(self) -> AsyncGenerator[Connection]:
+        """A connection; while none can be had, for as long as `retry_for` says, it is asked for again."""
+        until = asyncio.get_running_loop().time() + self._retry_for_s
+        pauses = chain(PAUSES_S, repeat(PAUSES_S[-1]))
+        async with AsyncExitStack() as stack:
+            while True:
+                try:
+                    connection = await stack.enter_async_context(self._connection())
+                    break
+                except StoreUnavailable:
+                    pause_s = next(pauses)
+                    if asyncio.get_running_loop().time() + pause_s > until:
+                        raise
+                await asyncio.sleep(pause_s)
+            yield connection
 
 
 async def _keep(connection: CallersConnection | None) -> None:

@@ -106,7 +106,7 @@ _SENTENCES = dict(
             logging.ERROR,
             lambda e: (
                 f"worker {e.worker_id} was declared dead by another one: its {e.running} running jobs are cancelled, "
-                "and it registers anew; was this process stalled for longer than its lease?"
+                "and it registers anew; was this process stalled, or cut off?"
             ),
         ),
         _said(
@@ -157,6 +157,14 @@ _SENTENCES = dict(
             ),
         ),
         _said(
+            on.TransactionsEnded,
+            logging.WARNING,
+            lambda e: (
+                f"ended the transactions of workers that were silent for twice their lease ({_ids(e.worker_ids)}), "
+                f"so that others can run their jobs: {_ids(e.job_ids)}"
+            ),
+        ),
+        _said(
             on.JobsPruned,
             logging.INFO,
             lambda e: (
@@ -188,6 +196,11 @@ _SENTENCES = dict(
             on.ListenLost,
             logging.WARNING,
             lambda e: f"cannot listen, polling goes on; next try in {e.retry_in_s:.1f} s: {e.error}",
+        ),
+        _said(
+            on.PollingOnly,
+            logging.WARNING,
+            lambda e: f"not listening, new jobs wait for the next poll: {e.reason}",
         ),
         _said(
             on.FetchFailed, logging.WARNING, lambda e: f"fetching failed; next try in {e.retry_in_s:.1f} s: {e.error}"
@@ -232,6 +245,23 @@ _SENTENCES = dict(
             ),
         ),
         _said(
+            on.CronItemsChanged,
+            logging.INFO,
+            lambda e: f"stored recurring items have changed; scheduled anew: {_names(e.items)}; gone: {_names(e.gone)}",
+        ),
+        _said(
+            on.CronItemRefused,
+            logging.WARNING,
+            lambda e: f"the stored recurring item {e.item!r} cannot be scheduled, the others are: {e.error}",
+        ),
+        _said(
+            on.CronItemShadowed,
+            logging.WARNING,
+            lambda e: (
+                f"the stored recurring item {e.item!r} waits: this worker's own crontab has an item of that identifier"
+            ),
+        ),
+        _said(
             on.CronFailed,
             logging.WARNING,
             lambda e: f"recurring jobs cannot be added; next try in {e.retry_in_s:.1f} s: {e.error}",
@@ -271,6 +301,14 @@ _SENTENCES = dict(
         ),
         _said(on.JobInterrupted, logging.WARNING, lambda e: f"{_job(e)} was interrupted and is due again"),
         _said(
+            on.JobHindered,
+            logging.WARNING,
+            lambda e: (
+                f"{_job(e)} was hindered, nothing of it was kept; next try in {e.delay_s:.1f} s, no attempt counted: "
+                f"{_first_line(e.error)}"
+            ),
+        ),
+        _said(
             on.JobLost,
             logging.WARNING,
             lambda e: f"{_job(e)} was no longer held by this worker when its run ended; what it came to was refused",
@@ -282,6 +320,24 @@ _SENTENCES = dict(
                 f"{_job(e)} runs on although it was cancelled {e.stuck_s:g} s ago; its job stays claimed until it "
                 f"ends; it is at {e.stack.strip()}"
             ),
+        ),
+        _said(
+            on.CommitUncertain,
+            logging.WARNING,
+            lambda e: f"what becomes of {_job(e)} is not known yet, the server is asked: {e.error}",
+        ),
+        _said(
+            on.TransactionOpen,
+            logging.WARNING,
+            lambda e: (
+                f"{_job(e)} has kept its transaction open for {e.open_s:.0f} s: nothing that was deleted or changed "
+                "since can be vacuumed; split the job, or do what takes long outside of the transaction"
+            ),
+        ),
+        _said(
+            on.ErrorIgnored,
+            logging.WARNING,
+            lambda e: f"{_job(e)} raised after it was completed, and stays completed: {_first_line(e.error)}",
         ),
         _said(
             on.ResultIgnored,

@@ -37,6 +37,8 @@ class Worker:
         pool_size: Connections for handlers, opened on demand; 5 by default.
         pool_wait: How long a handler waits for one of them; 30 s by default.
         listen: Whether to hold a LISTEN connection; True by default, False polls only.
+        listen_dsn: The DSN for that connection, which leads directly to the server; `dsn` by default. Needed where
+            `dsn` leads to a pooler that pools by transaction.
         forbidden_flags: Jobs with one of these flags are left alone: a list, a function or an async function, asked
             before each fetch.
         failed_retention: How long jobs that failed for good are kept before workers remove them; 30 days by default,
@@ -67,6 +69,7 @@ class Worker:
         pool_size: int | None = None,
         pool_wait: timedelta | float | None = None,
         listen: bool = True,
+        listen_dsn: str | None = None,
         forbidden_flags: ForbiddenFlags = None,
         failed_retention: timedelta | float | None = FAILED_RETENTION,
         blocked_after: timedelta | float | None = BLOCKED_AFTER_S,
@@ -75,6 +78,7 @@ class Worker:
         migrate: bool = False,
     ) -> None:
         self._database = Database(dsn, schema)
+        self._ear = self._listens_at(listen, listen_dsn)
         self._registry = Registry(tasks)
         self._items = gather(crontab, self._registry)
         self._options = worker_options(
@@ -95,6 +99,19 @@ class Worker:
         self._ended: anyio.Event | None = None
         self._running: Supervisor | None = None
         self._doors_may_move = False
+
+    def _listens_at(self, listen: bool, listen_dsn: str | None) -> Database | None:
+        """Where to LISTEN, if anywhere."""
+        if not listen:
+            if listen_dsn is not None:
+                raise ConfigurationError("listen_dsn with listen=False: there is nothing to listen for")
+            return None
+        if listen_dsn is None:
+            return None if self._database.is_pooled else self._database
+        ear = Database(listen_dsn, self._database.schema)
+        if ear.is_pooled:
+            raise ConfigurationError("listen_dsn leads directly to the server: leave statement_cache_size=0 out")
+        return ear
 
     async def run(self) -> None:
         """Run jobs until SIGTERM, SIGINT or `stop()`; a second signal ends the grace period.
@@ -195,6 +212,7 @@ class Worker:
             self._registry,
             self._options,
             self._observers,
+            ear=self._ear,
             items=self._items,
             doors_may_move=self._doors_may_move,
         )

@@ -30,6 +30,11 @@ def table(jobs: Sequence[Job]) -> list[str]:
         )
         for job in jobs
     ]
+    return aligned(rows)
+
+
+def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """One line for each row, in columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 

@@ -48,7 +48,7 @@ EXAMPLES = """\
 """
 
 # What a Worker object says in the code.
-_OPTIONS = ("dsn", "concurrency", "poll", "lease", "grace", "no_listen", "forbid", "crontab", "migrate")
+_OPTIONS = ("dsn", "concurrency", "poll", "lease", "grace", "no_listen", "listen_dsn", "forbid", "crontab", "migrate")
 
 
 def add_parser(commands: Commands) -> None:
@@ -72,6 +72,7 @@ def add_parser(commands: Commands) -> None:
     )
     add("--grace", metavar="TIME", type=duration, help="how long running jobs may go on after a signal (default: 25s)")
     add("--no-listen", action="store_true", help="poll only, for a pooler that cannot LISTEN")
+    add("--listen-dsn", metavar="DSN", help="where to LISTEN: the server itself, if --dsn leads to a pooler")
     add("--forbid", metavar="FLAG", action="append", help="leave jobs with this flag alone; may be repeated")
     add("--crontab", metavar="FILE", help="recurring jobs (default: the file crontab beside the folder of tasks)")
     add("--migrate", action="store_true", help="bring the schema up to date first")
@@ -111,6 +112,7 @@ def run(options: argparse.Namespace) -> int:
             lease=options.lease,
             grace=options.grace,
             listen=not options.no_listen,
+            listen_dsn=options.listen_dsn,
             forbidden_flags=options.forbid,
             crontab=() if options.once else _items(options.crontab, what),
             migrate=options.migrate,

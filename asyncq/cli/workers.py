@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from asyncq.cli.asking import ask
-from asyncq.cli.job_texts import print_lines, printable
+from asyncq.cli.job_texts import aligned, print_lines, printable
 from asyncq.cli.parsing import Commands, Usage, add_command, duration
 
 if TYPE_CHECKING:
@@ -124,5 +124,4 @@ def table(workers: Sequence[WorkerInfo]) -> list[str]:
         )
         for one in workers
     ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return aligned(rows)

@@ -9,6 +9,9 @@
     │   └── UnknownTask         no task of this name was given to the client
     ├── DuplicateJob            another job bars it: nothing to mend, the work is under way
     ├── JobNotFound             there is no such job (any more)
+    ├── ClaimLost               this run holds its job no longer: roll back, it was cancelled or given to another
+    ├── CronItemNotFound        there is no such recurring item
+    ├── CronItemConflict        an item of this identifier is stored already, or belongs to a worker's crontab
     ├── StoreError              the database said no
     │   ├── StoreUnavailable    it cannot be reached, or the connection broke: try again later
     │   ├── AccessDenied        wrong password, missing role or privilege: mend the credentials
@@ -156,6 +159,39 @@ class JobNotFound(AsyncqError):
     def __init__(self, job_id: int) -> None:
         super().__init__(f"there is no job {job_id}: it never was, or it ended and was removed")
         self.job_id = job_id
+
+
+class ClaimLost(AsyncqError):
+    """A run that holds its job no longer: it was cancelled, or taken over after its worker was declared dead.
+
+    Let it out of the handler, so that the transaction is rolled back.
+
+    Attributes:
+        job_id: The job's id.
+    """
+
+    def __init__(self, job_id: int) -> None:
+        super().__init__(
+            f"this run does not hold job {job_id} any more: it was cancelled, or taken over by another worker; "
+            "roll back what was done for it"
+        )
+        self.job_id = job_id
+
+
+class CronItemNotFound(AsyncqError):
+    """There is no recurring item of this identifier."""
+
+
+class CronItemConflict(AsyncqError):
+    """A recurring item cannot be stored, changed or removed, because of what there is under its identifier.
+
+    Attributes:
+        source: `"stored"`: it is stored already. `"static"`: it is in the crontab of a worker; mend it there.
+    """
+
+    def __init__(self, message: str, source: Literal["stored", "static"]) -> None:
+        super().__init__(message)
+        self.source: Literal["stored", "static"] = source
 
 
 class StoreError(AsyncqError):

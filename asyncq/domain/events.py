@@ -118,6 +118,13 @@ class JobsRescued(Event, frozen=True, kw_only=True):
     spared_job_ids: tuple[int, ...]
 
 
+class TransactionsEnded(Event, frozen=True, kw_only=True):
+    """Transactions that held jobs of workers that were silent for long were ended, so that others can run these."""
+
+    worker_ids: tuple[int, ...]
+    job_ids: tuple[int, ...]
+
+
 class JobsPruned(Event, frozen=True, kw_only=True):
     """What need not be kept any longer was removed: failed jobs, ended ones, requests and gates, so many of each."""
 
@@ -160,6 +167,12 @@ class ListenLost(Event, frozen=True, kw_only=True):
 
     error: str
     retry_in_s: float
+
+
+class PollingOnly(Event, frozen=True, kw_only=True):
+    """Nothing tells this worker of new jobs: its DSN leads to a pooler, and none was given for LISTEN."""
+
+    reason: str
 
 
 class FetchFailed(Event, frozen=True, kw_only=True):
@@ -235,6 +248,26 @@ class CronItemFailed(Event, frozen=True, kw_only=True):
     item: str
     error: str
     retry_in_s: float
+
+
+class CronItemsChanged(Event, frozen=True, kw_only=True):
+    """Stored recurring items were added or changed, or are gone: from now on these are scheduled as they are stored."""
+
+    items: tuple[str, ...]
+    gone: tuple[str, ...]
+
+
+class CronItemRefused(Event, frozen=True, kw_only=True):
+    """A stored recurring item cannot be scheduled: a bad expression, or a payload that its task refuses; others are."""
+
+    item: str
+    error: str
+
+
+class CronItemShadowed(Event, frozen=True, kw_only=True):
+    """A stored recurring item has the identifier of one of this worker's own crontab: nobody runs it meanwhile."""
+
+    item: str
 
 
 class CronFailed(Event, frozen=True, kw_only=True):
@@ -314,6 +347,13 @@ class JobInterrupted(JobEvent, frozen=True, kw_only=True):
     """A shutdown cancelled the handler; the job is due again, and that is committed."""
 
 
+class JobHindered(JobEvent, frozen=True, kw_only=True):
+    """A transaction could not be had, or was undone for no fault of the handler's; the job is due again soon."""
+
+    error: str
+    delay_s: float
+
+
 class JobLost(JobEvent, frozen=True, kw_only=True):
     """The run ended when the claim was no longer this worker's: what it came to was refused."""
 
@@ -323,6 +363,24 @@ class HandlerStuck(JobEvent, frozen=True, kw_only=True):
 
     stuck_s: float
     stack: str
+
+
+class CommitUncertain(JobEvent, frozen=True, kw_only=True):
+    """A run ended, and whether its transaction is committed is not known: the server is asked, until it has ended."""
+
+    error: str
+
+
+class TransactionOpen(JobEvent, frozen=True, kw_only=True):
+    """A run has kept its transaction open for so long, and hinders vacuum by that; told again at each doubling."""
+
+    open_s: float
+
+
+class ErrorIgnored(JobEvent, frozen=True, kw_only=True):
+    """A handler raised after its own transaction had completed the job: that stays as it is."""
+
+    error: str
 
 
 class ResultIgnored(JobEvent, frozen=True, kw_only=True):

@@ -170,7 +170,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         meta: The object that went with the job, None if there was none.
         locked_by: The id of the worker that runs it.
         revision: How often a keyed add changed it.
-        interruptions: How often in a row a shutdown interrupted it.
+        interruptions: How often in a row a shutdown interrupted it, or its transaction was hindered.
     """
 
     id: int

@@ -7,6 +7,7 @@
     Discarded      dead at once                                   all
     Snoozed        waits                                          + 0
     Interrupted    due at once; the 11th in a row fails           + 0
+    Hindered       due soon; the 11th in a row fails              + 0
     Returned       due as it was, never started                   + 0
 
 Two marks of a running job's row overrule that, whatever the outcome; only the database knows them:
@@ -15,7 +16,8 @@ Two marks of a running job's row overrule that, whatever the outcome; only the d
     cancelled      gone                                           -
     rerun          begins anew: it was asked for again            0
 
-A job that a shutdown interrupted ten times in a row may be what breaks the worker: the eleventh counts.
+A job that a shutdown interrupted, or whose transaction was hindered, ten times in a row may itself be the cause: the
+eleventh time counts.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ from asyncq.domain.retry import RetryPolicy
 MAX_INTERRUPTIONS = 10
 MAX_ERROR = 16 * 1024
 FALLBACK_DELAY_S = 60.0
+FIRST_HINDRANCE_S = 0.02
+LONGEST_HINDRANCE_S = 10.0
 
 
 class Completed(msgspec.Struct, frozen=True):
@@ -70,11 +74,21 @@ class Interrupted(msgspec.Struct, frozen=True):
     """A shutdown cancelled the handler after the grace period."""
 
 
+class Hindered(msgspec.Struct, frozen=True):
+    """The transaction of the run could not be had, or was undone for no fault of the handler's.
+
+    Attributes:
+        error: What stood in its way.
+    """
+
+    error: str
+
+
 class Returned(msgspec.Struct, frozen=True):
     """The job was claimed but never started."""
 
 
-Outcome = Completed | Failed | RetryLater | Discarded | Snoozed | Interrupted | Returned
+Outcome = Completed | Failed | RetryLater | Discarded | Snoozed | Interrupted | Hindered | Returned
 
 
 # What became of a job that is not settled in the plain way; a completed one was to be kept.
@@ -134,6 +148,17 @@ def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float) -
                 error = f"Interrupted: cut off by shutdowns {claim.interruptions + 1} times in a row"
                 return _failure(claim, error, None, policy, random)
             return Settlement(claim.id, claim.token, claim.queue, interruptions=claim.interruptions + 1)
+        case Hindered(error):
+            if claim.interruptions >= MAX_INTERRUPTIONS:
+                return _failure(claim, error, None, policy, random)
+            return Settlement(
+                claim.id,
+                claim.token,
+                claim.queue,
+                delay_s=_hindrance_s(claim.interruptions, random),
+                error=error,
+                interruptions=claim.interruptions + 1,
+            )
         case Returned():
             return Settlement(claim.id, claim.token, claim.queue)
         case _:
@@ -177,6 +202,11 @@ def _failure(claim: Claim, error: str, delay_s: float | None, policy: RetryPolic
         interruptions=0,
         dead=dead,
     )
+
+
+def _hindrance_s(times_before: int, random: float) -> float:
+    """How long a hindered run waits: who got into its way should be gone, and not meet it again; at most some 10 s."""
+    return min(FIRST_HINDRANCE_S * 2.0**times_before, LONGEST_HINDRANCE_S) * (0.5 + random / 2)
 
 
 def _delay_s(policy: RetryPolicy, attempt: int, random: float) -> tuple[float, str]:

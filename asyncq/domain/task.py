@@ -6,7 +6,7 @@ import copy
 import difflib
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, get_args, overload
 
 import msgspec
 
@@ -23,6 +23,8 @@ P = ParamSpec("P")
 PayloadT = TypeVar("PayloadT")
 ContraT = TypeVar("ContraT", contravariant=True)
 ContextT = TypeVar("ContextT", bound=Context)
+
+Isolation = Literal["read_committed", "repeatable_read", "serializable"]
 
 
 class Takes(Protocol[ContraT]):
@@ -57,6 +59,7 @@ class Task(Generic[P]):
         on_failed: Called when a job of it has failed for good.
         cron: When workers add a job of it by themselves.
         cron_items: The recurring jobs that this makes.
+        isolation: The level of the transaction that also settles the job; None if there is no such transaction.
     """
 
     def __init__(
@@ -73,6 +76,8 @@ class Task(Generic[P]):
         retry: Retry | None = None,
         on_failed: Callable[[JobFailed], Any] | None = None,
         cron: Recurrence | Iterable[Recurrence] | None = None,
+        transactional: bool = False,
+        isolation: Isolation | None = None,
     ) -> None:
         if isinstance(handler, Task):
             raise TaskError(f"{handler!r} is a task already: @task is written once")
@@ -97,8 +102,26 @@ class Task(Generic[P]):
         if on_failed is not None and not callable(on_failed):
             raise TaskError(f"task {self.name!r}: on_failed must be a function, got {on_failed!r}")
         self.on_failed = on_failed
+        self.isolation: Isolation | None = self._isolation(isolation, transactional=transactional)
         self.__doc__ = handler.__doc__
         self.__module__ = getattr(handler, "__module__", __name__)
+
+    def _isolation(self, given: Any, *, transactional: Any) -> Isolation | None:
+        """The level of its transactions, None without; what cannot be served is refused here, at import."""
+        levels: tuple[Isolation, ...] = get_args(Isolation)
+        if not isinstance(transactional, bool):
+            fault = f"transactional must be True or False, got {transactional!r}"
+        elif not transactional and given is not None:
+            fault = "isolation says how isolated its transaction is: it needs transactional=True"
+        elif given is not None and given not in levels:
+            fault = f"isolation {given!r} is unknown, expected one of {', '.join(map(repr, levels))}"
+        elif transactional and not self.signature.is_async:
+            fault = "a transactional handler is a coroutine function: a thread cannot use the worker's connection"
+        elif transactional and not self.signature.takes_context:
+            fault = "a transactional handler needs a parameter for the context: what goes over it is its transaction"
+        else:
+            return (given or levels[0]) if transactional else None
+        raise TaskError(f"task {self.name!r}: {fault}")
 
     def job(self, *args: P.args, **kwargs: P.kwargs) -> JobSpec:
         """A job of this task, to be handed to `add_job` or `add_jobs`.
@@ -209,6 +232,8 @@ def task(
     retry: Retry | None = None,
     on_failed: Callable[[JobFailed], Any] | None = None,
     cron: Recurrence | Iterable[Recurrence] | None = None,
+    transactional: bool = False,
+    isolation: Isolation | None = None,
 ) -> _Decorator: ...
 def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a task.
@@ -233,6 +258,11 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         cron: When workers add a job of it by themselves: a cron expression, with the options and the payload of a
             crontab's line behind it if need be (`0 8 * * * ?tz=Europe/Berlin&fill=1d {dry_run: true}`); or a function
             of a `TimeDigest`; or a list of these, each but one with an `id`.
+        transactional: Whether what a handler does over its context (`connection`, `query`, `add_job`) is one
+            transaction, which also settles the job: committed when the handler returns, rolled back when it raises. Its
+            database effects then happen exactly once. False by default; costs a connection for the whole run.
+        isolation: How isolated that transaction is: `"read_committed"` by default, `"repeatable_read"`,
+            `"serializable"`.
 
     Returns:
         The task.

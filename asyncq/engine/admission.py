@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
+from time import monotonic
 
 from asyncq.domain.job import Claim
 from asyncq.engine.executor import Executor
@@ -39,11 +40,11 @@ class Admission:
         return len(self._asked)
 
     def is_plain(self, claim: Claim) -> bool:
-        """Whether a claim may start without further ado."""
-        return self._lease.is_held and not is_suspect(claim)
+        """Whether a claim may start without further ado; asked for each job. Where it says no, `admit` decides."""
+        return claim.last_error is None and monotonic() < self._lease.ends_at_monotonic
 
     async def admit(self, claim: Claim) -> bool:
-        """Name a suspect.
+        """Name a suspect; let others start if the lease is held.
 
         Args:
             claim: The claim of a job.

@@ -12,6 +12,7 @@ from asyncq.domain.events import (
     JobCompleted,
     JobEvent,
     JobFailed,
+    JobHindered,
     JobInterrupted,
     JobLost,
     JobRetried,
@@ -22,6 +23,7 @@ from asyncq.domain.outcome import (
     Completed,
     Discarded,
     Failed,
+    Hindered,
     Interrupted,
     Outcome,
     RetryLater,
@@ -76,6 +78,12 @@ class Announcer:
                     self._attempt_failed(run, settlement, duration_s)
                 else:
                     self._tell(JobInterrupted, run)
+            case Hindered(error):
+                if settlement.attempts:
+                    self.failed += 1
+                    self._attempt_failed(run, settlement, duration_s)
+                else:
+                    self._tell(JobHindered, run, error=error, delay_s=settlement.delay_s or 0.0)
             case Returned():
                 self.returned += 1
             case _:

@@ -9,6 +9,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Collection, Iterable
+from typing import assert_never
 
 import anyio
 import msgspec
@@ -22,14 +23,16 @@ from asyncq.engine.announcer import Announcer
 from asyncq.engine.backoff import backoff_s
 from asyncq.engine.executor import Run
 from asyncq.engine.observers import Observers
-from asyncq.engine.shield import shielded
+from asyncq.engine.shield import Patience, shielded
 from asyncq.store import jobs as store
 from asyncq.store.database import Line
 
 BATCH = 500
 FULL = 2 * BATCH
+HELD_BACK = 10  # rows that others hold may be so many times as many: they delay nobody else
 LATER_S = 0.1
-WRITE_DEADLINE_S = 30.0
+WRITE_DEADLINE_S = 5.0  # at first; doubled, up to the next line, while no answer comes
+LONGEST_DEADLINE_S = 60.0
 FIRST_RETRY_S = 0.04
 SLOWEST_RETRY_S = 0.5
 IDLE_S = 30.0
@@ -70,14 +73,15 @@ class Completer:
         self._writing: dict[int, Ended] = {}
         self._held_back: dict[int, Ended] = {}
         self._later_at = 0.0
+        self._patience = Patience(WRITE_DEADLINE_S, LONGEST_DEADLINE_S)
         self._stir = asyncio.Event()
         self._emptied = asyncio.Event()
         self._closing = False
 
     @property
     def is_full(self) -> bool:
-        """Whether job loops should wait: writing does not keep up."""
-        return len(self._pending) >= FULL
+        """Whether job loops should wait: writing does not keep up, or somebody holds very many rows."""
+        return len(self._pending) + len(self._held_back) // HELD_BACK >= FULL
 
     @property
     def unwritten(self) -> int:
@@ -91,9 +95,21 @@ class Completer:
             await self._emptied.wait()
 
     def hand_over(self, run: Run, outcome: Outcome) -> None:
-        """Take what a run came to; it is written soon."""
+        """Take what a run came to; it is written soon, unless a transaction of its handler has written it."""
         settlement = settle(run.claim, outcome, run.task.retry, random.random())
-        self._add(Ended(settlement, run.worker_id, run, outcome, time.perf_counter() - run.started_at))
+        duration_s = time.perf_counter() - run.started_at
+        settled = run.settled
+        match settled:
+            case None:
+                self._add(Ended(settlement, run.worker_id, run, outcome, duration_s))
+            case "lost":
+                self._announcer.lost(run)
+                self._settled([])
+            case "completed" | "rerun":
+                self._announcer.settled(run, settlement, outcome, duration_s)
+                self._settled([overruled(settlement, settled)])
+            case _:
+                assert_never(settled)
 
     def give_back(self, claims: Collection[Claim], reason: str, worker_id: int) -> None:
         """Return claims that were not started.
@@ -161,10 +177,13 @@ class Completer:
         uncertain = False
         while self._writing:
             try:
-                async with shielded(self._line, WRITE_DEADLINE_S):
+                async with shielded(self._line, self._patience.deadline_s):
                     await self._write_once(uncertain)
+                self._patience.answered()
             except (AsyncqError, TimeoutError) as error:
                 tries += 1
+                if isinstance(error, TimeoutError):
+                    self._patience.lost()
                 uncertain = uncertain or not isinstance(error, StoreUnavailable) or error.outcome == "unknown"
                 await self._back_off(error, tries)
 

@@ -16,6 +16,7 @@ from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
 from asyncq.domain.signature import Context
 from asyncq.domain.states import JobState
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing
+from asyncq.engine.settling import Means, Settling
 from asyncq.store.database import CallersConnection, Connection, Database, HandlerPool, Record, check_connection
 from asyncq.store.jobs import add_jobs
 
@@ -25,10 +26,11 @@ _logger = logging.getLogger("asyncq.job")
 class Surroundings:
     """What all contexts of a worker share."""
 
-    def __init__(self, database: Database, pool: HandlerPool, registry: Registry) -> None:
+    def __init__(self, database: Database, pool: HandlerPool, registry: Registry, means: Means) -> None:
         self.database = database
         self.pool = pool
         self.registry = registry
+        self.means = means
 
 
 class JobContext(Context):
@@ -39,13 +41,14 @@ class JobContext(Context):
             period. `ctx.cancelled.is_set()` works in threads too.
     """
 
-    __slots__ = ("_claim", "_surroundings", "_task", "_worker_id", "cancelled")
+    __slots__ = ("_claim", "_settling", "_surroundings", "_task", "_worker_id", "cancelled")
 
-    def __init__(self, claim: Claim, task: str, worker_id: int, surroundings: Surroundings) -> None:
+    def __init__(self, claim: Claim, task: str, worker_id: int, surroundings: Surroundings, settling: Settling) -> None:
         self._claim = claim
         self._task = task
         self._worker_id = worker_id
         self._surroundings = surroundings
+        self._settling = settling
         self.cancelled = asyncio.Event()
 
     @property
@@ -90,14 +93,20 @@ class JobContext(Context):
         """A connection to the worker's database, shared with the other handlers.
 
         Yields:
-            An asyncpg connection, outside a transaction.
+            An asyncpg connection, outside a transaction. In a transactional task the one connection of its transaction:
+            it is committed with the job when the handler returns, `transaction()` makes savepoints in it, and only one
+            statement at a time can run.
 
         Raises:
             PoolExhausted: All are held by other handlers for longer than `pool_wait`.
             StoreUnavailable: The server cannot be reached.
+            TransactionUnusable: The task is transactional, and its handler has ended.
 
         If cancelled, the connection goes back; an open transaction is rolled back.
         """
+        if self._settling.is_shared:
+            yield self._settling.connection
+            return
         async with self._surroundings.pool.acquire() as connection:
             yield connection
 
@@ -119,6 +128,24 @@ class JobContext(Context):
         """
         async with self.connection() as connection:
             return await connection.fetch(sql, *args)
+
+    async def complete(self, *, connection: CallersConnection) -> None:
+        """Complete this job in a transaction of your own: it is settled when that is committed.
+
+        Args:
+            connection: An asyncpg connection to the worker's database, in a transaction.
+
+        Raises:
+            ClaimLost: The job was cancelled, or is another worker's by now; let it out, to roll back.
+            TransactionUnusable: The connection is in no transaction, or in one that takes no writes.
+            ConfigurationError: The task is transactional: its return completes the job.
+            StoreError: The database refused.
+
+        After the commit the worker leaves the job alone, whatever the handler raises. If the transaction is rolled
+        back, the job is settled as if this had not been called; returning then counts as a failure. If cancelled,
+        whether the job is completed depends on the transaction.
+        """
+        await self._settling.complete(check_connection(connection))
 
     @overload
     async def add_job(
@@ -157,7 +184,7 @@ class JobContext(Context):
         connection: CallersConnection | None = None,
         **options: Unpack[JobOptions],
     ) -> Added:
-        """Add a job, as `Client.add_job` does; on a connection of `connection()` or of the handlers' pool.
+        """Add a job, as `Client.add_job` does; in a transactional task in its transaction, else at once.
 
         Args:
             task: A task, the name of one, or a spec.

@@ -1,6 +1,7 @@
 """Adds the jobs of recurring items: looks at the clock once a minute, and at every slot since the last look.
 
-The clock is the server's: all workers of a database agree on it, and each slot becomes one job, whichever is first.
+The clock is the server's: all workers of a database agree on it, and each slot becomes one job, whichever is first. The
+same look tells whether stored items have changed.
 """
 
 from __future__ import annotations
@@ -14,14 +15,25 @@ from anyio.abc import TaskStatus
 
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.cron.slot import Slot, in_order
+from asyncq.domain.cron.stored import StoredItem
 from asyncq.domain.errors import AsyncqError
-from asyncq.domain.events import CronClockJumped, CronFailed, CronItemFailed, CronStarted, UnknownCronTasks
+from asyncq.domain.events import (
+    CronClockJumped,
+    CronFailed,
+    CronItemFailed,
+    CronItemsChanged,
+    CronStarted,
+    MaintenanceFailed,
+    UnknownCronTasks,
+)
 from asyncq.engine.backoff import backoff_s
+from asyncq.engine.identity import Identity
 from asyncq.engine.isolation import Raised
 from asyncq.engine.observers import Observers
 from asyncq.engine.slot_adder import SlotAdder
+from asyncq.engine.stored_items import StoredItems, declaration
 from asyncq.engine.timetable import Entry, Timetable, next_window
-from asyncq.store.crontabs import ask_clock
+from asyncq.store.crontabs import declare, look
 from asyncq.store.database import Database, Line
 
 MINUTE = timedelta(minutes=1)
@@ -38,19 +50,33 @@ class Cron:
     Args:
         database: Where.
         line: A connection that is open anyway, for looks at the clock; shared with the fetcher.
-        items: The items.
-        tasks: The names of the worker's tasks.
+        items: The items of the worker's own crontab.
+        identity: The worker, and its tasks.
         observers: Told of everything.
+        longest_s: How long it sleeps at most: a worker that hears nothing looks for changed items.
     """
 
     def __init__(
-        self, database: Database, line: Line, items: Sequence[CronItem], tasks: Collection[str], observers: Observers
+        self,
+        database: Database,
+        line: Line,
+        items: Sequence[CronItem],
+        identity: Identity,
+        observers: Observers,
+        *,
+        longest_s: float = 60.0,
     ) -> None:
         self._line = line
-        self._unknown = sorted({item.task_name for item in items}.difference(tasks))
+        self._own = tuple(items)
+        self._identity = identity
+        self._unknown = sorted({item.task_name for item in items}.difference(identity.registry))
         self._observers = observers
+        self._longest_s = longest_s
         self._adder = SlotAdder(database, observers)
         self._timetable = Timetable(items)
+        self._stored = StoredItems(identity.registry, [item.identifier for item in items], observers)
+        self._declared_as = 0
+        self._read: int | None = None
         self._has_begun = False
         self._last: datetime | None = None
         self._stir = asyncio.Event()
@@ -99,24 +125,28 @@ class Cron:
         """
         self._stir.clear()
         with anyio.fail_after(CLOCK_DEADLINE_S):
-            now = await ask_clock(self._line)
+            await self._declare()
+            now, items = await look(self._line)
         asked_at = _now_s()
+        anew: Collection[str] = ()
         if not self._has_begun:
-            self._timetable.begin(await self._adder.register(self._timetable.identifiers), now)
-            self._has_begun = True
-            self._observers.emit(CronStarted(items=self._timetable.identifiers))
+            anew = await self._begin(now, items)
             _started(task_status)
-        elif self._last is not None and (by := jump(self._last, now)):
-            self._observers.emit(CronClockJumped(by_s=by.total_seconds()))
+        else:
+            if self._last is not None and (by := jump(self._last, now)):
+                self._observers.emit(CronClockJumped(by_s=by.total_seconds()))
+            if items != self._read:
+                anew = await self._read_again(now, items)
         self._last = now
-        await self._catch_up(now)
+        added = await self._catch_up(now)
+        await self._tell(now, {*anew, *added})
         await self._adder.rest()
-        wait_s = until_next_minute_s(now) - (_now_s() - asked_at)
+        wait_s = min(until_next_minute_s(now) - (_now_s() - asked_at), self._longest_s)
         retry_s = self._timetable.next_retry_s(_now_s())
         return wait_s if retry_s is None else min(wait_s, retry_s)
 
     def wake(self) -> None:
-        """Look at the clock now: a test has moved it."""
+        """Look now: stored items have changed, or a test has moved the clock."""
         self._stir.set()
 
     def stop(self) -> None:
@@ -127,16 +157,70 @@ class Cron:
         """Close the connection, within a second or by force."""
         await self._adder.close()
 
-    async def _catch_up(self, now: datetime) -> None:
-        """Make jobs of the slots up to now, window by window. A failed item is left where it is, the others go on."""
+    async def _declare(self) -> None:
+        """Let others see the items of the own crontab, before the first slot; and again under each new id."""
+        if (worker_id := self._identity.worker_id) != self._declared_as and worker_id:
+            await declare(self._line, worker_id, await declaration(self._own))
+            self._declared_as = worker_id
+
+    async def _begin(self, now: datetime, items: int) -> Collection[str]:
+        """Put all items where they begin, or begin again; returns which ones."""
+        stored = await self._read_stored()
+        self._timetable.store(stored)
+        known = await self._adder.register(self._timetable.own, [one.item.identifier for one in stored])
+        self._timetable.begin(known, now)
+        identifiers = self._timetable.identifiers
+        self._has_begun, self._read = True, items
+        if identifiers:
+            self._observers.emit(CronStarted(items=identifiers))
+        return identifiers
+
+    async def _read_again(self, now: datetime, items: int) -> Collection[str]:
+        """Stored items have changed: those begin anew, the others stay where they are. Returns of which is to be told.
+
+        That is all: one that was removed and stored again since the last look, or resumed, is the same to us, but
+        nobody has told of it yet.
+        """
+        changed, gone = self._timetable.store(await self._read_stored())
+        self._timetable.begin(await self._adder.register((), changed), now)
+        self._read = items
+        if changed or gone:
+            self._observers.emit(CronItemsChanged(items=tuple(changed), gone=tuple(gone)))
+        return self._timetable.identifiers
+
+    async def _read_stored(self) -> list[StoredItem]:
+        with anyio.fail_after(CLOCK_DEADLINE_S):
+            return await self._stored.read(self._line)
+
+    async def _tell(self, now: datetime, identifiers: Collection[str]) -> None:
+        """Tell when these items are due next, and which ones cannot be scheduled. A hint: it may fail."""
+        told = [*self._stored.untold]
+        entries = [entry for entry in self._timetable.entries if entry.item.identifier in identifiers]
+        told += [await entry.tell(now) for entry in entries]
+        if not told:
+            return
+        try:
+            await self._adder.tell(told)
+            self._stored.untold.clear()
+        except (AsyncqError, TimeoutError) as error:
+            said = str(error) or type(error).__name__
+            self._observers.emit(MaintenanceFailed(error=f"recurring items could not be told of: {said}"))
+
+    async def _catch_up(self, now: datetime) -> Collection[str]:
+        """Make jobs of the slots up to now, window by window. A failed item is left where it is, the others go on.
+
+        Returns which items have jobs by that.
+        """
+        added: set[str] = set()
         behind = self._timetable.behind(now, _now_s())
         while behind:
             until = next_window(behind, now)
             taken = [entry for entry in behind if entry.after < until]
-            failed = await self._add_window(taken, until)
+            failed = await self._add_window(taken, until, added)
             behind = [entry for entry in behind if entry.after < now and entry.item.identifier not in failed]
+        return added
 
-    async def _add_window(self, entries: Sequence[Entry], until: datetime) -> Collection[str]:
+    async def _add_window(self, entries: Sequence[Entry], until: datetime, added: set[str]) -> Collection[str]:
         """Make jobs of the slots of items up to a time; returns which items failed."""
         failed: dict[str, str] = {}
         found: list[Slot] = []
@@ -146,7 +230,7 @@ class Cron:
                 failed[entry.item.identifier] = f"{type(slots.error).__name__}: {slots.error}"
             else:
                 found += slots
-        failed |= await self._adder.add(in_order(found))
+        failed |= await self._adder.add(in_order(found), added)
         for entry in entries:
             error = failed.get(entry.item.identifier)
             if error is None:

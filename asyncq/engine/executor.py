@@ -36,6 +36,7 @@ from asyncq.engine.context import JobContext, Surroundings
 from asyncq.engine.identity import Identity
 from asyncq.engine.leftovers import Leftovers
 from asyncq.engine.observers import Observers
+from asyncq.engine.settling import JobTransaction, OwnTransactions, Settled, Settling
 
 
 class Run:
@@ -46,6 +47,7 @@ class Run:
         task: Its task.
         worker_id: The worker's id under which it was claimed.
         context: Its context.
+        settling: How its handler may settle it; None if it takes no context.
         handler: The asyncio task of the handler, once it was created.
         cancelled: Whether its job was cancelled.
         interrupted: Whether the worker cancelled it.
@@ -63,17 +65,26 @@ class Run:
         "in_thread",
         "interrupted",
         "is_replaced",
+        "settling",
         "started_at",
         "task",
         "thread_id",
         "worker_id",
     )
 
-    def __init__(self, claim: Claim, task: Task[...], worker_id: int, context: JobContext | None) -> None:
+    def __init__(
+        self,
+        claim: Claim,
+        task: Task[...],
+        worker_id: int,
+        context: JobContext | None,
+        settling: Settling | None = None,
+    ) -> None:
         self.claim = claim
         self.task = task
         self.worker_id = worker_id
         self.context = context
+        self.settling = settling
         self.handler: asyncio.Task[Any] | None = None
         self.cancelled = False
         self.interrupted = False
@@ -81,6 +92,11 @@ class Run:
         self.thread_id = 0
         self.is_replaced = False
         self.started_at = time.perf_counter()
+
+    @property
+    def settled(self) -> Settled | None:
+        """What a transaction of its handler has made of the job; None if it is still to be settled."""
+        return None if self.settling is None else self.settling.settled
 
     def tell(self) -> None:
         """Let the handler know that it should finish soon."""
@@ -137,14 +153,11 @@ class Executor:
         If cancelled, the handler goes on: stopping is `Run.cancel`.
         """
         task, worker_id = self._identity.task(claim.task_id), self._identity.worker_id
-        context = None
-        if task.signature.takes_context:
-            context = JobContext(claim, task.name, worker_id, self._surroundings)
-        run = Run(claim, task, worker_id, context)
+        run = self._make_run(claim, task, worker_id)
         if self._observers.wanted(JobStarted):
             self._observers.emit(JobStarted(claim=claim, task=task.name, attempt=claim.attempts + 1))
         try:
-            args, kwargs = task.signature.decode(claim.payload, context)
+            args, kwargs = task.signature.decode(claim.payload, run.context)
         except (msgspec.MsgspecError, RecursionError) as error:
             self.finished += 1
             return run, Failed(clean_error(f"{type(error).__name__}: {decode_error(error)}"))
@@ -162,13 +175,38 @@ class Executor:
                 self.running.discard(run)
         return run, outcome
 
-    async def _call(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
-        if run.task.signature.is_async:
-            call = partial(run.task.handler, *args, **kwargs)
+    def _make_run(self, claim: Claim, task: Task[...], worker_id: int) -> Run:
+        if not task.signature.takes_context:
+            return Run(claim, task, worker_id, None)
+        means = self._surroundings.means
+        settling: Settling
+        if task.isolation is None:
+            settling = OwnTransactions(means, claim, task.name, worker_id)
         else:
-            call = partial(self._in_thread, run, partial(run.task.handler, *args, **kwargs))
+            settling = JobTransaction(means, claim, task.name, worker_id, task.isolation)
+        context = JobContext(claim, task.name, worker_id, self._surroundings, settling)
+        return Run(claim, task, worker_id, context, settling)
+
+    async def _call(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+        settling = run.settling
+        handler = partial(run.task.handler, *args, **kwargs)
+        if settling is not None and settling.is_shared:
+            call = partial(_begin_and_call, settling, handler)
+        else:
+            call = handler if run.task.signature.is_async else partial(self._in_thread, run, handler)
         run.handler = isolation.start(call, self._leftovers.mark(run.task.name, run))
-        end = await isolation.end_of(run.handler)
+        try:
+            end = await isolation.end_of(run.handler)
+            outcome = self._outcome_of(run, end)
+            if settling is None:
+                return outcome
+            return await settling.end(outcome, end.error if isinstance(end, isolation.Raised) else None)
+        except BaseException:
+            if settling is not None:
+                settling.abandon()
+            raise
+
+    def _outcome_of(self, run: Run, end: Any) -> Outcome:
         if isinstance(end, isolation.Raised):
             try:
                 return _outcome(run, end.error)
@@ -241,6 +279,11 @@ def _nothing(_: Run) -> None:
 def _noting_thread(run: Run, call: Callable[[], Any]) -> Any:
     run.thread_id = threading.get_ident()
     return call()
+
+
+async def _begin_and_call(settling: Settling, handler: Callable[[], Any]) -> Any:
+    await settling.begin()
+    return await handler()
 
 
 def _outcome(run: Run, end: BaseException) -> Outcome:

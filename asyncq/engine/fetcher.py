@@ -19,7 +19,7 @@ from asyncq.engine.identity import Identity
 from asyncq.engine.lost_claims import LostClaims
 from asyncq.engine.observers import Observers
 from asyncq.engine.pace import Pace
-from asyncq.engine.shield import shielded
+from asyncq.engine.shield import Patience, shielded
 from asyncq.store.database import Line
 from asyncq.store.jobs import START, Place, fetch_jobs, next_due_s
 from asyncq.store.workers import tell_flags
@@ -27,7 +27,8 @@ from asyncq.store.workers import tell_flags
 AHEAD_S = 0.025  # how much work, in time, is fetched ahead of free slots
 FROM_START_S = 0.1  # a fetch from the very start at least this often: jobs may land behind the cursor
 STALE_S = 0.1  # a claim that has not started after this long goes back
-FETCH_DEADLINE_S = 30.0
+FETCH_DEADLINE_S = 5.0  # at first; doubled, up to the next line, while no answer comes
+LONGEST_DEADLINE_S = 60.0
 FIRST_RETRY_S = 0.04
 SLOWEST_RETRY_S = 0.5
 
@@ -81,6 +82,7 @@ class Fetcher:
         self._after = START
         self._from_start_at = 0.0
         self._pace = Pace()
+        self._patience = Patience(FETCH_DEADLINE_S, LONGEST_DEADLINE_S)
         self._told_flags: tuple[int, list[str] | None] = (0, None)
 
     def wake(self) -> None:
@@ -92,6 +94,11 @@ class Fetcher:
         """Something becomes due after a delay: look for it then."""
         self._look_at = min(self._look_at, _now() + delay_s)
         self._stir.set()
+
+    def let_go(self, reason: str) -> None:
+        """Give back the claims that have not started."""
+        if claims := self.buffer.drain():
+            self.give_back(claims, reason, self._identity.worker_id)
 
     def stop(self) -> None:
         """Fetch no more; a fetch that was sent is waited for, a function of the user's is not."""
@@ -135,8 +142,11 @@ class Fetcher:
                     await self.lost.give_back()
                 await self.fetch(wanted)
                 failures, well_at = 0, _now()
+                self._patience.answered()
             except (AsyncqError, TimeoutError) as error:
                 failures += 1
+                if isinstance(error, TimeoutError):
+                    self._patience.lost()
                 if give_up_s is not None and _now() - well_at > give_up_s:
                     raise
                 await self._back_off(error, failures)
@@ -178,7 +188,7 @@ class Fetcher:
         self.expected = token
         claims: list[Claim] = []
         try:
-            async with shielded(self._line, FETCH_DEADLINE_S):
+            async with shielded(self._line, self._patience.deadline_s):
                 await self._tell_flags(worker_id, forbidden)
                 claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after)
         except (AsyncqError, TimeoutError) as error:
@@ -212,7 +222,7 @@ class Fetcher:
         """Know when to look again: at the next due time, at the poll at the latest."""
         self._look_at = _now() + self._options.poll_s
         due_s: float | None = None
-        async with shielded(self._line, FETCH_DEADLINE_S):
+        async with shielded(self._line, self._patience.deadline_s):
             # Twice the time since then: this statement may be longer on its way to the server than the fetch was.
             due_s = await next_due_s(self._line, 2 * (_now() - sent_at))
         if due_s is not None:

@@ -100,7 +100,7 @@ class Heartbeat:
         self._line = Lifeline(database, self._ended)
         self._silent_lines: list[Lifeline] = []
         self._lock_counts = False
-        self._is_refused = False
+        self._refused_at = float("-inf")
         self._doubt: asyncio.TimerHandle | None = None
         self._lapse: asyncio.TimerHandle | None = None
         self._beat_at = self._look_at = 0.0
@@ -261,7 +261,8 @@ class Heartbeat:
 
     def _missed(self, error: Exception, sent_at: float) -> None:
         """A sign of life was not written, or its answer was lost."""
-        self._is_refused = is_refusal(error)
+        if is_refusal(error):
+            self._refused_at = now_s()
         if self._line.held_id:
             # It does not answer, but the server may hold the lock for it: kept until the row says that no lock counts.
             self._silent_lines.append(self._line)
@@ -356,7 +357,6 @@ class Heartbeat:
     def _doubted(self) -> None:
         """The lock is free: others wait for a sign of life, and only for so long."""
         if self._lock_counts and self._worker_id and self._doubt is None:
-            self._is_refused = False
             self._doubt = self._in(HALF_GRACE_S, self._doubt_over)
             self._tell(self.reactions.stand_in)
 
@@ -365,9 +365,10 @@ class Heartbeat:
         self._hurry()
 
     def _doubt_over(self) -> None:
-        if self._is_refused:
+        left_s = self._refused_at + HALF_GRACE_S - now_s()
+        if left_s > 0:
             # No server, so nobody takes over; and when it is back, the lease alone decides for a while.
-            self._doubt = self._in(SOON_S, self._doubt_over)
+            self._doubt = self._in(left_s, self._doubt_over)
         else:
             self._give_up("the connection that holds its lock was lost")
 

@@ -1,6 +1,6 @@
-"""Keeps the LISTEN connection alive. A notification is a wake-up, or tells of a cancelled job.
+"""Keeps the LISTEN connection alive. A notification is a wake-up, or tells of a cancelled job or of changed items.
 
-So is every (re)connect, of both: nothing was heard before.
+So is every (re)connect, of all: nothing was heard before.
 """
 
 from __future__ import annotations
@@ -11,51 +11,62 @@ from collections.abc import Callable
 import anyio
 from anyio.abc import TaskStatus
 
-from asyncq.domain.errors import AsyncqError, StoreUnavailable
-from asyncq.domain.events import ListenConnected, ListenLost
+from asyncq.domain.errors import AsyncqError, ConfigurationError, StoreUnavailable
+from asyncq.domain.events import ListenConnected, ListenLost, PollingOnly
 from asyncq.engine.backoff import backoff_s
 from asyncq.engine.observers import Observers
 from asyncq.store.database import Database
 from asyncq.store.listen import Listening, channel, listening
 
-PROBE_S = 20.0
+PROBE_S = 5.0
 PROBE_DEADLINE_S = 5.0
 FIRST_RETRY_S = 0.05
-SLOWEST_RETRY_S = 5.0
+SLOWEST_RETRY_S = 0.5
+HOPELESS_S = 60.0  # where somebody has to mend the DSN or the pooler
 
 
 async def listen(
-    database: Database,
+    database: Database | None,
     observers: Observers,
     wake: Callable[[], None],
     cancelled: Callable[[int, int, int], None],
     look: Callable[[], None],
+    changed: Callable[[], None],
     *,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Listen for ever; polling goes on while there is no connection.
+    """Listen for ever, if it can be done at all; polling goes on while there is no connection.
 
     Args:
-        database: Where.
+        database: Where; None if there is no way to the server that keeps a session.
         observers: Told when the connection works and when it is lost.
         wake: Called for each notification that something may be due, and for each connect.
         cancelled: Called for each running job that was cancelled; see `store.listen.listening`.
         look: Called for each connect: jobs may have been cancelled meanwhile.
+        changed: Called when stored recurring items have changed, and for each connect.
         task_status: Started once the first attempt has worked or failed.
     """
+    if database is None:
+        reason = "the DSN leads to a pooler, and there is no listen_dsn, which leads directly to the server"
+        observers.emit(PollingOnly(reason=reason))
+        task_status.started()
+        return
     attempt = 0
     while True:
         attempt += 1
         try:
-            async with listening(database, wake, cancelled) as connection:
+            async with listening(database, wake, cancelled, changed) as connection:
                 observers.emit(ListenConnected(channel=channel(database.schema), attempt=attempt))
                 attempt = 0
                 wake()
                 look()
+                changed()
                 _started(task_status)
                 await _until_lost(connection)
         except AsyncqError as error:
             wait_s = backoff_s(attempt + 1, FIRST_RETRY_S, SLOWEST_RETRY_S)
+            if isinstance(error, ConfigurationError):
+                wait_s = HOPELESS_S
             observers.emit(ListenLost(error=str(error), retry_in_s=wait_s))
             _started(task_status)
             await anyio.sleep(wait_s)

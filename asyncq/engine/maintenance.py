@@ -7,12 +7,13 @@ import random
 from collections.abc import Sequence
 
 from asyncq.domain.errors import AsyncqError
-from asyncq.domain.events import JobsRescued, MaintenanceFailed, UnknownTasks
+from asyncq.domain.events import JobsRescued, MaintenanceFailed, TransactionsEnded, UnknownTasks
 from asyncq.engine.identity import Identity
 from asyncq.engine.observers import Observers
 from asyncq.engine.pruner import Pruner
 from asyncq.engine.shield import shielded
 from asyncq.store.database import Line
+from asyncq.store.transactions import end_transactions
 from asyncq.store.workers import Rescued, rescue_jobs, unknown_tasks
 
 THOROUGH_EVERY = 30
@@ -78,6 +79,13 @@ class Maintenance:
         """Rescue what can be rescued, and tell of tasks that nobody here knows; returns how many jobs were rescued."""
         rescued: Sequence[Rescued] = ()
         async with shielded(self._line, DEADLINE_S):
+            if ended := await end_transactions(self._line):
+                self._observers.emit(
+                    TransactionsEnded(
+                        worker_ids=tuple(sorted({worker_id for worker_id, _ in ended})),
+                        job_ids=tuple(sorted(job_id for _, job_id in ended if job_id is not None)),
+                    )
+                )
             rescued = await rescue_jobs(self._line, thorough=self._rounds % THOROUGH_EVERY == 0)
         self._rounds += 1
         if rescued:

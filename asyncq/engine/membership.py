@@ -40,6 +40,7 @@ class Membership:
 
     Attributes:
         registered: Set while the worker is known, or will not be known again.
+        rejoined: Called when it is known again, under another id.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Membership:
         self._observers = observers
         self._start_soon: Callable[..., object] | None = None
         self.registered = anyio.Event()
+        self.rejoined: Callable[[], object] = fetcher.wake
         fetcher.may_fetch = self._may_fetch
 
     def _may_fetch(self) -> bool:
@@ -156,4 +158,5 @@ class Membership:
                 self._observers.emit(MaintenanceFailed(error=str(error)))
                 await anyio.sleep(AGAIN_S)
         self._fetcher.wake()
+        self.rejoined()
         await self.learn_the_rest()

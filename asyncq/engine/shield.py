@@ -10,6 +10,30 @@ import anyio
 from asyncq.store.database import Line
 
 
+class Patience:
+    """How long a statement may take before its connection counts as dead: longer each time that it was too short.
+
+    A connection that is half open is given up soon, and a server that is merely slow is not given up for ever.
+
+    Args:
+        first_s: At first, and again after an answer.
+        longest_s: At most.
+    """
+
+    def __init__(self, first_s: float, longest_s: float) -> None:
+        self._first_s = first_s
+        self._longest_s = longest_s
+        self.deadline_s = first_s
+
+    def answered(self) -> None:
+        """The answer came in time."""
+        self.deadline_s = self._first_s
+
+    def lost(self) -> None:
+        """None came."""
+        self.deadline_s = min(2 * self.deadline_s, self._longest_s)
+
+
 @asynccontextmanager
 async def shielded(line: Line, deadline_s: float) -> AsyncGenerator[None]:
     """Shield the statements of the block from cancellation, within a deadline; connecting before it is not shielded.

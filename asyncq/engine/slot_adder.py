@@ -9,7 +9,7 @@ from asyncq.domain.events import CronAdded, CronBackfilled
 from asyncq.engine.observers import Observers
 from asyncq.engine.shield import shielded
 from asyncq.store import crontabs as store
-from asyncq.store.crontabs import AddedSlot
+from asyncq.store.crontabs import AddedSlot, Told
 from asyncq.store.database import Database, Line
 
 CHUNK = 1000  # slots in one transaction
@@ -30,23 +30,26 @@ class SlotAdder:
         self._line = Line(database, "cron", lock_timeout_s=LOCK_TIMEOUT_S)
         self._observers = observers
 
-    async def register(self, identifiers: Sequence[str]) -> dict[str, Known]:
-        """Make items known; returns what is known of each.
+    async def register(self, own: Sequence[str], stored: Sequence[str]) -> dict[str, Known]:
+        """Make items of the worker's own crontab known; returns what is known of each, and of stored ones.
 
         Raises:
             StoreError: The database cannot be used.
             TimeoutError: It did not answer.
         """
         known: dict[str, Known] = {}
+        if not own and not stored:
+            return known
         async with shielded(self._line, DEADLINE_S):
-            known |= await store.register(self._line, identifiers)
+            known |= await store.register(self._line, own, stored)
         return known
 
-    async def add(self, slots: Sequence[Slot]) -> dict[str, str]:
+    async def add(self, slots: Sequence[Slot], items: set[str]) -> dict[str, str]:
         """Add the jobs of slots, in their order, a chunk in each transaction.
 
         Args:
             slots: The slots, in order.
+            items: Gets the identifiers of items of which this call was the first to add a slot.
 
         Returns:
             The items that failed, and why. Later slots of them are left out: they would bury the failed one.
@@ -64,10 +67,21 @@ class SlotAdder:
             async with shielded(self._line, DEADLINE_S):
                 done = await store.add_slots(self._line, chunk)
             self._tell(done.added)
+            items.update(one.slot.item.identifier for one in done.added)
             if done.refused:
                 refused |= {one.item.identifier: f"{one.said} [{one.sqlstate}]" for one in done.refused}
                 slots = [slot for slot in slots if slot.item.identifier not in refused]
         return refused
+
+    async def tell(self, items: Sequence[Told]) -> None:
+        """Tell of items, for those who look.
+
+        Raises:
+            StoreError: The database cannot be used.
+            TimeoutError: It did not answer.
+        """
+        async with shielded(self._line, DEADLINE_S):
+            await store.tell(self._line, items)
 
     async def rest(self) -> None:
         """Close the connection until it is needed again."""

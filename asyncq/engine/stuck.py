@@ -33,7 +33,7 @@ class Stuck:
 
     Attributes:
         replace: Starts another job loop.
-        filled: The limit is reached.
+        filled: The limit is reached; with what to say to that.
         changed: There is one more, or one less.
     """
 
@@ -49,7 +49,7 @@ class Stuck:
         self._in_threads: set[Run] = set()
         self._is_closed = False
         self.replace: Callable[[], None] = _nothing
-        self.filled: Callable[[], None] = _nothing
+        self.filled: Callable[[str], None] = _nothing
         self.changed: Callable[[], None] = _nothing
         executor.watch = self.watch
 
@@ -104,7 +104,7 @@ class Stuck:
             self.replace()
         if len(self._stuck) == self._limit:
             self._observers.emit(TooManyStuck(worker_id=self._identity.worker_id, job_ids=tuple(self.ids())))
-            self.filled()
+            self.filled("too many handlers are stuck")
         self.changed()
 
     def _ended(self, run: Run, _: asyncio.Task[Any]) -> None:
@@ -118,5 +118,5 @@ class Stuck:
             self.changed()
 
 
-def _nothing() -> None:
+def _nothing(*_: str) -> None:
     pass

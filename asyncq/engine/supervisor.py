@@ -27,7 +27,7 @@ from asyncq.domain.events import (
     WorkerStopped,
     WorkerStopping,
 )
-from asyncq.domain.options import WorkerOptions
+from asyncq.domain.options import LONGEST_POLL_S, WorkerOptions
 from asyncq.domain.outcome import Settlement
 from asyncq.domain.task import Registry
 from asyncq.engine.admission import Admission
@@ -48,6 +48,7 @@ from asyncq.engine.listener import listen
 from asyncq.engine.maintenance import Maintenance
 from asyncq.engine.membership import Membership
 from asyncq.engine.observers import Observers
+from asyncq.engine.settling import Means
 from asyncq.engine.shutdown import StopRequest
 from asyncq.engine.stand_in import StandIn
 from asyncq.engine.stuck import Stuck
@@ -68,7 +69,8 @@ class Supervisor:
         registry: The tasks.
         options: How to work.
         observers: Told of everything.
-        items: Recurring jobs; not with once.
+        ear: Where to LISTEN; None to poll only.
+        items: Recurring jobs of its own crontab; with once none are added.
         doors_may_move: Whether a clock that a test has moved is accepted.
     """
 
@@ -79,10 +81,12 @@ class Supervisor:
         options: WorkerOptions,
         observers: Observers,
         *,
+        ear: Database | None = None,
         items: Sequence[CronItem] = (),
         doors_may_move: bool = False,
     ) -> None:
         self._database = database
+        self._ear = ear
         self._options = options
         self._observers = observers
         self._doors_may_move = doors_may_move
@@ -90,13 +94,17 @@ class Supervisor:
         self._reading = Line(database, "fetch", generic_plans=True)
         self._writing = Line(database, "settle")
         self._pool = HandlerPool(database, options.pool_size, options.pool_wait_s)
-        self._surroundings = Surroundings(database, self._pool, registry)
+        means = Means(database, self._pool, self._writing, observers, options.lease_s)
+        self._surroundings = Surroundings(database, self._pool, registry, means)
         self._leftovers = Leftovers()
         threads = CapacityLimiter(options.concurrency)
         self._executor = Executor(self._identity, self._surroundings, observers, threads, self._leftovers)
         self._stuck = Stuck(options.concurrency, self._identity, self._executor, threads, observers)
         self._fetcher = Fetcher(self._reading, self._identity, options, observers, self._finished)
-        self._cron = Cron(database, self._reading, items, registry, observers) if items else None
+        self._items = items
+        # Who hears nothing looks for changed items as often as for jobs.
+        longest_s = options.poll_s if ear is None else LONGEST_POLL_S
+        self._cron = Cron(database, self._reading, items, self._identity, observers, longest_s=longest_s)
         self._progress = asyncio.Event()
         self._fetched = anyio.Event()
         self._loops_left = options.concurrency
@@ -120,6 +128,8 @@ class Supervisor:
             self._stuck,
             observers,
         )
+        # Its items are declared under the new id.
+        self._membership.rejoined = self._cron.wake
         self._has_left = False
         self._once = self._tell = False
         self._told = anyio.Event()
@@ -211,8 +221,7 @@ class Supervisor:
                     self._has_left = True
                     with anyio.CancelScope(shield=True):
                         # A part that waits for a server that does not answer ends with its connection.
-                        if self._cron is not None:
-                            await self._cron.close()
+                        await self._cron.close()
                         await self._reading.close()
                         await self._writing.close()
                 if not self._has_left:
@@ -249,7 +258,7 @@ class Supervisor:
         for _ in range(self._options.concurrency):
             group.start_soon(self._loop)
         self._stuck.replace = self._one_more_loop
-        self._stuck.filled = self._let_buffer_go
+        self._stuck.filled = self._fetcher.let_go
         self._stuck.changed = self._stuck_changed
         if once:
             await self._maintenance.once()
@@ -258,21 +267,22 @@ class Supervisor:
             if self._options.listen:
                 await group.start(
                     listen,
-                    self._database,
+                    self._ear,
                     self._observers,
                     self._wake,
                     self._heard_of_cancelled,
                     self._heartbeat.beat_now,
+                    self._cron.wake,
                 )
         group.start_soon(self._membership.learn_the_rest)
         group.start_soon(self._fetch, GIVE_UP_S if once else None)
-        if self._cron is not None and not once:
+        if not once:
             await group.start(self._cron.run)
 
     def _wake(self) -> None:
         """Something may be due; if clocks may be moved, one may have been."""
         self._fetcher.wake()
-        if self._cron is not None and self._doors_may_move:
+        if self._doors_may_move:
             self._cron.wake()
 
     def _heard_of_cancelled(self, worker_id: int, job_id: int, _token: int) -> None:
@@ -296,10 +306,6 @@ class Supervisor:
     def _one_more_loop(self) -> None:
         self._loops_left += 1
         self._group.start_soon(self._loop)
-
-    def _let_buffer_go(self) -> None:
-        if claims := self._fetcher.buffer.drain():
-            self._completer.give_back(claims, "too many handlers are stuck", self._identity.worker_id)
 
     def _stuck_changed(self) -> None:
         """It shows in the worker's row, and fetching may go on."""
@@ -339,8 +345,7 @@ class Supervisor:
                 grace_s=self._options.grace_s,
             )
         )
-        if self._cron is not None:
-            self._cron.stop()
+        self._cron.stop()
         self._fetcher.stop()
         self._completer.give_back(self._fetcher.buffer.close(), "the worker stops", self._identity.worker_id)
         self._admission.close()
@@ -453,7 +458,7 @@ class Supervisor:
                 poll_s=options.poll_s,
                 lease_s=options.lease_s,
                 grace_s=options.grace_s,
-                connections=3 + options.listen + (self._cron is not None),
+                connections=3 + (self._ear is not None) + bool(self._items),
                 pool_size=options.pool_size,
                 server=version,
                 loop=f"{loop}, Python {platform.python_version()}",

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+
+import msgspec
 
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.cron.progress import Progress, begin, due, keep_up
-from asyncq.domain.cron.slot import Known, Slot
+from asyncq.domain.cron.slot import MOMENT, Known, Slot, next_run
+from asyncq.domain.cron.stored import StoredItem
 from asyncq.engine import isolation
 from asyncq.engine.backoff import backoff_s
+from asyncq.engine.stored_items import job_text
+from asyncq.store.crontabs import Told
 
 WINDOW = timedelta(days=1)  # so much is looked at in one go: a function of the user's is asked about each minute
 FIRST_RETRY_S = 0.2
@@ -22,15 +27,17 @@ class Entry:
     Args:
         item: The item.
         progress: How far.
+        revision: Of a stored item: that of its definition as it was read.
 
     Attributes:
         failures: How many looks or adds of it failed in a row.
         retry_at: When it is tried again, as the event loop counts; 0 if it has not failed.
     """
 
-    def __init__(self, item: CronItem, progress: Progress) -> None:
+    def __init__(self, item: CronItem, progress: Progress, revision: int | None = None) -> None:
         self.item = item
         self.progress = progress
+        self.revision = revision
         self.failures = 0
         self.retry_at = 0.0
 
@@ -45,9 +52,26 @@ class Entry:
         def find() -> list[Slot]:
             # Before its first slot: a task that cannot make its job fails here, alone.
             _ = self.item.template
-            return [*due(self.item, self.progress, until)]
+            found = due(self.item, self.progress, until)
+            if self.revision is None:
+                return [*found]
+            return [msgspec.structs.replace(slot, revision=self.revision) for slot in found]
 
         found: list[Slot] | isolation.Raised = await isolation.call(find)
+        return found
+
+    async def tell(self, now: datetime) -> Told:
+        """What is told of it: when it is due next, and, if it is stored, its job with the defaults of its task."""
+
+        def find() -> Told:
+            # A function is asked when its minutes come, and not before.
+            following = None if callable(self.item.match) else next_run(self.item, now)
+            job = None if self.revision is None else job_text(self.item)
+            return Told(identifier=self.item.identifier, revision=self.revision, next_run=following, job=job)
+
+        found: Told | isolation.Raised = await isolation.call(find)
+        if isinstance(found, isolation.Raised):
+            return Told(identifier=self.item.identifier, revision=self.revision)
         return found
 
     def done(self, until: datetime) -> None:
@@ -64,27 +88,78 @@ class Entry:
 
 
 class Timetable:
-    """All items of a run, in their order.
+    """All items of a run, in their order: those of the worker's own crontab, then stored ones.
 
     Args:
-        items: The items.
+        items: Those of its own crontab.
     """
 
     def __init__(self, items: Iterable[CronItem]) -> None:
-        self._items = tuple(items)
+        self._own = tuple(items)
+        self._stored: dict[str, StoredItem] = {}
         self._entries: dict[str, Entry] = {}
+        self._has_begun = False
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The identifiers of the worker's own items."""
+        return tuple(item.identifier for item in self._own)
 
     @property
     def identifiers(self) -> tuple[str, ...]:
-        """Those of the items."""
-        return tuple(item.identifier for item in self._items)
+        """Those of all items."""
+        return (*self.own, *self._stored)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The items that have begun."""
+        return tuple(self._entries.values())
+
+    def store(self, stored: Sequence[StoredItem]) -> tuple[Sequence[str], Sequence[str]]:
+        """Take the stored items over as they are now.
+
+        Args:
+            stored: All of them; none has an identifier of the worker's own crontab.
+
+        Returns:
+            The identifiers of those that are new or were changed, which have to begin; and of those that are gone.
+        """
+        before, self._stored = self._stored, {one.item.identifier: one for one in stored}
+        gone = before.keys() - self._stored.keys()
+        changed = [
+            name for name, one in self._stored.items() if name not in before or before[name].revision != one.revision
+        ]
+        for name in (*gone, *changed):
+            self._entries.pop(name, None)
+        return changed, sorted(gone)
 
     def begin(self, known: Mapping[str, Known], now: datetime) -> None:
-        """Put each item where it begins, or begins again."""
-        before = {name: entry.progress for name, entry in self._entries.items()}
-        for item in self._items:
+        """Put each of these items where it begins, or begins again.
+
+        Args:
+            known: What the database knows of each; others stay where they are.
+            now: The time.
+        """
+        items = [(item, None) for item in self._own] + [(one.item, one.revision) for one in self._stored.values()]
+        entries: dict[str, Entry] = {}
+        for item, revision in items:
             name = item.identifier
-            self._entries[name] = Entry(item, begin(item, known.get(name), now, before.get(name)))
+            entry = self._entries.get(name)
+            if name not in known:
+                if entry is not None:
+                    entries[name] = entry
+                continue
+            before = self._before(known[name]) if entry is None else entry.progress
+            entries[name] = Entry(item, begin(item, known[name], now, before), revision)
+        self._entries = entries
+        self._has_begun = True
+
+    def _before(self, known: Known) -> Progress | None:
+        """How far an item has come that is new here: a stored one is due since it was stored, heard of or not."""
+        if not self._has_begun or known.not_before is None:
+            return None
+        just_before = known.not_before - MOMENT
+        return Progress(just_before, just_before)
 
     def behind(self, now: datetime, now_s: float) -> list[Entry]:
         """The items that are to be looked at; not those that failed a moment ago.

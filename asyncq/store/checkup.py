@@ -40,7 +40,8 @@ async def violations(database: Database, connection: Connection) -> list[Violati
 
 async def repair(database: Database, connection: Connection) -> Repaired:
     """Return the jobs of workers that are gone, and remove gates that are not used; both as workers do it."""
-    gates, after = 0, FIRST_GATE
+    gates = 0
+    after: int | None = FIRST_GATE
     with calling(database.schema):
         jobs = await connection.fetch(database.query("rescue_jobs"), THOROUGH)
         while after is not None:

@@ -1,4 +1,4 @@
-"""Recurring items in the database: what is known of them, and their slots, each of which becomes a job once."""
+"""Recurring items as workers see them: what is known of each, and their slots, each of which becomes a job once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import msgspec
 
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.cron.slot import Known, Slot, job_of
-from asyncq.domain.deduplication import question
 from asyncq.domain.job import Added
 from asyncq.store.database import Line
 
@@ -50,22 +49,79 @@ class Slots(msgspec.Struct, frozen=True):
     refused: tuple[RefusedItem, ...]
 
 
-async def ask_clock(line: Line) -> datetime:
-    """What the clock of the schema shows: the server's time, unless a test has moved it.
+class Definition(msgspec.Struct, frozen=True):
+    """A stored item as it was read.
+
+    Attributes:
+        identifier: Its identifier.
+        revision: That of its definition.
+        text: The definition as JSON.
+    """
+
+    identifier: str
+    revision: int
+    text: str
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker tells of an item, for those who look.
+
+    Attributes:
+        identifier: Its identifier.
+        revision: Of a stored item: that of its definition as it was read.
+        next_run: Its next slot.
+        problem: Why it cannot be scheduled.
+        job: Its job with the defaults of its task, as JSON.
+    """
+
+    identifier: str
+    revision: int | None = None
+    next_run: datetime | None = None
+    problem: str | None = None
+    job: str | None = None
+
+
+async def look(line: Line) -> tuple[datetime, int]:
+    """Look at the clock of the schema: the server's time, unless a test has moved it; and whether stored items changed.
+
+    Returns:
+        The time, and a number that is another one whenever a stored item is another one, or any item began anew.
 
     Raises:
         StoreError: See `failures.calling`.
     """
-    now: datetime = (await line.fetch("clock"))[0]["now"]
-    return now
+    row = (await line.fetch("clock"))[0]
+    return row["now"], row["items"]
 
 
-async def register(line: Line, identifiers: Collection[str]) -> dict[str, Known]:
-    """Make items known.
+async def declare(line: Line, worker_id: int, items: str) -> None:
+    """Declare the items of a worker's own crontab: identifier -> definition, with its `job`, as JSON."""
+    await line.fetch("declare_cron", worker_id, items)
+
+
+async def stored_items(line: Line, tasks: Collection[str], identifiers: Collection[str]) -> list[Definition]:
+    """Read the stored items of these tasks, or of these names, in the order of their identifiers.
+
+    Raises:
+        StoreError: See `failures.calling`.
+    """
+    rows = await line.fetch("stored_items", sorted(tasks), sorted(identifiers))
+    return [Definition(row["identifier"], row["revision"], row["definition"]) for row in rows]
+
+
+async def tell(line: Line, items: Sequence[Told]) -> None:
+    """Tell what a worker makes of items; what somebody holds at this moment is left out."""
+    columns = zip(*((one.identifier, one.revision, one.next_run, one.problem, one.job) for one in items), strict=True)
+    await line.fetch("tell_cron", *(list(column) for column in columns))
+
+
+async def register(line: Line, identifiers: Collection[str], stored: Collection[str] = ()) -> dict[str, Known]:
+    """Make items of a worker's own crontab known.
 
     Args:
         line: A connection.
         identifiers: Their identifiers.
+        stored: Those of stored items: they are known, unless they were removed.
 
     Returns:
         What is known of each; of a new one, that it is known since now.
@@ -75,8 +131,8 @@ async def register(line: Line, identifiers: Collection[str]) -> dict[str, Known]
 
     If cancelled, they may be known or not; to repeat it changes nothing.
     """
-    rows = await line.fetch("register_crontabs", sorted(identifiers))
-    return {row["identifier"]: Known(row["known_since"], row["last_execution"]) for row in rows}
+    rows = await line.fetch("register_crontabs", sorted(identifiers), sorted(stored))
+    return {row["identifier"]: Known(row["known_since"], row["last_execution"], row["not_before"]) for row in rows}
 
 
 async def add_slots(line: Line, slots: Sequence[Slot]) -> Slots:
@@ -117,6 +173,7 @@ def _columns(slot: Slot) -> tuple[Any, ...]:
     return (
         slot.item.identifier,
         slot.at,
+        slot.revision,
         spec.task,
         spec.payload,
         spec.queue,
@@ -125,5 +182,5 @@ def _columns(slot: Slot) -> tuple[Any, ...]:
         spec.priority,
         _json.encode(dict.fromkeys(spec.flags, True)).decode() if spec.flags else None,
         spec.job_key_mode or "replace",
-        question(spec),
+        slot.item.question(spec),
     )

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import asyncpg
 from asyncpg.types import ServerVersion
 
-from asyncq.domain.errors import ConfigurationError, PoolExhausted, StoreUnavailable, UnsupportedServer
-from asyncq.store.failures import calling, connecting
+from asyncq.domain.errors import (
+    ConfigurationError,
+    PoolExhausted,
+    StoreUnavailable,
+    TransactionUnusable,
+    UnsupportedServer,
+)
+from asyncq.store.failures import UNTIDY, calling, connecting
+from asyncq.store.pooled import PooledConnection, prelude, split
 from asyncq.store.statements import check_schema, query
 
 # The layers above name the driver's types by these.
@@ -26,23 +33,31 @@ else:
 
 CONNECT_TIMEOUT_S = 10.0
 OLDEST_SERVER = 14
+PUT_BACK_S = 5.0
 
 
 class Database:
     """Where the jobs are: a DSN and a schema.
 
     Args:
-        dsn: A DSN as asyncpg takes it, with several hosts if need be.
+        dsn: A DSN as asyncpg takes it, with several hosts if need be; with `statement_cache_size=0` it leads to a
+            pooler that pools by transaction.
         schema: The schema's name.
 
+    Attributes:
+        dsn: The DSN, without that.
+        schema: The schema's name.
+        is_pooled: Whether it leads to such a pooler.
+
     Raises:
-        ConfigurationError: The schema's name cannot be used.
+        ConfigurationError: The schema's name cannot be used, or that number.
     """
 
     def __init__(self, dsn: str, schema: str) -> None:
         if not isinstance(dsn, str) or not dsn:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigurationError("a DSN is needed, such as postgresql://user@host/database")
-        self.dsn = dsn
+        self.dsn, self._statement_cache_size = split(dsn)
+        self.is_pooled = self._statement_cache_size == 0
         self.schema = check_schema(schema)
 
     async def connect(
@@ -67,7 +82,6 @@ class Database:
         If cancelled, no connection stays open.
         """
         settings = {
-            "application_name": f"{self.schema} {role}",
             # A database or a role may default to another isolation: every statement of ours is made for this one.
             "default_transaction_isolation": "read committed",
             # Over large tables the planner thinks that a fetch is worth compiling, which takes a hundred times as long.
@@ -82,8 +96,11 @@ class Database:
         if generic_plans:
             # They take a few rows in the order of an index; a bitmap of all that match has none.
             settings |= {"plan_cache_mode": "force_generic_plan", "enable_bitmapscan": "off"}
+        lasting = {} if self.is_pooled else settings
         with connecting(self.dsn):
-            connection = await asyncpg.connect(self.dsn, timeout=CONNECT_TIMEOUT_S, server_settings=settings)
+            connection = await asyncpg.connect(self.dsn, **self._how(role, lasting))
+        if self.is_pooled:
+            cast(PooledConnection, connection).prelude = prelude(settings)
         try:
             check_server(connection.get_server_version())
         except UnsupportedServer:
@@ -104,10 +121,21 @@ class Database:
             min_size=0,
             max_size=size,
             max_inactive_connection_lifetime=30.0,
-            timeout=CONNECT_TIMEOUT_S,
             reset=reset,
-            server_settings={"application_name": f"{self.schema} {role}"},
+            **self._how(role, {}),
         )
+
+    def _how(self, role: str, settings: dict[str, str]) -> dict[str, Any]:
+        """The driver's options for a connection."""
+        how: dict[str, Any] = {
+            "timeout": CONNECT_TIMEOUT_S,
+            "server_settings": {"application_name": f"{self.schema} {role}", **settings},
+        }
+        if self._statement_cache_size is not None:
+            how["statement_cache_size"] = self._statement_cache_size
+        if self.is_pooled:
+            how["connection_class"] = PooledConnection
+        return how
 
     def query(self, name: str) -> str:
         """A statement of sql/queries for this schema."""
@@ -166,7 +194,7 @@ class Line:
         async with self._free:
             connection = await self.connection()
             try:
-                with calling(self._database.schema):
+                with our_own(connection), calling(self._database.schema):
                     return await connection.fetch(self._database.query(name), *args)
             except asyncio.CancelledError:
                 # Without an answer in time the link may be dead: the next statement would wait for the end of this one.
@@ -219,6 +247,20 @@ class HandlerPool:
             PoolExhausted: None became free in time.
             StoreUnavailable: The server cannot be reached, or the pool is closed.
         """
+        connection = await self.take()
+        pool = self._pool
+        try:
+            yield connection
+        finally:
+            if pool is not None:
+                # A proxy has every method of a connection.
+                await pool.release(cast(Any, connection))
+
+    async def take(self) -> asyncpg.Connection:
+        """A connection, to be given to `put_back`; raises as `acquire` does.
+
+        If cancelled, none was taken.
+        """
         if self._is_closed:
             raise StoreUnavailable("the connections for handlers are closed: the worker has stopped")
         if self._pool is None:
@@ -236,11 +278,17 @@ class HandlerPool:
                     f"no connection for a handler became free within {self._wait_s:g} s: all {self._size} are held by "
                     "other handlers; hold them for a shorter time, or raise pool_size"
                 ) from error
+        return cast(asyncpg.Connection, connection)
+
+    async def put_back(self, connection: asyncpg.Connection) -> None:
+        """Take a connection back, within seconds or by closing it; never raises for what is wrong with it."""
+        pool = self._pool
         try:
-            # A proxy has every method of a connection.
-            yield cast(asyncpg.Connection, connection)
-        finally:
-            await pool.release(connection)
+            if pool is not None:
+                async with asyncio.timeout(PUT_BACK_S):
+                    await pool.release(cast(Any, connection))
+        except UNTIDY:
+            cut_off(connection)
 
     async def close(self) -> None:
         """Close all connections for good; those that are still held are cut after a second."""
@@ -274,6 +322,53 @@ def check_connection(connection: object) -> Connection:
             "of a pool, acquire one first"
         )
     return cast(Connection, connection)
+
+
+@asynccontextmanager
+async def on_either(
+    connection: CallersConnection | None, acquire: Callable[[], AbstractAsyncContextManager[Connection]]
+) -> AsyncGenerator[Connection]:
+    """The caller's connection if there is one, else one of our own for as long as the block lasts.
+
+    Args:
+        connection: What the caller gave.
+        acquire: Opens one of our own.
+    """
+    if connection is not None:
+        yield check_connection(connection)
+        return
+    async with acquire() as own:
+        yield own
+
+
+@contextmanager
+def our_own(connection: asyncpg.Connection) -> Generator[None]:
+    """For statements on a connection of ours: where nothing can be written, it is not a transaction's fault.
+
+    The connection is closed: the next one may lead to a server that has taken over.
+
+    Args:
+        connection: It.
+
+    Raises:
+        StoreUnavailable: The server is read only, or a standby.
+    """
+    try:
+        yield
+    except TransactionUnusable as error:
+        if error.sqlstate != "25006":
+            raise
+        connection.terminate()
+        raise StoreUnavailable(str(error), outcome="not_sent", sqlstate=error.sqlstate) from error
+
+
+def cut_off(connection: asyncpg.Connection) -> None:
+    """Close a connection by force, at once; nothing if it is closed, or was of a pool that has it back."""
+    try:
+        if not connection.is_closed():
+            connection.terminate()
+    except asyncpg.InterfaceError:
+        return  # A proxy whose connection has broken cannot be asked anything.
 
 
 async def hang_up(connection: asyncpg.Connection) -> None:

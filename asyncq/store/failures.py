@@ -17,24 +17,33 @@ from asyncq.domain.errors import (
     AccessDenied,
     AsyncqError,
     ConfigurationError,
+    CronItemConflict,
+    CronItemNotFound,
     InvalidJob,
     SchemaMissing,
     StoreError,
     StoreUnavailable,
     TransactionUnusable,
 )
+from asyncq.store.pooled import HINT
 
 # The server, or the way to it, may be well again later. 25006: a standby that is not promoted yet.
 _TRANSIENT = ("08", "40001", "40P01", "53", "55P03", "57", "25006")
+_CONFLICTS = ("40001", "40P01")
 _UNREACHABLE = ("08", "53300", "57P")
 _DENIED = ("28", "3D000", "42501")
 _MISSING = ("3F000", "42P01", "42883", "42703", "42704")
 _UNUSABLE = ("25P02", "25006")
 _INVALID = ("GWB", "22003", "22007", "22008", "22023", "0A000")
 
+# Prepared statements that are gone, or there already: another session than before.
+_MIXED_UP = ("26000", "42P05")
+
 # What asyncpg raises when a connection breaks under way. The first one is a PostgresError by its family, but comes from
 # the driver: the server has said nothing, the statement may have been committed.
 _BROKEN = (asyncpg.ConnectionDoesNotExistError, asyncpg.InternalClientError, OSError, asyncio.TimeoutError)
+# What may come of asking the driver to leave a connection in order.
+UNTIDY = (*_BROKEN, asyncpg.PostgresError, asyncpg.InterfaceError)
 # How the driver says that a connection was gone before the call: nothing was sent.
 _GONE = ("closed", "closing", "released", "not initialized")
 
@@ -48,6 +57,11 @@ def is_transient(error: Exception) -> bool:
     if isinstance(error, StoreUnavailable):
         return True
     return isinstance(error, StoreError) and (error.sqlstate or "").startswith(_TRANSIENT)
+
+
+def is_conflict(error: Exception) -> bool:
+    """Whether transactions stood in each other's way (deadlock, serialization failure): this one did nothing."""
+    return isinstance(error, StoreError) and error.sqlstate in _CONFLICTS
 
 
 def is_refusal(error: Exception) -> bool:
@@ -92,11 +106,14 @@ def connecting(dsn: str) -> Generator[None]:
     Raises:
         AccessDenied: The server refused the credentials.
         StoreUnavailable: The server cannot be reached; nothing was sent.
-        ConfigurationError: The DSN cannot be read.
+        ConfigurationError: The DSN cannot be read, or leads to a pooler.
     """
     try:
         yield
     except asyncpg.PostgresError as error:
+        if "unsupported startup parameter" in _said(error):
+            said = f"PostgreSQL at {target(dsn)} refused the connection: {_said(error)}; {HINT}"
+            raise ConfigurationError(said) from error
         raise _refused(error, f"PostgreSQL at {target(dsn)} refused the connection", "not_sent") from error
     except asyncpg.ClientConfigurationError as error:
         raise ConfigurationError(f"the DSN cannot be used: {error}") from error
@@ -120,6 +137,8 @@ def calling(schema: str) -> Generator[None]:
 
     Raises:
         InvalidJob: One of our functions refused the job.
+        CronItemNotFound: There is no such recurring item.
+        CronItemConflict: There is another one under its identifier.
         SchemaMissing: The schema is not there, or too old.
         AccessDenied: A privilege is missing.
         TransactionUnusable: The caller's transaction is aborted or read only.
@@ -142,6 +161,10 @@ def calling(schema: str) -> Generator[None]:
 def _translated(error: asyncpg.PostgresError, schema: str) -> AsyncqError:
     code = _code(error)
     said = _said(error)
+    if code == "GWBCN":
+        return CronItemNotFound(said)
+    if code in ("GWBCX", "GWBCS"):
+        return CronItemConflict(said, "stored" if code == "GWBCX" else "static")
     if code.startswith(_INVALID) and (code.startswith("GWB") or error.column_name):
         return InvalidJob(said, code=code, field=error.column_name or "")
     if code in _MISSING:
@@ -160,6 +183,8 @@ def _translated(error: asyncpg.PostgresError, schema: str) -> AsyncqError:
         return AccessDenied(
             f"PostgreSQL refused a statement: {said} [{code}]; `asyncq roles` shows what a role needs", sqlstate=code
         )
+    if code in _MIXED_UP:
+        return StoreError(f"PostgreSQL refused a statement: {said} [{code}]; {HINT}", sqlstate=code)
     return _refused(error, "PostgreSQL refused a statement", "unknown")
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+import secrets
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 import asyncpg
 
+from asyncq.domain.errors import ConfigurationError
 from asyncq.store.database import Database, hang_up
 from asyncq.store.failures import calling
 
@@ -18,6 +20,8 @@ def channel(schema: str) -> str:
     return f"{schema}:jobs"
 
 
+ECHO_S = 2.0  # how long a notification may take through a pooler
+
 # What asyncq._cancel_running says of a job: its worker, its id, the token of the claim.
 _CANCELLATION = re.compile(r"([0-9]{1,10}) ([0-9]{1,19}) (-?[0-9]{1,19})", re.ASCII)
 
@@ -25,6 +29,11 @@ _CANCELLATION = re.compile(r"([0-9]{1,10}) ([0-9]{1,19}) (-?[0-9]{1,19})", re.AS
 def cancel_channel(schema: str) -> str:
     """The channel on which workers are told of running jobs that were cancelled."""
     return f"{schema}:cancel"
+
+
+def cron_channel(schema: str) -> str:
+    """The channel on which workers are told that stored recurring items have changed."""
+    return f"{schema}:cron"
 
 
 def cancellation(text: str) -> tuple[int, int, int] | None:
@@ -68,21 +77,26 @@ class Listening:
 
 @asynccontextmanager
 async def listening(
-    database: Database, notified: Callable[[], None], cancelled: Callable[[int, int, int], None]
+    database: Database,
+    notified: Callable[[], None],
+    cancelled: Callable[[int, int, int], None],
+    changed: Callable[[], None],
 ) -> AsyncGenerator[Listening]:
     """Listen for as long as the block lasts.
 
     Args:
-        database: Where; its DSN must lead to the server itself, not to a transaction pooler.
+        database: Where; its DSN must lead to the server itself, or to a pooler that pools by session.
         notified: Called in the event loop for each notification that something may be due.
         cancelled: Called in the event loop for each running job that was cancelled, of any worker: with the worker's
             id, the job's id and the token of the claim.
+        changed: Called in the event loop when stored recurring items have changed.
 
     Yields:
         The connection.
 
     Raises:
         StoreError: It cannot be opened.
+        ConfigurationError: A pooler stands in the way that passes no notifications on.
     """
 
     def heard(*_: object) -> None:
@@ -92,12 +106,42 @@ async def listening(
         if said := cancellation(str(text)):
             cancelled(*said)
 
+    def heard_of_items(*_: object) -> None:
+        changed()
+
     connection = await database.connect("listen")
     listening = Listening(connection, database.schema)
     try:
         with calling(database.schema):
+            await _check_session(database, connection)
             await connection.add_listener(channel(database.schema), heard)
             await connection.add_listener(cancel_channel(database.schema), heard_of_one)
+            await connection.add_listener(cron_channel(database.schema), heard_of_items)
         yield listening
     finally:
         await hang_up(connection)
+
+
+async def _check_session(database: Database, connection: asyncpg.Connection) -> None:
+    """Behind a pooler, look whether what is said on another connection is heard on this one."""
+    if connection.get_server_pid() == await connection.fetchval("select pg_backend_pid()"):
+        return
+    name, echo = f"{database.schema}:echo:{secrets.token_hex(4)}", asyncio.Event()
+
+    def heard(*_: object) -> None:
+        echo.set()
+
+    await connection.add_listener(name, heard)
+    other = await database.connect("echo")
+    try:
+        await other.execute("select pg_notify($1, '')", name)
+        async with asyncio.timeout(ECHO_S):
+            await echo.wait()
+    except TimeoutError:
+        raise ConfigurationError(
+            "the LISTEN connection leads to a pooler that passes no notifications on; "
+            "give listen_dsn=, a DSN that leads directly to the server"
+        ) from None
+    finally:
+        await hang_up(other)
+    await connection.remove_listener(name, heard)

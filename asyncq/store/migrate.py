@@ -15,9 +15,10 @@ from pathlib import Path
 import asyncpg
 import msgspec
 
-from asyncq.domain.errors import SchemaMissing, SchemaTooNew
+from asyncq.domain.errors import ConfigurationError, SchemaMissing, SchemaTooNew
 from asyncq.store.database import Database, hang_up
 from asyncq.store.failures import calling
+from asyncq.store.pooled import is_pooled
 from asyncq.store.statements import folder, render
 
 LOCK_TIMEOUT_S = 2.0
@@ -106,7 +107,7 @@ async def migrate(database: Database, say: Say = lambda _: None) -> Report:
 
 
 async def migrate_on(connection: asyncpg.Connection, schema: str, say: Say = lambda _: None) -> Report:
-    """`migrate` on a connection that is there; its lock_timeout and statement_timeout are others afterwards.
+    """`migrate` on a connection that is there; its lock_timeout and statement_timeout may be others afterwards.
 
     Args:
         connection: A connection, in no transaction.
@@ -119,9 +120,14 @@ async def migrate_on(connection: asyncpg.Connection, schema: str, say: Say = lam
     Raises:
         asyncpg.PostgresError: The server refused, or the lock did not come in about a minute.
     """
-    # The role may have a statement_timeout: an index takes its time.
-    await connection.execute(f"set lock_timeout = '{LOCK_TIMEOUT_S:g}s'; set statement_timeout = 0")
+    if not is_pooled(connection):
+        await connection.execute(_timeouts("set"))
     return await _with_patience(connection, schema, say)
+
+
+def _timeouts(how: str) -> str:
+    """The role may have a statement_timeout: an index takes its time."""
+    return f"{how} lock_timeout = '{LOCK_TIMEOUT_S:g}s'; {how} statement_timeout = 0"
 
 
 async def status(database: Database) -> Report:
@@ -172,6 +178,7 @@ async def _migrate(connection: asyncpg.Connection, schema: str, done: list[str])
     known = migrations()
     newest = known[-1].id
     async with connection.transaction():
+        await connection.execute(_timeouts("set local"))
         await connection.fetchval("select pg_advisory_xact_lock(hashtextextended($1, 0))", _key(schema))
         if not await connection.fetchval("select to_regnamespace($1) is not null", schema):
             await connection.execute(f"create schema {schema}")
@@ -196,6 +203,11 @@ async def _migrate_alone(connection: asyncpg.Connection, schema: str, done: list
     for migration in migrations():
         if not migration.is_alone or migration.id in await _applied(connection, schema):
             continue
+        if is_pooled(connection):
+            raise ConfigurationError(
+                f"{migration.name} cannot run through a pooler that pools by transaction: "
+                "run `asyncq migrate` with a DSN that leads directly to the server"
+            )
         await _lock_alone(connection, schema)
         try:
             if migration.id not in await _applied(connection, schema):

@@ -1,24 +1,30 @@
 -- Add the jobs of recurring items, each slot once, however many workers call this with the same crontab. Parallel arrays,
--- one element a slot; run_at is the slot. Returns a row for each slot that this call was the first to add; and for each
--- item that could not be added one with the SQLSTATE and what was said: its slots are as if nobody had come.
+-- one element a slot; run_at is the slot, revisions are as in _open_slots. Returns a row for each slot that this call was the
+-- first to add; and for each item that could not be added one with the SQLSTATE and what was said: its slots are as if nobody
+-- had come.
 --
 -- All items are tried in one go. Only if that fails each is tried by itself, so that a bad one never costs the others
 -- their slots. The items are held all the while: two callers that do so cannot wait for each other.
 
 create or replace function asyncq._add_slots(
-  crontabs text[], slots timestamptz[], identifiers text[], payloads json[], queue_names text[], max_attempts int[],
-  job_keys text[], priorities int[], flags jsonb[], job_key_modes text[], dedupes jsonb[])
+  crontabs text[], slots timestamptz[], revisions bigint[], identifiers text[], payloads json[], queue_names text[],
+  max_attempts int[], job_keys text[], priorities int[], flags jsonb[], job_key_modes text[], dedupes jsonb[])
   returns table (ord bigint, outcome text, id bigint, code text, said text)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
   as $$
 #variable_conflict use_column
 declare
-  due constant bigint[] := asyncq._due_slots(crontabs, slots);
+  due bigint[];
+  busy bigint[];
   ords bigint[];
   failure text;
   message text;
 begin
+  select found.due, found.busy into due, busy from asyncq._due_slots(crontabs, slots, revisions) as found;
+  return query
+    select one.ord, null::text, null::bigint, '55P03', 'somebody else holds the item: it is being paused or changed, or its slot added'
+    from unnest(busy) as one(ord);
   if due = '{}' then
     return;
   end if;

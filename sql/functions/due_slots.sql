@@ -1,32 +1,33 @@
--- Which slots no transaction has added yet: of each item those that are later than its last one. Parallel arrays, one
--- element a slot, in any order. Returns their positions, rising, and holds the items until the end of the transaction.
+-- Which slots no transaction has added yet, and may become jobs: see _open_slots. Parallel arrays, one element a slot, in any order.
+-- due are their positions, rising; their items are held until the end of the transaction. busy are positions of items that somebody
+-- else holds, one of each: they are left out.
 --
--- Whoever comes second waits for the first at the item's row, and then finds its slots taken. A clock that was set back
--- finds nothing due. Lock order: items by identifier, then what _add_jobs locks.
+-- Whoever comes second waits for the first at the item's row, and then finds its slots taken; or the item paused, changed, removed.
+-- A clock that was set back finds nothing due. Lock order: items by identifier, then what _add_jobs locks.
 
-create or replace function asyncq._due_slots(crontabs text[], slots timestamptz[]) returns bigint[]
+create or replace function asyncq._due_slots(
+  crontabs text[], slots timestamptz[], revisions bigint[], out due bigint[], out busy bigint[])
   language plpgsql volatile
   as $$
-#variable_conflict use_column
-begin
+declare
   -- A look without a lock: most workers come when another one is done.
-  if not exists (
-    select from unnest(crontabs, slots) as given(identifier, slot)
-    left join asyncq.known_crontabs as known on known.identifier = given.identifier
-    where known.last_execution is null or known.last_execution < given.slot)
-  then
-    return '{}';
+  open_before constant bigint[] := asyncq._open_slots(crontabs, slots, revisions);
+  others text[];
+begin
+  due := '{}';
+  busy := '{}';
+  if open_before = '{}' then
+    return;
   end if;
-  insert into asyncq.known_crontabs (identifier, known_since)
-    select given.identifier, min(given.slot) from unnest(crontabs, slots) as given(identifier, slot)
-    group by given.identifier order by given.identifier
-    on conflict (identifier) do nothing;
-  perform from asyncq.known_crontabs where identifier = any(crontabs) order by identifier for update;
-  -- A statement of its own: it sees what the lock was waited for.
-  return array(
-    select min(given.ord) from unnest(crontabs, slots) with ordinality as given(identifier, slot, ord)
-    join asyncq.known_crontabs as known on known.identifier = given.identifier
-    where known.last_execution is null or known.last_execution < given.slot
-    group by given.identifier, given.slot order by 1);
+  others := asyncq._hold_crontabs(
+    array(select crontabs[one] from unnest(open_before) as one), array(select slots[one] from unnest(open_before) as one),
+    array(select revisions[one] from unnest(open_before) as one));
+  -- A statement of its own: it sees what the lock was waited for. What was not open before is not held.
+  select
+      coalesce(array_agg(one order by one) filter (where crontabs[one] <> all(others)), '{}'),
+      coalesce(array_agg(one order by one) filter (where crontabs[one] = any(others)), '{}')
+    into due, busy
+    from unnest(asyncq._open_slots(crontabs, slots, revisions)) as one where one = any(open_before);
+  busy := array(select min(one) from unnest(busy) as one group by crontabs[one] order by 1);
 end
 $$;

@@ -18,6 +18,9 @@ begin
     select worker.id from asyncq._workers as worker where worker.id::text = any(worker_ids) order by worker.id for update);
   delete from asyncq._workers where id = any(forgotten);
   perform pg_notify('asyncq:cancel', gone.id || ' 0 0') from unnest(forgotten) as gone(id);
+  -- They hold claims for as long as they are open, and would be waited for.
+  perform asyncq._end_transactions(
+    array(select given::int from unnest(worker_ids) as given where given ~ '^[0-9]{1,9}$'));
   held := array(
     select job.id from asyncq._jobs as job where job.locked_by::text = any(worker_ids) order by job.id for update);
   cancelled := array(select job.id from asyncq._jobs as job where job.id = any(held) and job.cancelled_at is not null);

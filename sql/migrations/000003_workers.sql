@@ -5,6 +5,7 @@
 --   named       claims that have started, each as 'job/token': those that ran at its last beat
 --   stuck       jobs whose handlers did not end when they were cancelled, and run still
 -- forbidden_flags are those of its last fetch: explain reads them.
+-- cron holds the recurring items of its crontab by their identifiers, as they are stored in _cron_items; null if it adds none.
 -- Times and lease use the real clock always (clock_timestamp), never the clock that tests can move.
 
 create table asyncq._workers (
@@ -20,7 +21,8 @@ create table asyncq._workers (
   tasks text[] not null,
   forbidden_flags text[],
   named text[] not null default '{}',
-  stuck bigint[] not null default '{}'
+  stuck bigint[] not null default '{}',
+  cron jsonb
 ) with (fillfactor = 70);
 
 -- Since when this run of the server is known. It is unlogged for a reason: after a crash and after the promotion of a standby

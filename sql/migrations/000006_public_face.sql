@@ -1,4 +1,5 @@
--- The public types: the view over jobs (columns may be added at its end, never removed) and the spec of a batch.
+-- The public types: the view over jobs (columns may be added at its end, never removed), the spec of a batch, and what is told of
+-- a recurring item.
 
 create view asyncq.jobs as
 select
@@ -29,4 +30,22 @@ create type asyncq.job_spec as (
   job_key text,
   priority smallint,
   flags text[]
+);
+
+create type asyncq.cron_item as (
+  identifier text,
+  source text,
+  task_identifier text,
+  expression text,
+  dialect text,
+  tz text,
+  payload json,
+  options jsonb,
+  overlap text,
+  paused_at timestamptz,
+  known_since timestamptz,
+  last_run timestamptz,
+  next_run timestamptz,
+  problem text,
+  workers text[]
 );

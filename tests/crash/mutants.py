@@ -21,6 +21,7 @@ LIMIT_S = 120
 CHAOS = "tests/crash/test_chaos.py"
 STATEMENTS = "tests/crash/test_every_statement.py"
 LIFE = "tests/sql/test_life_model.py"
+LEASES = "tests/engine/test_leases.py"
 
 
 @dataclass(frozen=True)
@@ -94,10 +95,38 @@ MUTANTS = [
     ),
     Mutant(
         "the slot of a recurring item is not claimed",
-        "sql/functions/due_slots.sql",
-        "where known.last_execution is null or known.last_execution < given.slot\n    group by",
-        "group by",
+        "sql/functions/open_slots.sql",
+        "where (known.last_execution is null or known.last_execution < given.slot)",
+        "where true",
         ("tests/engine/test_cron_processes.py",),
+    ),
+    Mutant(
+        "a paused recurring item goes on",
+        "sql/functions/open_slots.sql",
+        "      and known.paused_at is null\n",
+        "",
+        ("tests/store/test_cron_races.py",),
+    ),
+    Mutant(
+        "a recurring item that was changed is added as it was",
+        "sql/functions/open_slots.sql",
+        "and stored.revision = given.revision)",
+        ")",
+        ("tests/store/test_cron_races.py",),
+    ),
+    Mutant(
+        "a slot of a recurring item is added without holding the item",
+        "sql/functions/due_slots.sql",
+        " where one = any(open_before)",
+        "",
+        ("tests/store/test_cron_races.py",),
+    ),
+    Mutant(
+        "a stored recurring item is due since a worker has heard of it",
+        "asyncq/engine/timetable.py",
+        "self._before(known[name]) if entry is None",
+        "None if entry is None",
+        ("tests/engine/test_stored_items.py",),
     ),
     Mutant(
         "a gate that was passed before is not written",
@@ -154,6 +183,69 @@ MUTANTS = [
         "  if exists (select from unnest(dedupes) as given where given ? 'request') then",
         "  if false then",
         (STATEMENTS,),
+    ),
+    Mutant(
+        "a worker whose lock is free has no grace",
+        "sql/functions/is_live.sql",
+        "worker.doubted_at + asyncq._grace()",
+        "worker.doubted_at",
+        ("tests/sql/test_is_live.py",),
+    ),
+    Mutant(
+        "a worker that is back is rescued nevertheless",
+        "sql/functions/rescue_jobs.sql",
+        "where not dead.is_leased or pg_try_advisory_xact_lock(asyncq._lock_space(), dead.id)",
+        "where true",
+        ("tests/sql/test_rescue_jobs.py",),
+    ),
+    Mutant(
+        "the notes of a crashed server stay",
+        "sql/migrations/000003_workers.sql",
+        "create unlogged table",
+        "create table",
+        (LEASES,),
+    ),
+    Mutant(
+        "a worker in doubt goes on",
+        "asyncq/engine/heartbeat.py",
+        'self._give_up("the connection that holds its lock was lost")',
+        "pass",
+        (LEASES,),
+    ),
+    Mutant(
+        "a lost lock is held against a worker that has other connections",
+        "asyncq/engine/stand_in.py",
+        "if line.is_open and await self._beat(line):",
+        "if False:",
+        (LEASES,),
+    ),
+    Mutant(
+        "suspects run unnamed",
+        "asyncq/engine/admission.py",
+        "        if not is_suspect(claim):",
+        "        if True:",
+        (LEASES,),
+    ),
+    Mutant(
+        "a transactional handler holds its row against adds of its key",
+        "sql/functions/hold_claim.sql",
+        "for key share;",
+        "for update;",
+        ("tests/store/test_transaction_races.py",),
+    ),
+    Mutant(
+        "a transaction completes a job that was cancelled meanwhile",
+        "sql/functions/complete_held.sql",
+        "return 'cancelled';",
+        "perform asyncq._end_jobs(array[job], 'completed');",
+        ("tests/engine/test_transactional_marks.py",),
+    ),
+    Mutant(
+        "a transaction whose COMMIT was lost is never told from one that was rolled back",
+        "sql/functions/fate.sql",
+        "when word = 'committed' then 'committed'",
+        "when word = 'committed' then 'lost'",
+        ("tests/engine/test_commit_outcome.py",),
     ),
 ]
 

@@ -18,13 +18,16 @@ from tests.waiting import wait_until
 # Statements of administration, of cron, of the guardian, of tests, and of roles that this life does not use: each has
 # tests of its own.
 NOT_HERE = {
+    "add_cron_item",
     "add_slots",
     "administer_jobs",
+    "change_cron_item",
     "checkup",
     "cleanup",
-    "clock",
     "clock_doors",
     "counts",
+    "cron_status",
+    "end_transaction",
     "enqueue",
     "explain",
     "force_unlock_workers",
@@ -34,8 +37,14 @@ NOT_HERE = {
     "list_workers",
     "may_add",
     "note_block",
+    "pause_cron_item",
     "register_crontabs",
+    "remove_cron_item",
     "remove_job",
+    "resume_cron_item",
+    "run_cron_item",
+    "stored_item",
+    "tell_cron",
     "violations",
     "wake_workers",
 }
@@ -97,7 +106,9 @@ class Life:
         self.runs: Counter[str] = Counter()
 
     def tasks(self) -> list[Any]:
-        """Jobs that complete, run in series, fail once, snooze once, are cancelled, belonged to a dead worker."""
+        """Jobs that complete, run in series, fail once, snooze once, are cancelled, belonged to a dead worker; and two
+        that add another one in the transaction that completes them.
+        """
 
         @task
         async def plain(ctx: JobContext) -> None:
@@ -128,7 +139,21 @@ class Life:
         async def orphan() -> None:
             self.runs["orphan"] += 1
 
-        return [plain, serial, flaky, sleepy, endless, orphan]
+        @task(transactional=True, retry=NOW)
+        async def transactional(ctx: JobContext) -> None:
+            await ctx.add_job(effect)
+
+        @task(retry=NOW)
+        async def own(ctx: JobContext) -> None:
+            async with ctx.connection() as db, db.transaction():
+                await ctx.add_job(effect, connection=db)
+                await ctx.complete(connection=db)
+
+        @task
+        async def effect() -> None:
+            self.runs["effect"] += 1
+
+        return [plain, serial, flaky, sleepy, endless, transactional, own, effect, orphan]
 
     async def live(self) -> None:
         """Add the jobs, run them, stop; whoever is refused asks again, as a service that is started again does."""
@@ -145,7 +170,7 @@ class Life:
 
     async def _add_and_wait(self, tasks: list[Any]) -> None:
         async with Client(self._dsn, schema=self._schema) as client:
-            for each in tasks[:-1]:
+            for each in tasks[:-2]:
                 count = 2 if each.name == "serial" else 1
                 for number in range(count):
                     await self._add(client, each.job().with_options(idempotency_key=f"{each.name} {number}"))
@@ -187,5 +212,5 @@ async def test_a_worker_survives_the_failure_of(
         Fault(first, "after", schema).install(monkeypatch)
     await life.live()
 
-    assert {"plain": 1, "serial": 2, "flaky": 2, "sleepy": 2, "endless": 1, "orphan": 1} == dict(life.runs)
+    assert {"plain": 1, "serial": 2, "flaky": 2, "sleepy": 2, "endless": 1, "orphan": 1, "effect": 2} == dict(life.runs)
     assert fault.fired == 1

@@ -15,6 +15,7 @@ from asyncq.domain.outcome import (
     Completed,
     Discarded,
     Failed,
+    Hindered,
     Interrupted,
     Outcome,
     RetryLater,
@@ -98,6 +99,19 @@ TABLE: list[tuple[str, Claim, Outcome, Settlement]] = [
             interruptions=0,
             dead=True,
         ),
+    ),
+    ("hindered", claim(), Hindered("E"), settlement(delay_s=0.015, error="E", interruptions=1)),
+    (
+        "hindered the tenth time",
+        claim(interruptions=9),
+        Hindered("E"),
+        settlement(delay_s=7.5, error="E", interruptions=10),
+    ),
+    (
+        "hindered the eleventh time",
+        claim(interruptions=10),
+        Hindered("E"),
+        settlement(attempts=1, delay_s=10.0, error="E", interruptions=0),
     ),
     ("returned", claim(interruptions=4), Returned(), settlement()),
 ]

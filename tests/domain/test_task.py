@@ -11,6 +11,7 @@ from asyncq.domain.errors import InvalidJob, TaskError, UnknownTask
 from asyncq.domain.job import JobSpec
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
 from asyncq.domain.retry import ConstantRetry, DefaultRetry, FunctionRetry, TableRetry
+from asyncq.domain.signature import Context
 from asyncq.domain.task import Registry, Task, task
 from asyncq.domain.unique import UniquePolicy
 from tests.ids import written
@@ -97,6 +98,48 @@ def test_a_task_is_not_renamed_to_what_no_job_can_be_called(name: str) -> None:
     """As with `name=`."""
     with pytest.raises(TaskError, match="identifier"):
         task(rollup).renamed(name)
+
+
+# Transactional tasks
+
+
+async def in_context(ctx: Context, day: str) -> None:
+    """What a transactional task needs."""
+
+
+def test_a_transactional_task_has_a_level_of_isolation_and_others_have_none() -> None:
+    """Read committed unless another is given."""
+    levels = [
+        task(in_context).isolation,
+        task(transactional=True)(in_context).isolation,
+        task(transactional=True, isolation="serializable")(in_context).isolation,
+    ]
+
+    assert [None, "read_committed", "serializable"] == levels
+
+
+def in_thread(ctx: Context) -> None:
+    """A thread cannot use the worker's connection."""
+
+
+@pytest.mark.parametrize(
+    ("handler", "options", "said"),
+    [
+        (in_context, {"transactional": 1}, "transactional must be True or False, got 1"),
+        (in_context, {"isolation": "serializable"}, "it needs transactional=True"),
+        (
+            in_context,
+            {"transactional": True, "isolation": "snapshot"},
+            "isolation 'snapshot' is unknown, expected one of",
+        ),
+        (in_thread, {"transactional": True}, "a transactional handler is a coroutine function"),
+        (rollup, {"transactional": True}, "a transactional handler needs a parameter for the context"),
+    ],
+)
+def test_what_cannot_be_transactional_is_refused(handler: Any, options: dict[str, Any], said: str) -> None:
+    """At import."""
+    with pytest.raises(TaskError, match=said):
+        task(**options)(handler)
 
 
 # Jobs and their defaults

@@ -1,12 +1,16 @@
 """Fixtures of the engine's tests: workers, and what they tell."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import asyncpg
 import pytest
 
 from asyncq import Task, Worker
+from asyncq.testing import MovableClock
+from tests.engine.effects import Effects
 from tests.engine.seen import Seen
+from tests.engine.stage import START, Stage
 
 MakeWorker = Callable[..., Worker]
 
@@ -18,6 +22,14 @@ def seen() -> Seen:
 
 
 @pytest.fixture
+async def effects(db: asyncpg.Connection, schema: str) -> Effects:
+    """The table of what handlers did."""
+    made = Effects(db, schema)
+    await made.create()
+    return made
+
+
+@pytest.fixture
 def make_worker(dsn: str, schema: str, seen: Seen) -> MakeWorker:
     """Makes workers on the test's schema that tell `seen` everything. They hardly ever poll: events must wake them."""
 
@@ -26,3 +38,11 @@ def make_worker(dsn: str, schema: str, seen: Seen) -> MakeWorker:
         return Worker(dsn, tasks, schema=schema, observers=observers, **{"poll": 60, **options})
 
     return make
+
+
+@pytest.fixture
+async def stage(dsn: str, schema: str, db: asyncpg.Connection, seen: Seen) -> AsyncIterator[Stage]:
+    """A stage whose clock shows `START`."""
+    async with MovableClock(dsn, schema) as clock:
+        await clock.set(START)
+        yield Stage(dsn, schema, clock, db, seen)

@@ -7,7 +7,9 @@ import asyncio
 import sys
 
 from asyncq import CronAdded, Event, observer, parse_crontab
+from asyncq.domain.task import Registry
 from asyncq.engine.cron import Cron
+from asyncq.engine.identity import Identity
 from asyncq.engine.observers import Observers
 from asyncq.store.database import Database, Line
 
@@ -18,7 +20,8 @@ async def main() -> None:
     added: list[Event] = []
     database = Database(dsn, schema)
     line = Line(database, "fetch")
-    cron = Cron(database, line, parse_crontab(crontab), (), Observers([observer(CronAdded)(added.append)]))
+    identity = Identity(Registry([]))
+    cron = Cron(database, line, parse_crontab(crontab), identity, Observers([observer(CronAdded)(added.append)]))
     try:
         while await asyncio.to_thread(sys.stdin.readline):
             added.clear()

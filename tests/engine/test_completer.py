@@ -17,11 +17,13 @@ from asyncq.domain.events import (
     SettlementsAbandoned,
     WorkerStopped,
 )
+from asyncq.domain.job import Claim
 from asyncq.domain.outcome import Settlement
 from asyncq.engine import completer, supervisor
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
+from tests.engine.test_fetcher import intercept
 from tests.waiting import wait_until
 
 Settle = Callable[[Any, int, Collection[Settlement]], Awaitable[set[int]]]
@@ -202,6 +204,36 @@ async def test_a_row_that_another_transaction_holds_is_settled_later_and_delays_
 
     assert held.id not in others
     assert held.id == seen.ids(JobCompleted)[-1]
+
+
+async def test_job_loops_wait_when_somebody_holds_very_many_rows(
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    db: asyncpg.Connection,
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What cannot be written is bounded, whatever the reason."""
+    monkeypatch.setattr(completer, "FULL", 2)
+    monkeypatch.setattr(completer, "HELD_BACK", 3)
+    await client.add_jobs([nothing.job()] * 40)
+
+    async def hold(claims: list[Claim]) -> None:
+        if db.is_in_transaction():
+            await db.execute(f"select from {schema}._jobs where locked_by is not null for update skip locked")
+
+    intercept(monkeypatch, hold)
+    await db.execute("begin")
+    async with make_worker(nothing, concurrency=1).start():
+        await seen.wait_for(JobStarted, 6)
+        for _ in range(3):  # what is held is tried again and again meanwhile
+            await asyncio.sleep(completer.LATER_S)
+        held = len(seen.of(JobStarted))
+        await db.execute("commit")
+        await seen.wait_for(JobCompleted, 40)
+
+    assert 6 <= held <= 8
 
 
 async def test_a_row_that_was_held_is_settled_even_when_the_worker_is_never_idle(

@@ -10,13 +10,14 @@ import asyncpg
 import msgspec
 import pytest
 
-from asyncq import Client, CronItem, Snooze, StoreUnavailable, TimeDigest, Worker, observer, task, testing
+from asyncq import Client, CronItem, JobContext, Snooze, StoreUnavailable, TimeDigest, Worker, observer, task, testing
 from asyncq.domain import events
 from asyncq.domain.events import Event, JobEvent
-from asyncq.engine import completer, fetcher, maintenance, slot_adder, stuck, supervisor
+from asyncq.engine import completer, fetcher, maintenance, settling, slot_adder, stuck, supervisor
 from asyncq.testing import MovableClock
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
+from tests.engine.pooler import pooled
 from tests.engine.seen import Seen
 from tests.engine.test_fetcher import fetch_ahead
 from tests.engine.test_maintenance import claim_as_a_dead_worker
@@ -197,6 +198,12 @@ async def _(scene: Scene) -> None:
         await scene.seen.wait_for(events.ListenLost)
 
 
+@provokes(events.PollingOnly)
+async def _(scene: Scene) -> None:
+    async with Worker(pooled(scene.dsn), [], schema=scene.schema, observers=[scene.seen]).start():
+        await scene.seen.wait_for(events.PollingOnly)
+
+
 @provokes(events.FetchFailed)
 async def _(scene: Scene) -> None:
     with scene.patch.context() as patch:
@@ -250,6 +257,27 @@ async def _(scene: Scene) -> None:
         raise ValueError
 
     await with_clock(scene, CronItem("gone", fail), events.CronItemFailed, by=timedelta(minutes=1))
+
+
+@provokes(events.CronItemsChanged)
+async def _(scene: Scene) -> None:
+    async with scene.make_worker(task(nothing)).start():
+        await scene.client.cron.add(CronItem("nothing", "@daily"))
+        await scene.seen.wait_for(events.CronItemsChanged)
+
+
+@provokes(events.CronItemRefused)
+async def _(scene: Scene) -> None:
+    async with scene.make_worker(task(nothing)).start():
+        await scene.db.execute(f"select from {scene.schema}.add_cron_item('bad', 'nothing', '99 * * * *')")
+        await scene.seen.wait_for(events.CronItemRefused)
+
+
+@provokes(events.CronItemShadowed)
+async def _(scene: Scene) -> None:
+    await scene.client.cron.add(CronItem("gone", "@daily"))
+    async with scene.make_worker(task(nothing), crontab="0 0 * * * gone").start():
+        await scene.seen.wait_for(events.CronItemShadowed)
 
 
 @provokes(events.CronFailed)
@@ -321,6 +349,57 @@ async def _(scene: Scene) -> None:
         return 42
 
     await scene.run(answer, until=events.ResultIgnored)
+
+
+@provokes(events.TransactionsEnded)
+async def _(scene: Scene) -> None:
+    """A worker that is gone has left a transaction open, somewhere."""
+    added = await scene.client.add_job("left")
+    worker = await claim_as_a_dead_worker(scene.db, scene.schema, seconds_ago=60)
+    left = await asyncpg.connect(scene.dsn)
+    await left.execute("begin")
+    await left.fetch(f"select {scene.schema}._hold_claim($1, $2, 1)", worker, added.id)
+    async with scene.make_worker().start():
+        await scene.seen.wait_for(events.JobsRescued)
+    left.terminate()
+
+
+@provokes(events.JobHindered)
+async def _(scene: Scene) -> None:
+    @task(transactional=True)
+    async def conflict(ctx: JobContext) -> None:
+        if not ctx.job.interruptions:
+            raise asyncpg.SerializationError("again")
+
+    await scene.run(conflict, until=events.JobCompleted)
+
+
+@provokes(events.CommitUncertain, events.ErrorIgnored)
+async def _(scene: Scene) -> None:
+    own = await asyncpg.connect(scene.dsn)
+
+    @task
+    async def complete(ctx: JobContext) -> None:
+        await own.execute("begin")
+        await ctx.complete(connection=own)
+        raise ValueError("too late")
+
+    async with scene.make_worker(complete).start():
+        await scene.client.add_job(complete)
+        await scene.seen.wait_for(events.CommitUncertain)
+        await own.execute("commit")
+    await own.close(timeout=5)
+
+
+@provokes(events.TransactionOpen)
+async def _(scene: Scene) -> None:
+    scene.patch.setattr(settling, "TELL_AFTER_S", 0.01)
+
+    @task(transactional=True)
+    async def linger(ctx: JobContext) -> None:
+        await scene.seen.wait_for(events.TransactionOpen)
+
+    await scene.run(linger, until=events.JobCompleted)
 
 
 def all_events() -> set[type[Event]]:

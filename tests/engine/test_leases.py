@@ -8,6 +8,7 @@ from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
@@ -26,7 +27,9 @@ from asyncq.domain.events import (
     LeaseInDoubt,
     WorkerLost,
 )
+from asyncq.engine import stand_in
 from asyncq.server import start
+from asyncq.store.lifeline import Lifeline
 from tests.disk import roomy_folder
 from tests.engine.alone import Alone
 from tests.engine.conftest import MakeWorker
@@ -38,7 +41,7 @@ from tests.sql.locks import be_up_for_long
 from tests.waiting import wait_until
 
 TERMINATE = """
-select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1 and usename = $2
+select pg_terminate_backend(pid) from pg_stat_activity where usename = $1 and application_name = any($2)
 """
 ROLES = ("heartbeat", "fetch", "listen", "settle", "handlers")
 
@@ -259,9 +262,31 @@ async def test_a_worker_that_lost_the_connection_of_its_lock_only_says_over_anot
 
 @pytest.mark.usefixtures("old_server")
 async def test_a_connection_that_does_not_answer_is_given_up_only_when_the_row_says_that_no_lock_counts(
-    dsn: str, schema: str, client: Client, seen: Seen, make_worker: MakeWorker, held: Held, db: asyncpg.Connection
+    dsn: str,
+    schema: str,
+    client: Client,
+    seen: Seen,
+    make_worker: MakeWorker,
+    held: Held,
+    db: asyncpg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Half open: ended from here, the server would free the lock while nobody else can prove anything."""
+    """Half open: ended from here, the server would free the lock, and who knows whether another connection works."""
+    steps: list[str] = []
+    drop, stand_in_beat = Lifeline.drop, stand_in.beat
+
+    def note_drop(line: Lifeline) -> None:
+        if line.is_open:
+            steps.append("ended")
+        drop(line)
+
+    async def note_beat(*args: Any) -> Any:
+        answer = await stand_in_beat(*args)
+        steps.append("written")
+        return answer
+
+    monkeypatch.setattr(Lifeline, "drop", note_drop)
+    monkeypatch.setattr(stand_in, "beat", note_beat)
     async with link_to(dsn) as link, Worker(link.dsn, [held.task], schema=schema, observers=[seen], lease=3).start():
         await client.add_job("hold")
         await seen.wait_for(JobStarted)
@@ -274,6 +299,7 @@ async def test_a_connection_that_does_not_answer_is_given_up_only_when_the_row_s
             held.leave.set()
             await seen.wait_for(JobCompleted)
 
+    assert ["written", "ended"] == steps[:2]
     assert ([], [], []) == (seen.of(LeaseInDoubt), seen.of(JobsRescued), held.alone.overlaps)
 
 
@@ -341,9 +367,9 @@ async def test_where_no_more_connections_are_to_be_had_a_worker_lives_by_those_t
                 await other.wait_for(JobStarted)
                 async with Worker(dsn, [held.task], schema=roles.schema, observers=[seen], poll=60).start():
                     await admin.execute(f"alter role {roles.worker} connection limit 0")
-                    for role in ROLES:
-                        if role != spared:
-                            await admin.fetch(TERMINATE, f"{roles.schema} {role}", roles.worker)
+                    # At once: a sign of life between two of them would make the lease decide.
+                    ended = [f"{roles.schema} {role}" for role in ROLES if role != spared]
+                    await admin.fetch(TERMINATE, roles.worker, ended)
                     await (other.wait_for(HeartbeatFailed, 2) if spared else seen.wait_for(JobStarted))
                     doubts = len(other.of(LeaseInDoubt))
                     await admin.execute(f"alter role {roles.worker} connection limit -1")
@@ -470,10 +496,11 @@ async def test_a_job_that_waits_to_be_named_goes_back_when_the_worker_stops(
     async def never() -> None:
         raise AssertionError
 
-    added = await client.add_job(never)
-    await db.execute(f"update {schema}._jobs set last_error = 'WorkerLost: worker 1 ...'")
     async with link_to(dsn) as link, Worker(link.dsn, [never], schema=schema, observers=[seen], grace=0).start():
         link.freeze("heartbeat")
+        async with db.transaction():
+            added = await client.add_job(never, connection=db)
+            await db.execute(f"update {schema}._jobs set last_error = 'WorkerLost: worker 1 ...'")
         await wait_until(lambda: bool(seen.of(JobsReturned)) or _is_claimed(client, added.id), description="the claim")
     job = await client.get_job(added.id)
 

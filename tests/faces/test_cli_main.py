@@ -36,7 +36,9 @@ def test_without_a_command_the_help_is_printed_on_stderr_with_exit_code_2(capsys
     assert "examples:" in err
 
 
-@pytest.mark.parametrize("command", [[], ["worker"], ["migrate"], ["roles"], ["add"], ["jobs", "show"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "command", [[], ["worker"], ["migrate"], ["roles"], ["add"], ["jobs", "show"], ["cron", "add"]], ids=" ".join
+)
 def test_help_teaches_with_examples_environment_and_exit_codes(
     command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +181,7 @@ def test_debug_shows_the_traceback_before_the_sentence(capsys: pytest.CaptureFix
         (["migrate", "--chek"], "asyncq: unrecognized arguments: --chek"),
         (["add"], "asyncq add: the following arguments are required: TASK"),
         (["jobs"], "asyncq: what about jobs?"),
+        (["cron"], "asyncq: what about recurring items?"),
         (["jobs", "show", "x"], "asyncq jobs show: argument ID: 'x' is no whole number of at least 1"),
         (["worker"], "asyncq: which tasks? There is no folder ./tasks"),
         (["worker", "--tasks", ""], "asyncq: --tasks is empty"),

@@ -4,6 +4,7 @@ The link cuts the connection exactly between the commit and its answer: it holds
 server sends when it has committed.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
@@ -188,3 +189,71 @@ def test_a_window_that_cannot_work_is_refused(window: object) -> None:
         asyncq.ConfigurationError, match="idempotency_window is a timedelta above 0 of at most 366 days"
     ):
         Client("postgresql:///app", idempotency_window=window)  # pyright: ignore[reportArgumentType]
+
+
+# For as long as the caller says
+
+
+async def test_a_client_that_may_retry_waits_for_the_server(link: Link, schema: str, db: asyncpg.Connection) -> None:
+    """Every call: adds, reads, administration. Nothing was sent, so nothing happens twice."""
+    async with Client(link.dsn, schema=schema, retry_for=timedelta(seconds=30)) as patient:
+        first = await patient.add_job("pay")
+        await link_is_refused(link, patient)
+        async with asyncio.TaskGroup() as group:
+            calls = [
+                group.create_task(patient.add_job("pay")),
+                group.create_task(patient.get_job(first.id)),
+                group.create_task(patient.admin.counts()),
+            ]
+            await asyncio.sleep(0.1)
+            done_before = [call.done() for call in calls]
+            link.mend()
+
+    assert [False] * 3 == done_before
+    assert 2 == len(await jobs(db, schema))
+
+
+async def test_a_client_that_may_retry_gives_up_when_its_time_is_over(link: Link, schema: str) -> None:
+    """And says that nothing was added."""
+    async with Client(link.dsn, schema=schema, retry_for=0.05) as patient:
+        await patient.add_job("pay")
+        await link_is_refused(link, patient)
+        with pytest.raises(StoreUnavailable) as caught:
+            await patient.add_job("pay")
+
+    assert "not_sent" == caught.value.outcome
+
+
+async def test_a_client_that_may_retry_does_not_when_nobody_knows(
+    link: Link, schema: str, db: asyncpg.Connection
+) -> None:
+    """Without a key a second try could add a second job, however patient the caller is."""
+    async with Client(link.dsn, schema=schema, retry_for=30) as patient:
+        link.cut_at_answer_with(ADDED % 1)
+        with pytest.raises(StoreUnavailable) as caught:
+            await patient.add_job("pay")
+
+    assert "unknown" == caught.value.outcome
+    assert 1 == len(await jobs(db, schema))
+
+
+@pytest.mark.parametrize("code", ["40001", "40P01"])
+async def test_an_add_that_met_a_conflict_is_made_again(
+    client: Client, db: asyncpg.Connection, schema: str, code: str
+) -> None:
+    """The server has rolled it back, whoever was in its way."""
+    await db.execute(
+        f"""
+        create sequence {schema}.hits;
+        create function {schema}.fail_twice() returns trigger language plpgsql as $$
+        begin
+          if nextval('{schema}.hits') <= 2 then
+            raise exception 'injected' using errcode = '{code}';
+          end if;
+          return null;
+        end $$;
+        create trigger fail_twice after insert on {schema}._jobs execute function {schema}.fail_twice()"""
+    )
+    added = await client.add_job("pay")
+
+    assert [added.id] == await jobs(db, schema)

@@ -17,7 +17,9 @@ from asyncq import (
     Client,
     CronBackfilled,
     CronFailed,
+    CronItem,
     CronItemFailed,
+    CronItemsChanged,
     Discard,
     FetchFailed,
     HeartbeatFailed,
@@ -110,6 +112,31 @@ async def test_the_worker_role_does_all_that_a_worker_does(roles: Roles) -> None
     assert (JobState.DISCARDED, added) == (failed.state, removed)
 
 
+async def test_the_worker_role_settles_jobs_in_transactions(roles: Roles) -> None:
+    """Of the worker, and of the handler's own: it asks what became of that one."""
+    seen = Seen()
+    dsn = roles.dsn_of(roles.worker)
+    own = await asyncpg.connect(dsn)
+
+    @task(transactional=True, queue="line")
+    async def shared(ctx: JobContext) -> None:
+        await ctx.add_job(complete)
+
+    @task
+    async def complete(ctx: JobContext) -> None:
+        async with own.transaction():
+            await ctx.complete(connection=own)
+
+    worker = Worker(dsn, [shared, complete], schema=roles.schema, observers=[seen])
+    async with Client(dsn, schema=roles.schema) as client, worker.start():
+        await client.add_job(shared)
+        await seen.wait_for(JobCompleted, 2)
+    await own.close(timeout=5)
+
+    assert ["shared", "complete"] == [event.task for event in seen.of(JobCompleted)]
+    assert [] == [event for kind in REFUSALS for event in seen.of(kind)]
+
+
 async def test_the_enqueuer_role_adds_by_the_client_as_anybody(roles: Roles) -> None:
     """One, many, with keys, in its own transaction; and a worker runs them."""
     seen = Seen()
@@ -152,6 +179,36 @@ async def test_the_worker_role_adds_recurring_jobs(roles: Roles) -> None:
         await seen.wait_for(JobCompleted)
 
     assert ("plain", "keyed", "unique") == backfilled.items
+    assert [] == [event for kind in (CronFailed, CronItemFailed) for event in seen.of(kind)]
+
+
+async def test_the_worker_role_stores_changes_and_runs_recurring_items(roles: Roles) -> None:
+    """All calls, and a worker that hears of them; an enqueuer can do none of it."""
+    seen = Seen()
+    dsn = roles.dsn_of(roles.worker)
+    item = CronItem("end", "@daily", payload={"how": "well"}, overlap="skip")
+    async with Client(dsn, schema=roles.schema) as client:
+        async with Worker(dsn, [end], schema=roles.schema, observers=[seen]).start():
+            await client.cron.add(item)
+            await seen.wait_for(CronItemsChanged)
+            await client.cron.change("end", match="@hourly")
+            await client.cron.pause("end")
+            await client.cron.resume("end")
+            await client.cron.run("end")
+            await seen.wait_for(JobCompleted)
+            listed = await client.cron.list_items()
+        await client.cron.remove("end")
+    async with Client(roles.dsn_of(roles.enqueuer), schema=roles.schema) as enqueuer:
+        for call in (
+            lambda: enqueuer.cron.add(item),
+            lambda: enqueuer.cron.run("end"),
+            lambda: enqueuer.cron.pause("end"),
+            enqueuer.cron.list_items,
+        ):
+            with pytest.raises(AccessDenied):
+                await call()
+
+    assert ("end", "@hourly", 1) == (listed[0].identifier, listed[0].expression, len(listed[0].workers))
     assert [] == [event for kind in (CronFailed, CronItemFailed) for event in seen.of(kind)]
 
 

@@ -34,6 +34,13 @@ async def own(dsn: str, schema: str) -> AsyncIterator[Session]:
 
 
 @pytest.fixture
+async def claiming(own: Session) -> AsyncIterator[Session]:
+    """The same, for claims that are left at the end."""
+    yield own
+    await own.rows("select from asyncq._rescue_jobs(true)")
+
+
+@pytest.fixture
 async def ear(dsn: str, schema: str) -> AsyncIterator[Ear]:
     """An ear at the channel of the test's own schema."""
     async with session(dsn, schema) as listener:

@@ -21,7 +21,10 @@ def at(minute: int) -> datetime:
 async def due(sql: Session, *pairs: Pair) -> list[Pair]:
     """Look which slots of items are due, and hold the items. Returns those that are, in their order."""
     items, minutes = [item for item, _ in pairs], [at(minute) for _, minute in pairs]
-    ords = await sql.value("select asyncq._due_slots($1::text[], $2::timestamptz[])", items, minutes)
+    revisions = [None] * len(pairs)
+    ords = await sql.value(
+        "select due from asyncq._due_slots($1::text[], $2::timestamptz[], $3::bigint[])", items, minutes, revisions
+    )
     return [pairs[ord_ - 1] for ord_ in ords]
 
 
@@ -32,6 +35,7 @@ async def add_slots(sql: Session, *pairs: Pair, **columns: Sequence[Any]) -> lis
         "add_slots",
         items,
         [at(minute) for _, minute in pairs],
+        columns.get("revisions", [None] * len(pairs)),
         columns.get("identifiers", items),
         *(columns.get(name, [None] * len(pairs)) for name in NAMES),
         columns.get("job_key_modes", ["replace"] * len(pairs)),

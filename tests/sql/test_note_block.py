@@ -31,12 +31,13 @@ async def test_a_job_that_is_not_held_any_more_is_left_alone(sql: Session, worke
     assert ([], [None]) == (await sql.run("note_block", worker, job, token, NOTE), await errors(sql))
 
 
-async def test_a_row_that_somebody_else_holds_is_not_waited_for(own: Session, dsn: str, schema: str) -> None:
-    """The heartbeat's connection has more to do."""
+@pytest.mark.parametrize("strength", ["update", "key share"])
+async def test_a_row_that_somebody_else_holds_is_left_alone(own: Session, dsn: str, schema: str, strength: str) -> None:
+    """The heartbeat's connection has more to do; and a job's transaction could not settle a row that has changed."""
     job = await add(own)
     await fetch(own, worker=3, token=9)
     async with session(dsn, schema) as other, other.connection.transaction():
-        await other.rows("select from asyncq._jobs for update")
+        await other.rows(f"select from asyncq._jobs for {strength}")
         await own.execute("set statement_timeout = '5s'")
         noted = await own.run("note_block", 3, job, 9, NOTE)
     await own.execute("delete from asyncq._jobs")

@@ -31,7 +31,7 @@ async def test_unknown_tasks_beyond_the_first_thousand_jobs_are_not_looked_for(s
 async def test_the_clock_is_the_instant_and_not_the_start_of_the_transaction(sql: Session) -> None:
     """Who looks at it twice sees it go on."""
     await sql.execute("begin")
-    [[first]], [[second]] = await sql.run("clock"), await sql.run("clock")
+    [[first, _]], [[second, _]] = await sql.run("clock"), await sql.run("clock")
 
     assert await sql.value("select now() <= $1 and $1 < $2 and $2 <= clock_timestamp()", first, second)
 

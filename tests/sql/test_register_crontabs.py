@@ -28,3 +28,12 @@ async def test_items_that_were_not_asked_for_are_not_told(sql: Session) -> None:
 
     assert ["a"] == await sql.values(REGISTER, ["a"])
     assert [] == await sql.rows(REGISTER, [])
+
+
+async def test_a_stored_item_that_was_removed_does_not_become_known_again(sql: Session) -> None:
+    """A worker that read it before would leave a name of no item behind."""
+    await sql.execute("insert into asyncq.known_crontabs values ('b', '2020-01-01 00:00Z')")
+    rows = await sql.rows("select identifier from asyncq._register_crontabs('{a}', '{b,c}')")
+
+    assert ["a", "b"] == [row[0] for row in rows]
+    assert ["a", "b"] == await sql.values("select identifier from asyncq.known_crontabs order by 1")

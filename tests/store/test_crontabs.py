@@ -204,3 +204,42 @@ async def test_a_slot_whose_unique_policy_drops_it_is_done(line: Line, sql: Sess
 
     assert ["added", "deduplicated"] == [done.added[0].added.outcome for done in (first, second)]
     assert ([("t", 1)], [("t", 2)]) == (await jobs(sql), await last(sql))
+
+
+async def test_with_skip_a_slot_is_dropped_while_a_job_of_its_item_waits(line: Line, sql: Session) -> None:
+    """In the same call and in later ones; the slots are done, another item of the task is none of its business."""
+    item = CronItem("t", "* * * * *", overlap="skip")
+    other = CronItem("t", "* * * * *", identifier="other", overlap="skip")
+
+    first = await add_slots(line, [Slot(item, at(1)), Slot(item, at(2)), Slot(other, at(2))])
+    second = await add_slots(line, [Slot(item, at(3))])
+
+    assert ["added", "deduplicated", "added", "deduplicated"] == [
+        one.added.outcome for done in (first, second) for one in done.added
+    ]
+    assert ([("t", 1), ("t", 2)], [("other", 2), ("t", 3)]) == (await jobs(sql), await last(sql))
+
+
+async def test_with_skip_a_slot_is_dropped_while_a_job_of_its_item_runs(line: Line, sql: Session) -> None:
+    """That is the case that matters most: the last run takes longer than a minute."""
+    item = CronItem("t", "* * * * *", overlap="skip")
+    await add_slots(line, [Slot(item, at(1))])
+    await sql.execute("update asyncq._jobs set locked_by = 7, locked_at = asyncq.now(), lock_token = 1")
+
+    done = await add_slots(line, [Slot(item, at(2))])
+
+    assert "deduplicated" == done.added[0].added.outcome
+
+
+async def test_with_replace_the_job_of_the_last_slot_makes_room(line: Line, sql: Session) -> None:
+    """One that waits ends, one that runs is cancelled."""
+    item = CronItem("t", "* * * * *", overlap="replace")
+    await add_slots(line, [Slot(item, at(1))])
+    await add_slots(line, [Slot(item, at(2))])
+    waiting = await jobs(sql)
+    await sql.execute("update asyncq._jobs set locked_by = 7, locked_at = asyncq.now(), lock_token = 1")
+    await add_slots(line, [Slot(item, at(3))])
+
+    cancelled = await sql.values("select cancelled_at is not null from asyncq._jobs order by id")
+
+    assert ([("t", 2)], [("t", 2), ("t", 3)], [True, False]) == (waiting, await jobs(sql), cancelled)

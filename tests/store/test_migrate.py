@@ -10,10 +10,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from asyncq.domain.errors import AccessDenied, SchemaMissing, SchemaTooNew, StoreError
+from asyncq.domain.errors import AccessDenied, ConfigurationError, SchemaMissing, SchemaTooNew, StoreError
 from asyncq.store import migrate as module
 from asyncq.store.database import Database
 from asyncq.store.migrate import Migration, changed_migrations, check_version, migrate, migrations, status
+from tests.engine.pooler import pooled
 from tests.sql.session import Session, session
 from tests.waiting import wait_until
 
@@ -291,6 +292,18 @@ async def test_a_file_without_a_transaction_runs_alone(
         "select indisvalid from pg_index where indexrelid = 'asyncq.later_index'::regclass"
     )
     assert NEWEST + 1 in await installed(bare)
+
+
+async def test_through_a_pooler_a_file_without_a_transaction_is_refused_and_the_others_are_applied(
+    new: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock of migrations would stay with a session that the pooler gives to others."""
+    release(monkeypatch, migration(ALONE))
+    with pytest.raises(ConfigurationError, match="directly to the server"):
+        await migrate(Database(pooled(new.dsn), new.schema))
+    report = await migrate(new)
+
+    assert (f"{NEWEST + 1:06}_later",) == report.applied
 
 
 async def test_an_invalid_index_of_an_earlier_try_is_dropped_first(

@@ -233,6 +233,9 @@ task(queue=5)(handler)  # error: a queue is a str
 task(max_attempts="5")(handler)  # error: attempts are an int
 task(priority=1.5)(handler)  # error: a priority is an int
 task(flags=5)(handler)  # error: flags are a list
+task(transactional=True, isolation="serializable")(context_alone.handler)
+task(transactional=True, isolation="snapshot")(handler)  # error: no such level
+task(transactional="yes")(handler)  # error: a str is no bool
 task(timeout=5)(handler)  # error: no such option
 task(5)  # error: no function
 

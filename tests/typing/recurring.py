@@ -5,7 +5,20 @@
 from datetime import datetime, timedelta
 from typing import assert_type
 
-from asyncq import CronItem, TimeDigest, daily, every, next_run, parse_cron_items, parse_crontab, task, weekly
+from asyncq import (
+    Added,
+    Client,
+    CronItem,
+    CronStatus,
+    TimeDigest,
+    daily,
+    every,
+    next_run,
+    parse_cron_items,
+    parse_crontab,
+    task,
+    weekly,
+)
 from asyncq.domain.cron.text import items_of_task
 
 
@@ -46,3 +59,16 @@ def items(now: datetime) -> None:
     CronItem("rollup", "* * * * *", payload=[1])  # error: a payload is an object
     weekly("mon")  # error: the names of days are whole
     every(minutes="5")  # error: a number
+
+
+async def stored(client: Client) -> None:
+    item = CronItem("rollup", "0 8 * * *", overlap="skip")
+    assert_type(await client.cron.add(item), CronStatus)
+    assert_type(await client.cron.change("rollup", match=daily(hour=9), fill=timedelta(days=1), tz=None), CronStatus)
+    assert_type(await client.cron.list_items(), list[CronStatus])
+    assert_type(await client.cron.run("rollup"), Added)
+    await client.cron.add("0 8 * * * rollup")  # error: an item, not a line
+    await client.cron.change("rollup", identifier="x")  # error: the name stays
+    await client.cron.change("rollup", match=at_noon)  # error: a function cannot be stored
+    await client.cron.change("rollup", overlap="queue")  # error: no such overlap
+    CronItem("rollup", "* * * * *", overlap="queue")  # error: no such overlap

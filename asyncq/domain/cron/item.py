@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from asyncq.domain.cron.expression import DIALECTS, BadExpression, Dialect, expand
+from asyncq.domain.cron.overlap import OVERLAPS, Overlap, overlap_question
 from asyncq.domain.cron.times import Matcher, Times
 from asyncq.domain.cron.zone import find_zone
 from asyncq.domain.deduplication import question
@@ -66,6 +67,8 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
         flags: Names that a worker may forbid; the task's by default.
         job_key: A key for its jobs: while one waits, the next slot changes that one instead of adding another.
         job_key_mode: What an add does when a job has the key; `replace` by default.
+        overlap: What becomes of a slot while a job of the item waits, is to be retried or runs: `allow` adds another
+            (the default), `skip` drops the slot, `replace` puts its job in the place of that one, cancelled if it runs.
         tz: The IANA zone in which `match` is meant; `UTC` by default.
         dialect: How `match` is written: `extended` by default, or `crontab`, the fields of graphile-worker alone.
         pattern: The older name of `match` in graphile-worker; once the item is made, it is None.
@@ -83,6 +86,7 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
     flags: Iterable[str] | None = None
     job_key: str | None = None
     job_key_mode: JobKeyMode | str | None = None
+    overlap: Overlap = "allow"
     tz: str = "UTC"
     dialect: Dialect = "extended"
     pattern: str | None = None
@@ -133,6 +137,17 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
         options: Any = {name: getattr(self, name) for name in _OPTIONS}
         return spec.with_options(**options)
 
+    def question(self, spec: JobSpec) -> str | None:
+        """What a job of the item asks about other jobs.
+
+        Args:
+            spec: The job.
+
+        Returns:
+            JSON text for `_add_jobs`; None when it asks nothing.
+        """
+        return question(spec) if self.overlap == "allow" else overlap_question(self.identifier, self.overlap)
+
     def _faults(self) -> Iterator[_Fault]:
         """Yield everything that is wrong, in the order in which a line says it."""
         yield from self._faults_of_match()
@@ -150,6 +165,8 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
         for name in _OPTIONS:
             options: Any = {name: getattr(self, name)}
             yield from _faults_of_job(name, functools.partial(JobSpec(task="-").with_options, **options))
+        if self.overlap not in OVERLAPS:
+            yield "overlap", f"overlap is {self.overlap!r}, expected {', '.join(OVERLAPS)}", None
         try:
             _ = self.zone
         except ValueError as error:
@@ -164,6 +181,19 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
             question(msgspec.structs.replace(self.template, payload=payload))
 
         yield from _faults_of_job("task", ask)
+        if self.overlap != "allow" and (other := self._other_answer()):
+            said = f"overlap {self.overlap!r} goes without {other}: both say what becomes of a job beside another one"
+            yield "overlap", said, None
+
+    def _other_answer(self) -> str | None:
+        """What else says what becomes of its job beside another one."""
+        try:
+            spec = self.template
+        except InvalidJob:
+            return None  # That is told already.
+        if spec.job_key is not None:
+            return "job_key"
+        return f"the unique policy of task {spec.task!r}" if spec.unique is not None or spec.singleton else None
 
     def _faults_of_match(self) -> Iterator[_Fault]:
         if self.pattern is not None:

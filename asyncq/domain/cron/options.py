@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
+from asyncq.domain.cron.overlap import OVERLAPS
 from asyncq.domain.cron.phrase import parse_time_phrase
 from asyncq.domain.job import JobKeyMode
 
@@ -42,7 +43,7 @@ def read_options(text: str) -> Iterator[Option]:
     Yields:
         Each option, in the order of the text.
 
-    Source: the section "Recurring tasks" in the README of graphile-worker; `tz` and `flags` are ours.
+    Source: the section "Recurring tasks" in the README of graphile-worker; `tz`, `flags` and `overlap` are ours.
     """
     seen: dict[str, str] = {}
     column = 0
@@ -106,6 +107,12 @@ def _mode(value: str) -> JobKeyMode:
         raise ValueError(f"{value[:40]!r} is unknown, expected {', '.join(JobKeyMode)}") from None
 
 
+def _overlap(value: str) -> str:
+    if value not in OVERLAPS:
+        raise ValueError(f"{value[:40]!r} is unknown, expected {', '.join(OVERLAPS)}")
+    return value
+
+
 _OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "id": ("identifier", _like(_IDENTIFIER, "a letter or _, then letters, digits, _ and -")),
     "fill": ("fill", parse_time_phrase),
@@ -118,4 +125,5 @@ _OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "job_key_mode": ("job_key_mode", _mode),
     "tz": ("tz", str),
     "flags": ("flags", _flags),
+    "overlap": ("overlap", _overlap),
 }

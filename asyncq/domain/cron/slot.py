@@ -26,11 +26,13 @@ class Slot(msgspec.Struct, frozen=True):
         item: The item.
         at: The minute, in UTC.
         backfilled: Whether no worker was there when it was due.
+        revision: Of a stored item: that of its definition as it was read.
     """
 
     item: CronItem
     at: datetime
     backfilled: bool = False
+    revision: int | None = None
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -39,10 +41,12 @@ class Known(msgspec.Struct, frozen=True):
     Attributes:
         since: When it was seen first.
         last: Its last slot that became a job, None if none did.
+        not_before: Slots before it are never made up for: the item was paused, or another one, until then.
     """
 
     since: datetime
     last: datetime | None = None
+    not_before: datetime | None = None
 
 
 def slots(item: CronItem, after: datetime, until: datetime) -> Iterator[Slot]:
@@ -91,14 +95,16 @@ def missed_after(item: CronItem, known: Known | None, start: datetime) -> dateti
         start: When the scheduler starts, with a time zone; a slot at this very moment is not missed yet.
 
     Returns:
-        Its last job, or else the moment just before it was seen first, but nothing that is longer ago than `fill`; the
-        moment just before the start if it missed nothing.
+        Its last job, or else the moment just before it was seen first, but nothing that is longer ago than `fill`, or
+        than it was resumed or changed; the moment just before the start if it missed nothing.
 
     Source: `scheduleCronJobs` and the option `fill` of graphile-worker.
     """
     if known is None or not item.fill_period:
         return start - MOMENT
     since = known.since - MOMENT if known.last is None else known.last
+    if known.not_before is not None:
+        since = max(since, known.not_before - MOMENT)
     return min(start - MOMENT, max(since, start - item.fill_period - MOMENT))
 
 

@@ -143,7 +143,7 @@ def parse_crontab(text: str, *, dialect: Dialect = "crontab", source: str = "") 
     Args:
         text: Lines of five fields, a task's name, and optionally `?options` and a `{payload}` in JSON5; empty lines and
             lines that begin with `#` are skipped. Options: `id`, `fill` (a time phrase such as `4w3d2h1m`), `max`,
-            `queue`, `priority`, `jobKey`, `jobKeyMode`, `tz`, `flags` (with commas between them).
+            `queue`, `priority`, `jobKey`, `jobKeyMode`, `tz`, `flags` (with commas between them), `overlap`.
         dialect: `crontab` by default, the fields of graphile-worker; in `extended` also names, `a-b/n`, `@daily`, `H`.
         source: Where the text comes from, for the error.
 

@@ -91,10 +91,12 @@ def test_the_next_run_of_a_function_is_the_first_minute_to_which_it_says_yes() -
         (Known(NOON - 24 * HOUR, NOON - 20 * HOUR), timedelta(0), []),
         # Seen first at the very minute of a slot: that one counts.
         (Known(NOON - 2 * HOUR), 6 * HOUR, ["10:00", "11:00"]),
+        # It was resumed, or changed, at this minute: that one counts, none before.
+        (Known(NOON - 24 * HOUR, NOON - 20 * HOUR, NOON - 2 * HOUR), 6 * HOUR, ["10:00", "11:00"]),
         # The clock was set back: the last execution lies ahead.
         (Known(NOON - 24 * HOUR, NOON + HOUR), 6 * HOUR, []),
     ],
-    ids=["last", "since", "new", "fill", "less-than-fill", "no-fill", "since-slot", "clock-back"],
+    ids=["last", "since", "new", "fill", "less-than-fill", "no-fill", "since-slot", "resumed", "clock-back"],
 )
 def test_what_was_missed_is_filled_in_since_the_last_execution(
     known: Known | None, fill: timedelta, expected: list[str]

@@ -133,7 +133,7 @@ def test_a_text_may_be_in_the_extended_dialect() -> None:
 FORMS = "expected a letter or _, then letters, digits, _, :, / and -"
 FIVE = "expected five fields: minute, hour, day of the month, month, day of the week"
 SIX = f"{FIVE.replace(' fields', '')}; there is none for seconds or years"
-OPTIONS = "id, fill, max, queue, priority, jobKey, job_key, jobKeyMode, job_key_mode, tz, flags"
+OPTIONS = "id, fill, max, queue, priority, jobKey, job_key, jobKeyMode, job_key_mode, tz, flags, overlap"
 NOTHING = "cannot stand here, expected ?options, a {payload}, or nothing"
 PHRASE = "is no time phrase, expected numbers with a unit s, m, h, d or w, such as '3d12h'"
 TWICE = "'send_email' and 'send_email'"

@@ -1,0 +1,44 @@
+"""What becomes of a slot while a job of its item is pending or running: a unique policy whose key is the item's.
+
+sql/functions/overlap.sql is the same in SQL.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal, get_args
+
+import msgspec
+
+Overlap = Literal["allow", "skip", "replace"]
+OVERLAPS: tuple[str, ...] = get_args(Overlap)
+
+_STRATEGIES = {"skip": "ignore", "replace": "replace"}
+
+
+def overlap_key(identifier: str) -> str:
+    """The key of all jobs of an item.
+
+    Args:
+        identifier: The item's.
+
+    Returns:
+        64 lower-case hexadecimal digits. No other policy has it: the texts that those hash begin with a brace.
+    """
+    return hashlib.sha256(f"cron {identifier}".encode()).hexdigest()
+
+
+def overlap_question(identifier: str, overlap: str) -> str | None:
+    """What the job of a slot asks about the other jobs of its item.
+
+    Args:
+        identifier: The item's.
+        overlap: One of `OVERLAPS`.
+
+    Returns:
+        JSON text for `_add_jobs`; None when it asks nothing.
+    """
+    if overlap not in _STRATEGIES:
+        return None
+    asked = {"key": overlap_key(identifier), "on_conflict": _STRATEGIES[overlap]}
+    return msgspec.json.encode(asked).decode()

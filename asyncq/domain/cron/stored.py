@@ -1,0 +1,145 @@
+"""Recurring items as the database has them: an item <-> the object that says the same in JSON.
+
+The members of that object are those of sql/functions/check_cron_item.sql.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from asyncq.domain.cron.item import MARK, CronItem, CronTask
+from asyncq.domain.cron.phrase import parse_time_phrase
+from asyncq.domain.deduplication import options
+from asyncq.domain.errors import CrontabProblem, InvalidCrontab
+
+_DEFAULTS = {"dialect": "extended", "tz": "UTC", "overlap": "allow"}
+_OPTIONS = ("dialect", "tz", "overlap", "queue", "max_attempts", "priority", "job_key", "job_key_mode")
+
+
+class StoredItem(msgspec.Struct, frozen=True):
+    """A stored item that can be scheduled.
+
+    Attributes:
+        item: The item.
+        revision: Of its definition, as it was read: a slot is added under this one only.
+    """
+
+    item: CronItem
+    revision: int
+
+
+class _Definition(msgspec.Struct):
+    task: str
+    expression: str
+    payload: dict[str, msgspec.Raw] = {}
+    dialect: str = "extended"
+    tz: str = "UTC"
+    fill: float | str = 0
+    overlap: str = "allow"
+    queue: str | None = None
+    max_attempts: int | None = None
+    priority: int | None = None
+    flags: tuple[str, ...] | None = None
+    job_key: str | None = None
+    job_key_mode: str | None = None
+
+
+# The members of a definition.
+MEMBERS = _Definition.__struct_fields__
+_definitions = msgspec.json.Decoder(_Definition)
+
+
+def definition(item: CronItem) -> dict[str, Any]:
+    """An item as an object.
+
+    Args:
+        item: The item.
+
+    Returns:
+        Its members, but for those that have their default; no expression when `match` is a function.
+    """
+    said: dict[str, Any] = {"task": item.task_name}
+    if isinstance(item.match, str):
+        said["expression"] = item.match
+    if payload := {name: value for name, value in item.members.items() if name != MARK}:
+        said["payload"] = payload
+    if item.fill_period:
+        said["fill"] = item.fill_period.total_seconds()
+    for name in _OPTIONS:
+        value = getattr(item, name)
+        if value is not None and value != _DEFAULTS.get(name):
+            said[name] = value
+    if item.flags:
+        said["flags"] = sorted(set(item.flags))
+    return said
+
+
+def job_document(item: CronItem) -> dict[str, Any]:
+    """What is known of the jobs of an item with the defaults of its task: for who adds one in SQL.
+
+    Args:
+        item: The item.
+
+    Returns:
+        The members of a definition that concern the job, and `options`, as `add_job` in SQL takes them.
+
+    Raises:
+        InvalidJob: The task cannot make its job.
+    """
+    spec = item.template
+    said = {
+        "queue": spec.queue,
+        "max_attempts": spec.max_attempts,
+        "priority": spec.priority,
+        "flags": spec.flags,
+        "job_key": spec.job_key,
+        "job_key_mode": spec.job_key_mode,
+        "options": options(spec),
+    }
+    return {name: value for name, value in said.items() if value or value == 0}
+
+
+def fields_of(text: str) -> dict[str, Any]:
+    """What a definition says, as the fields of a `CronItem`; its task is a name.
+
+    Args:
+        text: The definition as JSON.
+
+    Returns:
+        The fields.
+
+    Raises:
+        InvalidCrontab: It is no definition.
+    """
+    try:
+        read = _definitions.decode(text)
+        fill = parse_time_phrase(read.fill) if isinstance(read.fill, str) else timedelta(seconds=read.fill)
+    except (msgspec.MsgspecError, ValueError, OverflowError) as error:
+        raise InvalidCrontab([CrontabProblem(f"the definition cannot be read: {error}")]) from error
+    fields = msgspec.structs.asdict(read) | {"match": read.expression, "fill": fill}
+    del fields["expression"]
+    return fields
+
+
+def item_of(identifier: str, text: str, tasks: Mapping[str, CronTask]) -> CronItem:
+    """The item of a definition.
+
+    Args:
+        identifier: Its identifier.
+        text: The definition as JSON.
+        tasks: Tasks by name; an item of another name has no task's defaults.
+
+    Returns:
+        The item.
+
+    Raises:
+        InvalidCrontab: It cannot be scheduled: a bad expression, an unknown zone, a payload that its task refuses; with
+            all problems.
+    """
+    fields = fields_of(text)
+    fields |= {"identifier": identifier, "task": tasks.get(fields["task"], fields["task"])}
+    return CronItem(**fields)

@@ -1,0 +1,71 @@
+"""Recurring items as administrators see them, on any connection: list, add, change, pause, resume, remove, run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from asyncq.domain.cron.status import CronStatus, read_status
+from asyncq.domain.job import Added
+from asyncq.domain.states import JobState
+from asyncq.store.database import Connection, Database, Record
+from asyncq.store.failures import calling
+
+Act = Literal["pause", "resume", "remove"]
+
+
+class Definition(msgspec.Struct, frozen=True):
+    """The definition of a stored item as JSON, and its revision."""
+
+    text: str
+    revision: int
+
+
+async def statuses(database: Database, connection: Connection, items: Sequence[str] | None) -> list[CronStatus]:
+    """What is known of items, of all (None) or of those of these that there are, in the order of their identifiers."""
+    rows = await _fetch(database, connection, "cron_status", items)
+    return [_status(row) for row in rows]
+
+
+async def stored(database: Database, connection: Connection, item: str) -> Definition | None:
+    """The definition of a stored item; None if none is stored under this identifier."""
+    rows = await _fetch(database, connection, "stored_item", item)
+    return Definition(rows[0]["definition"], rows[0]["revision"]) if rows else None
+
+
+async def add(database: Database, connection: Connection, item: str, definition: str, job: str | None) -> None:
+    """Store an item."""
+    await _fetch(database, connection, "add_cron_item", item, definition, job)
+
+
+async def change(
+    database: Database, connection: Connection, item: str, changes: str, job: str | None, revision: int | None
+) -> bool:
+    """Change a stored item; with a revision only if it still has that one. Returns whether it was changed."""
+    rows = await _fetch(database, connection, "change_cron_item", item, changes, job, revision)
+    return bool(rows[0]["changed"])
+
+
+async def act(database: Database, connection: Connection, what: Act, item: str) -> CronStatus:
+    """Pause, resume or remove an item; returns what it is then, or was."""
+    rows = await _fetch(database, connection, f"{what}_cron_item", item)
+    return _status(rows[0])
+
+
+async def run(database: Database, connection: Connection, item: str) -> Added:
+    """Add the job of an item now; returns what that came to."""
+    row = (await _fetch(database, connection, "run_cron_item", item))[0]
+    state = row["existing_state"]
+    return Added(row["id"], row["outcome"], row["existing_id"], state and JobState(state))
+
+
+def _status(row: Record) -> CronStatus:
+    return read_status(row["document"], msgspec.json.decode(row["now"], type=datetime))
+
+
+async def _fetch(database: Database, connection: Connection, query: str, *args: Any) -> list[Record]:
+    with calling(database.schema):
+        return await connection.fetch(database.query(query), *args)

@@ -1,0 +1,139 @@
+"""Connections through a pooler that lends a server's session for one transaction at a time, as PgBouncer can.
+
+Nothing of a session lasts there: no setting, no prepared statement, no advisory lock, no LISTEN. And even without named
+statements the driver sends a statement and its parameters one after the other; between the two a pooler may change the
+session, and the parameters would meet somebody else's statement. So each statement gets a transaction of its own, which
+brings the settings along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg
+
+from asyncq.domain.errors import ConfigurationError
+
+HINT = (
+    "if the DSN leads to a pooler that pools by transaction, add statement_cache_size=0 to it; "
+    "else give a DSN that leads directly to the server"
+)
+
+
+class PooledConnection(asyncpg.Connection):
+    """An asyncpg connection whose statements each run in one transaction, unless the caller has begun one.
+
+    Attributes:
+        prelude: How such a transaction begins.
+    """
+
+    prelude = "begin"
+
+    async def fetch(self, *args: Any, **options: Any) -> Any:
+        """See asyncpg."""
+        async with self._at_once():
+            return await super().fetch(*args, **options)
+
+    async def fetchrow(self, *args: Any, **options: Any) -> Any:
+        """See asyncpg."""
+        async with self._at_once():
+            return await super().fetchrow(*args, **options)
+
+    async def fetchval(self, *args: Any, **options: Any) -> Any:
+        """See asyncpg."""
+        async with self._at_once():
+            return await super().fetchval(*args, **options)
+
+    async def fetchmany(self, *args: Any, **options: Any) -> Any:
+        """See asyncpg."""
+        async with self._at_once():
+            return await super().fetchmany(*args, **options)
+
+    async def executemany(self, command: str, args: Iterable[Sequence[Any]], *, timeout: float | None = None) -> None:
+        """See asyncpg."""
+        async with self._at_once():
+            await super().executemany(command, args, timeout=timeout)
+
+    async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:
+        """See asyncpg. Without parameters it is one message, which no pooler takes apart."""
+        if not args:
+            return await super().execute(query, timeout=timeout)
+        async with self._at_once():
+            return await super().execute(query, *args, timeout=timeout)
+
+    def get_reset_query(self) -> str:
+        """Nothing is left to be reset, and it would be done to some other session."""
+        return ""
+
+    @asynccontextmanager
+    async def _at_once(self) -> AsyncGenerator[None]:
+        """One transaction, so one session of the server, for all messages of the block."""
+        if self.is_in_transaction():
+            yield
+            return
+        try:
+            await super().execute(self.prelude)
+            yield
+            await super().execute("commit")
+        except BaseException:
+            await self._undo()
+            raise
+
+    async def _undo(self) -> None:
+        """Roll back; the driver asks the server to stop first if the statement was cancelled."""
+        if self.is_closed():
+            return
+        try:
+            await super().execute("rollback", timeout=1.0)
+        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError):
+            self.terminate()
+        except asyncio.CancelledError:
+            self.terminate()
+            raise
+
+
+def is_pooled(connection: asyncpg.Connection) -> bool:
+    """Whether it is one of these; asyncpg's classes answer `isinstance` with yes for any connection."""
+    return PooledConnection in type(connection).__mro__
+
+
+def prelude(settings: Mapping[str, str]) -> str:
+    """How a transaction begins that has settings of its own: in one message.
+
+    Args:
+        settings: Of the server; our own words, nothing that a user gave.
+    """
+    local = "".join(f"; set local {name} = {_value(text)}" for name, text in settings.items())
+    return f"begin isolation level read committed{local}"
+
+
+def _value(text: str) -> str:
+    """A list of names, as in search_path, is no single string."""
+    return ", ".join(f"'{part.strip()}'" for part in text.split(","))
+
+
+def split(dsn: str) -> tuple[str, int | None]:
+    """Take the word for us out of a DSN.
+
+    Args:
+        dsn: The DSN.
+
+    Returns:
+        The DSN without `statement_cache_size=...`, and that number.
+
+    Raises:
+        ConfigurationError: It is no number.
+    """
+    before, mark, asked = dsn.partition("?")
+    words = asked.split("&")
+    mine = [word for word in words if word.partition("=")[0] == "statement_cache_size"]
+    if not mine:
+        return dsn, None
+    size = mine[-1].partition("=")[2]
+    if not (size.isascii() and size.isdecimal()):
+        raise ConfigurationError(f"statement_cache_size in the DSN is a whole number, got {size!r}")
+    others = "&".join(word for word in words if word not in mine)
+    return before + (mark + others if others else ""), int(size)

@@ -1,0 +1,234 @@
+"""Transactions that also settle a job: hold its claim, complete it, commit, and find out what became of a COMMIT."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal
+
+import msgspec
+
+from asyncq.domain.errors import ClaimLost, TransactionUnusable
+from asyncq.domain.job import Claim
+from asyncq.store.database import Connection, Database, Line, cut_off
+from asyncq.store.failures import UNTIDY, calling
+
+Completion = Literal["completed", "rerun", "cancelled", "lost"]
+Fate = Literal["in progress", "committed", "aborted", "unknown", "lost"]
+
+ROLLBACK_S = 5.0
+# Another transaction was served first; the same work may succeed when it is done again.
+_CONFLICTS = ("40001", "40P01")
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A transaction that holds a claim.
+
+    Attributes:
+        xid: Its number.
+        pid: Its process in the server.
+        stands: Whether the claim stood when it was to be held.
+    """
+
+    xid: str
+    pid: int
+    stands: bool
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether a transaction failed for the sake of another one: a serialization failure or a deadlock, of anybody's."""
+    return getattr(error, "sqlstate", None) in _CONFLICTS
+
+
+async def hold(database: Database, connection: Connection, worker_id: int, claim: Claim) -> Held:
+    """Hold a claim in the transaction of a connection, until that ends.
+
+    Args:
+        database: Names the schema.
+        connection: A connection in a transaction.
+        worker_id: Whose claim it is.
+        claim: The claim.
+
+    Returns:
+        The transaction; the claim may be gone.
+
+    Raises:
+        StoreError: See `failures.calling`.
+
+    If cancelled, the transaction is of no use any more.
+    """
+    with calling(database.schema):
+        (row,) = await connection.fetch(database.query("hold_claim"), worker_id, claim.id, claim.token)
+    return Held(row["xid"], row["pid"], row["stands"])
+
+
+async def complete(database: Database, connection: Connection, worker_id: int, claim: Claim, xid: str) -> Completion:
+    """Complete a job in the transaction that holds its claim; waits for who holds its row.
+
+    Args:
+        database: Names the schema.
+        connection: The connection of that transaction.
+        worker_id: Whose claim it is.
+        claim: The claim.
+        xid: The transaction's number.
+
+    Returns:
+        What became of the job. `"cancelled"` and `"lost"`: nothing, the transaction is to be rolled back.
+
+    Raises:
+        TransactionUnusable: The transaction is aborted, or has ended.
+        StoreError: See `failures.calling`.
+
+    If cancelled, whether the job is completed depends on the transaction.
+    """
+    with calling(database.schema):
+        if not connection.is_in_transaction():
+            raise TransactionUnusable(
+                "the transaction in which the job was to be completed has ended", sqlstate="25P01"
+            )
+        (row,) = await connection.fetch(database.query("complete_held"), worker_id, claim.id, claim.token, xid)
+    ending: Completion = row["ending"]
+    return ending
+
+
+class Transaction:
+    """A transaction on a connection for handlers, from its begin to its end.
+
+    Args:
+        database: Names the schema.
+        connection: The connection, which belongs to this transaction as long as it lasts.
+        isolation: Its level, as asyncpg calls it.
+    """
+
+    def __init__(self, database: Database, connection: Connection, isolation: str) -> None:
+        self._database = database
+        self._block = connection.transaction(isolation=isolation)  # type: ignore[arg-type]
+        self.connection = connection
+        self._began = False
+
+    async def begin(self) -> None:
+        """Begin it.
+
+        Raises:
+            StoreError: See `failures.calling`.
+
+        If cancelled, the connection is of no use any more: `roll_back` closes it.
+        """
+        with calling(self._database.schema):
+            await self._block.start()
+        self._began = True
+
+    async def commit(self) -> None:
+        """Commit.
+
+        Raises:
+            StoreUnavailable: The connection was lost, and nobody knows.
+            StoreError: The server refused: everything was rolled back.
+
+        If cancelled, nobody knows either.
+        """
+        with calling(self._database.schema):
+            # Not the driver's own, which takes the answer of an aborted transaction, ROLLBACK, for a commit.
+            answer = await self.connection.execute("COMMIT")
+        if answer != "COMMIT":
+            raise TransactionUnusable(
+                "the transaction was aborted: a statement in it had failed, so everything was rolled back",
+                sqlstate="25P02",
+            )
+
+    async def roll_back(self) -> None:
+        """Roll back what was not committed, and leave the connection fit for others, or closed. Never raises for that.
+
+        If cancelled, the connection is closed.
+        """
+        ended = False
+        try:
+            if self._began:
+                async with asyncio.timeout(ROLLBACK_S):
+                    # After a COMMIT too: it tells the driver that the block is over, at the price of a round trip.
+                    await self._block.rollback()
+                ended = True
+        except UNTIDY:
+            ended = False
+        finally:
+            if not ended:
+                self.cut_off()
+
+    def cut_off(self) -> None:
+        """End the connection by force: what is not committed by now never will be, once the server notices."""
+        cut_off(self.connection)
+
+
+async def fate(line: Line, worker_id: int, claim: Claim, xid: str) -> Fate:
+    """What became of a transaction that was to complete a job.
+
+    Returns:
+        `"aborted"` and `"unknown"`: the claim stands. `"lost"`: it is gone, and not by this transaction.
+
+    Raises:
+        StoreError: See `failures.calling`; also on a standby.
+    """
+    rows = await line.fetch("fate", worker_id, claim.id, claim.token, xid)
+    word: Fate = rows[0]["fate"]
+    return word
+
+
+async def end_transaction(line: Line, held: Held) -> bool:
+    """End the connection of a transaction that is open still.
+
+    Returns:
+        Whether there was one.
+
+    Raises:
+        StoreError: See `failures.calling`; the connection may be of a role that this one cannot end.
+    """
+    rows = await line.fetch("end_transaction", held.pid, held.xid)
+    return bool(rows and rows[0]["ended"])
+
+
+async def end_transactions(line: Line) -> list[tuple[int, int | None]]:
+    """End the transactions that hold claims of workers that were silent for twice their lease.
+
+    Returns:
+        The worker and the job of each.
+
+    Raises:
+        StoreError: See `failures.calling`.
+    """
+    return [(row["worker_id"], row["job_id"]) for row in await line.fetch("end_transactions")]
+
+
+async def complete_in(
+    database: Database, connection: Connection, worker_id: int, claim: Claim, before: list[Held]
+) -> Completion:
+    """Complete a job in a transaction of the handler's own.
+
+    Args:
+        database: Names the schema.
+        connection: The connection, in a transaction.
+        worker_id: Whose claim it is.
+        claim: The claim.
+        before: The transactions in which that was done before; this one is appended, before anything is done in it.
+
+    Returns:
+        What becomes of the job if the transaction is committed.
+
+    Raises:
+        ClaimLost: The claim is gone, or its job was cancelled.
+        TransactionUnusable: There is no transaction, or it takes no writes.
+        StoreError: See `failures.calling`.
+
+    If cancelled, whether the job is completed depends on the transaction.
+    """
+    with calling(database.schema):
+        if not connection.is_in_transaction():
+            raise TransactionUnusable("a job is completed in a transaction: begin one on this connection first")
+    held = await hold(database, connection, worker_id, claim)
+    if not held.stands:
+        if any(held.xid == earlier.xid for earlier in before):
+            return "completed"
+        raise ClaimLost(claim.id)
+    before.append(held)
+    ending = await complete(database, connection, worker_id, claim, held.xid)
+    if ending in ("cancelled", "lost"):
+        raise ClaimLost(claim.id)
+    return ending

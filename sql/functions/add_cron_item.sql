@@ -1,0 +1,25 @@
+-- Store a recurring item: from now on workers that know its task add its jobs. options is an object; a member that is not among
+-- these is an error, one that is missing or null has its default:
+--   dialect           extended (the default), or crontab: the fields of graphile-worker alone
+--   tz                the IANA zone in which the expression is meant; UTC by default
+--   fill              how far back missed slots are made up for: seconds, or a text such as 3d12h; not at all by default
+--   overlap           what becomes of a slot while a job of the item waits or runs: allow (the default), skip or replace
+--   queue, max_attempts, priority, flags, job_key, job_key_mode   as in an add; its task's by default
+-- What cannot be told from here, a worker tells in problem: a bad expression, a payload that its task refuses.
+-- GWBCX: it is stored already. GWBCS: a worker that lives has one of this identifier in its crontab.
+
+create or replace function asyncq.add_cron_item(
+  identifier text, task_identifier text, expression text, payload json default null, options jsonb default null)
+  returns asyncq.cron_item
+  language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  as $$
+begin
+  perform asyncq._add_cron_item(
+    identifier,
+    asyncq._cron_definition(
+      jsonb_build_object('task', task_identifier, 'expression', expression, 'payload', payload::jsonb), options),
+    null);
+  return (select status from asyncq._cron_status(array[identifier]) as status);
+end
+$$;

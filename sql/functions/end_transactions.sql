@@ -1,0 +1,38 @@
+-- End the transactions that still hold claims of workers that were silent for twice their lease, or, if workers are given, of
+-- these. Their rows are passed by in a rescue for as long as they are held: by a process that was stopped, or behind a connection
+-- that is open only on this side. Nothing of such a transaction is committed any more; the rescue gets its job.
+-- Transactions are known by the name that _hold_claim gives them. Those of a role that this one may not end are left alone.
+-- Returns what was ended; waits until it is gone, at most a second for each.
+
+create or replace function asyncq._end_transactions(workers int[] default null) returns table (worker_id int, job_id bigint)
+  language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = on
+  as $$
+declare
+  silent int[];
+  open record;
+begin
+  silent := coalesce(workers, array(
+    select worker.id from asyncq._workers as worker
+    where pg_catalog.clock_timestamp() - worker.last_seen > 2 * worker.lease));
+  if cardinality(silent) = 0 then
+    return;
+  end if;
+  for open in
+    select activity.pid, substring(activity.application_name from '^asyncq worker (\d+) ') as worker,
+      substring(activity.application_name from '^asyncq worker \d+ job (\d{1,18})$') as job
+    from pg_stat_activity as activity
+    where activity.datname = current_database() and activity.backend_xid is not null
+      and substring(activity.application_name from '^asyncq worker (\d+) ') = any(silent::text[])
+  loop
+    begin
+      if pg_terminate_backend(open.pid, 1000) then
+        return query select open.worker::int, open.job::bigint;
+      end if;
+    exception when insufficient_privilege then
+      null;
+    end;
+  end loop;
+end
+$$;

@@ -1,0 +1,26 @@
+-- Begin the transaction of a run: note its number, and hold the job for as long as it is open. Called first thing in it.
+-- Adds of the job's key and cancel_jobs pass a key share lock; what would end the claim (settle, rescue, return) does not, and
+-- skips the row: it belongs to a transaction that lives. A stronger lock would be waited for by who has passed the gate of the
+-- job's key, and deadlock with a handler that comes to that gate.
+-- Returns the transaction's number, its server process, and whether the claim still stands: one whose job was cancelled does not.
+
+create or replace function asyncq._hold_claim(worker int, job bigint, token bigint)
+  returns table (xid text, pid int, stands boolean)
+  language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  as $$
+declare
+  number constant text := pg_current_xact_id();
+begin
+  -- The server is to notice within half a minute that the worker's machine is gone: until then nobody else gets the job.
+  perform set_config('tcp_keepalives_idle', '10', true), set_config('tcp_keepalives_interval', '5', true),
+    set_config('tcp_keepalives_count', '4', true);
+  -- A name by which everybody sees whose it is, and _end_transactions finds it.
+  perform set_config('application_name', format('asyncq worker %s job %s', worker, job), true);
+  perform from asyncq._jobs as held
+    where held.id = job and held.locked_by = worker and held.lock_token = token and held.cancelled_at is null
+    for key share;
+  return query select number, pg_backend_pid(), found;
+end
+$$;

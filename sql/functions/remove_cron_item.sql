@@ -1,0 +1,29 @@
+-- Remove a stored item, or what is known of an item that no worker has any more. Its jobs stay. Returns what it was.
+-- GWBCN: there is no such item. GWBCS: it is one of a worker's crontab.
+
+create or replace function asyncq.remove_cron_item(identifier text) returns asyncq.cron_item
+  language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  as $$
+#variable_conflict use_variable
+declare
+  item asyncq.cron_item;
+  is_declared boolean;
+begin
+  perform asyncq._hold_cron_item(identifier);
+  is_declared := asyncq._is_declared(identifier);
+  select status.* into item from asyncq._cron_status(array[identifier]) as status;
+  delete from asyncq._cron_items as stored where stored.identifier = identifier;
+  if found then
+    perform asyncq._wake_cron();
+  elsif is_declared then
+    raise exception using errcode = 'GWBCS',
+      message = 'the item ''' || identifier || ''' is in the crontab of a worker: take it out there; it can be paused';
+  end if;
+  -- What is known of a worker's own item of the same name is its own.
+  if not is_declared then
+    delete from asyncq.known_crontabs as known where known.identifier = identifier;
+  end if;
+  return item;
+end
+$$;

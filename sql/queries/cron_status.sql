@@ -1,0 +1,3 @@
+-- cron_status(items text[]) -> document text, now text
+select pg_catalog.row_to_json(item)::text as document, pg_catalog.to_json(asyncq.clock())::text as now
+from asyncq._cron_status($1::text[]) as item

@@ -1,0 +1,65 @@
+"""Overlap: what an item says becomes of a slot while a job of it is pending or running."""
+
+import hashlib
+from typing import Any
+
+import msgspec
+import pytest
+
+from asyncq import CronItem, InvalidCrontab, UniquePolicy, parse_crontab, task
+from asyncq.domain.cron.overlap import OVERLAPS, overlap_key, overlap_question
+
+
+async def run() -> None:
+    """What the tasks of this file do."""
+
+
+@pytest.mark.parametrize(("overlap", "strategy"), [("skip", "ignore"), ("replace", "replace")])
+def test_an_overlap_is_a_unique_policy_by_the_key_of_the_item(overlap: str, strategy: str) -> None:
+    """As strong as any: two items of one task do not meet, all jobs of one item do."""
+    asked = msgspec.json.decode(overlap_question("a", overlap) or "")
+
+    assert {"key": hashlib.sha256(b"cron a").hexdigest(), "on_conflict": strategy} == asked
+    assert overlap_key("a") != overlap_key("b")
+
+
+def test_items_may_overlap_by_default() -> None:
+    """As in every crontab; then a job asks what its task says."""
+    singleton = task(singleton=True)(run)
+    plain, single = CronItem("t", "* * * * *"), CronItem(singleton, "* * * * *")
+
+    assert ("allow", None) == (plain.overlap, plain.question(plain.template))
+    assert "ignore" in (single.question(single.template) or "")
+    assert None is overlap_question("a", "allow")
+
+
+@pytest.mark.parametrize("overlap", OVERLAPS)
+def test_a_line_says_it_as_an_option(overlap: str) -> None:
+    """Beside the others."""
+    [item] = parse_crontab(f"* * * * * t ?overlap={overlap}&id=x")
+
+    assert overlap == item.overlap
+
+
+def test_an_unknown_overlap_is_refused() -> None:
+    """In a line and in code, with those that there are."""
+    wrong: Any = "queue"
+    with pytest.raises(InvalidCrontab, match=r"column 14: overlap: 'queue' is unknown, expected allow, skip, replace"):
+        parse_crontab("* * * * * t ?overlap=queue")
+    with pytest.raises(InvalidCrontab, match="overlap is 'queue', expected allow, skip, replace"):
+        CronItem("t", "* * * * *", overlap=wrong)
+
+
+@pytest.mark.parametrize(
+    ("made", "job_key", "other"),
+    [
+        (task(name="t", singleton=True)(run), None, "the unique policy of task 't'"),
+        (task(name="t", unique=UniquePolicy())(run), None, "the unique policy of task 't'"),
+        ("t", "k", "job_key"),
+    ],
+    ids=["singleton", "unique", "job-key"],
+)
+def test_a_second_answer_to_the_same_question_is_refused(made: Any, job_key: str | None, other: str) -> None:
+    """One of the two would be lost, and nobody would notice."""
+    with pytest.raises(InvalidCrontab, match=f"overlap 'skip' goes without {other}: both say what becomes of a job"):
+        CronItem(made, "* * * * *", overlap="skip", job_key=job_key)

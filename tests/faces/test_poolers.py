@@ -1,0 +1,272 @@
+"""Everything through a real PgBouncer that pools by transaction, and hands each one to another session in turn."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from asyncq import Client, ConfigurationError, JobContext, JobState, StoreError, Worker, task
+from asyncq.domain.events import (
+    CronAdded,
+    CronItemFailed,
+    FetchFailed,
+    HeartbeatFailed,
+    JobCompleted,
+    JobLost,
+    JobRetried,
+    JobsRescued,
+    JobStarted,
+    ListenConnected,
+    ListenLost,
+    MaintenanceFailed,
+    PollingOnly,
+    SettleFailed,
+    WorkerLost,
+)
+from asyncq.store import listen
+from asyncq.store.database import Database
+from asyncq.store.migrate import migrate, status
+from asyncq.testing import MovableClock, make_worker
+from tests.engine.faults import terminate
+from tests.engine.pooler import pooled, pooler
+from tests.engine.seen import Seen
+from tests.engine.test_cron import MINUTE, START
+from tests.faces.cli import asyncq
+
+TROUBLE = (
+    CronItemFailed, FetchFailed, HeartbeatFailed, JobLost, JobRetried, JobsRescued, ListenLost, MaintenanceFailed,
+    SettleFailed, WorkerLost,
+)  # fmt: skip
+# What a worker asks for when it connects; without the word in the DSN the pooler has to overlook it.
+IGNORED = (
+    "default_transaction_isolation, jit, search_path, enable_seqscan, plan_cache_mode, enable_bitmapscan, lock_timeout"
+)
+
+
+@task
+async def nothing() -> None:
+    """The least job."""
+
+
+@pytest.fixture
+def bare(dsn: str, schema: str) -> Iterator[str]:
+    """The pooler's DSN, as somebody would write it who has not read the guide.
+
+    It goes before the schema does: it keeps its connections to the server.
+    """
+    with pooler(dsn) as made:
+        yield made
+
+
+@pytest.fixture
+def way(bare: str) -> str:
+    """The pooler's DSN, as the guide says."""
+    return pooled(bare)
+
+
+def trouble(seen: Seen) -> list[object]:
+    """What went wrong."""
+    return [event for event in seen.events if isinstance(event, TROUBLE)]
+
+
+# What works
+
+
+async def test_a_client_works_through_a_pooler(way: str, schema: str) -> None:
+    """Many calls at once, so that each finds another session of the server."""
+    async with Client(way, schema=schema, pool_size=20) as client:
+        added = await asyncio.gather(*(client.add_job("count", {"n": n}, job_key=f"{n % 7}") for n in range(100)))
+        many = await client.add_jobs([nothing.job()] * 50)
+        job = await client.get_job(many[0].id)
+        counts = await client.admin.counts()
+        cancelled = await client.admin.cancel_jobs([item.id for item in many])
+        listed = await client.admin.list_jobs()
+
+    assert {f"{n}" for n in range(7)} == {job.key for job in listed}
+    assert (7, 57, 50) == (len({item.id for item in added}), counts.available, len(cancelled))
+    assert JobState.AVAILABLE == job.state
+
+
+async def test_an_add_on_the_callers_connection_through_a_pooler_is_part_of_its_transaction(
+    bare: str, schema: str, client: Client
+) -> None:
+    """The connection is the caller's own; its transaction keeps one session."""
+    connection = await asyncpg.connect(bare, statement_cache_size=0)
+    try:
+        async with connection.transaction():
+            kept = await client.add_job(nothing, connection=connection)
+        transaction = connection.transaction()
+        await transaction.start()
+        await client.add_job(nothing, connection=connection)
+        await transaction.rollback()
+    finally:
+        await connection.close()
+    counts = await client.admin.counts()
+
+    assert (1, JobState.AVAILABLE) == (counts.available, (await client.get_job(kept.id)).state)
+
+
+async def test_a_worker_works_through_a_pooler_and_says_that_it_only_polls(
+    way: str, schema: str, client: Client, seen: Seen
+) -> None:
+    """Handlers, queues, retries, their own connections and adds: nothing needs a session that lasts."""
+
+    @task(queue="line")
+    async def ask(ctx: JobContext, n: int) -> None:
+        async with ctx.connection() as connection, connection.transaction():
+            assert n == await connection.fetchval("select $1::int", n)
+            await ctx.add_job(nothing, connection=connection)
+        assert [(n,)] == [tuple(row) for row in await ctx.query("select $1::int", n)]
+        await ctx.add_job(nothing)
+
+    worker = Worker(way, [nothing, ask], schema=schema, observers=[seen], poll=0.05)
+    async with worker.start():
+        await client.add_jobs([nothing.job()] * 100 + [ask.job(n=n) for n in range(20)])
+        await seen.wait_for(JobCompleted, 160)
+
+    assert (1, 160) == (len(seen.of(PollingOnly)), len(seen.of(JobStarted)))
+    assert [] == trouble(seen)
+
+
+async def test_with_a_dsn_of_its_own_for_listen_a_worker_behind_a_pooler_is_woken(
+    way: str, dsn: str, schema: str, client: Client, seen: Seen
+) -> None:
+    """It hardly ever polls: only a notification can start the job."""
+    async with Worker(way, [nothing], schema=schema, observers=[seen], poll=60, listen_dsn=dsn).start():
+        await seen.wait_for(ListenConnected)
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+
+    assert ([], []) == (seen.of(PollingOnly), trouble(seen))
+
+
+async def test_recurring_jobs_are_added_through_a_pooler(
+    way: str, dsn: str, schema: str, db: asyncpg.Connection, seen: Seen
+) -> None:
+    """Their connection has a lock_timeout, which has to come along with each transaction."""
+    async with MovableClock(dsn, schema) as clock:
+        await clock.set(START)
+        crontab = "* * * * * nothing"
+        worker = make_worker(way, [], schema=schema, observers=[seen], crontab=crontab, listen_dsn=dsn, poll=60)
+        async with worker.start():
+            await clock.move(MINUTE)
+            await seen.wait_for(CronAdded)
+
+    assert [] == trouble(seen)
+
+
+async def test_migrations_run_through_a_pooler(way: str, dsn: str, schema: str) -> None:
+    """A fresh schema and one that is there; two at once wait for each other."""
+    fresh = Database(way, f"{schema}_fresh")
+    connection = await asyncpg.connect(dsn)
+    try:
+        reports = await asyncio.gather(migrate(fresh), migrate(fresh))
+        again = await migrate(fresh)
+        pending = (await status(fresh)).pending
+    finally:
+        await connection.execute(f"drop schema if exists {schema}_fresh cascade")
+        await connection.close()
+
+    assert [True, False] == sorted((bool(report.applied) for report in reports), reverse=True)
+    assert ((), ()) == (again.applied, pending)
+
+
+async def test_the_command_line_works_through_a_pooler(way: str, schema: str, tmp_path: Path) -> None:
+    """The word stands in the DSN, so every command and every variable can carry it."""
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "hello.py").write_text(
+        "from asyncq import task\n\n\n@task\nasync def hello() -> None:\n    print('ran')\n"
+    )
+    said = [
+        await asyncq(*words, "--schema", schema, cwd=tmp_path, DATABASE_URL=way)
+        for words in (("migrate",), ("add", "hello"), ("jobs", "list"), ("worker", "--once"))
+    ]
+
+    assert [0, 0, 0, 0] == [done.returncode for done in said]
+    assert "hello" in said[2].stdout
+    assert "ran" in said[3].stdout
+
+
+async def test_settings_hold_in_each_transaction_and_nowhere_else(way: str, bare: str, schema: str) -> None:
+    """A session that kept them would plan the statements of other programs badly."""
+    names = ("enable_seqscan", "jit", "search_path", "transaction_isolation", "lock_timeout", "plan_cache_mode")
+    ours = await Database(way, schema).connect("test", generic_plans=True, lock_timeout_s=1.5)
+    theirs = await asyncpg.connect(bare, statement_cache_size=0)
+    try:
+        for _ in range(8):
+            inside = [await ours.fetchval("select current_setting($1)", name) for name in names]
+        outside = {await theirs.fetchval("show enable_seqscan") for _ in range(8)}
+    finally:
+        await ours.close()
+        await theirs.close()
+
+    assert ["off", "off", "pg_catalog, pg_temp", "read committed", "1500ms", "force_generic_plan"] == inside
+    assert {"on"} == outside
+
+
+async def test_a_worker_behind_a_pooler_outlasts_the_end_of_all_its_connections(
+    way: str, schema: str, db: asyncpg.Connection, client: Client, seen: Seen
+) -> None:
+    """The pooler's own connections to the server end; it answers with errors, and opens others."""
+    async with Worker(way, [nothing], schema=schema, observers=[seen], poll=0.05, concurrency=2).start():
+        for round_ in range(1, 4):
+            await client.add_jobs([nothing.job()] * 100)
+            await seen.wait_for(JobStarted, 100 * round_ - 50)
+            await terminate_workers(db, schema)
+        await seen.wait_for(JobCompleted, 300)
+
+    assert ([], 300) == (seen.of(JobLost), len(seen.of(JobStarted)))
+
+
+async def terminate_workers(db: asyncpg.Connection, schema: str) -> None:
+    """Let the server end the connections of a schema's workers, and leave its clients alone."""
+    for role in ("fetch", "settle", "heartbeat"):
+        await terminate(db, schema, role)
+
+
+# What is said where it cannot work
+
+
+async def test_without_the_word_in_the_dsn_the_error_names_it(bare: str, schema: str) -> None:
+    """A worker cannot connect at all; a client would meet somebody else's statements."""
+    with pytest.raises(ConfigurationError, match="statement_cache_size=0"):
+        await Worker(bare, [nothing], schema=schema).run_once()
+    async with asyncio.timeout(10):
+        with pytest.raises(StoreError, match="statement_cache_size=0"):
+            await add_for_ever(bare, schema)
+
+
+async def add_for_ever(dsn: str, schema: str) -> None:
+    """Add jobs, many at once, until the sessions are mixed up."""
+    async with Client(dsn, schema=schema) as client:
+        while True:
+            for answer in await asyncio.gather(*(client.add_job("count") for _ in range(10)), return_exceptions=True):
+                if isinstance(answer, BaseException):
+                    raise answer
+
+
+async def test_a_listen_dsn_that_leads_to_the_pooler_is_found_out(
+    dsn: str, way: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LISTEN succeeds there, and nothing is ever heard: said once a minute, and polling goes on."""
+    monkeypatch.setattr(listen, "ECHO_S", 0.3)
+    with pooler(dsn, ignore=IGNORED) as deaf:
+        async with Worker(way, [nothing], schema=schema, observers=[seen], poll=0.05, listen_dsn=deaf).start():
+            lost = await seen.wait_for(ListenLost)
+            await client.add_job(nothing)
+            await seen.wait_for(JobCompleted)
+
+    assert "listen_dsn" in lost.error
+    assert 60.0 == lost.retry_in_s
+
+
+async def test_a_pooler_that_pools_by_session_needs_no_word(dsn: str, schema: str, client: Client, seen: Seen) -> None:
+    """Each connection has a session of its own there; it has to let the settings pass, and LISTEN works."""
+    with pooler(dsn, mode="session", size=20, ignore=IGNORED) as session:
+        async with Worker(session, [nothing], schema=schema, observers=[seen], poll=60).start():
+            await client.add_job(nothing)
+            await seen.wait_for(JobCompleted)
+
+    assert (1, []) == (len(seen.of(ListenConnected)), trouble(seen))

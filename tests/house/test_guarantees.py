@@ -1,0 +1,30 @@
+"""The promises of docs/guarantees.md name the tests that prove them: these are there, and each promise has one."""
+
+import re
+from pathlib import Path
+
+CHECKOUT = Path(__file__).parents[2]
+PAGE = (CHECKOUT / "docs" / "guarantees.md").read_text("utf-8")
+PROOF = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
+
+
+def is_there(path: str, name: str) -> bool:
+    """Whether a file has a test of this name; without a name, whether it is there."""
+    file = CHECKOUT / path
+    return file.exists() and (not name or f"def {name}(" in file.read_text("utf-8"))
+
+
+def test_every_test_that_is_named_is_there() -> None:
+    """A test that was renamed or removed takes its promise with it."""
+    proofs = PROOF.findall(PAGE)
+
+    assert proofs
+    assert [] == [proof for proof in proofs if not is_there(*proof)]
+
+
+def test_every_promise_has_a_proof() -> None:
+    """What nobody tests is a hope."""
+    promises = re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
+    unproven = [text.partition("\n")[0] for text in promises if not PROOF.search(text)]
+
+    assert ["When a part dies"] == unproven

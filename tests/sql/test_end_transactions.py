@@ -1,0 +1,65 @@
+"""`end_transactions`: a job is not kept for ever by the transaction of a worker that nobody hears."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+import pytest
+
+from tests.sql.jobs import add, claimed, fetch
+from tests.sql.session import Session, session
+
+REGISTER = """
+insert into asyncq._workers (lease, pid, concurrency, host, tasks, last_seen)
+values ('30 s', 1, 1, 'h', '{}', clock_timestamp() - make_interval(secs => $1)) returning id"""
+
+
+@asynccontextmanager
+async def holding(dsn: str, sql: Session, *, silent_s: float) -> AsyncIterator[tuple[Session, int, int]]:
+    """A session whose transaction holds a job of a worker that was silent for so long; the worker and the job."""
+    worker = await sql.value(REGISTER, silent_s)
+    job = await add(sql)
+    (claim,) = await fetch(sql, worker=worker)
+    async with session(dsn, sql.schema) as handler:
+        await handler.connection.execute("begin")
+        await handler.run("hold_claim", worker, job, claim["lock_token"])
+        yield handler, worker, job
+    await sql.execute("delete from asyncq._workers")
+
+
+async def test_a_worker_that_was_silent_for_two_leases_holds_nothing_any_more(dsn: str, claiming: Session) -> None:
+    """It was stopped, or its machine is gone and nobody has noticed: others get its job at once."""
+    async with holding(dsn, claiming, silent_s=61) as (handler, worker, job):
+        before = await claiming.values("select job_id from asyncq._rescue_jobs(true)")
+        ended = [tuple(row) for row in await claiming.run("end_transactions")]
+        after = await claiming.values("select job_id from asyncq._rescue_jobs(true)")
+        with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError)):
+            await handler.value("select 1")
+
+    assert ([], [(worker, job)], [job]) == (before, ended, after)
+
+
+async def test_a_worker_that_is_merely_late_keeps_its_transactions(dsn: str, claiming: Session) -> None:
+    """It may be about to come back, and its handlers are on their way."""
+    async with holding(dsn, claiming, silent_s=59) as (handler, _, job):
+        ended = await claiming.run("end_transactions")
+
+        assert ([], 1, [job]) == (ended, await handler.value("select 1"), await claimed(claiming))
+
+
+async def test_a_worker_that_is_unlocked_by_force_is_not_waited_for(dsn: str, claiming: Session) -> None:
+    """Whoever does that knows that it is gone; or wants it to be."""
+    async with holding(dsn, claiming, silent_s=0) as (_, worker, job):
+        unlocked = await claiming.values("select id from asyncq.force_unlock_workers($1)", [str(worker), "no number"])
+
+    assert ([job], []) == (unlocked, await claimed(claiming))
+
+
+async def test_the_transaction_of_a_job_bears_its_name_as_long_as_it_lasts(dsn: str, claiming: Session) -> None:
+    """For whoever looks who keeps a transaction open."""
+    async with holding(dsn, claiming, silent_s=0) as (handler, worker, job):
+        names = [await handler.value("show application_name")]
+        await handler.connection.execute("rollback")
+        names.append(await handler.value("show application_name"))
+
+    assert [f"{claiming.schema} worker {worker} job {job}", "test"] == names

@@ -1,0 +1,89 @@
+"""`client.cron` on the caller's connection, whatever codecs and isolation that has."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import asyncpg
+import pytest
+
+from asyncq import Client, CronItem, StoreError, TransactionUnusable
+from tests.sql.session import Session
+
+ITEM = CronItem("t", "0 8 * * *", payload={"a": 1.5}, fill=timedelta(hours=1), flags=["f"], tz="Europe/Berlin")
+
+
+@pytest.fixture
+async def client(dsn: str, schema: str) -> AsyncIterator[Client]:
+    """An open client."""
+    async with Client(dsn, schema=schema) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def odd(db: asyncpg.Connection) -> asyncpg.Connection:
+    """A caller's connection with codecs of its own, in another zone."""
+    for kind in ("json", "jsonb"):
+        await db.set_type_codec(kind, encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
+    await db.set_type_codec("timestamptz", encoder=str, decoder=str, schema="pg_catalog")
+    await db.execute("set timezone = 'America/St_Johns'; set datestyle = 'German'; set search_path = ''")
+    return db
+
+
+async def test_each_call_works_on_any_connection(client: Client, odd: asyncpg.Connection) -> None:
+    """What comes back is the same as on the client's own."""
+    added = await client.cron.add(ITEM, connection=odd)
+    assert added == await client.cron.get_item("t")
+    changed = await client.cron.change("t", priority=3, connection=odd)
+    assert changed == await client.cron.get_item("t")
+    paused = await client.cron.pause("t", connection=odd)
+    assert paused == await client.cron.get_item("t")
+    resumed = await client.cron.resume("t", connection=odd)
+    assert resumed == await client.cron.get_item("t", connection=odd)
+    run = await client.cron.run("t", connection=odd)
+    removed = await client.cron.remove("t", connection=odd)
+
+    assert ("added", resumed) == (run.outcome, removed)
+    assert (3, ("f",), timedelta(hours=1), '{"a": 1.5}') == (
+        changed.priority,
+        changed.flags,
+        changed.fill,
+        changed.payload,
+    )
+
+
+async def test_an_item_that_was_changed_since_the_transaction_began_is_told_at_repeatable_read(
+    client: Client, db: asyncpg.Connection
+) -> None:
+    """As with jobs: begin again."""
+    await client.cron.add(ITEM)
+    transaction = db.transaction(isolation="repeatable_read")
+    await transaction.start()
+    await db.fetchval("select 1")
+    await client.cron.get_item("t", connection=db)
+    await client.cron.pause("t")
+    with pytest.raises(StoreError) as caught:
+        await client.cron.resume("t", connection=db)
+    await transaction.rollback()
+
+    assert "40001" == caught.value.sqlstate
+
+
+async def test_a_transaction_that_takes_no_writes_is_told(client: Client, db: asyncpg.Connection) -> None:
+    """Looking works in one that is read only."""
+    await client.cron.add(ITEM)
+    async with db.transaction(readonly=True):
+        seen = await client.cron.get_item("t", connection=db)
+        with pytest.raises(TransactionUnusable):
+            await client.cron.pause("t", connection=db)
+
+    assert "t" == seen.identifier
+
+
+async def test_the_list_reads_many_items_at_once(client: Client, sql: Session) -> None:
+    """In the order of their names, by one statement."""
+    await sql.execute("select asyncq.add_cron_item('i' || n, 't', '@daily') from generate_series(1, 200) as n")
+
+    listed = await client.cron.list_items()
+
+    assert sorted(f"i{number}" for number in range(1, 201)) == [status.identifier for status in listed]

@@ -1,0 +1,160 @@
+"""A transaction that holds a claim: others come to its job in every order, and nobody deadlocks or loses anything."""
+
+from typing import get_args
+
+import anyio
+import asyncpg
+import pytest
+
+from asyncq.domain.errors import StoreError
+from asyncq.domain.job import Claim, JobSpec
+from asyncq.domain.task import Isolation
+from asyncq.store import jobs as store
+from asyncq.store import transactions
+from asyncq.store.database import Database, Line
+from tests.sql.jobs import WORKER, claimed
+from tests.sql.session import Session, session
+from tests.waiting import wait_until
+
+LEVELS = pytest.mark.parametrize("level", get_args(Isolation))
+AGAIN = [JobSpec(task="t", job_key="k")]
+
+
+async def running(database: Database, sql: Session, line: Line) -> Claim:
+    """A job with the key `k`, claimed."""
+    await store.add_jobs(database, sql.connection, AGAIN)
+    ids = await sql.values("select id from asyncq._tasks")
+    (claim,) = await store.fetch_jobs(line, WORKER, 1, 10, ids, None, store.START)
+    return claim
+
+
+async def blocked(sql: Session, other: Session) -> bool:
+    """Whether a session waits for another one."""
+    return await sql.value("select pg_blocking_pids($1) <> '{}'", other.connection.get_server_pid())
+
+
+async def run_in_transaction(
+    database: Database, handler: Session, claim: Claim, level: str, go_on: anyio.Event, held: anyio.Event
+) -> str:
+    """What a handler does that adds its own key: hold, add, complete, commit. Returns how that ended."""
+    transaction = transactions.Transaction(database, handler.connection, level)
+    await transaction.begin()
+    try:
+        holding = await transactions.hold(database, handler.connection, WORKER, claim)
+        held.set()
+        await go_on.wait()
+        await store.add_jobs(database, handler.connection, AGAIN)
+        ending = await transactions.complete(database, handler.connection, WORKER, claim, holding.xid)
+        await transaction.commit()
+    except StoreError as error:
+        return error.sqlstate or ""
+    finally:
+        await transaction.roll_back()
+    return ending
+
+
+@LEVELS
+async def test_a_handler_and_an_outside_add_of_its_key_that_came_first_do_not_deadlock(
+    dsn: str, schema: str, database: Database, sql: Session, other: Session, line: Line, level: str
+) -> None:
+    """The add has passed the gate of the key and wants the row, which the handler holds as it comes to the gate."""
+    claim = await running(database, sql, line)
+    held, go_on = anyio.Event(), anyio.Event()
+    endings: list[str] = []
+
+    async def handle(handler: Session) -> None:
+        endings.append(await run_in_transaction(database, handler, claim, level, go_on, held))
+
+    async with session(dsn, schema, deadlock_timeout="20ms") as handler, anyio.create_task_group() as group:
+        group.start_soon(handle, handler)
+        await held.wait()
+        async with other.connection.transaction():
+            added = await store.add_jobs(database, other.connection, AGAIN)
+            go_on.set()
+            await wait_until(lambda: blocked(sql, handler), description="the handler to come to the gate")
+
+    assert ["completed" if level == "read_committed" else "40001"] == endings
+    assert ["added"] == [item.outcome for item in added]
+    assert [claim.id] * (level != "read_committed") == await claimed(sql)
+
+
+@LEVELS
+async def test_an_outside_add_that_comes_second_waits_for_the_handler(
+    dsn: str, schema: str, database: Database, sql: Session, other: Session, line: Line, level: str
+) -> None:
+    """It stands at the gate with nothing in its hands, and then finds the job that the handler added."""
+    claim = await running(database, sql, line)
+    outcomes: list[str] = []
+
+    async def add_outside() -> None:
+        outcomes.extend(item.outcome for item in await store.add_jobs(database, other.connection, AGAIN))
+
+    async with session(dsn, schema, deadlock_timeout="20ms") as handler, anyio.create_task_group() as group:
+        transaction = transactions.Transaction(database, handler.connection, level)
+        await transaction.begin()
+        held = await transactions.hold(database, handler.connection, WORKER, claim)
+        await store.add_jobs(database, handler.connection, AGAIN)
+        group.start_soon(add_outside)
+        await wait_until(lambda: blocked(sql, other), description="the add to wait at the gate")
+        ending = await transactions.complete(database, handler.connection, WORKER, claim, held.xid)
+        await transaction.commit()
+        await transaction.roll_back()
+
+    assert ("completed", ["updated"], []) == (ending, outcomes, await claimed(sql))
+
+
+@LEVELS
+async def test_a_rescue_passes_by_a_transaction_that_lives_and_comes_back_when_it_is_over(
+    dsn: str, schema: str, database: Database, sql: Session, line: Line, level: str
+) -> None:
+    """A held row is a living transaction; when it has rolled back, its job goes to others."""
+    claim = await running(database, sql, line)
+    async with session(dsn, schema) as handler:
+        transaction = transactions.Transaction(database, handler.connection, level)
+        await transaction.begin()
+        await transactions.hold(database, handler.connection, WORKER, claim)
+        meanwhile = await sql.values("select job_id from asyncq._rescue_jobs(true)")
+        await transaction.roll_back()
+    afterwards = await sql.values("select job_id from asyncq._rescue_jobs(true)")
+
+    assert ([], [claim.id]) == (meanwhile, afterwards)
+
+
+async def test_a_claim_that_a_rescue_is_taking_is_waited_for_and_gone(
+    dsn: str, schema: str, database: Database, sql: Session, other: Session, line: Line
+) -> None:
+    """The rescue came first: the transaction begins without its claim, and its handler is not called."""
+    claim = await running(database, sql, line)
+    stands: list[bool] = []
+
+    async with session(dsn, schema) as handler, anyio.create_task_group() as group:
+        transaction = transactions.Transaction(database, handler.connection, "read_committed")
+        await transaction.begin()
+
+        async def hold() -> None:
+            stands.append((await transactions.hold(database, handler.connection, WORKER, claim)).stands)
+
+        async with other.connection.transaction():
+            await other.rows("select from asyncq._rescue_jobs(true)")
+            group.start_soon(hold)
+            await wait_until(lambda: blocked(sql, handler), description="the handler to wait for the rescue")
+        await wait_until(lambda: bool(stands), description="the claim")
+        await transaction.roll_back()
+
+    assert [False] == stands
+
+
+async def test_a_commit_that_the_server_answers_with_a_rollback_is_an_error(
+    dsn: str, schema: str, database: Database
+) -> None:
+    """The driver says nothing: a statement had failed, and COMMIT ends such a transaction without an error."""
+    async with session(dsn, schema) as handler:
+        transaction = transactions.Transaction(database, handler.connection, "read_committed")
+        await transaction.begin()
+        with pytest.raises(asyncpg.DivisionByZeroError):
+            await handler.rows("select 1 / 0")
+        with pytest.raises(StoreError, match="everything was rolled back"):
+            await transaction.commit()
+        await transaction.roll_back()
+
+        assert 1 == await handler.value("select 1")
