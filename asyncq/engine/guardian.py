@@ -152,6 +152,8 @@ class Guardian:
             if question.is_answered:
                 return
             task, stack = self._where()
+            if task is None and stacks.is_in_loop(self._thread_id):
+                return  # It is about to answer: a busy machine has not let it.
             run = self.run_of(task)
             if run is None and any(other.run_of(task) is not None for other in self._others()):
                 return  # A handler of another worker in this loop, which tells of it itself.

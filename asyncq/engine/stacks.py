@@ -11,6 +11,7 @@ from typing import Any
 from asyncq.engine import isolation
 
 MOST = 30
+LOOPS = ("asyncio", "selectors", "uvloop")
 UNKNOWN = "  (its stack is not known)\n"
 
 
@@ -30,6 +31,12 @@ def of_thread(ident: int) -> str:
         frame = frame.f_back
     found.reverse()
     return _text(found)
+
+
+def is_in_loop(ident: int) -> bool:
+    """Whether a thread is in its event loop's own code, such as where that waits, and in nobody else's."""
+    frame = sys._current_frames().get(ident)  # pyright: ignore[reportPrivateUsage] - as above
+    return frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in LOOPS
 
 
 def of_task(task: asyncio.Task[Any]) -> str:

@@ -28,6 +28,7 @@ from asyncq.domain.events import (
     WorkerStopped,
     WorkerStopping,
 )
+from asyncq.engine import stacks
 from asyncq.engine.guardian import Guardian, _Question
 from asyncq.store.lifeline import Lifeline
 from tests.engine.conftest import MakeWorker
@@ -362,6 +363,15 @@ async def test_a_look_that_comes_too_late_itself_accuses_nobody(make_worker: Mak
             blocks.append(question.block is not None)
 
     assert [False, True] == blocks
+
+
+async def test_a_loop_that_waits_is_not_blocked_by_anybody() -> None:
+    """On a busy machine it may get no turn for a while."""
+    ident = threading.get_ident()
+    while not await run_sync(stacks.is_in_loop, ident):
+        pass
+
+    assert not stacks.is_in_loop(ident)
 
 
 async def test_a_note_that_cannot_be_written_costs_nothing(
