@@ -173,6 +173,8 @@ class Executor:
             self.finished += 1
             if run.handler is None or run.handler.done():
                 self.running.discard(run)
+                # Its context leads back to the run: held here, each job would be left to the garbage collector.
+                run.handler = None
         return run, outcome
 
     def _make_run(self, claim: Claim, task: Task[...], worker_id: int) -> Run:
