@@ -236,6 +236,10 @@ def servers() -> list[Target]:
     ]
 
 
+INTERRUPTED = (2, 130)
+WITHOUT_SERVER = ("tests/domain", "tests/house", "tests/typing")  # the same on every server
+
+
 def at_once() -> list[str]:
     """What makes pytest run as many tests at once as there are cores, four at most; nothing when there is one."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -249,7 +253,7 @@ def pytest(on: Sequence[Target], arguments: Sequence[str]) -> int:
         say(f"tests on {title}")
         code = run([PYTHON, "-m", "pytest", *arguments], **variables)
         failed = failed or code
-        if code in (2, 130):  # interrupted: the user does not want the next server either
+        if code in INTERRUPTED:  # the user does not want the next server either
             break
     return failed
 
@@ -276,7 +280,13 @@ def do_demo(arguments: Sequence[str]) -> int:
 def do_test(arguments: Sequence[str]) -> int:
     """Run the tests on the system's PostgreSQL, if there is one, and on the newest; words go to pytest."""
     setup("test")
-    return pytest(servers(), [*at_once(), *arguments])
+    first, *others = servers()
+    options = [*at_once(), *arguments]
+    code = pytest([first], options)
+    if code in INTERRUPTED:
+        return code
+    code_of_others = pytest(others, [*options, *(f"--ignore={folder}" for folder in WITHOUT_SERVER)])
+    return code or code_of_others
 
 
 def do_test_fast(arguments: Sequence[str]) -> int:

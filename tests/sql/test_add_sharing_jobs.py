@@ -27,7 +27,8 @@ async def outcome(sql: Session, adder: Adder, specs: Sequence[dict[str, Any]]) -
     transaction = sql.connection.transaction()
     await transaction.start()
     try:
-        last = await sql.value("select last_value from asyncq._jobs_id_seq")
+        # Of a sequence that was never used the last value is the first one.
+        last = await sql.value("select case when is_called then last_value else 0 end from asyncq._jobs_id_seq")
         done = await adder(sql, specs)
         rows = await sql.rows("""
             select id, run_at, unique_key, key, payload::text, rerun::text, attempts, locked_by,
