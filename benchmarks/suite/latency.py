@@ -14,7 +14,7 @@ from benchmarks.suite.places import Unfit
 PAUSE_S = 0.01  # the worker is idle again
 WARM_UP = 20
 SETTLE_S = 1.0  # from its start, until a worker surely listens
-LONGEST_S = 120.0
+LONGEST_S = 60.0
 
 
 async def latency(peer: Peer, variant: str, table: Jobs, jobs: int, **wish: Any) -> dict[str, Any]:
