@@ -13,6 +13,7 @@ from benchmarks.suite.places import Unfit
 
 LOOK_S = 0.001
 LONGEST_S = 60.0
+LEDGER = ("kind", "calls", "total", "first_ns", "starts")
 
 
 class Jobs(Protocol):
@@ -23,20 +24,27 @@ class Jobs(Protocol):
         """The way to them."""
         ...
 
-    async def is_empty(self, jobs: int | None = None) -> bool:
-        """Whether every job is settled; of the first so many."""
+    async def is_empty(self, among: str = "") -> bool:
+        """Whether every job is settled; of those that a further condition leaves."""
+        ...
+
+    async def count(self) -> int:
+        """How many are not settled."""
         ...
 
 
-async def drain(peer: Peer, variant: str, table: Jobs, jobs: int, *, workers: int = 1, **wish: Any) -> dict[str, Any]:
+async def drain(
+    peer: Peer, variant: str, table: Jobs, jobs: int, *, workers: int = 1, among: str = "", **wish: Any
+) -> dict[str, Any]:
     """Let workers run all jobs.
 
     Args:
         peer: Whose workers.
         variant: Their settings.
-        table: The jobs; their ids in the payload are 0 to jobs - 1, in the table 1 to jobs.
+        table: The jobs; the ids in their payloads are 0 to jobs - 1.
         jobs: How many.
         workers: How many processes.
+        among: A condition that leaves these jobs, where others stay.
         **wish: What the workers are told besides.
 
     Returns:
@@ -47,7 +55,6 @@ async def drain(peer: Peer, variant: str, table: Jobs, jobs: int, *, workers: in
         Unfit: Not every job ran exactly once.
     """
     settings = {**peer.variants[variant], **wish}
-    among = jobs if wish.get("future") else None
     async with AsyncExitStack() as stack:
         crew: list[Child] = []
         for _ in range(workers):
@@ -69,7 +76,8 @@ async def drain(peer: Peer, variant: str, table: Jobs, jobs: int, *, workers: in
         reports = [await child.report() for child in crew]
     check(peer.name, reports, jobs)
     first_ns = min(report["first_ns"] for report in reports if report["calls"])
-    return {"value": (jobs - 1) / ((ended_ns - first_ns) / 1e9), "calls": [report["calls"] for report in reports]}
+    extra = {key: value for key, value in reports[0].items() if key not in LEDGER}
+    return extra | {"value": (jobs - 1) / ((ended_ns - first_ns) / 1e9), "calls": [report["calls"] for report in reports]}
 
 
 async def called(crew: list[Child], jobs: int) -> None:

@@ -85,10 +85,9 @@ class Table:
         assert isinstance(peer.left, str)
         self._left = peer.left
 
-    async def is_empty(self, jobs: int | None = None) -> bool:
-        """Whether every job is settled; of the first so many."""
-        among = "" if jobs is None else f" and id <= {jobs}"
-        return not await self.connection.fetchval(f"select exists (select {self._left}{among})")
+    async def is_empty(self, among: str = "") -> bool:
+        """Whether every job is settled; of those that a further condition leaves."""
+        return not await self.connection.fetchval(f"select exists (select {self._left} {among})")
 
     async def count(self) -> int:
         """How many are not settled."""

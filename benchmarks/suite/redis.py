@@ -82,7 +82,7 @@ class Stream:
             case _:
                 raise Unfit(f"redis said {line!r}")
 
-    async def is_empty(self, jobs: int | None = None) -> bool:
+    async def is_empty(self, among: str = "") -> bool:
         """Whether every job is settled."""
         return not await self.count()
 

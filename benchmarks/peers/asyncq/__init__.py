@@ -20,7 +20,7 @@ PEER = Peer(
         "bulk_1000": {"default": 100_000},
         "bulk_10000": {"default": 100_000},
         "future": {"default": 100_000},
-        "ready": {"default": 300_000},
+        "ready": {"default": 500_000},
     },
     left="from asyncq._jobs where true",
 )

@@ -20,7 +20,6 @@ PEER = Peer(
         "bulk_1000": {"best": 100_000},
         "bulk_10000": {"best": 100_000},
         "future": {"best": 100_000},
-        "ready": {"best": 300_000},
     },
     left="from floor_jobs where true",
 )
