@@ -22,8 +22,8 @@ class Peer:
         packages: What its version is read from.
         variants: Settings by name: `default` is what a newcomer gets, `best` what a benchmark of its own would set.
         entries: The work that it takes part in -> variant -> how many jobs.
-        left: What finds a job that is not settled: the end of an SQL query, where `and id <= n` may follow, or commands for
-            Redis whose answers are numbers.
+        left: What finds a job that is not settled: the end of an SQL query, where `and ...` may follow, or commands
+            for Redis whose answers are numbers.
     """
 
     name: str

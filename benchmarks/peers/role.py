@@ -25,6 +25,9 @@ Wish = dict[str, Any]
 Note = Callable[[int], None]
 """What a handler calls with the id in its payload."""
 
+extra: dict[str, Any] = {}
+"""What a program adds to what is said at the end."""
+
 out = os.dup(1)  # what libraries print goes to stderr
 os.dup2(2, 1)
 
@@ -170,7 +173,7 @@ async def tell(program: Program, dsn: str, wish: Wish) -> None:
             sent.append(time.monotonic_ns())
             await adder.one(number)
             await asyncio.sleep(wish["pause_s"])
-    say("sent", at=sent)
+    say("sent", at=sent, **extra)
 
 
 async def work(program: Program, dsn: str, wish: Wish) -> None:
@@ -180,7 +183,7 @@ async def work(program: Program, dsn: str, wish: Wish) -> None:
 
     def hear() -> None:
         if os.read(0, 64).strip() == b"stop":
-            say("report", **ledger.report())
+            say("report", **ledger.report(), **extra)
             os._exit(0)
         os._exit(1)
 

@@ -25,7 +25,8 @@ from benchmarks.suite.redis import redis
 from benchmarks.suite.report import number, report
 from benchmarks.suite.result import MAIN, Entry, Result
 from benchmarks.suite.rotation import rotate
-from benchmarks.suite.works import WORKS, Stage
+from benchmarks.suite.stage import Stage
+from benchmarks.suite.works import WORKS
 
 FURTHER_WORKS = ("drain", "drain_2", "latency", "add_1", "add_10", "bulk_1000")
 QUICK_WORKS = ("drain", "latency", "add_1", "bulk_1000", "serial", "stuck")
@@ -37,7 +38,9 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--works", help=f"some of {', '.join(WORKS)}, or their numbers such as W3; all by default")
     parser.add_argument("--peers", help=f"some of {', '.join(ALL)}; all by default, and asyncq and the floor always")
     parser.add_argument("--rounds", type=int, default=5, help="rotations; 5 by default")
-    parser.add_argument("--further", type=int, default=3, help="rotations of the further lines; 3 by default, 0 for none")
+    parser.add_argument(
+        "--further", type=int, default=3, help="rotations of the further lines; 3 by default, 0 for none"
+    )
     parser.add_argument("--quick", action="store_true", help="asyncq and the floor alone, little work, one rotation")
     parser.add_argument("--out", type=Path, help="the result file; benchmarks/results/<date>-<machine>.json by default")
     parser.add_argument("--show", type=Path, help="write table and picture of a result file again, and measure nothing")
@@ -58,7 +61,9 @@ def main(words: Sequence[str] | None = None) -> int:
     result = Result(
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
         machine=machine.name(),
-        command="make bench" if words is None and len(sys.argv) == 1 else f"make bench ARGS={shlex.quote(shlex.join(sys.argv[1:] if words is None else words))}",
+        command="make bench"
+        if words is None and len(sys.argv) == 1
+        else f"make bench ARGS={shlex.quote(shlex.join(sys.argv[1:] if words is None else words))}",
         lines={},
         versions={},
         settings={},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import time
 from asyncio.subprocess import PIPE, Process
 from contextlib import suppress
 from typing import Any, Self
@@ -21,12 +22,17 @@ class Child:
     Args:
         process: The process.
         name: What to call it in an error.
+
+    Attributes:
+        calls: How many handlers a worker has called.
+        marks: When it was heard how many.
     """
 
     def __init__(self, process: Process, name: str) -> None:
         self._process = process
         self._name = name
         self.calls = 0
+        self.marks: list[tuple[int, int]] = []
 
     @classmethod
     async def begin(cls, peer: Peer, role: str, dsn: str, **wish: Any) -> Self:
@@ -45,6 +51,11 @@ class Child:
                 limit=LONGEST_LINE,
             )
         return cls(process, f"{peer.name} {role}")
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
 
     async def go(self) -> None:
         """Wait until it is prepared, and let it begin."""
@@ -67,6 +78,7 @@ class Child:
             said: dict[str, Any] = json.loads(line)
             if said["kind"] == "calls":
                 self.calls = said["calls"]
+                self.marks.append((time.monotonic_ns(), self.calls))
             if said["kind"] == kind:
                 return said
         log = LOGS / f"{self._name.replace(' ', '-')}.txt"

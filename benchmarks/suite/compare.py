@@ -1,4 +1,4 @@
-"""Compares two results, and knows the noise: a figure has changed when its rotations then and now do not even overlap. Pure."""
+"""Compares two results, and knows the noise: the range of the rotations. Pure."""
 
 from __future__ import annotations
 
@@ -42,9 +42,7 @@ def _changes(old: Result, new: Result) -> Iterator[Change]:
             )
 
 
-def verdict(
-    each: Headline, old: tuple[float, tuple[float, float]], new: tuple[float, tuple[float, float]]
-) -> Verdict:
+def verdict(each: Headline, old: tuple[float, tuple[float, float]], new: tuple[float, tuple[float, float]]) -> Verdict:
     """What a change means.
 
     Args:

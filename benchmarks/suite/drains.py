@@ -28,13 +28,21 @@ class Jobs(Protocol):
         """Whether every job is settled; of those that a further condition leaves."""
         ...
 
-    async def count(self) -> int:
-        """How many are not settled."""
+    async def count(self, among: str = "") -> int:
+        """How many are not settled; of those that a further condition leaves."""
         ...
 
 
 async def drain(
-    peer: Peer, variant: str, table: Jobs, jobs: int, *, workers: int = 1, among: str = "", **wish: Any
+    peer: Peer,
+    variant: str,
+    table: Jobs,
+    jobs: int,
+    *,
+    workers: int = 1,
+    among: str = "",
+    longest_s: float = LONGEST_S,
+    **wish: Any,
 ) -> dict[str, Any]:
     """Let workers run all jobs.
 
@@ -45,11 +53,12 @@ async def drain(
         jobs: How many.
         workers: How many processes.
         among: A condition that leaves these jobs, where others stay.
+        longest_s: How long they may take.
         **wish: What the workers are told besides.
 
     Returns:
         The rate in jobs a second, from the first call of a handler to the last settlement that is seen committed; that
-        first job is not counted.
+        first job is not counted. What begins with `_` is for the caller alone.
 
     Raises:
         Unfit: Not every job ran exactly once.
@@ -65,19 +74,23 @@ async def drain(
         for child in crew:
             child.tell("go")
         try:
-            async with asyncio.timeout(LONGEST_S):
+            async with asyncio.timeout(longest_s):
                 await called(crew, jobs)
                 while not await table.is_empty(among):
                     await asyncio.sleep(LOOK_S)
                 ended_ns = time.monotonic_ns()
         except TimeoutError:
             seen = sum(child.calls for child in crew)
-            raise Unfit(f"{peer.name}: {seen} of {jobs} jobs in {LONGEST_S:g} s") from None
+            raise Unfit(f"{peer.name}: {seen} of {jobs} jobs in {longest_s:g} s") from None
         reports = [await child.report() for child in crew]
     check(peer.name, reports, jobs)
     first_ns = min(report["first_ns"] for report in reports if report["calls"])
-    extra = {key: value for key, value in reports[0].items() if key not in LEDGER}
-    return extra | {"value": (jobs - 1) / ((ended_ns - first_ns) / 1e9), "calls": [report["calls"] for report in reports]}
+    return {key: value for key, value in reports[0].items() if key not in LEDGER} | {
+        "value": (jobs - 1) / ((ended_ns - first_ns) / 1e9),
+        "calls": [report["calls"] for report in reports],
+        "_starts": [report["starts"] for report in reports],
+        "_marks": [(first_ns, 0), *(mark for child in crew for mark in child.marks)],
+    }
 
 
 async def called(crew: list[Child], jobs: int) -> None:

@@ -1,4 +1,4 @@
-"""Sets up what the measured programs run in, once: environments of Python, Node with its packages, Redis; in the cache."""
+"""Sets up what the measured programs run in, once, in the cache: environments of Python, Node with packages, Redis."""
 
 from __future__ import annotations
 
@@ -111,7 +111,9 @@ def redis_is_here() -> bool:
         folder.mkdir(parents=True)
         if run_quietly("fetching Redis", ["apt-get", "download", *OF_REDIS], folder):
             for package in folder.glob("*.deb"):
-                run_quietly(f"unpacking {package.name.partition('_')[0]}", ["dpkg-deb", "-x", package.name, "."], folder)
+                run_quietly(
+                    f"unpacking {package.name.partition('_')[0]}", ["dpkg-deb", "-x", package.name, "."], folder
+                )
     if redis.program() is None:
         say("redis-server is not installed: the queues on Redis are left out")
         return False

@@ -52,7 +52,9 @@ def best_of_each(result: Result, work: str) -> list[Bar]:
     for peer, _, found in ranked(result.runs, MAIN, work):
         bars.setdefault(peer, (peer, ALL[peer].title, found.median, found.spread))
     shown = list(bars.values())
-    kept = [bar for bar in shown if bar[0] == OURS.name] + [bar for bar in shown if bar[0] != OURS.name][: MOST_BARS - 1]
+    kept = [bar for bar in shown if bar[0] == OURS.name] + [bar for bar in shown if bar[0] != OURS.name][
+        : MOST_BARS - 1
+    ]
     return [bar for bar in shown if bar in kept]
 
 

@@ -13,8 +13,9 @@ import asyncpg
 from asyncq.server import Server
 from benchmarks.peers.peer import Peer
 from benchmarks.suite.child import play
+from benchmarks.suite.processes import children, cpu_s
 
-SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "8GB", "max_connections": "200"}
+SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "8GB", "max_connections": "400"}
 """All else is as PostgreSQL ships it: fsync and synchronous_commit are on."""
 
 
@@ -58,11 +59,9 @@ class Postgres:
         finally:
             await self._chief.execute("drop database run with (force)")
 
-    async def forget(self) -> None:
-        """Drop the filled databases."""
-        for name in self._filled:
-            await self._chief.execute(f'drop database "{name}" with (force)')
-        self._filled.clear()
+    def cpu_s(self) -> float:
+        """Seconds of CPU that the server's processes have used, those that still live."""
+        return sum(cpu_s(pid) for pid in children(self._server.pid))
 
     async def _tidy(self, name: str) -> None:
         connection = await asyncpg.connect(self.dsn(name))
@@ -89,9 +88,15 @@ class Table:
         """Whether every job is settled; of those that a further condition leaves."""
         return not await self.connection.fetchval(f"select exists (select {self._left} {among})")
 
-    async def count(self) -> int:
-        """How many are not settled."""
-        return await self.connection.fetchval(f"select count(*) {self._left}")
+    async def count(self, among: str = "") -> int:
+        """How many are not settled; of those that a further condition leaves."""
+        return await self.connection.fetchval(f"select count(*) {self._left} {among}")
+
+    async def transactions(self) -> int:
+        """How many were committed in this database; what idle sessions did last may be missing."""
+        return await self.connection.fetchval(
+            "select xact_commit from pg_stat_database where datname = current_database()"
+        )
 
 
 @asynccontextmanager

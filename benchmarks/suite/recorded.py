@@ -13,7 +13,7 @@ from benchmarks.suite.works import WORKS
 
 ENOUGH = 0.8
 
-# work -> variant of the floor -> (queue, variant) -> share of the floor's rate; of a latency, how many times the floor's.
+# work -> variant of the floor -> (queue, variant) -> share of the floor's rate; how many times the floor's latency.
 SHARES: dict[str, dict[str, dict[tuple[str, str], float]]] = {
     "drain": {
         "best": {

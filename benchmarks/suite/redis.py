@@ -86,7 +86,7 @@ class Stream:
         """Whether every job is settled."""
         return not await self.count()
 
-    async def count(self) -> int:
+    async def count(self, among: str = "") -> int:
         """How many are not settled."""
         answers = [await self.ask(command) for command in self._left]
         return sum(answer[0] if isinstance(answer, list) else answer for answer in answers)

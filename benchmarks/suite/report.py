@@ -1,4 +1,4 @@
-"""A result for people, in Markdown: the headline figures beside their goals, then medians with their range by work. Pure."""
+"""A result for people, in Markdown: the headline figures beside their goals, then medians by work. Pure."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def headlines(result: Result) -> str:
 
 def table(runs: Sequence[Entry], line: str) -> str:
     """Medians with their range, and the ratio to the floor, by work; the best first."""
-    lines = [row("work", "queue", "median", "range", "to the floor", "runs"), "| --- | --- | ---: | ---: | ---: | ---: |"]
+    lines = [
+        row("work", "queue", "median", "range", "to the floor", "runs"),
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
     for work in WORKS:
         floor = series(runs, line, work, FLOOR.name, "best")
         for peer, variant, found in ranked(runs, line, work):
@@ -59,7 +62,9 @@ def table(runs: Sequence[Entry], line: str) -> str:
             title = f"{WORKS[work].code} {WORKS[work].title}, {WORKS[work].unit}"
             shown = f"**{name}**" if peer == OURS.name else name
             lines.append(
-                row(title, shown, number(found.median), f"{number(low)} - {number(high)}", share, str(len(found.values)))
+                row(
+                    title, shown, number(found.median), f"{number(low)} - {number(high)}", share, str(len(found.values))
+                )
             )
     return "\n".join(lines)
 
@@ -67,7 +72,9 @@ def table(runs: Sequence[Entry], line: str) -> str:
 def ranked(runs: Sequence[Entry], line: str, work: str) -> list[tuple[str, str, Series]]:
     """Who took part with success, the best first."""
     entered = sorted({(run.peer, run.variant) for run in runs if (run.line, run.work) == (line, work)})
-    found = [(peer, variant, figures) for peer, variant in entered if (figures := series(runs, line, work, peer, variant))]
+    found = [
+        (peer, variant, figures) for peer, variant in entered if (figures := series(runs, line, work, peer, variant))
+    ]
     return sorted(found, key=lambda each: each[2].median, reverse=WORKS[work].better == "more")
 
 
@@ -81,7 +88,8 @@ def _failures(result: Result) -> Iterator[str]:
         yield f"below its recorded share, so that this run does not count: {words}"
     for run in result.runs:
         if run.failure:
-            yield f"failed: {run.line}, {run.work}, {run.peer} ({run.variant}), rotation {run.rotation}: {run.failure[:200]}"
+            where = f"{run.line}, {run.work}, {run.peer} ({run.variant}), rotation {run.rotation}"
+            yield f"failed: {where}: {run.failure[:200]}"
 
 
 def row(*cells: str) -> str:

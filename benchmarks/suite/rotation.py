@@ -12,7 +12,8 @@ import msgspec
 from benchmarks.peers.peer import Peer
 from benchmarks.suite.places import Unfit
 from benchmarks.suite.result import Entry
-from benchmarks.suite.works import WORKS, Stage
+from benchmarks.suite.stage import Stage
+from benchmarks.suite.works import WORKS
 
 
 class Turn(NamedTuple):
@@ -24,7 +25,9 @@ class Turn(NamedTuple):
     size: int
 
 
-def turns(peers: Collection[Peer], works: Collection[str], rotation: int, rotations: int, scale: float) -> Iterator[Turn]:
+def turns(
+    peers: Collection[Peer], works: Collection[str], rotation: int, rotations: int, scale: float
+) -> Iterator[Turn]:
     """The runs of a rotation, counted from 0: work by work, and within it who comes first changes."""
     for name, work in WORKS.items():
         if name not in works or not work.takes_part(rotation, rotations):
@@ -55,8 +58,8 @@ async def run(turn: Turn, stage: Stage, line: str, rotation: int) -> Entry:
         seen = await WORKS[turn.work].run(stage, turn.peer, turn.variant, turn.size)
     except (Unfit, OSError, asyncpg.PostgresError, asyncio.IncompleteReadError) as error:
         return msgspec.structs.replace(made, failure=f"{type(error).__name__}: {error}"[:2_000])
-    value = seen.pop("value")
-    return msgspec.structs.replace(made, value=value, details=seen)
+    details = {name: value for name, value in seen.items() if name != "value" and not name.startswith("_")}
+    return msgspec.structs.replace(made, value=seen["value"], details=details)
 
 
 async def rotate(

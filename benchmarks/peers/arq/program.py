@@ -37,7 +37,9 @@ async def work(dsn: str, wish: Wish, note: Note) -> None:
         note(id)
 
     options = {name: wish[name] for name in ("max_jobs", "poll_delay", "keep_result") if name in wish}
-    await Worker([func(noop, name="noop")], redis_settings=settings_of(dsn), handle_signals=False, **options).async_run()
+    await Worker(
+        [func(noop, name="noop")], redis_settings=settings_of(dsn), handle_signals=False, **options
+    ).async_run()
 
 
 if __name__ == "__main__":

@@ -1,22 +1,17 @@
-"""asyncq as its users write it."""
+"""asyncq as its users write it: `Worker(dsn, tasks=[...])`, INFO logging on."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
-from asyncq import Client, Worker, task
-from benchmarks.peers.role import Adder, Note, Program, Wish, run
-
-note: Note
-
-
-@task
-async def noop(id: int) -> None:
-    """Count the call."""
-    note(id)
+from asyncq import Client, JobsFetched, JobSpec, Worker, observer
+from benchmarks.peers.asyncq import tasks
+from benchmarks.peers.asyncq.shapes import SHAPES
+from benchmarks.peers.role import Adder, Note, Program, Wish, extra, run
 
 
 async def install(dsn: str, wish: Wish) -> None:
@@ -27,24 +22,64 @@ async def install(dsn: str, wish: Wish) -> None:
 @asynccontextmanager
 async def adder(dsn: str, wish: Wish) -> AsyncGenerator[Adder]:
     """A client."""
-    async with Client(dsn) as client:
+    task = wish.get("task", "noop")
+    shape = SHAPES[wish.get("shape", "plain")]
+    producers = wish.get("producers", 1)
+
+    def spec(number: int) -> JobSpec:
+        if task == "noop":
+            return shape(number)
+        return tasks.TASKS[task].job(tasks.letter(number) if task in tasks.WITH_LETTERS else number)
+
+    async with Client(dsn, pool_size=max(producers, 10)) as client:
 
         async def many(numbers: Sequence[int], delay_s: float) -> None:
-            specs = [noop.job(number) for number in numbers]
+            specs = [spec(number) for number in numbers]
             if delay_s:
                 run_at = datetime.now(UTC) + timedelta(seconds=delay_s)
-                specs = [spec.with_options(run_at=run_at) for spec in specs]
+                specs = [each.with_options(run_at=run_at) for each in specs]
             await client.add_jobs(specs)
 
-        yield Adder(lambda number: client.add_job(noop, number), many)
+        if "spread_s" in wish:
+            yield Adder(punctual(client, wish))
+        elif task == "noop":
+            yield Adder(lambda number: client.add_job(tasks.noop, number), many)
+        else:
+            yield Adder(lambda number: client.add_job(spec(number)), many)
 
 
-async def work(dsn: str, wish: Wish, note_call: Note) -> None:
-    """A worker."""
-    global note
-    note = note_call
+def punctual(client: Client, wish: Wish) -> Callable[[int], Awaitable[None]]:
+    """Adds jobs whose due times are spread over a while that begins in a second; says when each is due."""
+    first = time.time() + 1.0
+    to_monotonic_ns = time.monotonic_ns() - time.time_ns()
+    due: list[int] = extra.setdefault("due_ns", [])
+
+    async def one(number: int) -> None:
+        at = first + number * wish["spread_s"] / wish["jobs"]
+        due.append(int(at * 1e9) + to_monotonic_ns)
+        await client.add_job(tasks.noop, number, run_at=datetime.fromtimestamp(at, UTC))
+
+    return one
+
+
+async def work(dsn: str, wish: Wish, note: Note) -> None:
+    """A worker, or a fleet of them."""
     logging.basicConfig(level=logging.INFO)
-    await Worker(dsn, tasks=[noop]).run()
+    name = wish.get("task", "noop")
+    if name in tasks.WITH_LETTERS:
+        extra["alone"] = await tasks.alone(tasks.TASKS[name], 10, wish["alone_calls"])
+    tasks.note = note
+    observers = [longest_fetch] if wish.get("watch_fetches") else []
+    async with AsyncExitStack() as stack:
+        for _ in range(wish.get("fleet", 1) - 1):
+            await stack.enter_async_context(Worker(dsn, tasks=[tasks.TASKS[name]]).start())
+        await Worker(dsn, tasks=[tasks.TASKS[name]], observers=observers, **wish.get("options", {})).run()
+
+
+@observer(JobsFetched)
+def longest_fetch(event: JobsFetched) -> None:
+    """Keep the longest."""
+    extra["longest_fetch_ms"] = max(extra.get("longest_fetch_ms", 0.0), event.duration_s * 1000)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""graphile-worker, Node's queue for PostgreSQL; `best` are the settings of the performance test in its own repository."""
+"""graphile-worker, Node's queue for PostgreSQL; `best` are the settings of its own performance test."""
 
 from __future__ import annotations
 

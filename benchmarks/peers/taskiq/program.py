@@ -30,7 +30,7 @@ async def adder(dsn: str, wish: Wish) -> AsyncGenerator[Adder]:
         """Never runs here."""
 
     await broker.startup()
-    yield Adder(lambda number: noop.kiq(number))
+    yield Adder(noop.kiq)
     await broker.shutdown()
 
 
