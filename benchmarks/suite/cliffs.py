@@ -26,8 +26,8 @@ def in_series(concurrency: int) -> Run:
 
     async def run(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
         async with stage.postgres.copy(peer, variant, size, shape="serial") as jobs:
-            wish = {"stamps": True, "options": {"concurrency": concurrency}}
-            seen = await drain(peer, variant, jobs, size, loop=stage.loop, **wish)
+            options = {"concurrency": concurrency}
+            seen = await drain(peer, variant, jobs, size, loop=stage.loop, stamps=True, options=options)
         if [number for number, _ in seen["_starts"][0]] != list(range(size)):
             raise Unfit(f"{peer.name}: a serial queue was out of order")
         return seen | {"value": 1000 / seen["value"], "rate": seen["value"]}
@@ -40,8 +40,7 @@ def by_queues(shape: str) -> Run:
 
     async def run(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
         async with stage.postgres.copy(peer, variant, size, shape=shape) as jobs:
-            wish = {"longest_s": LONG_S, "watch_fetches": True}
-            return await drain(peer, variant, jobs, size, loop=stage.loop, **wish)
+            return await drain(peer, variant, jobs, size, loop=stage.loop, longest_s=LONG_S, watch_fetches=True)
 
     return run
 

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import Any
 
+from asyncq.engine.lease import LOOK_S
 from benchmarks.peers.asyncq.tasks import nap_s
 from benchmarks.peers.peer import Peer
 from benchmarks.suite.adds import add
@@ -45,7 +46,7 @@ async def run_fleet(stage: Stage, peer: Peer, variant: str, size: int) -> dict[s
         fleet = await Child.begin(peer, "work", jobs.dsn, loop=stage.loop, fleet=size)
         try:
             await fleet.go()
-            await asyncio.sleep(5.0)  # until all have started, and found their turn to look for dead workers
+            await asyncio.sleep(3.0 + 2 * size * LOOK_S)  # until everybody has found its turn to look for dead workers
             before = await jobs.transactions()
             await asyncio.sleep(WATCH_S)
             made = await jobs.transactions() - before
@@ -70,7 +71,8 @@ async def run_punctuality(stage: Stage, peer: Peer, variant: str, size: int) -> 
             await called([worker], size)
         report = await worker.report()
     check(peer.name, [report], size)
-    return percentiles(sorted((started - due[number]) / 1e6 for number, started in report["starts"]))
+    starts: list[tuple[int, int]] = report["starts"]
+    return percentiles(sorted((started - due[number]) / 1e6 for number, started in starts))
 
 
 async def run_fairness(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from benchmarks.peers.peer import Peer
 from benchmarks.suite.child import play
@@ -88,8 +88,11 @@ class Stream:
 
     async def count(self, among: str = "") -> int:
         """How many are not settled."""
-        answers = [await self.ask(command) for command in self._left]
-        return sum(answer[0] if isinstance(answer, list) else answer for answer in answers)
+        left = 0
+        for command in self._left:
+            answer = await self.ask(command)
+            left += cast("list[int]", answer)[0] if isinstance(answer, list) else answer
+        return left
 
 
 def program() -> Path | None:

@@ -43,7 +43,7 @@ async def run_durable_latency(stage: Stage, peer: Peer, variant: str, size: int)
         return await latency(peer, variant, jobs, size, loop=stage.loop)
 
 
-def adding(**wish: int) -> Run:
+def adding(**wish: Any) -> Run:
     """Adds by so many producers, or in chunks."""
 
     async def run(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:

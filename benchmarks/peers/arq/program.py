@@ -1,4 +1,4 @@
-# pyright: basic, reportMissingImports=false, reportMissingModuleSource=false
+# pyright: basic, reportMissingImports=false, reportMissingModuleSource=false, reportAttributeAccessIssue=false
 """arq by its library calls."""
 
 from __future__ import annotations

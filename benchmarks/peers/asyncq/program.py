@@ -33,6 +33,12 @@ async def adder(dsn: str, wish: Wish) -> AsyncGenerator[Adder]:
 
     async with Client(dsn, pool_size=max(producers, 10)) as client:
 
+        async def one(number: int) -> None:
+            if task == "noop":
+                await client.add_job(tasks.noop, number)
+            else:
+                await client.add_job(spec(number))
+
         async def many(numbers: Sequence[int], delay_s: float) -> None:
             specs = [spec(number) for number in numbers]
             if delay_s:
@@ -42,10 +48,8 @@ async def adder(dsn: str, wish: Wish) -> AsyncGenerator[Adder]:
 
         if "spread_s" in wish:
             yield Adder(punctual(client, wish))
-        elif task == "noop":
-            yield Adder(lambda number: client.add_job(tasks.noop, number), many)
         else:
-            yield Adder(lambda number: client.add_job(spec(number)), many)
+            yield Adder(one, many)
 
 
 def punctual(client: Client, wish: Wish) -> Callable[[int], Awaitable[None]]:

@@ -57,7 +57,7 @@ async def work(dsn: str, wish: Wish, note: Note) -> None:
     """Loops that fetch, run and delete, woken by notifications."""
     wake = asyncio.Event()
     listener = await asyncpg.connect(dsn)
-    await listener.add_listener("floor_jobs", lambda *_: wake.set())
+    await listener.add_listener("floor_jobs", lambda *_: wake.set())  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     lives_until = datetime.now(UTC) + timedelta(hours=1)
     async with asyncio.TaskGroup() as group:
         for _ in range(wish["loops"]):

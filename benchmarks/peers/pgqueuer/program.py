@@ -1,4 +1,4 @@
-# pyright: basic, reportMissingImports=false, reportMissingModuleSource=false
+# pyright: basic, reportMissingImports=false, reportMissingModuleSource=false, reportAttributeAccessIssue=false
 """PgQueuer by its library calls."""
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ async def adder(dsn: str, wish: Wish) -> AsyncGenerator[Adder]:
         async def many(numbers: Sequence[int], delay_s: float) -> None:
             size = len(numbers)
             payloads: list[bytes | None] = [json.dumps({"id": number}).encode() for number in numbers]
-            later: list[timedelta | None] | None = [timedelta(seconds=delay_s)] * size if delay_s else None
+            delay: timedelta | None = timedelta(seconds=delay_s) if delay_s else None
+            later = [delay] * size
             await queries.enqueue(["noop"] * size, payloads, [0] * size, later)
 
         yield Adder(lambda number: queries.enqueue("noop", json.dumps({"id": number}).encode()), many)
