@@ -14,7 +14,7 @@ from pathlib import Path
 from asyncq.server import Binaries, available_binaries, start
 from benchmarks.peers.peer import Peer
 from benchmarks.peers.registry import ALL, FLOOR, OURS
-from benchmarks.suite import compare, machine
+from benchmarks.suite import compare, docs, machine
 from benchmarks.suite.environment import prepare, redis_is_here, say, versions
 from benchmarks.suite.picture import picture
 from benchmarks.suite.places import RESULTS
@@ -44,6 +44,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="asyncq and the floor alone, little work, one rotation")
     parser.add_argument("--out", type=Path, help="the result file; benchmarks/results/<date>-<machine>.json by default")
     parser.add_argument("--show", type=Path, help="write table and picture of a result file again, and measure nothing")
+    parser.add_argument("--docs", action="store_true", help="with --show: into the documentation too")
     parser.add_argument("--compare", type=Path, nargs=2, metavar=("OLD", "NEW"), help="compare two result files")
     return parser.parse_args(words)
 
@@ -56,14 +57,15 @@ def main(words: Sequence[str] | None = None) -> int:
         print(compare.told(changes))
         return int(any(change.verdict == "worse" for change in changes))
     if args.show:
-        publish(Result.load(args.show), args.show)
+        shown = Result.load(args.show)
+        publish(shown, args.show)
+        if args.docs:
+            docs.publish(shown, args.show)
         return 0
     result = Result(
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
         machine=machine.name(),
-        command="make bench"
-        if words is None and len(sys.argv) == 1
-        else f"make bench ARGS={shlex.quote(shlex.join(sys.argv[1:] if words is None else words))}",
+        command=command(sys.argv[1:] if words is None else words),
         lines={},
         versions={},
         settings={},
@@ -77,6 +79,12 @@ def main(words: Sequence[str] | None = None) -> int:
     result.save(path)
     publish(result, path)
     return int(bool(result.below))
+
+
+def command(words: Sequence[str]) -> str:
+    """What was typed, without the name of the file that it goes to."""
+    kept = [word for place, word in enumerate(words) if "--out" not in (word, *words[max(place - 1, 0) : place])]
+    return f"make bench ARGS={shlex.quote(shlex.join(kept))}" if kept else "make bench"
 
 
 def publish(result: Result, path: Path) -> None:
