@@ -24,6 +24,7 @@ class Peer:
         entries: The work that it takes part in -> variant -> how many jobs.
         left: What finds a job that is not settled: the end of an SQL query, where `and ...` may follow, or commands
             for Redis whose answers are numbers.
+        turns: In how many rotations of five it takes part: the slow ones have fewer.
     """
 
     name: str
@@ -35,3 +36,4 @@ class Peer:
     variants: Mapping[str, Mapping[str, Any]]
     entries: Mapping[str, Mapping[str, int]]
     left: str | tuple[str, ...] = field(repr=False)
+    turns: int = 5

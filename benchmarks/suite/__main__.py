@@ -156,7 +156,8 @@ def line(
     def note(entry: Entry) -> None:
         result.runs.append(entry)
         told = "FAILED" if entry.value is None else number(entry.value)
-        print(f"{entry.rotation:>3}  {entry.work:<16}{entry.peer:<14}{entry.variant:<10}{told:>10}", flush=True)
+        who = f"{entry.work:<16}{entry.peer:<14}{entry.variant:<10}"
+        print(f"{entry.rotation:>3}  {who}{told:>10}{entry.took_s:>8.1f} s", flush=True)
 
     with ExitStack() as stack:
         server = stack.enter_context(start(binaries=binaries, fsync=True, settings=SETTINGS))

@@ -1,4 +1,4 @@
-"""The work where queues fall off a cliff: tables whose next job is hard to find. asyncq's alone."""
+"""The work where queues fall off a cliff: tables whose next job is hard to find."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ PANELS = (
     ("bulk_1000", "Bulk adds, 1,000 at a time", "jobs/s, more is better"),
     ("latency", "From add to start of handler, idle", "median in ms, less is better"),
 )
-MOST_BARS = 8
+MOST_BARS = 11
 WIDTH, LABEL, BAR, GAP, TITLE = 760, 190, 18, 8, 46
 VALUE = 150  # room right of the longest bar
 COLOURS = {"ours": "#2f6f4f", "floor": "#c9c9c9", "theirs": "#8aa4bd"}

@@ -24,6 +24,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         size: Jobs.
         value: The figure; None for a run that failed a check.
         failure: Which.
+        took_s: How long all of it took, with its preparation.
         details: Whatever else was seen.
     """
 
@@ -35,6 +36,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     size: int
     value: float | None = None
     failure: str = ""
+    took_s: float = 0.0
     details: dict[str, Any] = {}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ import msgspec
 from benchmarks.peers.peer import Peer
 from benchmarks.suite.places import Unfit
 from benchmarks.suite.result import Entry
-from benchmarks.suite.stage import Stage
+from benchmarks.suite.stage import Stage, has_turn
 from benchmarks.suite.works import WORKS
 
 
@@ -30,11 +31,12 @@ def turns(
 ) -> Iterator[Turn]:
     """The runs of a rotation, counted from 0: work by work, and within it who comes first changes."""
     for name, work in WORKS.items():
-        if name not in works or not work.takes_part(rotation, rotations):
+        if name not in works or not has_turn(work.turns, rotation, rotations):
             continue
         entered = [
             Turn(name, peer, variant, scaled(size, scale))
             for peer in peers
+            if has_turn(peer.turns, rotation, rotations)
             for variant, size in peer.entries.get(name, {}).items()
         ]
         first = rotation % len(entered) if entered else 0
@@ -74,4 +76,6 @@ async def rotate(
     """All rotations of a line; each run is told when it is over."""
     for rotation in range(rotations):
         for turn in turns(peers, works, rotation, rotations, scale):
-            note(await run(turn, stage, line, rotation + 1))
+            began = time.monotonic()
+            entry = await run(turn, stage, line, rotation + 1)
+            note(msgspec.structs.replace(entry, took_s=round(time.monotonic() - began, 1)))

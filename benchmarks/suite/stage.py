@@ -16,6 +16,12 @@ from benchmarks.suite.redis import Redis
 RATE = "jobs/s"
 
 
+def has_turn(turns: int, rotation: int, rotations: int) -> bool:
+    """Whether what has so many turns in five rotations has one in this rotation, counted from 0; spread evenly."""
+    kept = max(1, round(turns * rotations / 5))
+    return rotation * kept // rotations != (rotation - 1) * kept // rotations
+
+
 @dataclass(frozen=True, kw_only=True)
 class Stage:
     """Where runs take place.
@@ -64,8 +70,3 @@ class Work:
     better: Literal["more", "less"] = "more"
     run: Run
     turns: int = 5
-
-    def takes_part(self, rotation: int, rotations: int) -> bool:
-        """Whether it is done in this rotation, counted from 0; its turns are spread evenly."""
-        turns = max(1, round(self.turns * rotations / 5))
-        return rotation * turns // rotations != (rotation - 1) * turns // rotations

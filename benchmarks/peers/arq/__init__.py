@@ -14,10 +14,11 @@ PEER = Peer(
     variants={"default": {}, "best": {"max_jobs": 100, "poll_delay": 0.005, "keep_result": 0}},
     entries={
         "drain": {"default": 200, "best": 5_000},
-        "latency": {"best": 300},
-        "latency_durable": {"best": 300},
+        "latency": {"best": 200},
+        "latency_durable": {"best": 200},
         "add_1": {"best": 3_000},
         "add_10": {"best": 5_000},
     },
     left=("ZCARD arq:queue",),
+    turns=3,
 )

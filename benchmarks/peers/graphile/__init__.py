@@ -22,12 +22,14 @@ PEER = Peer(
     entries={
         "drain": {"default": 10_000, "best": 100_000},
         "drain_2": {"best": 200_000},
-        "latency": {"default": 300, "best": 300},
+        "latency": {"default": 200, "best": 200},
         "add_1": {"default": 3_000},
         "add_10": {"default": 5_000},
         "bulk_1000": {"default": 50_000},
         "bulk_10000": {"default": 50_000},
         "future": {"best": 100_000},
+        "serial": {"default": 20},
+        "serial_4": {"default": 20},
     },
     left="from graphile_worker._private_jobs where true",
 )

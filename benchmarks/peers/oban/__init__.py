@@ -12,10 +12,11 @@ PEER = Peer(
     variants={"default": {"limit": 10}, "best": {"limit": 1000}},
     entries={
         "drain": {"default": 5_000, "best": 20_000},
-        "latency": {"default": 300},
+        "latency": {"default": 200},
         "add_1": {"default": 3_000},
         "add_10": {"default": 5_000},
         "bulk_1000": {"default": 5_000},
     },
     left="from oban_jobs where state <> 'completed'",
+    turns=3,
 )

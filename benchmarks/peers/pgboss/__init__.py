@@ -16,7 +16,7 @@ PEER = Peer(
     entries={
         "drain": {"default": 3, "best": 100_000},
         "drain_2": {"best": 200_000},
-        "latency": {"best": 300},
+        "latency": {"best": 200},
         "add_1": {"best": 3_000},
         "add_10": {"best": 5_000},
         "bulk_1000": {"best": 50_000},

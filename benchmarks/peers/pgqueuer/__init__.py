@@ -13,12 +13,11 @@ PEER = Peer(
     entries={
         "drain": {"default": 20_000, "best": 100_000},
         "drain_2": {"best": 200_000},
-        "latency": {"default": 300, "best": 300},
+        "latency": {"default": 200, "best": 200},
         "add_1": {"best": 3_000},
         "add_10": {"best": 5_000},
         "bulk_1000": {"best": 50_000},
         "bulk_10000": {"best": 50_000},
-        "future": {"best": 50_000},
     },
     left="from pgqueuer where true",
 )

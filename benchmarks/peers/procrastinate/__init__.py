@@ -12,11 +12,12 @@ PEER = Peer(
     variants={"default": {"concurrency": 1}, "best": {"concurrency": 10}},
     entries={
         "drain": {"default": 1_500, "best": 2_000},
-        "latency": {"best": 300},
+        "latency": {"best": 200},
         "add_1": {"best": 2_000},
         "add_10": {"best": 3_000},
         "bulk_1000": {"best": 20_000},
         "bulk_10000": {"best": 20_000},
     },
     left="from procrastinate_jobs where status in ('todo', 'doing')",
+    turns=3,
 )

@@ -14,11 +14,12 @@ PEER = Peer(
     variants=VARIANTS,
     entries={
         "drain": {"default": 2_000, "best": 2_000},
-        "latency": {"best": 300},
+        "latency": {"best": 200},
         "add_1": {"best": 2_000},
         "add_10": {"best": 3_000},
     },
     left="from saq_jobs where status in ('new', 'queued', 'active')",
+    turns=3,
 )
 
 ON_REDIS = Peer(
@@ -30,8 +31,8 @@ ON_REDIS = Peer(
     variants=VARIANTS,
     entries={
         "drain": {"best": 5_000},
-        "latency": {"best": 300},
-        "latency_durable": {"best": 300},
+        "latency": {"best": 200},
+        "latency_durable": {"best": 200},
         "add_1": {"best": 3_000},
         "add_10": {"best": 5_000},
     },

@@ -14,8 +14,8 @@ PEER = Peer(
     variants={"default": {}},
     entries={
         "drain": {"default": 5_000},
-        "latency": {"default": 300},
-        "latency_durable": {"default": 300},
+        "latency": {"default": 200},
+        "latency_durable": {"default": 200},
         "add_1": {"default": 3_000},
         "add_10": {"default": 5_000},
     },
