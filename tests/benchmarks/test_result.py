@@ -34,3 +34,11 @@ def test_without_runs_of_both_there_is_no_ratio() -> None:
     ours = series(runs("drain", "asyncq", "default", 10.0), MAIN, "drain", "asyncq", "default")
 
     assert ratio(ours, series([], MAIN, "drain", "floor", "best")) is None
+
+
+def test_the_range_of_a_ratio_is_of_the_rotations_that_both_have() -> None:
+    """Slow queues and long work have fewer turns."""
+    ours = series(runs("drain", "asyncq", "default", 10.0, 20.0, 90.0), MAIN, "drain", "asyncq", "default")
+    theirs = series(runs("drain", "oban", "best", 10.0, 10.0), MAIN, "drain", "oban", "best")
+
+    assert (2.0, (1.0, 2.0)) == ratio(ours, theirs)

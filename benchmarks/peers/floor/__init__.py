@@ -19,7 +19,6 @@ PEER = Peer(
         "add_10": {"best": 5_000},
         "bulk_1000": {"best": 100_000},
         "bulk_10000": {"best": 100_000},
-        "future": {"best": 100_000},
     },
     left="from floor_jobs where true",
 )
