@@ -89,9 +89,7 @@ async def test_a_database_that_is_newer_is_left_alone_with_exit_code_0(
     words: list[str], dsn: str, db: asyncpg.Connection, schema: str, capsys: Output
 ) -> None:
     """While releases are rolled out, an old machine may start after a new one has migrated."""
-    await db.execute(
-        f"insert into {schema}._migrations (id, name, checksum, breaking) values (999999, 'x', 'x', false)"
-    )
+    await db.execute(f"insert into {schema}._migrations (id, name, checksum) values (999999, 'x', 'x')")
 
     code = await migrate(*words, "--dsn", dsn, "--schema", schema)
 
@@ -105,11 +103,11 @@ async def test_check_refuses_a_database_with_which_this_release_cannot_work(
     dsn: str, db: asyncpg.Connection, schema: str, capsys: Output
 ) -> None:
     """A worker of this release would not start either."""
-    await db.execute(f"insert into {schema}._migrations (id, name, checksum, breaking) values (999999, 'x', 'x', true)")
+    await db.execute(f"insert into {schema}._migrations (id, name, checksum, needs) values (999999, 'x', 'x', '7.0')")
 
     code = await migrate("--check", "--dsn", dsn, "--schema", schema)
 
-    assert (3, True) == (code, "breaking migration 999999" in capsys.readouterr().err)
+    assert (3, True) == (code, "needs asyncq 7.0 or newer: its migration x is breaking" in capsys.readouterr().err)
 
 
 async def test_it_says_who_holds_the_lock_that_it_waits_for(

@@ -128,3 +128,13 @@ async def test_workers_may_be_woken_by_hand(sql: Session) -> None:
     """Without rows in the answer but one."""
     assert 1 == len(await sql.run("wake_workers"))
     assert [] == await fetch(sql)
+
+
+async def test_a_release_finds_the_last_breaking_migration_that_it_does_not_know(sql: Session) -> None:
+    """With the release that it needs; what it knows, and what breaks nothing, does not matter."""
+    await sql.execute("""
+        insert into asyncq._migrations (id, name, checksum, needs)
+        values (101, 'a', '', '7.0'), (102, 'b', '', '8.0'), (103, 'c', '', null)""")
+    found = [[tuple(row) for row in await sql.run("breaking_since", known)] for known in (100, 101, 102)]
+
+    assert [[("b", "8.0")], [("b", "8.0")], []] == found

@@ -388,9 +388,11 @@ async def test_a_newer_schema_is_accepted_unless_it_breaks(
         await migrate(new)
     accepted = await check_version(bare.connection, bare.schema)
     with monkeypatch.context() as newer:
-        release(newer, migration("select 1"), migration("-- breaking\nselect 1", NEWEST + 2))
+        release(newer, migration("select 1"), migration("-- breaking: needs 7.0\nselect 1", NEWEST + 2))
         await migrate(new)
-    with pytest.raises(SchemaTooNew, match=rf"breaking migration {NEWEST + 2:06}, .*up to {NEWEST:06}; upgrade asyncq"):
+    with pytest.raises(
+        SchemaTooNew, match=rf"needs asyncq 7.0 .*{NEWEST + 2:06}_later is breaking.* up to {NEWEST:06}; .*upgrade"
+    ):
         await check_version(bare.connection, bare.schema)
 
     assert NEWEST + 1 == accepted
@@ -413,3 +415,12 @@ def test_migrations_are_numbered_without_a_gap_and_say_what_they_are() -> None:
 
     assert [*range(1, len(known) + 1)] == [item.id for item in known]
     assert all(item.text.startswith("-- ") for item in known)
+
+
+def test_a_breaking_migration_says_which_release_it_needs() -> None:
+    """In its first two lines, since one may say what it is for, or that it runs alone."""
+    first, second = "-- breaking: needs 0.3.0\nselect 1", "-- no transaction\n-- breaking: needs 1.10\nselect 1"
+    later = "-- Names.\nselect 1;\n-- breaking: needs 0.3.0"
+
+    assert ["0.3.0", "1.10", None] == [migration(text).needs for text in (first, second, later)]
+    assert [] == [item.name for item in migrations() if "breaking" in item.text and item.needs is None]
