@@ -371,6 +371,12 @@ def do_schema(arguments: Sequence[str]) -> int:
     return run([PYTHON, "-m", "tools.schema", *arguments])
 
 
+def do_release(arguments: Sequence[str]) -> int:
+    """Keep this checkout as a release, for the tests of upgrades: `release 0.2.0`."""
+    setup("test")
+    return run([PYTHON, "-m", "tools.release", *arguments])
+
+
 def do_build(_arguments: Sequence[str]) -> int:
     """Build the wheel and the sdist into dist/."""
     setup("test")
