@@ -1,6 +1,6 @@
 """Keeps the release before this one: its sdist, stripped to what a worker needs, which the tests of upgrades install.
 
-`python3 tools/x.py release 0.2.0` writes tests/upgrades/asyncq-0.2.0.tar.gz from the checkout, and removes the one of the
+`python3 tools/x.py release 0.2.0` writes tests/upgrades/asyncq-0.2.0.tar.gz from the checkout, and removes that of the
 release before. From then on its migrations are frozen: tests/house/test_releases.py compares them.
 """
 
