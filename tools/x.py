@@ -237,7 +237,7 @@ def servers() -> list[Target]:
 
 
 INTERRUPTED = (2, 130)
-WITHOUT_SERVER = ("tests/domain", "tests/house", "tests/typing")  # the same on every server
+ONCE = ("tests/domain", "tests/house", "tests/typing", "tests/upgrades")  # no server, or enough on one
 
 
 def at_once() -> list[str]:
@@ -285,7 +285,7 @@ def do_test(arguments: Sequence[str]) -> int:
     code = pytest([first], options)
     if code in INTERRUPTED:
         return code
-    code_of_others = pytest(others, [*options, *(f"--ignore={folder}" for folder in WITHOUT_SERVER)])
+    code_of_others = pytest(others, [*options, *(f"--ignore={folder}" for folder in ONCE)])
     return code or code_of_others
 
 

@@ -1,8 +1,8 @@
 """Installs and upgrades the schema: pending migrations, then all functions, under one advisory lock.
 
 An older release never touches a newer database. Files whose first line is `-- no transaction` hold one statement, which
-runs alone after the rest; `-- breaking: needs 0.3.0` marks a migration after which older releases than that must not
-run: their workers are told, and stop.
+runs alone after the rest; `-- breaking: needs 000007 of 0.3.0` marks a migration after which releases that do not know
+the migration 000007 must not run: their workers are told, and stop.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import asyncpg
@@ -29,6 +29,18 @@ LOCK_TRIES = 30
 Say = Callable[[str], None]
 
 
+class Needs(msgspec.Struct, frozen=True):
+    """What a release has to know to run on a schema.
+
+    Attributes:
+        id: The number of a migration.
+        release: The first release that has it.
+    """
+
+    id: int
+    release: str
+
+
 class Migration(msgspec.Struct, frozen=True):
     """One file of sql/migrations."""
 
@@ -42,10 +54,10 @@ class Migration(msgspec.Struct, frozen=True):
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     @property
-    def needs(self) -> str | None:
-        """The oldest release that can run on it, if it breaks those that do not know it; None if it breaks none."""
-        found = _BREAKING.match("\n".join(self.text.splitlines()[:2]))
-        return found[1] if found else None
+    def needs(self) -> Needs | None:
+        """What a release has to know to run on it; None if it breaks none."""
+        found = _BREAKING.search("\n".join(self.text.splitlines()[:2]))
+        return Needs(int(found[1]), found[2]) if found else None
 
     @property
     def is_alone(self) -> bool:
@@ -61,12 +73,15 @@ class Report(msgspec.Struct, frozen=True):
         version: The database's version afterwards.
         newest: The version that this release knows.
         pending: The names of the migrations that are yet to be applied; none after `migrate`.
+        breaking: Those of either that stop workers of older releases: the name of each, and the first release that goes
+            on with it.
     """
 
     applied: tuple[str, ...]
     version: int
     newest: int
     pending: tuple[str, ...] = ()
+    breaking: dict[str, str] = {}
 
     @property
     def is_newer(self) -> bool:
@@ -158,10 +173,15 @@ async def status(database: Database) -> Report:
         known = migrations()
         pending = tuple(migration.name for migration in known if migration.id not in applied)
         if pending and max(applied, default=0) < known[-1].id:
-            return Report((), max(applied, default=0), known[-1].id, pending)
+            return Report((), max(applied, default=0), known[-1].id, pending, _breaking(pending))
         return Report((), await check_version(connection, database.schema), known[-1].id)
     finally:
         await hang_up(connection)
+
+
+def _breaking(names: Collection[str]) -> dict[str, str]:
+    """Which of some migrations break older releases."""
+    return {each.name: each.needs.release for each in migrations() if each.name in names and each.needs is not None}
 
 
 async def _with_patience(connection: asyncpg.Connection, schema: str, say: Say) -> Report:
@@ -177,7 +197,7 @@ async def _with_patience(connection: asyncpg.Connection, schema: str, say: Say) 
                 raise
             say(f"waiting for a lock, held by {await _blockers(connection, schema)}; try {attempt} of {LOCK_TRIES}")
         else:
-            return Report(tuple(done), version, newest)
+            return Report(tuple(done), version, newest, breaking=_breaking(done))
     raise AssertionError("unreachable")
 
 
@@ -270,14 +290,18 @@ async def _applied_if_any(connection: asyncpg.Connection, schema: str) -> set[in
 
 
 async def _record(connection: asyncpg.Connection, schema: str, migration: Migration) -> None:
+    needs = migration.needs
     await connection.execute(
-        render("insert into asyncq._migrations (id, name, checksum, needs) values ($1, $2, $3, $4)", schema),
+        render(
+            "insert into asyncq._migrations (id, name, checksum, needs, release) values ($1, $2, $3, $4, $5)", schema
+        ),
         migration.id,
         migration.name,
         migration.checksum,
-        migration.needs,
+        needs and needs.id,
+        needs and needs.release,
     )
-    if migration.needs is not None:
+    if needs is not None:
         # With their next beat workers see whether they may go on: it need not be a third of a lease away.
         await connection.execute("select pg_notify($1, $2)", cancel_channel(schema), TO_ALL)
 
@@ -315,15 +339,15 @@ async def check_release(connection: asyncpg.Connection, schema: str, known: int)
         known: The version that this release knows.
 
     Raises:
-        SchemaTooNew: It holds a breaking migration that this release does not know.
+        SchemaTooNew: It holds a migration that breaks this release.
         StoreError: See `failures.calling`.
     """
     with calling(schema):
         rows = await connection.fetch(query("breaking_since", schema), known)
     if rows:
         raise SchemaTooNew(
-            f"the schema {schema!r} needs asyncq {rows[0]['needs']} or newer: its migration {rows[0]['name']} is "
-            f"breaking, and this release knows up to {known:06}; stop it, and upgrade asyncq"
+            f"the schema {schema!r} needs asyncq {rows[0]['release']} or newer since its migration {rows[0]['name']}, "
+            f"and this release knows them up to {known:06}; stop it, and upgrade asyncq"
         )
 
 
@@ -340,7 +364,7 @@ async def _blockers(connection: asyncpg.Connection, schema: str) -> str:
     return ", ".join(f"pid {row['pid']} ({row['application_name']}: {row['doing']})" for row in rows) or "somebody"
 
 
-_BREAKING = re.compile(r"(?:-- [^\n]*\n)?-- breaking: needs ([0-9][0-9a-z.]*)$", re.MULTILINE)
+_BREAKING = re.compile(r"^-- breaking: needs ([0-9]{6}) of ([0-9]+\.[0-9]+\.[0-9]+)$", re.MULTILINE)
 
 _CREATED = re.compile(
     r"^create (?:or replace |unlogged )?(?:table|view|type|function)(?: if not exists)? asyncq\.(\w+)", re.MULTILINE
@@ -377,7 +401,8 @@ create table if not exists asyncq._migrations (
   id int constraint migrations_pkey primary key,
   name text not null,
   checksum text not null,
-  needs text,
+  needs int,
+  release text,
   applied_at timestamptz not null default pg_catalog.clock_timestamp()
 )
 """

@@ -27,8 +27,8 @@ from tests.engine.seen import Seen
 from tests.engine.test_fetcher import fetch_ahead
 from tests.store.test_migrate import NEWEST, migration, release
 
-SENTENCE = r"needs asyncq 7\.0 or newer: its migration \d+_later is breaking, .* upgrade asyncq"
-BREAKING = "-- breaking: needs 7.0\nselect 1"
+SENTENCE = r"needs asyncq 7\.0\.0 or newer since its migration \d+_later, .* upgrade asyncq"
+BREAKING = "-- breaking: needs 000099 of 7.0.0\nselect 1"
 
 
 @task
@@ -72,7 +72,7 @@ async def test_a_worker_that_is_outgrown_stops_and_gives_back_what_it_has_not_st
     left = [await client.get_job(id_) for id_ in others]
 
     assert ((*others,), [first], 1) == (returned.job_ids, seen.ids(JobCompleted), len(seen.ids(JobStarted)))
-    assert "needs asyncq 7.0 or newer" in stopping.reason
+    assert "needs asyncq 7.0.0 or newer" in stopping.reason
     assert [(JobState.AVAILABLE, 0)] * 2 == [(job.state, job.attempts) for job in left]
 
 
@@ -90,7 +90,7 @@ async def test_a_worker_whose_beat_fails_on_the_new_schema_knows_why(
     dsn: str, schema: str, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A breaking migration may take away what the beat itself writes."""
-    text = "-- breaking: needs 7.0\nalter table asyncq._workers rename column stuck to hung"
+    text = "-- breaking: needs 000099 of 7.0.0\nalter table asyncq._workers rename column stuck to hung"
     async with outgrown(make_worker(wait).run()):
         await seen.wait_for(ListenConnected)
         await outgrow(dsn, schema, monkeypatch, text)
@@ -105,7 +105,7 @@ async def test_a_worker_that_was_forgotten_meanwhile_does_not_come_back(
     """It asks before it registers anew."""
     async with outgrown(make_worker(wait).run()):
         await seen.wait_for(ListenConnected)
-        await outgrow(dsn, schema, monkeypatch, "-- breaking: needs 7.0\ndelete from asyncq._workers")
+        await outgrow(dsn, schema, monkeypatch, "-- breaking: needs 000099 of 7.0.0\ndelete from asyncq._workers")
         await seen.wait_for(WorkerStopped, limit_s=15)
 
     assert 1 == len(seen.of(WorkerStarted))

@@ -130,11 +130,11 @@ async def test_workers_may_be_woken_by_hand(sql: Session) -> None:
     assert [] == await fetch(sql)
 
 
-async def test_a_release_finds_the_last_breaking_migration_that_it_does_not_know(sql: Session) -> None:
-    """With the release that it needs; what it knows, and what breaks nothing, does not matter."""
+async def test_a_release_finds_the_migration_that_breaks_it(sql: Session) -> None:
+    """The one that needs most; what was taken away once nobody used it any more breaks only those that did."""
     await sql.execute("""
-        insert into asyncq._migrations (id, name, checksum, needs)
-        values (101, 'a', '', '7.0'), (102, 'b', '', '8.0'), (103, 'c', '', null)""")
-    found = [[tuple(row) for row in await sql.run("breaking_since", known)] for known in (100, 101, 102)]
+        insert into asyncq._migrations (id, name, checksum, needs, release)
+        values (101, 'a', '', 101, '7.0.0'), (102, 'b', '', null, null), (103, 'c', '', 102, '8.0.0')""")
+    found = [[tuple(row) for row in await sql.run("breaking_since", known)] for known in (100, 101, 102, 103)]
 
-    assert [[("b", "8.0")], [("b", "8.0")], []] == found
+    assert [[("c", "8.0.0")], [("c", "8.0.0")], [], []] == found

@@ -10,15 +10,13 @@ from tests.upgrades.conftest import Later, StartWorker
 from tests.upgrades.releases import NEWEST, Release, apply
 from tests.upgrades.work import PLACES, hold, steps, wait_for_runs
 
-BREAKING = "-- breaking: needs 0.9.0\nalter table asyncq._jobs add column later_words text;\n"
+BREAKING = f"-- breaking: needs {NEWEST + 1:06} of 0.9.0\nalter table asyncq._jobs add column later_words text;\n"
 NAME = f"{NEWEST + 1:06}_later"
 
 
 def sentence(schema: str) -> str:
     """What each process of the old release says."""
-    return (
-        f"the schema '{schema}' needs asyncq 0.9.0 or newer: its migration {NAME} is breaking, and this release knows"
-    )
+    return f"the schema '{schema}' needs asyncq 0.9.0 or newer since its migration {NAME}, and this release knows"
 
 
 async def test_an_old_worker_stops_when_it_is_outgrown_and_loses_nothing(
@@ -54,6 +52,20 @@ async def test_an_old_worker_stops_when_it_is_outgrown_and_loses_nothing(
     )
     assert [(JobState.AVAILABLE, 0)] * 3 == [(job.state, job.attempts) for job in jobs]
     assert 0 == await sql.value("select count(*) from asyncq._workers")
+
+
+async def test_whoever_migrates_is_told_beforehand_what_will_stop(
+    database: Database, old: Release, later: Later
+) -> None:
+    """By the new release, on the schema of the old one; and once more when it is done."""
+    new = later(BREAKING)
+    target = ("--dsn", database.dsn, "--schema", database.schema)
+    checked = await new.runs(database.schema, "-m", "asyncq", "migrate", "--check", *target)
+    migrated = await new.runs(database.schema, "-m", "asyncq", "migrate", *target)
+    told = f"{NAME}, which stops workers and clients older than 0.9.0"
+
+    assert (3, f"pending: {told}") == (checked.returncode, checked.stdout.splitlines()[0])
+    assert (0, f"applied: {told}") == (migrated.returncode, migrated.stdout.splitlines()[0])
 
 
 async def test_nothing_of_the_old_release_starts_any_more_and_the_new_one_goes_on(
