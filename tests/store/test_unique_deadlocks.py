@@ -115,6 +115,8 @@ async def test_batches_of_every_kind_with_new_names(dsn: str, counted: Session, 
     """Gates of all kinds in one order; names at last."""
     await at_once(dsn, counted.schema, *(adder(seed, 15, anything, shares=shares) for seed in range(4)))
 
+    assert [] == await counted.rows("select * from asyncq.violations()")
+
 
 @pytest.mark.parametrize("rounds", [12, pytest.param(150, marks=[pytest.mark.slow, pytest.mark.timeout(300)])])
 async def test_batches_beside_workers_pruning_and_administration(dsn: str, counted: Session, rounds: int) -> None:
@@ -138,3 +140,5 @@ async def test_batches_beside_workers_pruning_and_administration(dsn: str, count
         administer,
     )
     await counted.run("rescue_jobs", THOROUGH)
+
+    assert [] == await counted.rows("select * from asyncq.violations()")
