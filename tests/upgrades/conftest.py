@@ -13,11 +13,13 @@ from asyncq.store.database import Database
 from tests.faces.cli import Started
 from tests.sql.session import Session, session
 from tests.upgrades.releases import Release, apply, install, installed, next_release
+from tests.waiting import wait_until
 
 RUNS = """
 create table asyncq.runs (
   id int generated always as identity, job_id bigint not null, place text not null, what text not null)
 """
+CLOSE = "select pg_terminate_backend(pid) from pg_catalog.pg_stat_activity where application_name ^@ $1"
 
 Later = Callable[..., Release]
 StartWorker = Callable[..., AbstractContextManager[Started]]
@@ -58,7 +60,14 @@ async def sql(dsn: str, old: Release) -> AsyncIterator[Session]:
             await opened.execute(RUNS)
             yield opened
         finally:
+            # Processes that were killed may have left statements that still run: a drop could meet them in a deadlock.
+            await wait_until(lambda: none_is_connected(opened), description="the schema's connections to be closed")
             await opened.execute("set client_min_messages = warning; drop schema if exists asyncq cascade")
+
+
+async def none_is_connected(sql: Session) -> bool:
+    """End what is connected on behalf of the schema; whether nothing was."""
+    return not await sql.values(CLOSE, f"{sql.schema} ")
 
 
 @pytest.fixture

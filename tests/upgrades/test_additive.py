@@ -11,12 +11,14 @@ import pytest
 
 from asyncq import Client, SchemaMissing
 from asyncq.store.database import Database
+from asyncq.store.listen import TO_ALL, cancel_channel
 from tests.sql.locks import be_up_for_long
 from tests.sql.session import Session
 from tests.sql.test_install import LINE_1, types
 from tests.upgrades.conftest import Later, StartWorker
 from tests.upgrades.releases import NEWEST, Release, apply, version_of
 from tests.upgrades.work import PLACES, hold, steps, wait_for_place, wait_for_runs, wait_until_settled
+from tests.waiting import wait_until
 from tools.release import kept
 
 ADDITIVE = """
@@ -82,6 +84,7 @@ async def test_an_old_worker_and_an_old_client_go_on_with_a_schema_that_was_migr
             await wait_for_runs(sql, 1, "began")
             await wait_for_runs(sql, 20)
             report = await apply(later(ADDITIVE), database)
+            await beaten(sql)
             await client.add_jobs(steps(20))
             added = await old.runs(database.schema, "-c", ADD, database.dsn, database.schema)
             (tmp_path / "leave").touch()
@@ -92,10 +95,23 @@ async def test_an_old_worker_and_an_old_client_go_on_with_a_schema_that_was_migr
             code = await worker.end()
     runs = Counter(await sql.values("select job_id from asyncq.runs where what = 'ran'"))
 
+    assert None is re.search("does not exist|not installed", worker.log.read_text())
     assert (NEWEST + 1, 0, "") == (report.version, added.returncode, added.stderr)
     assert (0, {1}, 61) == (code, {*runs.values()}, len(runs))
     assert [old.name] == await sql.values(PLACES, held.id)
     assert [old.name] == await sql.values("select distinct place from asyncq.runs")
+
+
+async def beaten(sql: Session) -> None:
+    """Let the worker beat now, and wait for it."""
+    seen = "select last_seen from asyncq._workers"
+    before = await sql.value(seen)
+    await sql.rows("select pg_notify($1, $2)", cancel_channel(sql.schema), TO_ALL)
+
+    async def has_beaten() -> bool:
+        return before < await sql.value(seen)
+
+    await wait_until(has_beaten, description="a beat")
 
 
 async def test_old_and_new_workers_share_jobs_and_slots_and_rescue_each_others_jobs(
