@@ -26,6 +26,7 @@ from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.engine.test_fetcher import fetch_ahead
 from tests.store.test_migrate import NEWEST, migration, release
+from tests.waiting import wait_until
 
 SENTENCE = r"needs asyncq 7\.0\.0 or newer since its migration \d+_later, .* upgrade asyncq"
 BREAKING = "-- breaking: needs 000099 of 7.0.0\nselect 1"
@@ -132,6 +133,26 @@ async def test_a_migration_that_breaks_nothing_stops_nobody(
         stopping = seen.of(WorkerStopping)
 
     assert [] == stopping
+
+
+async def test_a_worker_lives_on_while_a_migration_changes_the_table_that_it_asks(
+    schema: str, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection
+) -> None:
+    """It may take an hour to build an index in the same transaction; the beat itself touches other tables."""
+    last_seen = f"select last_seen from {schema}._workers"
+
+    async def has_beaten() -> bool:
+        return before < await db.fetchval(last_seen)
+
+    async with make_worker(wait, lease=1).start():
+        async with db.transaction():
+            await db.execute(f"lock table {schema}._migrations in access exclusive mode")
+            for _ in range(3):
+                before = await db.fetchval(last_seen)
+                await wait_until(has_beaten, description="a beat")
+        failures = seen.of(HeartbeatFailed)
+
+    assert [] == failures
 
 
 def test_an_error_stops_a_worker_only_if_nothing_has_stopped_it_before() -> None:
