@@ -62,7 +62,7 @@ def test_an_edited_and_a_lost_migration_are_found(released: dict[str, bytes]) ->
     """The comparison is not blind."""
     more = {"sql/migrations/000001_names.sql": b"edited", "sql/migrations/000000_lost.sql": b"lost"}
 
-    assert sorted(more) == sorted(edited(released | more))
+    assert more.keys() <= {*edited(released | more)}
 
 
 def test_a_release_is_built_from_the_checkout_with_what_a_worker_needs(
