@@ -17,7 +17,7 @@ from benchmarks.peers.registry import ALL, FLOOR, OURS
 from benchmarks.suite import compare, docs, machine
 from benchmarks.suite.environment import prepare, redis_is_here, say, versions
 from benchmarks.suite.picture import picture
-from benchmarks.suite.places import RESULTS
+from benchmarks.suite.places import CACHE, RESULTS
 from benchmarks.suite.postgres import SETTINGS, postgres
 from benchmarks.suite.ratios import figures
 from benchmarks.suite.recorded import below
@@ -70,7 +70,10 @@ def main(words: Sequence[str] | None = None) -> int:
         versions={},
         settings={},
     )
-    measure(args, result)
+    try:
+        measure(args, result)
+    finally:
+        result.save(CACHE / "last.json")  # what was seen, also if it did not come to its end
     result.below = [] if args.quick else below(result.runs)
     if args.quick:
         print(report(result))
@@ -130,10 +133,10 @@ def measure(args: argparse.Namespace, result: Result) -> None:
     servers = sorted(available_binaries(), key=lambda found: found.numbers, reverse=True)
     rounds, scale = (1, 0.2) if args.quick else (args.rounds, 1.0)
     line(result, MAIN, servers[0], "uvloop", peers, works, rounds, scale)
-    if args.quick or not args.further:
-        return
     ours = [peer for peer in peers if peer in (OURS, FLOOR)]
     fewer = [work for work in FURTHER_WORKS if work in works]
+    if args.quick or not args.further or not fewer:
+        return
     line(result, "asyncio's own loop", servers[0], "asyncio", ours, fewer, args.further, scale)
     if older := next((found for found in servers if found.origin == "system" and found != servers[0]), None):
         line(result, f"PostgreSQL {older.major}", older, "uvloop", ours, fewer, args.further, scale)
