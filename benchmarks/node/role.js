@@ -8,6 +8,8 @@ const TICK_MS = 5;
 const WARM_UP = 50;
 const FILL_CHUNK = 1000;
 
+console.log = console.error; // stdout is ours
+
 const nowNs = () => Number(process.hrtime.bigint());
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 

@@ -13,6 +13,7 @@ from typing import Any, Self
 from benchmarks.peers.peer import Peer
 from benchmarks.suite.places import CACHE, LOGS, ROOT, Unfit
 
+LONGEST_S = 300.0
 LONGEST_LINE = 64 * 1024 * 1024
 
 
@@ -113,6 +114,7 @@ async def play(peer: Peer, role: str, dsn: str, **wish: Any) -> None:
     """Let it play a role that is not timed, to its end."""
     child = await Child.begin(peer, role, dsn, **wish)
     try:
-        await child.hear("done")
+        async with asyncio.timeout(LONGEST_S):
+            await child.hear("done")
     finally:
         await child.close()

@@ -100,6 +100,7 @@ async def called(crew: list[Child], jobs: int) -> None:
             await crew[0].hear("calls")
         return
     everything = asyncio.Event()
+    failed: list[str] = []
 
     async def follow(child: Child) -> None:
         while not everything.is_set():
@@ -107,11 +108,16 @@ async def called(crew: list[Child], jobs: int) -> None:
             if sum(each.calls for each in crew) >= jobs:
                 everything.set()
 
-    async with asyncio.TaskGroup() as group:
-        followers = [group.create_task(follow(child)) for child in crew]
-        await everything.wait()
-        for follower in followers:
-            follower.cancel()
+    try:
+        async with asyncio.TaskGroup() as group:
+            followers = [group.create_task(follow(child)) for child in crew]
+            await everything.wait()
+            for follower in followers:
+                follower.cancel()
+    except* Unfit as failures:
+        failed = [str(failure) for failure in failures.exceptions]
+    if failed:
+        raise Unfit("; ".join(failed))
 
 
 def check(name: str, reports: list[dict[str, Any]], jobs: int) -> None:

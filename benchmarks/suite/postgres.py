@@ -43,6 +43,7 @@ class Postgres:
         settings = {**peer.variants[variant], "jobs": jobs, **wish}
         name = "_".join([peer.name, variant, str(jobs), *(f"{key}_{value}" for key, value in sorted(wish.items()))])
         if name not in self._filled:
+            await self._chief.execute(f'drop database if exists "{name}" with (force)')  # one that was not finished
             await self._chief.execute(f'create database "{name}"')
             await play(peer, "fill", self.dsn(name), **settings)
             await self._tidy(name)

@@ -14,7 +14,7 @@ PEER = Peer(
     packages=("pg-boss", "pg"),
     variants={"default": {"boss": {}, "work": {}}, "best": {"boss": {"useListenNotify": True}, "work": BEST}},
     entries={
-        "drain": {"default": 3, "best": 100_000},
+        "drain": {"default": 2, "best": 100_000},
         "drain_2": {"best": 200_000},
         "latency": {"best": 200},
         "add_1": {"best": 3_000},
