@@ -28,8 +28,7 @@ PEER = Peer(
         "bulk_1000": {"default": 50_000},
         "bulk_10000": {"default": 50_000},
         "future": {"best": 100_000},
-        "serial": {"default": 20},
-        "serial_4": {"default": 20},
+        "serial": {"default": 5},
     },
     left="from graphile_worker._private_jobs where true",
 )
