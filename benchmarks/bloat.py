@@ -137,8 +137,10 @@ def text(name: str, found: dict[str, Any]) -> str:
         f"  last tenth / first tenth {found['last_vs_first']:.2f}; most dead rows of a table {found['most_dead']:,}; "
         f"largest size of the second half / of the first {found['growth']:.2f}",
     ]
-    lines += [f"  {one:<28} {most:>8,.1f} MB at most, {found['end_mb'][one]:>8,.1f} at the end"
-              for one, most in found["largest_mb"].items()]
+    lines += [
+        f"  {one:<28} {most:>8,.1f} MB at most, {found['end_mb'][one]:>8,.1f} at the end"
+        for one, most in found["largest_mb"].items()
+    ]
     return "\n".join(lines)
 
 

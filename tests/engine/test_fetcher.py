@@ -81,8 +81,8 @@ async def test_a_notification_while_the_alarm_is_set_is_not_lost(
     real, real_wake = fetcher.next_due_s, fetcher.Fetcher.wake
     asked, heard = asyncio.Event(), asyncio.Event()
 
-    async def add_behind_its_back(line: Any, since_s: float) -> float | None:
-        due_s = await real(line, since_s)
+    async def add_behind_its_back(*args: Any) -> float | None:
+        due_s = await real(*args)
         if not asked.is_set():
             asked.set()
             await client.add_job(nothing)
@@ -166,10 +166,10 @@ async def test_a_job_that_becomes_due_while_the_question_is_on_its_way_is_not_sl
                 lambda: datetime.now(UTC) > due - timedelta(milliseconds=20), description="almost the due time"
             )
 
-    async def ask_slowly(line: Any, since_s: float) -> float | None:
+    async def ask_slowly(*args: Any) -> float | None:
         arrives = due + (due - fetched_at[0]) * 1.1
         await wait_until(lambda: datetime.now(UTC) > arrives, description="the question to arrive")
-        return await real(line, since_s)
+        return await real(*args)
 
     await client.add_job(nothing, run_at=due)
     intercept(monkeypatch, answer_slowly)
