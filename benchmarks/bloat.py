@@ -1,4 +1,4 @@
-"""`python -m benchmarks.bloat`: how large tables and indexes grow while jobs pass at full speed, and what an old snapshot costs."""
+"""`python -m benchmarks.bloat`: how far tables grow while jobs pass at full speed, and what an old snapshot costs."""
 
 from __future__ import annotations
 
@@ -132,10 +132,12 @@ def _mb(sizes: dict[str, int], names: Sequence[str]) -> dict[str, float]:
 def text(name: str, found: dict[str, Any]) -> str:
     """What was found, for people."""
     rates = " ".join(f"{rate:,.0f}" for rate in found["rates"])
+    ratios = (
+        f"last tenth / first tenth {found['last_vs_first']:.2f}; second half / first half {found['growth']:.2f} in size"
+    )
     lines = [
         f"{name}: {found['jobs']:,} jobs, {found['jobs_per_s']:,.0f} a second; by tenths {rates}",
-        f"  last tenth / first tenth {found['last_vs_first']:.2f}; most dead rows of a table {found['most_dead']:,}; "
-        f"largest size of the second half / of the first {found['growth']:.2f}",
+        f"  {ratios}; most dead rows of a table {found['most_dead']:,}",
     ]
     lines += [
         f"  {one:<28} {most:>8,.1f} MB at most, {found['end_mb'][one]:>8,.1f} at the end"
@@ -159,12 +161,15 @@ def main(words: Sequence[str] | None = None) -> int:
 
         factory = uvloop.new_event_loop
     found: dict[str, dict[str, Any]] = {}
-    with nullcontext(None) if args.dsn else start(fsync=True, settings=SERVER) as server:
-        with asyncio.Runner(loop_factory=factory) as runner:
-            for name, jobs, held in (("free", args.jobs, False), ("held", args.held_jobs, True)):
-                if jobs:
-                    found[name] = runner.run(passing(args.dsn or server.dsn, jobs, held=held))
-                    print(text(name, found[name]) if not args.json else "", end="" if args.json else "\n", flush=True)
+    with (
+        nullcontext(None) if args.dsn else start(fsync=True, settings=SERVER) as server,
+        asyncio.Runner(loop_factory=factory) as runner,
+    ):
+        for name, jobs, held in (("free", args.jobs, False), ("held", args.held_jobs, True)):
+            if jobs:
+                found[name] = runner.run(passing(args.dsn or server.dsn, jobs, held=held))
+                if not args.json:
+                    print(text(name, found[name]), flush=True)
     if args.json:
         print(json.dumps(found, indent=2))
     is_bounded = found.get("free", {}).get("growth", 0) <= GROWTH_LIMIT

@@ -178,7 +178,7 @@ class Fetcher:
             self.buffer.put(self.admit(claims))
             if self._observers.wanted(JobsFetched):
                 self._observers.emit(JobsFetched(count=len(claims), wanted=wanted, duration_s=_now() - sent_at))
-        self.looks.took(claims, wanted, after)
+        self.looks.took(claims, wanted)
         fewer = len(claims) < wanted
         self.drained = fewer and after is START
         self._rests = self.drained or (fewer and not self.looks.may_be_full(_now()))
@@ -216,7 +216,7 @@ class Fetcher:
             self.give_back(self.buffer.drain(), "no slot became free", self._identity.worker_id)
 
     async def _set_alarm(self, sent_at: float, after: Place) -> None:
-        """Know when to look again: at the next due time, from the start as soon as may be, at the poll at the latest."""
+        """Know when to look again: at the next due time, from the start as soon as may be, or at the poll."""
         self._look_at = _now() + self._options.poll_s
         if after is not START:
             self._look_at = min(self._look_at, self.looks.full_at)

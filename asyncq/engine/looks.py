@@ -1,7 +1,7 @@
 """Where looks for jobs begin: at the very start, or behind the last job that was taken.
 
-Dead entries of the index that an old snapshot keeps alive are walked over by each look from the start. So such a look comes
-only as often as it can afford: together they take at most a tenth of the time.
+Each look from the start walks over the dead entries of the index that an old snapshot keeps. So such looks come only as
+often as they can be afforded: together they take at most a tenth of the time.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from asyncq.store.jobs import START, Place
 
 FROM_START_S = 0.1  # while jobs come, a look from the start at least this often: jobs may land behind the cursor
 CHEAP_S = 0.01  # a look from the start that takes longer is not for every wake-up
+SLOW_S = 0.05  # one that takes longer is slow, whatever it took at its best
+SLOWER = 5  # and one that takes so many times as long as at its best, if it is not cheap
 SHARE = 10  # looks from the start take at most one of so many parts of the time
 
 
@@ -22,6 +24,7 @@ class Looks:
     Attributes:
         full_at: When the next look from the start may begin, as far as its price goes.
         cost_s: What the last one took.
+        usual_s: What one took at its best.
     """
 
     def __init__(self) -> None:
@@ -29,6 +32,7 @@ class Looks:
         self._began_at = self.full_at = float("-inf")
         self._rests = False
         self.cost_s = 0.0
+        self.usual_s = float("inf")
 
     def begin(self, now: float) -> Place:
         """Where the look that is sent now begins."""
@@ -37,13 +41,12 @@ class Looks:
             return START
         return self._cursor
 
-    def took(self, claims: Sequence[Claim], wanted: int, after: Place) -> None:
+    def took(self, claims: Sequence[Claim], wanted: int) -> None:
         """What a look has brought.
 
         Args:
             claims: In the order in which they are to run.
             wanted: How many it was to bring at most.
-            after: Where it began.
         """
         last = next((claim for claim in reversed(claims) if claim.queue is None), None)
         place = START if last is None else Place(*last.place)
@@ -58,9 +61,15 @@ class Looks:
         """The look has ended, with all that belongs to it."""
         if after is START:
             self.cost_s = now - self._began_at
+            self.usual_s = min(self.usual_s, self.cost_s)
             self.full_at = now + (SHARE - 1) * self.cost_s
             if self._rests and self.cost_s <= CHEAP_S:
                 self._cursor = START
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the last look from the start took much longer than it would over a tidy table."""
+        return self.cost_s > min(SLOW_S, max(CHEAP_S, SLOWER * self.usual_s))
 
     def may_be_full(self, now: float) -> bool:
         """Whether a look that begins now may begin at the start."""

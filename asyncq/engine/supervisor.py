@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import anyio
 from anyio import CapacityLimiter
@@ -38,6 +38,7 @@ from asyncq.engine.context import Surroundings
 from asyncq.engine.cron import Cron
 from asyncq.engine.executor import Executor
 from asyncq.engine.fetcher import Fetcher
+from asyncq.engine.groups import innermost
 from asyncq.engine.guardian import Guardian
 from asyncq.engine.heartbeat import Heartbeat, Reactions
 from asyncq.engine.identity import Identity
@@ -116,7 +117,9 @@ class Supervisor:
         self._stand_in = StandIn(
             [self._writing, self._reading], self._identity, self._admission, self._heartbeat, self._stuck
         )
-        self._maintenance = Maintenance(self._reading, self._identity, observers, options.failed_retention_s)
+        self._maintenance = Maintenance(
+            self._reading, self._identity, observers, options.failed_retention_s, self._fetcher.looks
+        )
         self._membership = Membership(
             self._reading,
             self._identity,
@@ -175,7 +178,7 @@ class Supervisor:
                     if not ended.is_set():
                         stop.ask("cancelled")
         except BaseExceptionGroup as group:
-            raise _innermost(group) from None
+            raise innermost(group) from None
 
     async def _register(self) -> str:
         """Check the database, become known, learn the ids of the tasks; returns the server's version."""
@@ -229,7 +232,7 @@ class Supervisor:
                         "a part of the worker was cancelled from inside: a defect of asyncq, please report it"
                     )
             except BaseException as error:
-                self._observers.emit(WorkerCrashed(worker_id=self._identity.worker_id, error=_innermost(error)))
+                self._observers.emit(WorkerCrashed(worker_id=self._identity.worker_id, error=innermost(error)))
                 await self._abandon()
                 raise
             finally:
@@ -464,20 +467,6 @@ class Supervisor:
                 loop=f"{loop}, Python {platform.python_version()}",
             )
         )
-
-
-def _innermost(error: BaseException) -> BaseException:
-    """The error itself, out of groups that hold nothing else: it says more than they do."""
-    while len(parts := _parts(error)) == 1:
-        error = parts[0]
-    return error
-
-
-def _parts(error: BaseException) -> tuple[BaseException, ...]:
-    """What a group holds; nothing of any other error."""
-    if isinstance(error, BaseExceptionGroup):
-        return cast("BaseExceptionGroup[BaseException]", error).exceptions
-    return ()
 
 
 async def _first(wait: Any, scope: anyio.CancelScope) -> None:

@@ -8,7 +8,7 @@ from asyncq import Client, task
 from asyncq.domain.events import JobCompleted
 from asyncq.domain.job import Claim
 from asyncq.engine import looks
-from asyncq.engine.looks import CHEAP_S, FROM_START_S, SHARE, Looks
+from asyncq.engine.looks import CHEAP_S, FROM_START_S, SHARE, SLOW_S, Looks
 from asyncq.store.jobs import START, Place
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
@@ -31,7 +31,7 @@ def place(number: int, priority: int = 0) -> Place:
 def look(of: Looks, began: float, took_s: float, *claims: Claim) -> Place:
     """One look for two jobs."""
     after = of.begin(began)
-    of.took(claims, WANTED, after)
+    of.took(claims, WANTED)
     of.ended(began + took_s, after)
     return after
 
@@ -103,6 +103,25 @@ def test_jobs_of_queues_do_not_move_the_cursor() -> None:
     look(made, 2.0, 0.001, claim(5, queue="q"))
 
     assert place(1) == made.begin(2.5)
+
+
+def test_a_look_that_takes_much_longer_than_at_its_best_is_slow() -> None:
+    """Then somebody asks who keeps the dead rows."""
+    made = Looks()
+    said: list[bool] = [made.is_slow]
+    for took_s in (0.003, 0.012, 0.016, 0.009, SLOW_S + 0.001):
+        look(made, 100.0 * len(said), took_s)
+        said.append(made.is_slow)
+
+    assert [False, False, False, True, False, True] == said
+
+
+def test_a_worker_that_never_saw_a_tidy_table_knows_slow_looks_too() -> None:
+    """It was started while a snapshot was held."""
+    made = Looks()
+    look(made, 0.0, 2 * SLOW_S)
+
+    assert made.is_slow
 
 
 @pytest.mark.parametrize("priority", [-5, 0, 5])
