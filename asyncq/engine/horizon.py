@@ -15,6 +15,7 @@ from asyncq.store.database import Line
 EVERY_S = 60.0
 TELL_EVERY_S = 600.0
 MANY_DEAD = 20_000  # with fewer dead rows it is something else that makes fetches slow
+LASTING_S = 3 * EVERY_S  # two looks within this time found the same
 HELD_S = 10.0  # who began later is not to blame
 MOST = 3
 DEADLINE_S = 10.0
@@ -36,6 +37,7 @@ class Horizon:
         self._observers = observers
         self._looks = looks
         self._look_at = self._tell_at = 0.0
+        self._last_at = float("-inf")
 
     async def look_when_due(self) -> None:
         """Look who is to blame, if looks for jobs have become slow, and that was not done lately.
@@ -57,7 +59,11 @@ class Horizon:
         if found is None:
             return
         most = next(iter(found.dead_rows), None)
-        if most is not None and most.dead >= MANY_DEAD:
+        if most is None or most.dead < MANY_DEAD:
+            return
+        # What dies in a minute at full speed is no cause for alarm unless somebody keeps it: vacuum is about to come.
+        is_lasting, self._last_at = now - self._last_at < LASTING_S, now
+        if found.holders or is_lasting:
             self._tell_at = now + TELL_EVERY_S
             self._observers.emit(
                 HorizonHeld(

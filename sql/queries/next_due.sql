@@ -7,7 +7,7 @@ plain(priority) as (
   (select priority from asyncq._jobs as job
     where job.queue is null and asyncq._is_ready(job)
       and (priority, run_at, id)
-        > (coalesce($3, -32768)::int2, coalesce($4, '-infinity'::timestamptz), coalesce($5, 0::bigint))
+        > (coalesce($3, (-32768)::int2), coalesce($4, '-infinity'::timestamptz), coalesce($5, 0::bigint))
     order by priority, run_at, id limit 1)
   union all
   select further.priority from plain cross join lateral (
