@@ -37,14 +37,16 @@ FETCHING = ("fetch_jobs", "fetch_plain_jobs", "next_due")
 
 async def _process(*words: str) -> Process:
     """A process of this module that has said its first word."""
-    made = await asyncio.create_subprocess_exec(sys.executable, "-m", "benchmarks.fleet", *words, stdin=PIPE, stdout=PIPE)
+    made = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "benchmarks.fleet", *words, stdin=PIPE, stdout=PIPE
+    )
     assert made.stdout is not None
     await made.stdout.readline()
     return made
 
 
 async def _produce(dsn: str, producers: int, adds: int) -> None:
-    """In a process: open the connections, say so, wait for a line, add jobs one by one from each, say how many a second."""
+    """In a process: open connections, say so, wait for a line, add jobs one by one from each, say how long it took."""
     connections = [await asyncpg.connect(dsn) for _ in range(producers)]
     async with Client(dsn) as client:
 
@@ -103,8 +105,8 @@ async def listened(dsn: str, adds: int, rounds: int) -> dict[str, float]:
     """What listening workers cost 64 producers: medians of rounds that rotate.
 
     Returns:
-        Adds a second `alone`, beside workers that `listen`, and beside such that `poll`; the ratios of the second to the
-        others.
+        Adds a second `alone`, beside workers that `listen`, and beside such that `poll`; the ratios of the second to
+        the others.
     """
     rates: dict[str, list[float]] = {"alone": [], "listen": [], "poll": []}
     for _ in range(rounds):

@@ -16,7 +16,8 @@ from asyncq.engine import isolation
 from asyncq.engine.backoff import backoff_s
 from asyncq.engine.buffer import Buffer
 from asyncq.engine.identity import Identity
-from asyncq.engine.looks import Looks
+from asyncq.engine.lookout import Lookout
+from asyncq.engine.looks import CHEAP_S, Looks
 from asyncq.engine.lost_claims import LostClaims
 from asyncq.engine.observers import Observers
 from asyncq.engine.pace import Pace
@@ -51,6 +52,7 @@ class Fetcher:
         may_fetch: Whether this worker may take jobs now.
         expected: The token of the fetch whose answer is awaited; 0 when none is.
         looks: Where fetches begin, and what those from the start cost.
+        lookout: Sees to it that somebody hears of adds while this worker rests.
         lost: Claims whose answer was lost.
     """
 
@@ -81,6 +83,7 @@ class Fetcher:
         self._look_at = 0.0
         self._low_water = 0
         self.looks = Looks()
+        self.lookout = Lookout(self.wake, self.wake_in)
         self._rests = False
         self._pace = Pace()
         self._patience = Patience(FETCH_DEADLINE_S, LONGEST_DEADLINE_S)
@@ -136,12 +139,13 @@ class Fetcher:
             self._return_stale()
             wanted = self._wanted()
             if not self._is_time(wanted):
-                await self._sleep(wanted)
+                await self._rest(wanted)
                 continue
             try:
                 if self.lost.is_time:
                     await self.lost.give_back()
-                await self.fetch(wanted)
+                if not await self._sees_nothing():
+                    await self.fetch(wanted)
                 failures, well_at = 0, _now()
                 self._patience.answered()
             except (AsyncqError, TimeoutError) as error:
@@ -235,6 +239,28 @@ class Fetcher:
         if not wanted or not self.may_fetch():
             return False
         return self._woken or not self._rests or _now() >= self._look_at
+
+    async def _sees_nothing(self) -> bool:
+        """At a poll, without another reason to look: one question tells whether anything is due, for whomever."""
+        if self._woken or not self.drained or self.looks.cost_s > CHEAP_S:
+            return False
+        due_s: float | None = None
+        async with shielded(self._line, self._patience.deadline_s):
+            due_s = await next_due_s(self._line, None)
+        if due_s is not None and due_s <= 0:
+            return False
+        pause_s = self._options.poll_s if due_s is None else min(self._options.poll_s, due_s)
+        self._look_at = _now() + pause_s
+        return True
+
+    async def _rest(self, wanted: int) -> None:
+        """It is not time to look: sleep, once somebody is told what happens meanwhile."""
+        if not wanted or not self.may_fetch():
+            self.lookout.no_room()
+        elif not await self.lookout.may_rest():
+            self._woken = True
+            return
+        await self._sleep(wanted)
 
     async def _sleep(self, wanted: int) -> None:
         """Until something happens; with a free slot, until it is time to look again."""

@@ -256,6 +256,7 @@ class Supervisor:
         self._completer = Completer(self._writing, self._announcer, self._observers, self._settled)
         self._fetcher.give_back = self._completer.give_back
         self._membership.open(group)
+        self._fetcher.lookout.open(group.start_soon)
         group.start_soon(self._stand_in.run)
         group.start_soon(self._complete)
         for _ in range(self._options.concurrency):
@@ -272,7 +273,9 @@ class Supervisor:
                     listen,
                     self._ear,
                     self._observers,
+                    self._fetcher.lookout,
                     self._wake,
+                    self._heard,
                     self._heard_of_cancelled,
                     self._heartbeat.beat_now,
                     self._cron.wake,
@@ -285,6 +288,11 @@ class Supervisor:
     def _wake(self) -> None:
         """Something may be due; if clocks may be moved, one may have been."""
         self._fetcher.wake()
+        if self._doors_may_move:
+            self._cron.wake()
+
+    def _heard(self, text: str) -> None:
+        self._fetcher.lookout.heard(text)
         if self._doors_may_move:
             self._cron.wake()
 
@@ -350,6 +358,7 @@ class Supervisor:
         )
         self._cron.stop()
         self._fetcher.stop()
+        self._fetcher.lookout.no_room()
         self._completer.give_back(self._fetcher.buffer.close(), "the worker stops", self._identity.worker_id)
         self._admission.close()
         self._executor.tell_all()

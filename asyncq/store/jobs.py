@@ -189,12 +189,12 @@ def _place(claim: Claim) -> tuple[int, datetime, int]:
     return claim.place
 
 
-async def next_due_s(line: Line, since_s: float, after: Place = START) -> float | None:
+async def next_due_s(line: Line, since_s: float | None, after: Place = START) -> float | None:
     """How long until the next job is due.
 
     Args:
         line: The worker's connection for fetching.
-        since_s: Seconds since the last fetch was sent: jobs that became due since then count.
+        since_s: Seconds since the last fetch was sent: jobs that became due since then count; None: all that are due.
         after: Where that fetch began: jobs without a queue that lie before it do not count.
 
     Returns:

@@ -28,12 +28,12 @@ from (
   select due.run_at from plain cross join lateral (
     select run_at from asyncq._jobs as job
     where job.queue is null and asyncq._is_ready(job) and priority = plain.priority
-      and not asyncq._is_due(job, coalesce($2::timestamptz, asyncq.now()) - make_interval(secs => $1::float8))
+      and not asyncq._is_due(job, coalesce($2::timestamptz, asyncq.now()) - make_interval(secs => coalesce($1::float8, 6e10)))
     order by run_at, id limit 1) as due
   union all
   select due.run_at from queued cross join lateral (
     select run_at from asyncq._jobs as job
     where job.queue is not null and asyncq._is_ready(job) and priority = queued.priority
-      and not asyncq._is_due(job, coalesce($2::timestamptz, asyncq.now()) - make_interval(secs => $1::float8))
+      and not asyncq._is_due(job, coalesce($2::timestamptz, asyncq.now()) - make_interval(secs => coalesce($1::float8, 6e10)))
     order by run_at, id limit 1) as due
 ) as next
