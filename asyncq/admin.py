@@ -330,7 +330,7 @@ class Admin:
             page: How many are read at once, 1 to 1000; 100 by default. Fewer for large payloads.
             after: Only those with a greater id; 0 begins at the start.
 
-        Yields:
+        Returns:
             The jobs, each as it was when its page was read. None comes twice; those that are added meanwhile come too.
 
         Raises:

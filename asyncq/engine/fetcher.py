@@ -108,6 +108,7 @@ class Fetcher:
         """Fetch no more; a fetch that was sent is waited for, a function of the user's is not."""
         self._stopping = True
         self._scope.cancel()
+        self.lookout.no_room()
 
     @property
     def is_idle(self) -> bool:

@@ -30,7 +30,6 @@ async def listen(
     database: Database | None,
     observers: Observers,
     lookout: Lookout,
-    wake: Callable[[], None],
     heard: Callable[[str], None],
     cancelled: Callable[[int, int, int], None],
     look: Callable[[], None],
@@ -43,11 +42,10 @@ async def listen(
     Args:
         database: Where; None if there is no way to the server that keeps a session.
         observers: Told when the connection works and when it is lost.
-        lookout: Told when the connection works and when it is lost.
-        wake: Called for each connect.
+        lookout: Told when the connection works, which makes the worker look for jobs, and when it is lost.
         heard: Called for each notification that something may be due, with its text.
         cancelled: Called for each running job that was cancelled; see `store.listen.listening`.
-        look: Called for each connect: jobs may have been cancelled meanwhile.
+        look: Called for each connect, as jobs may have been cancelled meanwhile; and when all workers are to beat.
         changed: Called when stored recurring items have changed, and for each connect.
         task_status: Started once the first attempt has worked or failed.
     """
@@ -60,11 +58,10 @@ async def listen(
     while True:
         attempt += 1
         try:
-            async with listening(database, heard, cancelled, changed) as connection:
+            async with listening(database, heard, cancelled, changed, look) as connection:
                 observers.emit(ListenConnected(channel=channel(database.schema), attempt=attempt))
                 attempt = 0
                 lookout.connected(connection)
-                wake()
                 look()
                 changed()
                 _started(task_status)

@@ -50,9 +50,10 @@ class Lookout:
         self._start_soon = start_soon
 
     def connected(self, ear: Listening) -> None:
-        """The worker listens: nothing was heard before."""
+        """The worker listens: nothing was heard before, so it looks for jobs."""
         self._forget()
         self._ear = ear
+        self._wake()
 
     def lost(self) -> None:
         """It does not listen; the server has ended its lookout."""

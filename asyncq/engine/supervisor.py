@@ -157,7 +157,7 @@ class Supervisor:
         If cancelled, it stops as if asked to, then the cancellation goes on.
         """
         try:
-            version = await self._register()
+            version = await self._register(stop)
             await self._until_ended(stop, once, started, version)
         finally:
             self._leftovers.uninstall()
@@ -180,7 +180,7 @@ class Supervisor:
         except BaseExceptionGroup as group:
             raise innermost(group) from None
 
-    async def _register(self) -> str:
+    async def _register(self, stop: StopRequest) -> str:
         """Check the database, become known, learn the ids of the tasks; returns the server's version."""
         connection = await self._reading.connection()
         await check_version(connection, self._database.schema)
@@ -199,6 +199,7 @@ class Supervisor:
             named=self._admission.named,
             stand_in=self._stand_in.ask,
             rescue=self._maintenance.hurry,
+            outgrown=stop.fail,
             started=self._admission.started,
             stuck=self._stuck.ids,
         )
@@ -274,7 +275,6 @@ class Supervisor:
                     self._ear,
                     self._observers,
                     self._fetcher.lookout,
-                    self._wake,
                     self._heard,
                     self._heard_of_cancelled,
                     self._heartbeat.beat_now,
@@ -285,13 +285,8 @@ class Supervisor:
         if not once:
             await group.start(self._cron.run)
 
-    def _wake(self) -> None:
-        """Something may be due; if clocks may be moved, one may have been."""
-        self._fetcher.wake()
-        if self._doors_may_move:
-            self._cron.wake()
-
     def _heard(self, text: str) -> None:
+        """Something may be due; if clocks may be moved, one may have been."""
         self._fetcher.lookout.heard(text)
         if self._doors_may_move:
             self._cron.wake()
@@ -358,7 +353,6 @@ class Supervisor:
         )
         self._cron.stop()
         self._fetcher.stop()
-        self._fetcher.lookout.no_room()
         self._completer.give_back(self._fetcher.buffer.close(), "the worker stops", self._identity.worker_id)
         self._admission.close()
         self._executor.tell_all()

@@ -217,6 +217,7 @@ class Stand:
         self.ear = FakeEar(*posts)
         self.lookout = Lookout(lambda: self.wakes.append(None), self.wakes.append)
         self.lookout.connected(self.ear)  # type: ignore[arg-type]
+        self.wakes.clear()
 
 
 OUT, COVERED = Post(True, True, False), Post(False, True, False)  # noqa: FBT003
