@@ -284,6 +284,7 @@ class Fetcher:
         wait_s = backoff_s(failures, FIRST_RETRY_S, SLOWEST_RETRY_S)
         said = str(error) or type(error).__name__
         self._observers.emit(FetchFailed(error=said, retry_in_s=wait_s))
+        self.lookout.no_room()
         self._woken = True
         await anyio.sleep(wait_s)
 

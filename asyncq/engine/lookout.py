@@ -44,6 +44,7 @@ class Lookout:
         self._is_mixed: bool | None = None  # not known
         self._ask_at = 0.0
         self._retry_s = FIRST_RETRY_S
+        self._times_all = 0
 
     def open(self, start_soon: Callable[..., object]) -> None:
         """From now on it can speak; by this tasks are started."""
@@ -64,6 +65,7 @@ class Lookout:
         """A notification came."""
         if text == ALL:
             self._is_covered, self._ask_at = False, 0.0
+            self._times_all += 1
         elif self._is_covered and not self._is_out and not self._is_mixed:
             return  # Another worker is on the lookout.
         elif self._is_told and self._is_out and not self._is_mixed:
@@ -87,27 +89,29 @@ class Lookout:
         if now < self._ask_at:
             self._wake_in(self._ask_at - now)
             return True
-        was_out = self._is_out
+        was_out, times_all = self._is_out, self._times_all
         found: Post | None = None
         try:
             with anyio.CancelScope(shield=True):
                 async with asyncio.timeout(DEADLINE_S):
                     found = await ear.take_lookout(was_out=was_out)
         except (AsyncqError, TimeoutError):
+            ear.drop()  # It may be on the lookout without knowing it.
             self._ask_at = now + SLOWEST_RETRY_S
         if found is None:
-            return True  # The listener finds out what is wrong with the connection; until then the worker polls.
+            return True  # Until the listener has a new connection the worker polls.
         if ear is self._ear and was_out == self._is_out:
-            self._learn(found, now)
+            # What was heard since comes first.
+            self._learn(found, now, is_covered=found.is_quiet and times_all == self._times_all)
         return False
 
-    def _learn(self, found: Post, now: float) -> None:
+    def _learn(self, found: Post, now: float, *, is_covered: bool) -> None:
         if found.is_mixed and not self._is_mixed:
             self._speak(was_out=False, tell_all=True)  # The others have to know that each of them is needed.
         self._is_out = self._is_in_charge = found.is_out
         self._is_mixed = found.is_mixed
-        self._is_covered = found.is_quiet
-        if found.is_quiet:
+        self._is_covered = is_covered
+        if is_covered:
             self._retry_s = FIRST_RETRY_S
             self._ask_at = now + ASK_AGAIN_S * random.uniform(0.8, 1.2)
         else:
@@ -137,7 +141,7 @@ async def _tell(ear: Listening, *, was_out: bool, tell_all: bool) -> None:
         async with asyncio.timeout(DEADLINE_S):
             await ear.leave_lookout(was_out=was_out, tell_all=tell_all)
     except (AsyncqError, TimeoutError):
-        return  # The connection is broken: its lookout ends with it, and the listener says so.
+        ear.drop()  # Its lookout ends with it, and the listener says so.
 
 
 def _now() -> float:

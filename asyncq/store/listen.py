@@ -119,6 +119,10 @@ class Listening:
         """
         await self._fetch("leave_lookout", was_out, tell_all)
 
+    def drop(self) -> None:
+        """End the connection at once."""
+        self._connection.terminate()
+
     async def _fetch(self, name: str, *args: Any) -> list[asyncpg.Record]:
         async with self._free:
             with calling(self._database.schema):

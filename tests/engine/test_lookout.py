@@ -9,7 +9,7 @@ import anyio
 import asyncpg
 import pytest
 
-from asyncq import Client, task
+from asyncq import Client, StoreUnavailable, task
 from asyncq.domain.events import JobCompleted, JobStarted, ListenConnected
 from asyncq.engine.lookout import Lookout
 from asyncq.store.database import Line
@@ -199,6 +199,11 @@ class FakeEar:
     def __init__(self, *posts: Post) -> None:
         self.posts = list(posts)
         self.left: list[tuple[bool, bool]] = []
+        self.is_dropped = False
+
+    def drop(self) -> None:
+        """Note it."""
+        self.is_dropped = True
 
     async def take_lookout(self, *, was_out: bool) -> Post:
         """The next answer."""
@@ -284,6 +289,40 @@ async def test_who_was_on_the_lookout_hands_over_when_it_has_no_room_although_ad
             one.lookout.no_room()
 
     assert ([(True, False), (False, True)], []) == (stand.ear.left, covered.ear.left)
+
+
+@pytest.mark.parametrize("post", [OUT, COVERED])
+async def test_what_is_heard_while_a_worker_asks_comes_before_the_answer(post: Post) -> None:
+    """The one that was on the lookout has left meanwhile; whether this one is by now is not forgotten."""
+    stand = Stand(post, COVERED)
+    ask = stand.ear.take_lookout
+    asked: list[bool] = []
+
+    async def hear_and_ask(*, was_out: bool) -> Post:
+        asked.append(was_out)
+        if len(asked) == 1:
+            stand.lookout.heard(ALL)
+        return await ask(was_out=was_out)
+
+    stand.ear.take_lookout = hear_and_ask  # type: ignore[method-assign]
+    first = await stand.lookout.may_rest()
+    await anyio.sleep(0.01)
+
+    assert [False, False, True] == [first, *await rest(stand)]
+    assert [False, post.is_out] == asked
+
+
+async def test_a_connection_that_did_not_answer_is_dropped() -> None:
+    """It may be on the lookout by now, and nobody would know: the server ends that with the connection."""
+    stand = Stand()
+
+    async def fail(*, was_out: bool) -> Post:
+        raise StoreUnavailable("no answer")
+
+    stand.ear.take_lookout = fail  # type: ignore[method-assign]
+
+    assert await stand.lookout.may_rest()
+    assert stand.ear.is_dropped
 
 
 async def test_the_first_worker_of_another_kind_tells_all() -> None:
