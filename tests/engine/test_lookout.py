@@ -98,6 +98,7 @@ async def test_a_job_whose_add_told_nobody_is_found_when_it_is_committed(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, level: Any
 ) -> None:
     """It was added when no worker rested, and committed when all did."""
+    await make_worker(nothing).run_once()  # Its name is known: else a worker would ask for that until the commit.
     async with session(dsn, schema) as sql:
         transaction = db.transaction(isolation=level)
         await transaction.start()
