@@ -136,3 +136,15 @@ async def test_workers_with_other_tasks_or_flags_are_of_another_kind(
     await own.execute("delete from asyncq._workers")
 
     assert is_mixed == found["is_mixed"]
+
+
+async def test_while_somebody_listens_who_does_not_live_none_looks_for_all(dsn: str, own: Session) -> None:
+    """A process that was stopped keeps its connections, and with them the lookout: others would hear nothing."""
+    await own.rows(REGISTER, ["a"], None)
+    async with session(dsn, own.schema, application_name=f"{own.schema} listen"):
+        (alive,) = await own.run("take_lookout", *ASK)
+        await own.execute("update asyncq._workers set last_seen = now() - interval '1 day'")
+        (dead,) = await own.run("take_lookout", True)  # noqa: FBT003
+    await own.execute("delete from asyncq._workers")
+
+    assert [False, True] == [alive["is_mixed"], dead["is_mixed"]]
