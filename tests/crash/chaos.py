@@ -22,8 +22,8 @@ from tests.crash.crew import Crew, crew_of
 from tests.crash.watch import GAPS, TIMES, Watch, ask, left_behind, wait_for_the_end
 
 SCHEMA = "asyncq"
-QUEUES = (None, None, None, "a", "b")
-PAUSE_S = 0.004
+QUEUES = (None, None, None, None, None, None, "a", "b")
+PAUSE_S = 0.005
 END_S = 60
 BILLION = 1_000_000_000
 
@@ -90,7 +90,7 @@ class Chaos:
 
     def _job(self, number: int) -> tuple[JobSpec, int]:
         task = getattr(chaos_worker, KINDS[number % len(KINDS)])
-        spec = task.job(number).with_options(idempotency_key=str(number), queue=QUEUES[number // 3 % len(QUEUES)])
+        spec = task.job(number).with_options(idempotency_key=str(number), queue=QUEUES[number // 8 % len(QUEUES)])
         if number % 5:
             return spec, 0
         moves = self.blows.moves if hasattr(self, "blows") else []
@@ -146,6 +146,7 @@ class Chaos:
             "doubled_tips": sum(tips.values()) - len(tips),
             "lost_starts": ledger.lost_starts(runs),
             "slots": len(await ask(self._server.dsn, "select from chaos.slots")),
+            "violations": len(self.watch.violations),
             "looks": self.watch.looks,
             "hits": dict(self.blows.hits + cuts),
         }

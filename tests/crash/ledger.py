@@ -100,7 +100,7 @@ def overlapping(runs: Iterable[Run], fates: dict[int, Fate]) -> list[tuple[Run, 
 
 
 def repeated(runs: Iterable[Run], fates: dict[int, Fate]) -> Iterator[tuple[Run, Run]]:
-    """Yield completed runs that another run of the job followed, although its process lived on and reached the server."""
+    """Yield completed runs that another run of the job followed, although its process lived and reached the server."""
     for earlier, later in _followed(runs):
         fate = fates[earlier.process]
         if earlier.ending == "completed" and not fate.may_repeat(earlier) and fate.lived_until(later.began):

@@ -15,6 +15,7 @@ import pytest
 from asyncq.server import Server, start
 from tests.crash import clocks
 from tests.crash.chaos import chaos_on
+from tests.crash.summary import tell
 from tests.disk import roomy_folder
 
 SECONDS = float(os.environ.get("ASYNCQ_CHAOS_S", "30"))
@@ -44,7 +45,7 @@ async def test_what_was_promised_holds_under_blows(server: Server, tmp_path: Pat
         wrong, summary = await chaos.verdict(), await chaos.summary()
     moved = "none moved: " + clocks.MISSING if clocks.library() is None else "moved"
     print(f"seed {SEED}: {json.dumps(summary)}; clocks {moved}; {' '.join(chaos.blows.dealt)}")
-    if path := os.environ.get("ASYNCQ_CHAOS_SUMMARY"):
-        Path(path).write_text(json.dumps(summary))
+    tell(summary)
     broken = {what: found for what, found in wrong.items() if found}
+
     assert {} == broken, chaos.crew.logs(chaos.crew.deserters)

@@ -66,7 +66,7 @@ class Watch:
 
 
 async def wait_for_the_end(dsn: str, limit_s: float) -> list[str]:
-    """Wait until no job is left; those of recurring items come for ever. Returns what is there still in spite of that."""
+    """Wait until no job is left; those of recurring items come for ever. Returns what is there in spite of that."""
     left: list[asyncpg.Record] = []
     with anyio.move_on_after(limit_s):
         while left := await ask(dsn, "select to_jsonb(job) - 'payload' from asyncq._jobs as job limit 5"):
