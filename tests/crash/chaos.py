@@ -24,7 +24,7 @@ from tests.crash.watch import GAPS, TIMES, Watch, ask, left_behind, wait_for_the
 SCHEMA = "asyncq"
 QUEUES = (None, None, None, None, None, None, "a", "b")
 PAUSE_S = 0.005
-END_S = 60
+END_S = 45
 BILLION = 1_000_000_000
 
 
