@@ -24,7 +24,7 @@ from tests.crash.watch import GAPS, TIMES, Watch, ask, left_behind, wait_for_the
 SCHEMA = "asyncq"
 QUEUES = (None, None, None, None, None, None, "a", "b")
 PAUSE_S = 0.005
-END_S = 45
+PATIENCE_S = 20
 BILLION = 1_000_000_000
 
 
@@ -70,7 +70,7 @@ class Chaos:
             for place in self.crew.places:
                 if place.link is not None:
                     place.link.mend()
-            self.unfinished = await wait_for_the_end(self._server.dsn, END_S)
+            self.unfinished = await wait_for_the_end(self._server.dsn, PATIENCE_S)
             await self.crew.dismiss()
             group.cancel_scope.cancel()
 

@@ -21,6 +21,7 @@ from tests.crash.clocks import true_ns
 
 LEASE_S = 3.0
 CONCURRENCY = 8
+LONG = 1 / 300
 NO_SERVER = 75  # the exit code of a process that has found no server at its start
 FOR_EVER = {"max_attempts": 32767, "retry": ConstantRetry(0.1)}
 # The jobs of the client, in turn, by their number.
@@ -64,8 +65,9 @@ def written_down(number: int, ctx: JobContext) -> Iterator[None]:
 
 
 async def take_a_moment() -> None:
-    """As work does."""
-    await asyncio.sleep(random.choice((0.0, 0.002, 0.02, 0.1)))
+    """As work does; now and then it takes longer than the lease, and must not go on beyond that by itself."""
+    is_long = random.random() < LONG
+    await asyncio.sleep(1.5 * LEASE_S if is_long else random.choice((0.0, 0.002, 0.02, 0.1)))
 
 
 def pays(kind: str) -> str:

@@ -287,13 +287,6 @@ MUTANTS = [
         ("tests/engine/test_transactional.py",),
     ),
     Mutant(
-        "a COMMIT that the server answers with ROLLBACK counts",
-        "asyncq/store/transactions.py",
-        'if answer != "COMMIT":',
-        "if False:",
-        ("tests/engine/test_transactional.py",),
-    ),
-    Mutant(
         "the transaction of a silent worker holds its job for ever",
         "sql/functions/end_transactions.sql",
         "> 2 * worker.lease",
