@@ -23,7 +23,8 @@ from tests.crash.watch import GAPS, TIMES, Watch, ask, left_behind, wait_for_the
 
 SCHEMA = "asyncq"
 QUEUES = (None, None, None, None, None, None, "a", "b")
-PAUSE_S = 0.005
+AT_ONCE = 4
+PAUSE_S = 0.025
 PATIENCE_S = 20
 BILLION = 1_000_000_000
 
@@ -75,17 +76,17 @@ class Chaos:
             group.cancel_scope.cancel()
 
     async def _add_for_ever(self) -> None:
-        """Every fifth job is due a little later."""
+        """A few in each call; every fifth job is due a little later."""
         async with Client(self._server.dsn) as client:
-            for number in itertools.count():
-                spec, due = self._job(number)
-                while number not in self.due:
+            for first in itertools.count(step=AT_ONCE):
+                jobs = {number: self._job(number) for number in range(first, first + AT_ONCE)}
+                while first not in self.due:
                     try:
-                        await client.add_jobs([spec])
+                        await client.add_jobs([spec for spec, _ in jobs.values()])
                     except StoreError:
                         await anyio.sleep(0.05)
                     else:
-                        self.due[number] = due
+                        self.due |= {number: due for number, (_, due) in jobs.items()}
                 await anyio.sleep(PAUSE_S)
 
     def _job(self, number: int) -> tuple[JobSpec, int]:
