@@ -34,6 +34,7 @@ else:
 CONNECT_TIMEOUT_S = 10.0
 OLDEST_SERVER = 14
 PUT_BACK_S = 5.0
+HANG_UP_S = 1.0
 
 
 class Database:
@@ -217,10 +218,16 @@ class Line:
             await self.close()
 
     async def close(self) -> None:
-        """Close the connection, if one is open; within a second or by force."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await hang_up(connection)
+        """Close the connection, if one is open, when the statement that runs has ended; within a second or by force."""
+        try:
+            # The driver would cancel the statement, whose caller waits for it.
+            async with asyncio.timeout(HANG_UP_S), self._free:
+                if self._connection is not None:
+                    await hang_up(self._connection)
+        except TimeoutError:
+            if self._connection is not None:
+                self._connection.terminate()
+        self._connection = None
 
 
 class HandlerPool:
@@ -376,7 +383,7 @@ async def hang_up(connection: asyncpg.Connection) -> None:
     if connection.is_closed():
         return
     try:
-        await connection.close(timeout=1.0)
+        await connection.close(timeout=HANG_UP_S)
     except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
         connection.terminate()
 

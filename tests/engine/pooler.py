@@ -13,14 +13,20 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from asyncq.server.account import account_to_drop_to
+from tests.engine.debian import unpacked
 
 
-def pgbouncer() -> str:
-    """Where the program is: `ASYNCQ_PGBOUNCER`, the path, or Debian's place; the test is skipped if it is nowhere."""
-    places = (os.environ.get("ASYNCQ_PGBOUNCER"), shutil.which("pgbouncer"), "/usr/sbin/pgbouncer")
-    for place in places:
+def pgbouncer() -> tuple[str, dict[str, str]]:
+    """The program, and the variables that it needs: `ASYNCQ_PGBOUNCER`, the path, or Debian's package, fetched for it.
+
+    Where there is none of these, the test is skipped.
+    """
+    for place in (os.environ.get("ASYNCQ_PGBOUNCER"), shutil.which("pgbouncer"), "/usr/sbin/pgbouncer"):
         if place and os.access(place, os.X_OK):
-            return place
+            return place, {}
+    if folder := unpacked("pgbouncer", "libc-ares2", "libevent-2.1-7"):
+        libraries = ":".join(str(found) for found in (folder / "usr" / "lib").glob("*-linux-gnu"))
+        return str(folder / "usr" / "sbin" / "pgbouncer"), {"LD_LIBRARY_PATH": libraries}
     pytest.skip("there is no pgbouncer here; install Debian's package, or name the program by ASYNCQ_PGBOUNCER")
 
 
@@ -37,7 +43,7 @@ def pooler(dsn: str, *, mode: str = "transaction", size: int = 4, ignore: str = 
     Yields:
         Its DSN, without our own word.
     """
-    program = pgbouncer()
+    program, variables = pgbouncer()
     parts = urlsplit(dsn)
     asked = parse_qs(parts.query)
     host = asked.get("host", [parts.hostname or "localhost"])[0]
@@ -67,7 +73,9 @@ server_round_robin = 1
         os.chmod(folder, 0o755)
         with (
             Path(folder, "log").open("w") as log,
-            subprocess.Popen([program, *_as_somebody(), str(config)], stdout=log, stderr=log) as process,
+            subprocess.Popen(
+                [program, *_as_somebody(), str(config)], stdout=log, stderr=log, env=os.environ | variables
+            ) as process,
         ):
             try:
                 _wait_for(mine, process, Path(folder, "log"))

@@ -4,7 +4,17 @@ import asyncio
 
 import asyncpg
 
-from asyncq import ClaimLost, Client, ConfigurationError, JobContext, JobState, SchemaMissing, TransactionUnusable, task
+from asyncq import (
+    ClaimLost,
+    Client,
+    ConfigurationError,
+    JobContext,
+    JobState,
+    SchemaMissing,
+    Task,
+    TransactionUnusable,
+    task,
+)
 from asyncq.domain.events import (
     CommitUncertain,
     ErrorIgnored,
@@ -254,11 +264,8 @@ async def test_a_connection_to_another_database_completes_nothing(
     assert seen.of(JobFailed)[0].error.startswith(f"{SchemaMissing.__name__}: ")
 
 
-async def test_a_transaction_that_is_open_when_the_handler_returns_is_waited_for(
-    client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects, dsn: str
-) -> None:
-    """Somebody else commits it, or its connection is on the way to the pool: what becomes of it decides."""
-    own = await asyncpg.connect(dsn)
+def leaving_open(own: asyncpg.Connection, effects: Effects) -> Task[...]:
+    """A task that completes its job in a transaction, and does not end that."""
 
     @task
     async def write(ctx: JobContext) -> None:
@@ -266,6 +273,15 @@ async def test_a_transaction_that_is_open_when_the_handler_returns_is_waited_for
         await own.execute(effects.insert, ctx.job.id)
         await ctx.complete(connection=own)
 
+    return write
+
+
+async def test_a_transaction_that_is_open_when_the_handler_returns_is_waited_for(
+    client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects, dsn: str
+) -> None:
+    """Somebody else commits it, or its connection is on the way to the pool: what becomes of it decides."""
+    own = await asyncpg.connect(dsn)
+    write = leaving_open(own, effects)
     added = await client.add_job(write)
     async with make_worker(write).start():
         await seen.wait_for(CommitUncertain)
@@ -282,13 +298,7 @@ async def test_one_that_is_never_ended_is_ended_when_the_lease_has_run_out(
 ) -> None:
     """Its handler lost it: nobody could ever run the job again."""
     own = await asyncpg.connect(dsn)
-
-    @task
-    async def write(ctx: JobContext) -> None:
-        await own.execute("begin")
-        await own.execute(effects.insert, ctx.job.id)
-        await ctx.complete(connection=own)
-
+    write = leaving_open(own, effects)
     await client.add_job(write)
     async with make_worker(write, lease=1).start():
         retried = await seen.wait_for(JobRetried)

@@ -267,12 +267,14 @@ async def test_stop_waits_until_the_worker_has_ended(client: Client, make_worker
     assert [added.id] == seen.ids(JobCompleted)
 
 
-async def test_stop_of_a_worker_that_does_not_run_returns(make_worker: MakeWorker) -> None:
+async def test_stop_of_a_worker_that_does_not_run_returns(make_worker: MakeWorker, seen: Seen) -> None:
     """Clean-up code calls it whatever happened before."""
     worker = make_worker(nothing)
     await worker.stop()
     await worker.run_once()
     await worker.stop()
+
+    assert 1 == len(seen.of(WorkerStopped))
 
 
 @pytest.mark.parametrize("deep", [False, True])

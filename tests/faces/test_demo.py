@@ -285,6 +285,8 @@ async def test_a_killed_demo_leaves_nothing_after_a_short_while(start: Start) ->
 
     await wait_until(nothing_is_left, description="the end of all that is left")
 
+    assert [] == demo.left()
+
 
 async def test_a_killed_demo_leaves_no_schema_on_a_given_server(start: Start, dsn: str) -> None:
     """There is no guard on a server that is not ours: the orphaned workers drop the schema."""

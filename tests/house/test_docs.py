@@ -125,9 +125,13 @@ async def test_the_examples_of_a_page_run(page: Path, database: str, monkeypatch
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setenv("DATABASE_URL", database)
 
+    ran = 0
     for block in blocks(page):
         if block.runs:
             await (run_python(block, module) if block.language == "python" else run_sql(block, database))
+            ran += 1
+
+    assert ran > 0
 
 
 @pytest.mark.parametrize("block", [block for block in ALL if block.language == "python"], ids=name_of)

@@ -25,7 +25,7 @@ GOOD = {"task": "t", "expression": "0 8 * * *"}
 )
 async def test_what_may_be_an_item_passes(sql: Session, members: dict[str, Any]) -> None:
     """Workers judge the rest: they have the parser, and the task."""
-    await sql.rows(CHECK, "a", json.dumps(GOOD | members))
+    assert 1 == len(await sql.rows(CHECK, "a", json.dumps(GOOD | members)))
 
 
 @pytest.mark.parametrize(

@@ -175,14 +175,12 @@ class World:
         if self.lives[id_].worker is None:
             self.lives[id_].attempts = 0
 
-    async def check(self) -> None:
-        """The table is what the model says, and whole."""
-        rows = [tuple(row) for row in await self._sql.rows(ROWS)]
+    async def stored(self) -> list[tuple[object, ...]]:
+        """The table's rows."""
+        return [tuple(row) for row in await self._sql.rows(ROWS)]
 
-        assert [*self._rows()] == rows
-        assert [] == [tuple(row) for row in await self._sql.rows("select * from asyncq.violations()")]
-
-    def _rows(self) -> Iterator[tuple[object, ...]]:
+    def rows(self) -> Iterator[tuple[object, ...]]:
+        """What the table ought to hold."""
         for id_, life in sorted(self.lives.items()):
             yield id_, life.key, life.queue, life.attempts, life.worker, life.cancelled
 
@@ -220,4 +218,6 @@ async def test_lives_go_as_the_model_says(sql: Session, acts: list[tuple[str, ob
     world.workers = [await sql.value(REGISTER) for _ in range(2)]
     for name, *arguments in acts:
         await getattr(world, name)(*arguments)
-        await world.check()
+
+        assert [*world.rows()] == await world.stored()
+        assert [] == await sql.rows("select * from asyncq.violations()")

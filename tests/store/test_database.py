@@ -201,6 +201,48 @@ async def test_a_line_that_rests_is_closed_unless_it_is_used(line: Line, sql: Se
     await line.close()
 
 
+async def test_a_line_is_closed_when_its_statement_has_ended(line: Line, sql: Session) -> None:
+    """Whoever stops a worker closes its lines; what was sent comes to its end, and is not cancelled by that."""
+    pid = await pid_of(line)
+    await sql.execute("begin; lock table asyncq._workers")
+    answers: list[list[asyncpg.Record]] = []
+
+    async def beat() -> None:
+        answers.append(await line.fetch("beat", 1, NO_LOCK, [], []))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(beat)
+        await wait_until(lambda: waiting(sql, pid), description="the statement to be under way")
+        group.start_soon(line.close)
+        await anyio.wait_all_tasks_blocked()
+        await sql.execute("rollback")
+
+    assert ([[]], False) == (answers, line.is_open)
+
+
+async def test_a_line_is_closed_although_its_statement_does_not_end(
+    line: Line, sql: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its server may not answer any more; the caller is told that nobody knows."""
+    monkeypatch.setattr(module, "HANG_UP_S", 0.05)
+    pid = await pid_of(line)
+    await sql.execute("begin; lock table asyncq._workers")
+    errors: list[StoreUnavailable] = []
+
+    async def beat() -> None:
+        with pytest.raises(StoreUnavailable) as caught:
+            await line.fetch("beat", 1, NO_LOCK, [], [])
+        errors.append(caught.value)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(beat)
+        await wait_until(lambda: waiting(sql, pid), description="the statement to be under way")
+        await line.close()
+    await sql.execute("rollback")
+
+    assert (["unknown"], False) == ([error.outcome for error in errors], line.is_open)
+
+
 async def test_a_pool_opens_connections_when_they_are_asked_for(pool: HandlerPool, sql: Session) -> None:
     """A worker whose handlers never ask has none."""
     counted = "select count(*) from pg_catalog.pg_stat_activity where application_name = $1"

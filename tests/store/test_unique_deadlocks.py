@@ -16,6 +16,12 @@ from tests.store.test_key_deadlocks import DEADLOCKS, at_once
 THOROUGH = True
 SUBJECTS = [f"s{i}" for i in range(30)]
 
+# What time does; it locks nothing that it has to wait for, as no statement of time's own would.
+OUTDATE = """
+update asyncq._requests set keep_until = '-infinity'
+where key = any(array(select key from asyncq._requests where key like '%1' for update skip locked))
+"""
+
 Make = Callable[[random.Random, str, int], dict[str, Any]]
 
 
@@ -109,6 +115,8 @@ async def test_batches_of_every_kind_with_new_names(dsn: str, counted: Session, 
     """Gates of all kinds in one order; names at last."""
     await at_once(dsn, counted.schema, *(adder(seed, 15, anything, shares=shares) for seed in range(4)))
 
+    assert [] == await counted.rows("select * from asyncq.violations()")
+
 
 @pytest.mark.parametrize("rounds", [12, pytest.param(150, marks=[pytest.mark.slow, pytest.mark.timeout(300)])])
 async def test_batches_beside_workers_pruning_and_administration(dsn: str, counted: Session, rounds: int) -> None:
@@ -121,7 +129,7 @@ async def test_batches_beside_workers_pruning_and_administration(dsn: str, count
             ids = "array(select id from asyncq._jobs order by random() limit 5)"
             await mine.rows(f"select from asyncq.{rng.choice(('cancel_jobs', 'retry_jobs'))}({ids})")
             if turn % 4 == 0:
-                await mine.execute("update asyncq._requests set keep_until = '-infinity' where key like '%1'")
+                await mine.execute(OUTDATE)
                 await mine.run("prune", 0.0, 100)
 
     await at_once(
@@ -132,3 +140,5 @@ async def test_batches_beside_workers_pruning_and_administration(dsn: str, count
         administer,
     )
     await counted.run("rescue_jobs", THOROUGH)
+
+    assert [] == await counted.rows("select * from asyncq.violations()")

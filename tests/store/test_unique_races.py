@@ -151,6 +151,15 @@ class Adder:
             await self.add()
 
 
+async def is_blocked_by(watcher: Session, first: Session, second: Session) -> bool:
+    """Whether the second session waits for the first."""
+    return await watcher.value(
+        "select $1 = any(pg_blocking_pids($2))",
+        first.connection.get_server_pid(),
+        second.connection.get_server_pid(),
+    )
+
+
 def expected(way: str, state: str | None) -> tuple[str, str | None]:
     """What an add comes to beside a job in this state: its outcome, and the state of the existing job."""
     if state is None:
@@ -199,6 +208,41 @@ async def test_an_add_comes_after_what_is_being_done_to_the_job_that_bars_it(
         is_forced = act == "a forced add" and ends == "commit" and "replace" not in way
         assert (1 + is_forced, way, ends) == (len(live), way, ends)
         assert (done.outcome == "updated") == any(row["rerun"] for row in live)
+
+
+@pytest.mark.parametrize("act", ["a completion", "a failure"])
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_job_that_came_back_from_the_dead_is_judged_once_it_stands_still(
+    dsn: str, sql: Session, other: Session, way: str, act: str
+) -> None:
+    """It barred nobody when the add looked for what to lock; then it was tried again, taken, and is being settled."""
+    do, _, after = ACTS[act]
+    (claim,) = await prepare(sql, "active")
+    assert 1 == len(await change(sql, [claim], attempts=32767))
+    keyed = await ask(sql, task="keyed", job_key="k", run_at="2040-01-01T00:00:00Z")
+    asked = [spec(**WAYS[way]), spec(task="keyed", job_key="k", run_at="2040-01-01T00:00:00Z")]
+    done: list[Done] = []
+
+    async def add() -> None:
+        done.extend(await ask_all(other, asked))
+
+    async with session(dsn, sql.schema) as third, anyio.create_task_group() as group:
+        holding = third.connection.transaction()
+        await holding.start()
+        await third.rows("select from asyncq._jobs where id = $1 for no key update", keyed.id)
+        group.start_soon(add)
+        await wait_until(lambda: is_waiting(sql, other), description="the add to wait for the job of the other key")
+        await sql.rows("select from asyncq.retry_jobs($1)", [claim["id"]])
+        claims = await fetch(sql, token=2)
+        settling = sql.connection.transaction()
+        await settling.start()
+        await do(sql, claims)
+        await holding.rollback()
+        await wait_until(lambda: is_blocked_by(third, sql, other), description="the add to wait for the settlement")
+        await settling.commit()
+
+    assert expected(way, after) == (done[0].outcome, done[0].existing_state)
+    assert [] == await sql.values("select id from asyncq._jobs where rerun is not null")
 
 
 @pytest.mark.parametrize("level", LEVELS[1:])
