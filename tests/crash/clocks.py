@@ -6,7 +6,6 @@ a moved process has to tell of time, it asks the kernel for directly.
 
 import ctypes
 import functools
-import importlib.util
 import os
 import platform
 import subprocess
@@ -16,8 +15,10 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
+from tests.engine.debian import unpacked
+
 CALLS = {"x86_64": 228, "aarch64": 113}  # clock_gettime, by its number in the kernel
-MISSING = "libfaketime is not here, or does not work: no clock of a process can be moved"
+MISSING = "Debian's libfaketime is not here, or does not work: no clock of a process can be moved"
 
 _call = CALLS.get(platform.machine())
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -78,11 +79,12 @@ class ProcessClock:
 
 @functools.cache
 def library() -> Path | None:
-    """The library, if a process can be moved by it here: Debian's, or that of the wheel."""
-    found = [*Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")]
-    if (spec := importlib.util.find_spec("libfaketime")) is not None and spec.origin is not None:
-        found.append(Path(spec.origin).parent / "vendor/libfaketime/src/libfaketime.so.1")
-    return next((path for path in found if _works(path)), None) if _call is not None else None
+    """The library, if a process can be moved by it here: Debian's, which is fetched where it is not installed."""
+    if _call is None:
+        return None
+    name = "lib/*/faketime/libfaketimeMT.so.1"
+    found = [*Path("/usr").glob(name)] or [*((unpacked("libfaketime") or Path("/nowhere")) / "usr").glob(name)]
+    return next((path for path in found if _works(path)), None)
 
 
 def _works(path: Path) -> bool:

@@ -355,6 +355,8 @@ def planted(mutant: Mutant, folder: Path) -> Path:
             shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, copy / name)
+    if (tools := CHECKOUT / ".venv").is_dir():
+        (copy / tools.name).symlink_to(tools)  # What was fetched for tests is there.
     path = copy / mutant.path
     text = path.read_text("utf-8")
     if text.count(mutant.right) != 1:

@@ -27,7 +27,6 @@ JUMPS = [timedelta(minutes=10), timedelta(minutes=-10)]
 
 pytestmark = [
     pytest.mark.crash,
-    pytest.mark.skipif(library() is None, reason=MISSING),
     pytest.mark.leaves_something,  # a killed worker
 ]
 SHOW = "import sys, time\nfor line in sys.stdin:\n    print(time.time(), time.monotonic(), flush=True)"
@@ -36,6 +35,13 @@ import time
 from tests.crash.clocks import true_ns
 print(true_ns(time.CLOCK_REALTIME) / 1e9, true_ns(time.CLOCK_MONOTONIC) / 1e9)
 """
+
+
+@pytest.fixture(autouse=True)
+def needs_library() -> None:
+    """Looked for when it is needed: it may have to be fetched."""
+    if library() is None:
+        pytest.skip(MISSING)
 
 
 @asynccontextmanager
