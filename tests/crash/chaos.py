@@ -17,7 +17,7 @@ from asyncq.server import Server
 from asyncq.testing.schema import MARK
 from tests.crash import chaos_worker, ledger
 from tests.crash.blows import Blows
-from tests.crash.chaos_worker import KINDS
+from tests.crash.chaos_worker import CONCURRENCY, KINDS
 from tests.crash.crew import Crew, crew_of
 from tests.crash.watch import GAPS, TIMES, Watch, ask, left_behind, wait_for_the_end
 
@@ -125,6 +125,8 @@ class Chaos:
         for kind in ("pay", "book"):
             times = await self.times(kind)
             wrong[f"not exactly once: {kind}"] = {n: times[n] for n in {*self.numbers(kind), *times} if times[n] != 1}
+        if (lost := ledger.lost_starts(runs)) > CONCURRENCY * self.blows.hits.total():
+            wrong["attempts that never began"] = lost
         tips = await self.times("tip")
         wrong["never done: tip"] = [number for number in self.numbers("tip") if not tips[number]]
         return wrong

@@ -18,7 +18,7 @@ from tests.crash.chaos import chaos_on
 from tests.crash.summary import tell
 from tests.disk import roomy_folder
 
-SECONDS = float(os.environ.get("ASYNCQ_CHAOS_S", "30"))
+SECONDS = float(os.environ.get("ASYNCQ_CHAOS_S", "25"))
 SEED = int(os.environ.get("ASYNCQ_CHAOS_SEED", random.SystemRandom().randrange(2**32)))
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(int(SECONDS) + 120)]
