@@ -47,5 +47,7 @@ async def test_what_was_promised_holds_under_blows(server: Server, tmp_path: Pat
     print(f"seed {SEED}: {json.dumps(summary)}; clocks {moved}; {' '.join(chaos.blows.dealt)}")
     tell(summary)
     broken = {what: found for what, found in wrong.items() if found}
+    if broken:
+        print(json.dumps(broken, default=str, indent=1))
 
     assert {} == broken, chaos.crew.logs(chaos.crew.deserters)
