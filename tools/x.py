@@ -241,7 +241,7 @@ ONCE = ("tests/domain", "tests/house", "tests/typing", "tests/faces/test_demo.py
 
 
 def at_once() -> list[str]:
-    """What makes pytest run one test more at once than there are cores, four at most: tests wait a third of the time."""
+    """What makes pytest run a test more at once than there are cores, four at most: they wait a third of the time."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return ["-n", str(min(cores + 1, 4)), "--dist", "worksteal"]
 

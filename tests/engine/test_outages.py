@@ -138,14 +138,15 @@ async def test_what_cannot_be_written_is_bounded(
     """A worker that went on while nothing can be written would pay in memory, and in second runs if it then dies."""
     monkeypatch.setattr(completer, "FULL", 20)
     await load.add(range(JOBS))
-    async with link_to(server.dsn) as link, worker_of(load, seen, link.dsn).start():
+    async with link_to(server.dsn) as link:
         link.refuse("settle")
-        await load.reached(20)
-        await seen.wait_for(SettleFailed, 5)
-        held = len(load.runs)
-        link.mend()
-        await load.reached(JOBS)
-        await load.written()
+        async with worker_of(load, seen, link.dsn).start():
+            await load.reached(20)
+            await seen.wait_for(SettleFailed, 5)
+            held = len(load.runs)
+            link.mend()
+            await load.reached(JOBS)
+            await load.written()
 
     # One batch of at most 20 that is being written, 20 that wait, and one for each of ten loops.
     assert 20 <= held <= 50
