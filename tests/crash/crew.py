@@ -54,6 +54,7 @@ class Crew:
     Attributes:
         places: The first one is near the server, and its clock can be moved; the others are far from it.
         fates: What was done to each process.
+        change: Held while a process is ended or begun.
         deserters: Processes that ended by themselves, other than for want of a server before their first job.
     """
 
@@ -63,6 +64,7 @@ class Crew:
     fates: dict[int, Fate] = field(default_factory=dict)
     deserters: list[int] = field(default_factory=list)
     names: Iterator[int] = field(default_factory=itertools.count)
+    change: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def start(self) -> None:
         """Let a process begin at each place."""
@@ -87,12 +89,13 @@ class Crew:
 
     async def kill(self, place: Place) -> None:
         """SIGKILL, and another process in its place."""
-        assert place.process is not None
-        if place.lives:
-            place.process.kill()
-        await place.process.wait()
-        self.fates[place.name].died = time.monotonic_ns()
-        await self._begin(place)
+        async with self.change:
+            assert place.process is not None
+            if place.lives:
+                place.process.kill()
+                await place.process.wait()
+                self.fates[place.name].died = time.monotonic_ns()
+                await self._begin(place)
 
     async def stand_still(self, place: Place, seconds: float) -> tuple[int, int, int]:
         """SIGSTOP, and SIGCONT. Returns the process, and from when to when it stood still."""
@@ -109,7 +112,9 @@ class Crew:
         """Start a process for each that has ended by itself, as a supervisor does."""
         while True:
             for place in self.places:
-                if not place.lives:
+                async with self.change:
+                    if place.lives:
+                        continue
                     self.fates[place.name].died = time.monotonic_ns()
                     assert place.process is not None
                     if place.process.returncode != NO_SERVER or self._path(place.name, "ledger").stat().st_size:
@@ -124,7 +129,8 @@ class Crew:
                 _signal(place.process, signal.SIGTERM)
         for place in self.places:
             if place.process is not None:
-                await place.process.wait()
+                if await place.process.wait() not in (0, -signal.SIGTERM, NO_SERVER):
+                    self.deserters.append(place.name)
                 self.fates[place.name].died = time.monotonic_ns()
 
     async def destroy(self) -> None:
@@ -147,6 +153,7 @@ class Crew:
 
     async def _begin(self, place: Place) -> None:
         place.name = name = next(self.names)
+        self.fates[name] = Fate()
         self._path(name, "ledger").touch()
         variables = {} if place.clock is None else place.clock.variables
         with self._path(name, "log").open("wb") as log:
@@ -160,7 +167,6 @@ class Crew:
                 stdout=log,
                 stderr=log,
             )
-        self.fates[name] = Fate()
 
 
 @asynccontextmanager
