@@ -12,11 +12,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 from tests.engine.debian import unpacked
 
+NAME = "*/faketime/libfaketimeMT.so.1"
 CALLS = {"x86_64": 228, "aarch64": 113}  # clock_gettime, by its number in the kernel
 MISSING = "Debian's libfaketime is not here, or does not work: no clock of a process can be moved"
 
@@ -80,11 +82,13 @@ class ProcessClock:
 @functools.cache
 def library() -> Path | None:
     """The library, if a process can be moved by it here: Debian's, which is fetched where it is not installed."""
-    if _call is None:
-        return None
-    name = "lib/*/faketime/libfaketimeMT.so.1"
-    found = [*Path("/usr").glob(name)] or [*((unpacked("libfaketime") or Path("/nowhere")) / "usr").glob(name)]
-    return next((path for path in found if _works(path)), None)
+    return next((path for path in _found() if _works(path)), None) if _call is not None else None
+
+
+def _found() -> Iterator[Path]:
+    yield from Path("/usr/lib").glob(NAME)
+    if (folder := unpacked("libfaketime")) is not None:
+        yield from (folder / "usr" / "lib").glob(NAME)
 
 
 def _works(path: Path) -> bool:
