@@ -25,6 +25,7 @@ SCHEMA = "asyncq"
 QUEUES = (None, None, None, None, None, None, "a", "b")
 AT_ONCE = 4
 PAUSE_S = 0.025
+END_S = 60
 PATIENCE_S = 20
 BILLION = 1_000_000_000
 
@@ -71,7 +72,7 @@ class Chaos:
             for place in self.crew.places:
                 if place.link is not None:
                     place.link.mend()
-            self.unfinished = await wait_for_the_end(self._server.dsn, PATIENCE_S)
+            self.unfinished = await wait_for_the_end(self._server.dsn, END_S, PATIENCE_S)
             await self.crew.dismiss()
             group.cancel_scope.cancel()
 

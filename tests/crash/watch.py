@@ -67,13 +67,17 @@ class Watch:
                 connection.terminate()
 
 
-async def wait_for_the_end(dsn: str, patience_s: float) -> list[str]:
-    """Wait until no job is left, or for so long not one less. Returns some of what is there in spite of that."""
+async def wait_for_the_end(dsn: str, limit_s: float, patience_s: float) -> list[str]:
+    """Wait until no job is left, for so long at most. Returns some of what is there then.
+
+    It gives up earlier when for some time there was not one less.
+    """
     fewest, since = 0, time.monotonic()
+    until = since + limit_s
     while left := (await ask(dsn, "select count(*) from asyncq._jobs"))[0]["count"]:
         if not fewest or left < fewest:
             fewest, since = left, time.monotonic()
-        if time.monotonic() - since > patience_s:
+        if time.monotonic() > min(since + patience_s, until):
             rows = await ask(dsn, "select to_jsonb(job) - 'payload' from asyncq._jobs as job order by id limit 5")
             return [str(row[0]) for row in rows]
         await anyio.sleep(0.1)
