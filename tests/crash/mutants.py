@@ -19,6 +19,7 @@ CHECKOUT = Path(__file__).parents[2]
 COPIED = ("asyncq", "sql", "tests", "pyproject.toml")
 LIMIT_S = 120
 CHAOS = "tests/crash/test_chaos.py"
+CLOCKS = "tests/crash/test_clocks.py"
 STATEMENTS = "tests/crash/test_every_statement.py"
 LIFE = "tests/sql/test_life_model.py"
 LEASES = "tests/engine/test_leases.py"
@@ -253,14 +254,14 @@ MUTANTS = [
         'rows = await line.fetch("fetch_plain_jobs", *arguments) or await line.fetch("fetch_jobs", *arguments)',
         "own = datetime.now().astimezone()\n    arguments = (*arguments[:-1], own)\n"
         '    rows = await line.fetch("fetch_plain_jobs", *arguments) or await line.fetch("fetch_jobs", *arguments)',
-        (CHAOS,),
+        (CLOCKS,),
     ),
     Mutant(
         "recurring items go by the clock of their worker",
         "asyncq/store/crontabs.py",
         'return row["now"], row["items"]',
         'return datetime.now(row["now"].tzinfo), row["items"]',
-        (CHAOS,),
+        (CLOCKS,),
     ),
     Mutant(
         "a worker that is cut off goes on beyond its lease",
