@@ -6,7 +6,7 @@ ARGS ?=
 X = $(PYTHON) tools/x.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-slow test-crash test-mutants soak check lint fmt types bench bench-quick schema build clean
+.PHONY: help setup demo test test-fast test-slow test-crash test-mutants soak check lint fmt types bench bench-quick schema release build clean
 
 help: ## list the targets
 	@awk -F ': ## ' '/^[a-z-]+: ## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ bench-quick: ## the benchmarks on little work
 
 schema: ## write the golden dump of the schema again
 	@$(X) schema $(ARGS)
+
+release: ## keep this checkout as a release, for the tests of upgrades: make release VERSION=0.2.0
+	@$(X) release $(VERSION) $(ARGS)
 
 build: ## build the wheel and the sdist into dist/
 	@$(X) build $(ARGS)

@@ -117,7 +117,8 @@ class Worker:
         """Run jobs until SIGTERM, SIGINT or `stop()`; a second signal ends the grace period.
 
         Raises:
-            SchemaMissing: The schema is not installed: run `asyncq migrate`.
+            SchemaMissing: The schema is not installed, or older than this release: run `asyncq migrate`.
+            SchemaTooNew: It needs a newer release; a worker that runs when this comes about stops in order first.
             StoreUnavailable: The database cannot be reached at the start; later it is tried again for ever.
 
         If cancelled, it stops in order, within the grace period and a few seconds.
@@ -202,6 +203,8 @@ class Worker:
                     await migrate_database(self._database)
                 self._running = self._supervisor()
                 await self._running.run(self._stop, once=once, started=started)
+            if self._stop.error is not None:
+                raise self._stop.error
         finally:
             self._ended.set()
             self._stop = self._running = None

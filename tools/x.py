@@ -237,7 +237,8 @@ def servers() -> list[Target]:
 
 
 INTERRUPTED = (2, 130)
-ONCE = ("tests/domain", "tests/house", "tests/typing", "tests/faces/test_demo.py")  # the same on every server
+# Those that need no server, or for which one is enough.
+ONCE = ("tests/domain", "tests/house", "tests/typing", "tests/upgrades", "tests/faces/test_demo.py")
 
 
 def at_once() -> list[str]:
@@ -371,6 +372,12 @@ def do_schema(arguments: Sequence[str]) -> int:
     """Write the golden dump of the schema again."""
     setup("test")
     return run([PYTHON, "-m", "tools.schema", *arguments])
+
+
+def do_release(arguments: Sequence[str]) -> int:
+    """Keep this checkout as a release, for the tests of upgrades: `release 0.2.0`."""
+    setup("test")
+    return run([PYTHON, "-m", "tools.release", *arguments])
 
 
 def do_build(_arguments: Sequence[str]) -> int:

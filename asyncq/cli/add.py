@@ -15,18 +15,27 @@ from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of, duration, i
 if TYPE_CHECKING:
     from asyncq.domain.job import Added
 
+MODES = ("replace", "preserve_run_at", "unsafe_dedupe")
+
 PURPOSE = """\
 Add a job, and print its id.
 
 The payload is JSON; - reads it from the standard input. What is not given takes
 the defaults of asyncq: those of the task's decorator are known only to the
-program that holds the task."""
+program that holds the task.
+
+With --job-key, --unique, --singleton or --idempotency-key the id may be that of
+a job that was there before; --json says so. One that another job bars (--unique
+with on_conflict reject, the default) is an error, and the exit code is 1."""
 
 EXAMPLES = """\
   asyncq add send_email '{"to": "a@b.c"}'
   asyncq add rollup '{"day": "2030-01-31"}' --in 5m --queue reports
   asyncq add rollup --run-at 2030-01-31T04:00:00Z --max-attempts 3
   asyncq add import_file - < payload.json
+  asyncq add reindex '{"shop": 7}' --job-key reindex-7 --in 30s   one in 30 s
+  asyncq add bill '{"order": 7}' --idempotency-key order-7        safe to repeat
+  asyncq add sync --unique '{"keys": ["args"], "on_conflict": "ignore"}'
 """
 
 
@@ -46,6 +55,14 @@ def add_parser(commands: Commands) -> None:
     add("--priority", metavar="N", type=int, help="lower first (default: 0)")
     add("--flag", metavar="FLAG", action="append", help="a name that a worker may forbid; may be repeated")
     add("--meta", metavar="JSON", help="an object that goes with the job")
+    add("--job-key", metavar="KEY", help="at most one job that waits or runs has it; a waiting one is changed")
+    add("--job-key-mode", choices=MODES, help="what a waiting job with the key keeps (default: replace)")
+    add("--unique", metavar="JSON", help="which jobs may not exist beside it: a unique policy, as an object")
+    add("--singleton", action="store_true", default=None, help="at most one job of the task waits or runs")
+    add("--subject", metavar="TEXT", help="what a singleton is the only one for")
+    add("--force", action="store_true", default=None, help="add it whatever its policy says")
+    add("--rerun", action="store_true", default=None, help="if the other job runs, let it run once more after that")
+    add("--idempotency-key", metavar="KEY", help="a name of this request: made again within a day, it adds nothing")
     add("--json", action="store_true", help="print one JSON object: id, outcome, existing_id, existing_state")
 
 
@@ -56,13 +73,17 @@ def run(options: argparse.Namespace) -> int:
         options: The command line.
 
     Returns:
-        0: it is added.
+        0: it is added, or another job stands for it.
+
+    Raises:
+        DuplicateJob: Its unique policy rejects it.
     """
     from asyncq.client import add_job
 
     text = sys.stdin.buffer.read() if options.payload == "-" else options.payload
     payload = _json("the payload", text)
     meta = None if options.meta is None else _object("--meta", options.meta)
+    unique = None if options.unique is None else _object("--unique", options.unique)
     added = asyncio.run(
         add_job(
             dsn_of(options),
@@ -75,6 +96,14 @@ def run(options: argparse.Namespace) -> int:
             priority=options.priority,
             flags=options.flag,
             meta=meta,
+            job_key=options.job_key,
+            job_key_mode=options.job_key_mode,
+            unique=unique,
+            singleton=options.singleton,
+            subject=options.subject,
+            force=options.force,
+            rerun=options.rerun,
+            idempotency_key=options.idempotency_key,
         )
     )
     print(_text(added) if options.json else added.id)

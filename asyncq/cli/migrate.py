@@ -34,7 +34,7 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(commands, "migrate", purpose=PURPOSE, examples=EXAMPLES)
     parser.add_argument("--check", action="store_true", help="change nothing; exit code 3 if migrations are pending")
     parser.add_argument(
-        "--json", action="store_true", help="print one JSON object: schema, version, newest, applied, pending"
+        "--json", action="store_true", help="print one JSON object: schema, version, newest, applied, pending, breaking"
     )
 
 
@@ -70,6 +70,7 @@ def _document(schema: str, report: Report) -> dict[str, object]:
         "newest": report.newest,
         "applied": report.applied,
         "pending": report.pending,
+        "breaking": report.breaking,
     }
 
 
@@ -80,8 +81,14 @@ def _lines(schema: str, report: Report) -> list[str]:
         )
         return [f"{newer}: nothing is changed"]
     if report.pending:
-        return [*(f"pending: {name}" for name in report.pending), f"schema {schema!r} needs `asyncq migrate`"]
+        pending = [f"pending: {_described(report, name)}" for name in report.pending]
+        return [*pending, f"schema {schema!r} needs `asyncq migrate`"]
     if report.applied:
-        done = [f"applied: {name}" for name in report.applied]
+        done = [f"applied: {_described(report, name)}" for name in report.applied]
         return [*done, f"schema {schema!r} is now at version {report.version}"]
     return [f"schema {schema!r} is up to date, at version {report.version}"]
+
+
+def _described(report: Report, name: str) -> str:
+    oldest = report.breaking.get(name)
+    return name if oldest is None else f"{name}, which stops workers and clients older than {oldest}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from asyncq.cli import logs, process
 from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of, duration, given, is_folder, positive
+from asyncq.domain.options import FAILED_RETENTION
 
 if TYPE_CHECKING:
     from asyncq.domain.cron.item import CronItem
@@ -47,8 +49,22 @@ EXAMPLES = """\
                                          with the flag slow alone
 """
 
+NEVER = "never"
+
 # What a Worker object says in the code.
-_OPTIONS = ("dsn", "concurrency", "poll", "lease", "grace", "no_listen", "listen_dsn", "forbid", "crontab", "migrate")
+_OPTIONS = (
+    "dsn",
+    "concurrency",
+    "poll",
+    "lease",
+    "grace",
+    "failed_retention",
+    "no_listen",
+    "listen_dsn",
+    "forbid",
+    "crontab",
+    "migrate",
+)
 
 
 def add_parser(commands: Commands) -> None:
@@ -71,6 +87,12 @@ def add_parser(commands: Commands) -> None:
         help="without a sign of life others take over after this (default: 30s)",
     )
     add("--grace", metavar="TIME", type=duration, help="how long running jobs may go on after a signal (default: 25s)")
+    add(
+        "--failed-retention",
+        metavar="TIME",
+        type=_retention,
+        help="how long jobs that failed for good are kept; never: they are not removed (default: 30d)",
+    )
     add("--no-listen", action="store_true", help="poll only, for a pooler that cannot LISTEN")
     add("--listen-dsn", metavar="DSN", help="where to LISTEN: the server itself, if --dsn leads to a pooler")
     add("--forbid", metavar="FLAG", action="append", help="leave jobs with this flag alone; may be repeated")
@@ -111,6 +133,7 @@ def run(options: argparse.Namespace) -> int:
             poll=options.poll,
             lease=options.lease,
             grace=options.grace,
+            failed_retention=_kept(options.failed_retention),
             listen=not options.no_listen,
             listen_dsn=options.listen_dsn,
             forbidden_flags=options.forbid,
@@ -119,6 +142,17 @@ def run(options: argparse.Namespace) -> int:
         )
     process.run(partial(worker.run_once, handle_signals=True) if options.once else worker.run)
     return 0
+
+
+def _retention(text: str) -> timedelta | str:
+    return text if text == NEVER else duration(text)
+
+
+def _kept(retention: timedelta | str | None) -> timedelta | None:
+    """What the worker takes for it: none is for ever."""
+    if retention is None:
+        return FAILED_RETENTION
+    return retention if isinstance(retention, timedelta) else None
 
 
 def _items(crontab: str | None, what: str) -> tuple[CronItem, ...]:

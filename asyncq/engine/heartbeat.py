@@ -1,8 +1,8 @@
 """Proves that the worker lives, whatever its handlers do to the event loop: in a thread, on a connection of its own.
 
 While that connection lives, the server holds the worker's lock; when it ends, others give the worker a second to say
-that it lives. Each beat also finds the jobs that were cancelled without the worker having heard of it. Between beats
-the thread looks whether other workers have died.
+that it lives. Each beat also finds the jobs that were cancelled without the worker having heard of it, and whether the
+schema needs a newer release by now. Between beats the thread looks whether other workers have died.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from functools import partial
 import anyio.to_thread
 import msgspec
 
-from asyncq.domain.errors import AsyncqError, StoreUnavailable
+from asyncq.domain.errors import AsyncqError, SchemaError, SchemaTooNew, StoreUnavailable
 from asyncq.domain.events import Event, HeartbeatFailed
 from asyncq.domain.options import WorkerOptions
 from asyncq.engine.guardian import Guardian, Note
@@ -49,6 +49,7 @@ class Reactions(msgspec.Struct, frozen=True):
         named: These claims, each as `job/token`, have been named as started.
         stand_in: A sign of life is wanted over another connection.
         rescue: Another worker is dead.
+        outgrown: The schema needs a newer release: this worker must not go on; at every beat from then on.
         started: Called in the heartbeat's thread: which claims have started, each as `job/token`.
         stuck: The same: the jobs whose handlers ignore that they were cancelled.
     """
@@ -61,6 +62,7 @@ class Reactions(msgspec.Struct, frozen=True):
     named: Callable[[Collection[str]], None]
     stand_in: Callable[[], None]
     rescue: Callable[[], None]
+    outgrown: Callable[[SchemaTooNew], None]
     started: Callable[[], Sequence[str]]
     stuck: Callable[[], Sequence[int]]
 
@@ -218,6 +220,7 @@ class Heartbeat:
                 async with asyncio.timeout(REGISTER_S):
                     if not self._line.is_open:
                         await self._line.open()
+                    await self._line.check_release()
                     worker_id = await self._line.register(
                         lease_s=options.lease_s,
                         pid=os.getpid(),
@@ -227,6 +230,8 @@ class Heartbeat:
                     )
             except (AsyncqError, TimeoutError) as error:
                 self._line.drop()
+                if isinstance(error, SchemaTooNew):
+                    self._tell(self.reactions.outgrown, error)
                 _fail(asked, error if isinstance(error, AsyncqError) else StoreUnavailable("no answer in time"))
                 continue
             self._worker_id = worker_id
@@ -255,9 +260,22 @@ class Heartbeat:
                 holds = await self._line.hold(worker_id)
                 cancelled = await self._line.beat(worker_id, names, self.reactions.stuck())
         except (AsyncqError, TimeoutError) as error:
+            if isinstance(error, SchemaError):
+                await self._check_release()
             self._missed(error, sent_at)
             return
         self._heard(worker_id, cancelled, sent_at, holds=holds, names=names)
+        await self._check_release()
+
+    async def _check_release(self) -> None:
+        """May this release go on with the schema? Without an answer: the next beat asks again."""
+        try:
+            async with asyncio.timeout(HALF_GRACE_S):
+                await self._line.check_release()
+        except SchemaTooNew as error:
+            self._tell(self.reactions.outgrown, error)
+        except (AsyncqError, TimeoutError):
+            return  # A migration may hold the table for long; a broken connection is found by the next beat.
 
     def _missed(self, error: Exception, sent_at: float) -> None:
         """A sign of life was not written, or its answer was lost."""

@@ -42,7 +42,7 @@ async def listen(
         observers: Told when the connection works and when it is lost.
         wake: Called for each notification that something may be due, and for each connect.
         cancelled: Called for each running job that was cancelled; see `store.listen.listening`.
-        look: Called for each connect: jobs may have been cancelled meanwhile.
+        look: Called for each connect, as jobs may have been cancelled meanwhile; and when all workers are to beat.
         changed: Called when stored recurring items have changed, and for each connect.
         task_status: Started once the first attempt has worked or failed.
     """
@@ -55,7 +55,7 @@ async def listen(
     while True:
         attempt += 1
         try:
-            async with listening(database, wake, cancelled, changed) as connection:
+            async with listening(database, wake, cancelled, changed, look) as connection:
                 observers.emit(ListenConnected(channel=channel(database.schema), attempt=attempt))
                 attempt = 0
                 wake()

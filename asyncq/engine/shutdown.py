@@ -17,10 +17,12 @@ class StopRequest:
 
     Attributes:
         reason: Why, for the log.
+        error: What the worker has to raise when it has stopped, if that is why.
     """
 
     def __init__(self) -> None:
         self.reason = ""
+        self.error: Exception | None = None
         self._asked = anyio.Event()
         self._forced = anyio.Event()
 
@@ -36,6 +38,12 @@ class StopRequest:
             return
         self.reason = reason
         self._asked.set()
+
+    def fail(self, error: Exception) -> None:
+        """Ask to stop because of an error; nothing if somebody has asked before."""
+        if not self.is_asked:
+            self.error = error
+            self.ask(str(error))
 
     def force(self) -> None:
         """End the grace period."""

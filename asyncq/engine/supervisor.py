@@ -154,7 +154,7 @@ class Supervisor:
         If cancelled, it stops as if asked to, then the cancellation goes on.
         """
         try:
-            version = await self._register()
+            version = await self._register(stop)
             await self._until_ended(stop, once, started, version)
         finally:
             self._leftovers.uninstall()
@@ -177,7 +177,7 @@ class Supervisor:
         except BaseExceptionGroup as group:
             raise _innermost(group) from None
 
-    async def _register(self) -> str:
+    async def _register(self, stop: StopRequest) -> str:
         """Check the database, become known, learn the ids of the tasks; returns the server's version."""
         connection = await self._reading.connection()
         await check_version(connection, self._database.schema)
@@ -196,6 +196,7 @@ class Supervisor:
             named=self._admission.named,
             stand_in=self._stand_in.ask,
             rescue=self._maintenance.hurry,
+            outgrown=stop.fail,
             started=self._admission.started,
             stuck=self._stuck.ids,
         )

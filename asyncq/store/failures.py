@@ -141,7 +141,7 @@ def calling(schema: str) -> Generator[None]:
         InvalidJob: One of our functions refused the job.
         CronItemNotFound: There is no such recurring item.
         CronItemConflict: There is another one under its identifier.
-        SchemaMissing: The schema is not there, or too old.
+        SchemaMissing: The schema is not there, or not that of this release.
         AccessDenied: A privilege is missing.
         TransactionUnusable: The caller's transaction is aborted or read only.
         StoreUnavailable: The connection broke, and the outcome is unknown; or it was closed before.
@@ -171,7 +171,9 @@ def _translated(error: asyncpg.PostgresError, schema: str) -> AsyncqError:
         return InvalidJob(said, code=code, field=error.column_name or "")
     if code in _MISSING:
         return SchemaMissing(
-            f"the schema {schema!r} is not installed, or too old ({said}); run `asyncq migrate`", sqlstate=code
+            f"the schema {schema!r} is not installed, or older or newer than this release can use ({said}); "
+            "run `asyncq migrate`, which says so",
+            sqlstate=code,
         )
     if code == "25006":
         return TransactionUnusable(

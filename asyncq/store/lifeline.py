@@ -11,6 +11,7 @@ import msgspec
 from asyncq.domain.errors import StoreUnavailable
 from asyncq.store.database import Database, hang_up
 from asyncq.store.failures import calling
+from asyncq.store.migrate import check_release, newest
 from asyncq.store.workers import Cancelled, cancelled_jobs
 
 
@@ -49,6 +50,7 @@ class Lifeline:
         self._connection: asyncpg.Connection | None = None
         self.held_id = 0
         self._is_pooled = False
+        self._known = newest()
 
     @property
     def is_open(self) -> bool:
@@ -85,6 +87,15 @@ class Lifeline:
         worker_id = int(row["id"])
         self._take(worker_id, row["holds"])
         return worker_id
+
+    async def check_release(self) -> None:
+        """Look whether the schema is still one that this release can work with.
+
+        Raises:
+            SchemaTooNew: A breaking migration was applied meanwhile.
+            StoreError: See `failures.calling`.
+        """
+        await check_release(self._opened(), self._database.schema, self._known)
 
     async def hold(self, worker_id: int) -> bool:
         """Take the worker's lock, unless this connection has it.

@@ -25,6 +25,8 @@ ECHO_S = 2.0  # how long a notification may take through a pooler
 # What asyncq._cancel_running says of a job: its worker, its id, the token of the claim.
 _CANCELLATION = re.compile(r"([0-9]{1,10}) ([0-9]{1,19}) (-?[0-9]{1,19})", re.ASCII)
 
+TO_ALL = "0 0 0"  # on the same channel, of no worker and no job: all are to beat now
+
 
 def cancel_channel(schema: str) -> str:
     """The channel on which workers are told of running jobs that were cancelled."""
@@ -81,6 +83,7 @@ async def listening(
     notified: Callable[[], None],
     cancelled: Callable[[int, int, int], None],
     changed: Callable[[], None],
+    look: Callable[[], None],
 ) -> AsyncGenerator[Listening]:
     """Listen for as long as the block lasts.
 
@@ -90,6 +93,7 @@ async def listening(
         cancelled: Called in the event loop for each running job that was cancelled, of any worker: with the worker's
             id, the job's id and the token of the claim.
         changed: Called in the event loop when stored recurring items have changed.
+        look: Called in the event loop when all workers are to beat now.
 
     Yields:
         The connection.
@@ -103,7 +107,9 @@ async def listening(
         notified()
 
     def heard_of_one(_: object, __: object, ___: object, text: object) -> None:
-        if said := cancellation(str(text)):
+        if text == TO_ALL:
+            look()
+        elif said := cancellation(str(text)):
             cancelled(*said)
 
     def heard_of_items(*_: object) -> None:

@@ -1,7 +1,8 @@
 """Installs and upgrades the schema: pending migrations, then all functions, under one advisory lock.
 
 An older release never touches a newer database. Files whose first line is `-- no transaction` hold one statement, which
-runs alone after the rest; `-- breaking` marks a migration after which releases that do not know it must not run.
+runs alone after the rest; `-- breaking: needs 000007 of 0.3.0` marks a migration after which releases that do not know
+the migration 000007 must not run: their workers are told, and stop.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import asyncpg
@@ -18,13 +19,26 @@ import msgspec
 from asyncq.domain.errors import ConfigurationError, SchemaMissing, SchemaTooNew
 from asyncq.store.database import Database, hang_up
 from asyncq.store.failures import calling
+from asyncq.store.listen import TO_ALL, cancel_channel
 from asyncq.store.pooled import is_pooled
-from asyncq.store.statements import folder, render
+from asyncq.store.statements import folder, query, render
 
 LOCK_TIMEOUT_S = 2.0
 LOCK_TRIES = 30
 
 Say = Callable[[str], None]
+
+
+class Needs(msgspec.Struct, frozen=True):
+    """What a release has to know to run on a schema.
+
+    Attributes:
+        id: The number of a migration.
+        release: The first release that has it.
+    """
+
+    id: int
+    release: str
 
 
 class Migration(msgspec.Struct, frozen=True):
@@ -40,9 +54,10 @@ class Migration(msgspec.Struct, frozen=True):
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     @property
-    def is_breaking(self) -> bool:
-        """Whether releases that do not know it must not run on it."""
-        return "-- breaking" in self.text.splitlines()[:2]
+    def needs(self) -> Needs | None:
+        """What a release has to know to run on it; None if it breaks none."""
+        found = _BREAKING.search("\n".join(self.text.splitlines()[:2]))
+        return Needs(int(found[1]), found[2]) if found else None
 
     @property
     def is_alone(self) -> bool:
@@ -58,12 +73,15 @@ class Report(msgspec.Struct, frozen=True):
         version: The database's version afterwards.
         newest: The version that this release knows.
         pending: The names of the migrations that are yet to be applied; none after `migrate`.
+        breaking: Those of either that stop workers of older releases: the name of each, and the first release that goes
+            on with it.
     """
 
     applied: tuple[str, ...]
     version: int
     newest: int
     pending: tuple[str, ...] = ()
+    breaking: dict[str, str] = {}
 
     @property
     def is_newer(self) -> bool:
@@ -75,6 +93,11 @@ def migrations() -> list[Migration]:
     """The migrations of this release, in order."""
     paths = sorted((folder() / "migrations").glob("*.sql"))
     return [_migration(path) for path in paths]
+
+
+def newest() -> int:
+    """The version of the schema that this release knows."""
+    return migrations()[-1].id
 
 
 def _migration(path: Path) -> Migration:
@@ -150,10 +173,15 @@ async def status(database: Database) -> Report:
         known = migrations()
         pending = tuple(migration.name for migration in known if migration.id not in applied)
         if pending and max(applied, default=0) < known[-1].id:
-            return Report((), max(applied, default=0), known[-1].id, pending)
+            return Report((), max(applied, default=0), known[-1].id, pending, _breaking(pending))
         return Report((), await check_version(connection, database.schema), known[-1].id)
     finally:
         await hang_up(connection)
+
+
+def _breaking(names: Collection[str]) -> dict[str, str]:
+    """Which of some migrations break older releases."""
+    return {each.name: each.needs.release for each in migrations() if each.name in names and each.needs is not None}
 
 
 async def _with_patience(connection: asyncpg.Connection, schema: str, say: Say) -> Report:
@@ -169,7 +197,7 @@ async def _with_patience(connection: asyncpg.Connection, schema: str, say: Say) 
                 raise
             say(f"waiting for a lock, held by {await _blockers(connection, schema)}; try {attempt} of {LOCK_TRIES}")
         else:
-            return Report(tuple(done), version, newest)
+            return Report(tuple(done), version, newest, breaking=_breaking(done))
     raise AssertionError("unreachable")
 
 
@@ -251,24 +279,31 @@ async def _close_to_public(connection: asyncpg.Connection, schema: str) -> None:
         await connection.execute(";\n".join(f"revoke all on {row['what']} from public" for row in rows))
 
 
-async def _applied(connection: asyncpg.Connection, schema: str) -> dict[int, bool]:
-    rows = await connection.fetch(render("select id, breaking from asyncq._migrations", schema))
-    return {row["id"]: row["breaking"] for row in rows}
+async def _applied(connection: asyncpg.Connection, schema: str) -> set[int]:
+    rows = await connection.fetch(render("select id from asyncq._migrations", schema))
+    return {row["id"] for row in rows}
 
 
-async def _applied_if_any(connection: asyncpg.Connection, schema: str) -> dict[int, bool]:
+async def _applied_if_any(connection: asyncpg.Connection, schema: str) -> set[int]:
     there = await connection.fetchval("select to_regclass($1) is not null", f"{schema}._migrations")
-    return await _applied(connection, schema) if there else {}
+    return await _applied(connection, schema) if there else set()
 
 
 async def _record(connection: asyncpg.Connection, schema: str, migration: Migration) -> None:
+    needs = migration.needs
     await connection.execute(
-        render("insert into asyncq._migrations (id, name, checksum, breaking) values ($1, $2, $3, $4)", schema),
+        render(
+            "insert into asyncq._migrations (id, name, checksum, needs, release) values ($1, $2, $3, $4, $5)", schema
+        ),
         migration.id,
         migration.name,
         migration.checksum,
-        migration.is_breaking,
+        needs and needs.id,
+        needs and needs.release,
     )
+    if needs is not None:
+        # With their next beat workers see whether they may go on: it need not be a third of a lease away.
+        await connection.execute("select pg_notify($1, $2)", cancel_channel(schema), TO_ALL)
 
 
 async def check_version(connection: asyncpg.Connection, schema: str) -> int:
@@ -291,12 +326,29 @@ async def check_version(connection: asyncpg.Connection, schema: str) -> int:
     if missing := [migration.name for migration in known.values() if migration.id not in applied]:
         what = "is not installed" if not applied else f"lacks {', '.join(missing)}"
         raise SchemaMissing(f"the schema {schema!r} {what}; run `asyncq migrate`")
-    if unknown := sorted(number for number, breaking in applied.items() if breaking and number not in known):
-        raise SchemaTooNew(
-            f"the schema {schema!r} holds the breaking migration {unknown[0]:06}, this release knows up to "
-            f"{max(known):06}; upgrade asyncq"
-        )
+    await check_release(connection, schema, max(known))
     return max(applied)
+
+
+async def check_release(connection: asyncpg.Connection, schema: str, known: int) -> None:
+    """Whether nothing has been done to the database that this release must not work with.
+
+    Args:
+        connection: A connection.
+        schema: The schema.
+        known: The version that this release knows.
+
+    Raises:
+        SchemaTooNew: It holds a migration that breaks this release.
+        StoreError: See `failures.calling`.
+    """
+    with calling(schema):
+        rows = await connection.fetch(query("breaking_since", schema), known)
+    if rows:
+        raise SchemaTooNew(
+            f"the schema {schema!r} needs asyncq {rows[0]['release']} or newer since its migration {rows[0]['name']}, "
+            f"and this release knows them up to {known:06}; stop it, and upgrade asyncq"
+        )
 
 
 async def changed_migrations(connection: asyncpg.Connection, schema: str) -> list[str]:
@@ -311,6 +363,8 @@ async def _blockers(connection: asyncpg.Connection, schema: str) -> str:
     rows = await connection.fetch(_HOLDERS, schema, _key(schema), LOCK_TIMEOUT_S)
     return ", ".join(f"pid {row['pid']} ({row['application_name']}: {row['doing']})" for row in rows) or "somebody"
 
+
+_BREAKING = re.compile(r"^-- breaking: needs ([0-9]{6}) of ([0-9]+\.[0-9]+\.[0-9]+)$", re.MULTILINE)
 
 _CREATED = re.compile(
     r"^create (?:or replace |unlogged )?(?:table|view|type|function)(?: if not exists)? asyncq\.(\w+)", re.MULTILINE
@@ -347,7 +401,8 @@ create table if not exists asyncq._migrations (
   id int constraint migrations_pkey primary key,
   name text not null,
   checksum text not null,
-  breaking boolean not null,
+  needs int,
+  release text,
   applied_at timestamptz not null default pg_catalog.clock_timestamp()
 )
 """

@@ -46,6 +46,20 @@ class Mutant:
 
 MUTANTS = [
     Mutant(
+        "a running worker does not see that the schema needs a newer release",
+        "asyncq/engine/heartbeat.py",
+        "        await self._check_release()\n\n",
+        "\n",
+        ("tests/engine/test_outgrown.py",),
+    ),
+    Mutant(
+        "a migration that stops older workers does not tell them",
+        "asyncq/store/migrate.py",
+        "    if needs is not None:\n",
+        "    if needs is None:\n",
+        ("tests/engine/test_outgrown.py",),
+    ),
+    Mutant(
         "a settlement is not fenced by the token of its claim",
         "sql/queries/settle_completed.sql",
         "and lock_token = (",

@@ -50,6 +50,46 @@ async def test_add_prints_the_id_of_a_job_with_every_option(
     assert (datetime(2030, 1, 31, 2, tzinfo=UTC), ("a", "b"), {"by": "me"}) == (job.run_at, job.flags, job.meta)
 
 
+async def test_add_with_a_key_comes_to_the_job_that_waits(words: list[str], client: Client, capsys: Output) -> None:
+    """As from Python: its payload is the new one."""
+    first = await add(capsys, *words, "send", '{"n": 1}', "--job-key", "k")
+    second = await add(capsys, *words, "send", '{"n": 2}', "--job-key", "k", "--job-key-mode", "preserve_run_at")
+
+    assert (first, '{"n": 2}') == (second, (await client.get_job(first)).payload)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--unique", '{"keys": ["args"], "on_conflict": "ignore"}'],
+        ["--singleton"],
+        ["--singleton", "--subject", "shop 7"],
+        ["--singleton", "--rerun"],
+        ["--idempotency-key", "order-7"],
+    ],
+    ids=" ".join,
+)
+async def test_add_says_that_a_job_was_there_before(words: list[str], capsys: Output, options: list[str]) -> None:
+    """With --json; without, its id is printed, so that the command can be made again."""
+    first = await add(capsys, *words, "send", *options)
+
+    assert 0 == await run_sync(partial(main, ["add", *words, "send", *options, "--json"]))
+
+    document = json.loads(capsys.readouterr().out)
+    assert (first, "deduplicated") == (document["existing_id"], document["outcome"])
+
+
+async def test_add_of_a_job_that_another_one_bars_fails_unless_it_is_forced(words: list[str], capsys: Output) -> None:
+    """The sentence names the other one."""
+    unique = ["send", "--unique", '{"keys": ["args"]}']
+    first = await add(capsys, *words, *unique)
+
+    assert 1 == await run_sync(partial(main, ["add", *words, *unique]))
+
+    assert f"asyncq: job {first}, which is available, bars another one like it\n" == capsys.readouterr().err
+    assert first != await add(capsys, *words, *unique, "--force")
+
+
 async def test_add_with_only_a_task_takes_the_defaults(words: list[str], client: Client, capsys: Output) -> None:
     """The shortest command works."""
     job = await client.get_job(await add(capsys, *words, "send"))
@@ -103,6 +143,9 @@ async def test_add_with_json_prints_one_document(words: list[str], capsys: Outpu
         (["send", "NaN"], "asyncq: the payload is no JSON: "),
         (["send", '{"a": "\udcff"}'], "asyncq: the payload is no valid UTF-8"),
         (["send", "{}", "--meta", "[1]"], "asyncq: --meta must be a JSON object, got [1]"),
+        (["send", "--unique", '{"key": ["args"]}'], "asyncq: unique has no member 'key'; there are keys, "),
+        (["send", "--force"], "asyncq: force lifts a policy: it needs unique or singleton"),
+        (["send", "--job-key", ""], "asyncq: job_key is empty, at least 1 character is needed"),
         (["send", "{}", "--meta", "x"], "asyncq: --meta is no JSON: "),
         (["send", "--run-at", "2030-01-31T04:00:00"], "asyncq add: argument --run-at: '2030-01-31T04:00:00' has no"),
         (["send", "--run-at", "soon"], "asyncq add: argument --run-at: 'soon' is no time; write 2030-01-31T09:00:00Z"),

@@ -76,7 +76,7 @@ async def test_with_json_it_prints_one_document_with_the_same_keys_always(dsn: s
         await migrate(*words, "--json", "--dsn", dsn, "--schema", fresh)
         documents.append(json.loads(capsys.readouterr().out))
 
-    one = {"schema": fresh, "newest": NEWEST}
+    one = {"schema": fresh, "newest": NEWEST, "breaking": {}}
     assert [
         {**one, "version": 0, "applied": [], "pending": NAMES},
         {**one, "version": NEWEST, "applied": NAMES, "pending": []},
@@ -89,9 +89,7 @@ async def test_a_database_that_is_newer_is_left_alone_with_exit_code_0(
     words: list[str], dsn: str, db: asyncpg.Connection, schema: str, capsys: Output
 ) -> None:
     """While releases are rolled out, an old machine may start after a new one has migrated."""
-    await db.execute(
-        f"insert into {schema}._migrations (id, name, checksum, breaking) values (999999, 'x', 'x', false)"
-    )
+    await db.execute(f"insert into {schema}._migrations (id, name, checksum) values (999999, 'x', 'x')")
 
     code = await migrate(*words, "--dsn", dsn, "--schema", schema)
 
@@ -105,11 +103,13 @@ async def test_check_refuses_a_database_with_which_this_release_cannot_work(
     dsn: str, db: asyncpg.Connection, schema: str, capsys: Output
 ) -> None:
     """A worker of this release would not start either."""
-    await db.execute(f"insert into {schema}._migrations (id, name, checksum, breaking) values (999999, 'x', 'x', true)")
+    await db.execute(
+        f"insert into {schema}._migrations (id, name, checksum, needs, release) values (999999, 'x', 'x', 99, '7.0.0')"
+    )
 
     code = await migrate("--check", "--dsn", dsn, "--schema", schema)
 
-    assert (3, True) == (code, "breaking migration 999999" in capsys.readouterr().err)
+    assert (3, True) == (code, "needs asyncq 7.0.0 or newer since its migration x," in capsys.readouterr().err)
 
 
 async def test_it_says_who_holds_the_lock_that_it_waits_for(

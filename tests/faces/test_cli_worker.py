@@ -184,6 +184,39 @@ async def test_once_stops_in_order_on_a_signal(worker: StartWorker, client: Clie
     assert (0, JobState.AVAILABLE) == (code, await state_of(client, added.id))
 
 
+@pytest.mark.parametrize(
+    ("words", "age", "left"),
+    [
+        ([], "29 days", 1),
+        ([], "31 days", 0),
+        (["--failed-retention", "30m"], "29 minutes", 1),
+        (["--failed-retention", "30m"], "31 minutes", 0),
+        (["--failed-retention", "never"], "10 years", 1),
+    ],
+    ids=str,
+)
+async def test_jobs_that_failed_for_good_are_kept_for_as_long_as_is_said(
+    worker: StartWorker,
+    client: Client,
+    db: asyncpg.Connection,
+    schema: str,
+    tmp_path: Path,
+    words: list[str],
+    age: str,
+    left: int,
+) -> None:
+    """A month by default: somebody may want to look, or try again."""
+    write(tmp_path, {"tasks/wait.py": WAIT})
+    added = await client.add_job("gone")
+    await client.admin.permanently_fail_jobs([added.id])
+    await db.execute(f"update {schema}._jobs set updated_at = now() - interval '{age}'")
+
+    with worker("--once", *words) as process:
+        code = await process.end()
+
+    assert (0, left) == (code, await db.fetchval(f"select count(*) from {schema}._jobs"))
+
+
 @pytest.mark.leaves_something
 @pytest.mark.parametrize(
     ("code_of_task", "expected"),

@@ -128,3 +128,13 @@ async def test_workers_may_be_woken_by_hand(sql: Session) -> None:
     """Without rows in the answer but one."""
     assert 1 == len(await sql.run("wake_workers"))
     assert [] == await fetch(sql)
+
+
+async def test_a_release_finds_the_migration_that_breaks_it(sql: Session) -> None:
+    """The one that needs most; what was taken away once nobody used it any more breaks only those that did."""
+    await sql.execute("""
+        insert into asyncq._migrations (id, name, checksum, needs, release)
+        values (101, 'a', '', 101, '7.0.0'), (102, 'b', '', null, null), (103, 'c', '', 102, '8.0.0')""")
+    found = [[tuple(row) for row in await sql.run("breaking_since", known)] for known in (100, 101, 102, 103)]
+
+    assert [[("c", "8.0.0")], [("c", "8.0.0")], [], []] == found

@@ -169,7 +169,7 @@ async def test_a_missing_schema_says_what_to_run(sql: Session) -> None:
         error = await refused(sql, statement)
 
         assert SchemaMissing is type(error)
-        assert f"the schema '{sql.schema}' is not installed, or too old" in str(error)
+        assert f"the schema '{sql.schema}' is not installed, or older or newer than" in str(error)
         assert "run `asyncq migrate`" in str(error)
 
 

@@ -1,7 +1,7 @@
 """`store.listen`: the connection that hears of new jobs, and notices its own death."""
 
 from asyncq.store.database import Database
-from asyncq.store.listen import cancel_channel, channel, listening
+from asyncq.store.listen import TO_ALL, cancel_channel, channel, listening
 from tests.sql.jobs import add, fetch
 from tests.sql.session import Session
 from tests.waiting import wait_until
@@ -10,7 +10,7 @@ from tests.waiting import wait_until
 async def test_an_add_is_heard(database: Database, sql: Session) -> None:
     """Once for each transaction."""
     heard: list[int] = []
-    async with listening(database, lambda: heard.append(1), lambda *said: None, lambda: None):
+    async with listening(database, lambda: heard.append(1), lambda *said: None, lambda: None, lambda: None):
         await add(sql)
         await wait_until(lambda: heard, description="the notification")
 
@@ -25,7 +25,7 @@ async def test_the_channel_is_the_schemas_own(sql: Session) -> None:
 
 async def test_a_connection_that_is_cut_is_noticed_at_once(database: Database, sql: Session) -> None:
     """Whoever listens connects again, and looks for what it missed."""
-    async with listening(database, lambda: None, lambda *said: None, lambda: None) as listener:
+    async with listening(database, lambda: None, lambda *said: None, lambda: None, lambda: None) as listener:
         quiet = listener.broken.is_set()
         await listener.probe(1.0)
         await sql.rows(
@@ -45,7 +45,9 @@ async def test_a_cancel_of_a_running_job_is_heard_with_its_worker_and_its_claim(
     woken: list[int] = []
     job = await add(sql)
     await fetch(sql, worker=3, token=9)
-    async with listening(database, lambda: woken.append(1), lambda *said: heard.append(said), lambda: None):
+    async with listening(
+        database, lambda: woken.append(1), lambda *said: heard.append(said), lambda: None, lambda: None
+    ):
         for said in ("", "1 2", "1 2 3 4", "one two three", "1 2 9223372036854775808000"):
             await sql.rows("select pg_notify($1, $2)", cancel_channel(sql.schema), said)
         await sql.rows("select from asyncq.cancel_jobs(array[$1::bigint])", job)
@@ -58,3 +60,16 @@ async def test_the_channel_of_cancels_is_the_schemas_own_too(sql: Session) -> No
     """The same limit."""
     assert f"{sql.schema}:cancel" == cancel_channel(sql.schema)
     assert len(cancel_channel("x" * 40)) < 63
+
+
+async def test_a_message_to_all_workers_is_no_cancel(database: Database, sql: Session) -> None:
+    """They beat at once: a migration wants to be seen."""
+    heard: list[tuple[int, int, int]] = []
+    looks: list[int] = []
+    async with listening(
+        database, lambda: None, lambda *said: heard.append(said), lambda: None, lambda: looks.append(1)
+    ):
+        await sql.rows("select pg_notify($1, $2)", cancel_channel(sql.schema), TO_ALL)
+        await wait_until(lambda: looks, description="the notification")
+
+    assert ([], [1]) == (heard, looks)

@@ -13,7 +13,7 @@ import pytest
 from asyncq.domain.errors import AccessDenied, ConfigurationError, SchemaMissing, SchemaTooNew, StoreError
 from asyncq.store import migrate as module
 from asyncq.store.database import Database
-from asyncq.store.migrate import Migration, changed_migrations, check_version, migrate, migrations, status
+from asyncq.store.migrate import Migration, Needs, changed_migrations, check_version, migrate, migrations, status
 from tests.engine.pooler import pooled
 from tests.sql.session import Session, session
 from tests.waiting import wait_until
@@ -387,13 +387,21 @@ async def test_a_newer_schema_is_accepted_unless_it_breaks(
         release(newer, migration("select 1"))
         await migrate(new)
     accepted = await check_version(bare.connection, bare.schema)
+    older_ones = migration(f"-- breaking: needs {NEWEST:06} of 0.0.9\nselect 1", NEWEST + 2)
     with monkeypatch.context() as newer:
-        release(newer, migration("select 1"), migration("-- breaking\nselect 1", NEWEST + 2))
+        release(newer, migration("select 1"), older_ones)
         await migrate(new)
-    with pytest.raises(SchemaTooNew, match=rf"breaking migration {NEWEST + 2:06}, .*up to {NEWEST:06}; upgrade asyncq"):
+    breaks_older_ones = await check_version(bare.connection, bare.schema)
+    with monkeypatch.context() as newer:
+        breaking = migration("-- breaking: needs 000099 of 7.0.0\nselect 1", NEWEST + 3)
+        release(newer, migration("select 1"), older_ones, breaking)
+        await migrate(new)
+    with pytest.raises(
+        SchemaTooNew, match=rf"needs asyncq 7.0.0 .*{NEWEST + 3:06}_later,.* up to {NEWEST:06}; .*upgrade"
+    ):
         await check_version(bare.connection, bare.schema)
 
-    assert NEWEST + 1 == accepted
+    assert (NEWEST + 1, NEWEST + 2) == (accepted, breaks_older_ones)
 
 
 async def test_the_status_says_what_is_pending_and_changes_nothing(new: Database, bare: Session) -> None:
@@ -413,3 +421,19 @@ def test_migrations_are_numbered_without_a_gap_and_say_what_they_are() -> None:
 
     assert [*range(1, len(known) + 1)] == [item.id for item in known]
     assert all(item.text.startswith("-- ") for item in known)
+
+
+def test_a_breaking_migration_says_what_it_needs() -> None:
+    """In its first two lines, since it may say what it is for, or that it runs alone; never more than itself."""
+    line = "-- breaking: needs 000003 of 0.3.0"
+    texts = (
+        f"{line}\nselect 1",
+        f"-- no transaction\n{line}\nselect 1",
+        f"-- Names.\nselect 1;\n{line}",
+        "-- breaking",
+    )
+    needs = Needs(3, "0.3.0")
+
+    assert [needs, needs, None, None] == [migration(text).needs for text in texts]
+    assert [] == [item.name for item in migrations() if "-- breaking" in item.text and item.needs is None]
+    assert [] == [item.name for item in migrations() if item.needs is not None and item.needs.id > item.id]

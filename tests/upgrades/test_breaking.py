@@ -1,0 +1,96 @@
+"""A breaking migration: workers of the release before stop with a sentence, and nothing of theirs is lost."""
+
+import asyncio
+from pathlib import Path
+
+from asyncq import Client, JobState
+from asyncq.store.database import Database
+from tests.sql.session import Session
+from tests.upgrades.conftest import Later, StartWorker
+from tests.upgrades.releases import NEWEST, Release, apply
+from tests.upgrades.work import PLACES, hold, steps, wait_for_runs
+
+BREAKING = f"-- breaking: needs {NEWEST + 1:06} of 0.9.0\nalter table asyncq._jobs add column later_words text;\n"
+NAME = f"{NEWEST + 1:06}_later"
+
+
+def sentence(schema: str) -> str:
+    """What each process of the old release says."""
+    return f"the schema '{schema}' needs asyncq 0.9.0 or newer since its migration {NAME}, and this release knows"
+
+
+async def test_an_old_worker_stops_when_it_is_outgrown_and_loses_nothing(
+    database: Database, sql: Session, old: Release, later: Later, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    """What runs may end, what waits in its buffer goes back with its attempts, nothing more is claimed; exit code 3."""
+    new = later(BREAKING)
+    async with Client(database.dsn, schema=database.schema) as client:
+        with start_worker(old, "old", "-j", "1") as worker:
+            await worker.says("takes jobs")
+            # At a fast pace it fetches ahead: when one is held some wait behind it.
+            await client.add_jobs([*steps(300), hold.job(), *steps(300)])
+            await wait_for_runs(sql, 1, "began")
+            (held,) = await sql.values("select job_id from asyncq.runs where what = 'began'")
+            await apply(new, database)
+            await worker.says("stops")
+            await client.add_jobs(steps(10))
+            (tmp_path / "leave").touch()
+            code = await worker.end()
+        left = await sql.values("select id from asyncq._jobs order by id")
+        jobs = [await client.get_job(id_) for id_ in left[:3]]
+    untouched = "select count(*) from asyncq._jobs where attempts = 0 and interruptions = 0 and locked_by is null"
+
+    assert (3, True) == (code, sentence(database.schema) in worker.log.read_text())
+    assert ([old.name], 1) == (
+        await sql.values(PLACES, held),
+        await sql.value("select count(*) from asyncq.runs where what = 'ended'"),
+    )
+    assert (310, 310, 300) == (
+        len(left),
+        await sql.value(untouched),
+        await sql.value("select count(*) from asyncq.runs where what = 'ran'"),
+    )
+    assert [(JobState.AVAILABLE, 0)] * 3 == [(job.state, job.attempts) for job in jobs]
+    assert 0 == await sql.value("select count(*) from asyncq._workers")
+
+
+async def test_whoever_migrates_is_told_beforehand_what_will_stop(
+    database: Database, old: Release, later: Later
+) -> None:
+    """By the new release, on the schema of the old one; and once more when it is done."""
+    new = later(BREAKING)
+    target = ("--dsn", database.dsn, "--schema", database.schema)
+    checked = await new.runs(database.schema, "-m", "asyncq", "migrate", "--check", *target)
+    migrated = await new.runs(database.schema, "-m", "asyncq", "migrate", *target)
+    told = f"{NAME}, which stops workers and clients older than 0.9.0"
+
+    assert (3, f"pending: {told}") == (checked.returncode, checked.stdout.splitlines()[0])
+    assert (0, f"applied: {told}") == (migrated.returncode, migrated.stdout.splitlines()[0])
+
+
+async def test_nothing_of_the_old_release_starts_any_more_and_the_new_one_goes_on(
+    database: Database, sql: Session, old: Release, later: Later, start_worker: StartWorker
+) -> None:
+    """A worker, a client and a check say what to do; its migrate changes nothing, which is no failure."""
+    new = later(BREAKING)
+    async with Client(database.dsn, schema=database.schema) as client:
+        await client.add_jobs(steps(3))
+    await apply(new, database)
+    target = ("--dsn", database.dsn, "--schema", database.schema)
+    with start_worker(old, "old") as worker, start_worker(new, "new") as newer:
+        added, checked, migrated = await asyncio.gather(
+            old.runs(database.schema, "-m", "asyncq", "add", "step", *target),
+            old.runs(database.schema, "-m", "asyncq", "migrate", "--check", *target),
+            old.runs(database.schema, "-m", "asyncq", "migrate", *target),
+        )
+        code = await worker.end()
+        await wait_for_runs(sql, 3)
+        newer.signal()
+        await newer.end()
+
+    assert (3, 3, 3, 0) == (code, added.returncode, checked.returncode, migrated.returncode)
+    assert [True] * 3 == [
+        sentence(database.schema) in said for said in (worker.log.read_text(), added.stderr, checked.stderr)
+    ]
+    assert "nothing is changed" in migrated.stdout
+    assert [new.name] == await sql.values("select distinct place from asyncq.runs")

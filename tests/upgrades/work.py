@@ -1,0 +1,50 @@
+"""What the tests of upgrades share: the fleet's tasks as a client knows them, and waiting for what becomes of jobs."""
+
+from asyncq import JobSpec, task
+from tests.sql.session import Session
+from tests.waiting import wait_until
+
+PLACES = "select place from asyncq.runs where job_id = $1 and what <> 'ended' order by id"
+
+
+@task
+async def step() -> None:
+    """Run elsewhere."""
+
+
+@task
+async def hold() -> None:
+    """The same."""
+
+
+def steps(count: int) -> list[JobSpec]:
+    """So many jobs."""
+    return [step.job() for _ in range(count)]
+
+
+async def wait_for_runs(sql: Session, count: int, what: str = "ran") -> None:
+    """Wait until the table has so many rows of a kind."""
+
+    async def are_there() -> bool:
+        return count <= await sql.value("select count(*) from asyncq.runs where what = $1", what)
+
+    await wait_until(are_there, description=f"{count} x {what}")
+
+
+async def wait_until_settled(sql: Session) -> None:
+    """Wait until no job is left, neither waiting nor failed."""
+
+    async def none_left() -> bool:
+        return not await sql.value("select count(*) from asyncq._jobs")
+
+    await wait_until(none_left, description="all jobs to be settled")
+
+
+async def wait_for_place(sql: Session, job_id: int, count: int) -> str:
+    """Wait until a job has begun so often; returns whose code began it last."""
+
+    async def has_begun() -> bool:
+        return count <= len(await sql.values(PLACES, job_id))
+
+    await wait_until(has_begun, description=f"run {count} of job {job_id}")
+    return (await sql.values(PLACES, job_id))[-1]
