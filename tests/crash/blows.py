@@ -3,7 +3,8 @@
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -17,6 +18,7 @@ from asyncq.server import Server
 from asyncq.testing import MovableClock
 from tests.crash.chaos_worker import LEASE_S
 from tests.crash.crew import Crew, excused
+from tests.crash.watch import ask
 from tests.engine.faults import BOTH
 
 # What happens, and how often in one deck.
@@ -239,13 +241,27 @@ class Blows:
 
     async def _crash(self) -> None:
         """The server dies without a word, and is started again."""
-        await anyio.to_thread.run_sync(self._server.kill)
         self.hits["crash"] += 1
         with anyio.CancelScope(shield=True):
-            await anyio.sleep(self._chance.choice([0.0, 0.2, 1.0]))
-            await anyio.to_thread.run_sync(self._server.restart)
+            async with self._away():
+                await anyio.to_thread.run_sync(self._server.kill)
+                await anyio.sleep(self._chance.choice([0.0, 0.2, 1.0]))
+                await anyio.to_thread.run_sync(self._server.restart)
 
     async def _restart(self) -> None:
         """The server is restarted in order."""
-        await anyio.to_thread.run_sync(self._server.restart)
         self.hits["restart"] += 1
+        async with self._away():
+            await anyio.to_thread.run_sync(self._server.restart)
+
+    @asynccontextmanager
+    async def _away(self) -> AsyncIterator[None]:
+        """If the server is away for about a lease, as on a busy machine, the first worker that is back takes over."""
+        began = time.monotonic_ns()
+        yield
+        await ask(self._server.dsn, "select 1")
+        ended = time.monotonic_ns()
+        if ended - began > LEASE_S / 2 * 1e9:
+            self.hits["long outage"] += 1
+            for place in self._crew.places:
+                self._crew.fates[place.name].stalled.append((began, ended))
