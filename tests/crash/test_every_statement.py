@@ -165,7 +165,7 @@ class Life:
         for attempt in range(2):
             try:
                 async with make_worker(
-                    self._dsn, tasks, schema=self._schema, lease=1.5, forbidden_flags=["never"]
+                    self._dsn, tasks, schema=self._schema, lease=3, forbidden_flags=["never"]
                 ).start():
                     await self._add_and_wait(tasks)
                 return
