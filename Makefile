@@ -32,7 +32,7 @@ test-crash: ## kill processes, connections and servers for a minute
 test-mutants: ## plant bugs, and see each one found
 	@$(X) test-mutants $(ARGS)
 
-soak: ## the same for longer, with other seeds: make soak MINUTES=30
+soak: ## chaos and fuzzing for longer, with new seeds: make soak MINUTES=30
 	@$(X) soak $(MINUTES) $(ARGS)
 
 check: ## style, types, layers, sizes: everything that needs no server

@@ -4,7 +4,7 @@ from asyncq.admin import Admin
 from asyncq.client import Client, add_job
 from asyncq.domain.administration import Counts, Explanation, Reason, WorkerInfo
 from asyncq.domain.capabilities import CAPABILITIES
-from asyncq.domain.checkup import Checkup, Finding, Repaired, Violation
+from asyncq.domain.checkup import Checkup, DeadRows, Finding, FirstJobs, Holder, Repaired, Violation
 from asyncq.domain.cron.builders import daily, every, every_minute, hourly, monthly, weekly, yearly
 from asyncq.domain.cron.item import CronItem, parse_cron_items
 from asyncq.domain.cron.slot import next_run
@@ -54,6 +54,7 @@ from asyncq.domain.events import (
     GraceExceeded,
     HandlerStuck,
     HeartbeatFailed,
+    HorizonHeld,
     JobCancelled,
     JobCompleted,
     JobEvent,
@@ -127,6 +128,7 @@ __all__ = [
     "CronStarted",
     "CronStatus",
     "CrontabProblem",
+    "DeadRows",
     "Discard",
     "DuplicateJob",
     "ErrorIgnored",
@@ -135,10 +137,13 @@ __all__ = [
     "ExponentialRetry",
     "FetchFailed",
     "Finding",
+    "FirstJobs",
     "FunctionRetry",
     "GraceExceeded",
     "HandlerStuck",
     "HeartbeatFailed",
+    "Holder",
+    "HorizonHeld",
     "InvalidCrontab",
     "InvalidJob",
     "Job",

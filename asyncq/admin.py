@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 
@@ -309,6 +309,45 @@ class Admin:
             return await store.list_jobs(
                 self._database, mine, state=of, task=task, queue=queue, flag=flag, after=after, limit=limit
             )
+
+    async def iter_jobs(
+        self,
+        *,
+        state: JobState | str | None = None,
+        task: str | None = None,
+        queue: str | None = None,
+        flag: str | None = None,
+        page: int = 100,
+        after: int = 0,
+    ) -> AsyncGenerator[Job, None]:
+        """Read jobs one by one, in the order of their ids, however many there are: a page at a time is held.
+
+        Args:
+            state: Only those in this state; any by default.
+            task: Only those of this task.
+            queue: Only those of this queue.
+            flag: Only those with this flag.
+            page: How many are read at once, 1 to 1000; 100 by default. Fewer for large payloads.
+            after: Only those with a greater id; 0 begins at the start.
+
+        Returns:
+            The jobs, each as it was when its page was read. None comes twice; those that are added meanwhile come too.
+
+        Raises:
+            InvalidJob: An argument is out of range.
+            StoreError: The database cannot be used; what is left begins behind the last id.
+
+        No snapshot and no connection is held between two pages, so that whoever reads slowly is in nobody's way. If
+        cancelled, nothing was changed: it only reads.
+        """
+        last = after
+        while True:
+            jobs = await self.list_jobs(state=state, task=task, queue=queue, flag=flag, limit=page, after=last)
+            for job in jobs:
+                yield job
+            if len(jobs) < page:
+                return
+            last = jobs[-1].id
 
     async def counts(self, *, exact: bool = False) -> Counts:
         """Count the jobs in each state.

@@ -58,6 +58,15 @@ def _first_line(error: str) -> str:
     return error.partition("\n")[0]
 
 
+def _blame(event: on.HorizonHeld) -> str:
+    hidden = "" if event.sees_all else "; what other roles do is hidden: grant pg_read_all_stats to the worker's"
+    if event.holders:
+        return f"they cannot be removed because of {'; '.join(event.holders)}{hidden}"
+    return (
+        hidden and f"nobody of this role keeps them{hidden}"
+    ) or "nobody keeps them: is autovacuum off, or overtaken?"
+
+
 def _said(kind: type[EventT], level: int, sentence: Callable[[EventT], str]) -> _Entry:
     return kind, (level, sentence)
 
@@ -170,6 +179,14 @@ _SENTENCES = dict(
             lambda e: (
                 f"removed what need not be kept: {e.failed} jobs that failed for good long ago, {e.ended} ended jobs, "
                 f"{e.requests} requests, {e.gates} gates"
+            ),
+        ),
+        _said(
+            on.HorizonHeld,
+            logging.WARNING,
+            lambda e: (
+                f"{e.dead_rows:,} dead rows of {e.table} slow down the look for jobs to {e.look_s * 1000:.0f} ms "
+                f"from {e.usual_s * 1000:.1f}; {_blame(e)}"
             ),
         ),
         _said(

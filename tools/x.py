@@ -310,14 +310,16 @@ def do_test_crash(arguments: Sequence[str]) -> int:
 
 
 def do_soak(arguments: Sequence[str]) -> int:
-    """Let chaos reign for so many minutes, 30 by default, and fuzz the parsers; other words go to pytest."""
-    setup("test")
+    """Let chaos reign for so many minutes, 30 by default, with new seeds, and all else that is seeded; see soak.py."""
     minutes, *others = arguments or ["30"]
-    variables = {"ASYNCQ_CHAOS_S": str(float(minutes) * 60), "HYPOTHESIS_PROFILE": "soak"}
-    chosen = ["tests/crash/test_chaos.py", "tests/domain/test_fuzz.py", "-m", "crash or not slow", "-p", "no:timeout"]
+    try:
+        float(minutes)
+    except ValueError:
+        raise Refusal(f"soak lasts for a number of minutes, not {minutes!r}: make soak MINUTES=30") from None
+    setup("test")
     [(title, server), *_] = servers()
     say(f"soak on {title}")
-    return run([PYTHON, "-m", "pytest", *at_once(), *chosen, *others], **server, **variables)
+    return run([PYTHON, "-m", "tests.crash.soak", minutes, *others], **server)
 
 
 def do_test_mutants(arguments: Sequence[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -11,6 +12,9 @@ from asyncq.cli import jobs_change
 from asyncq.cli.asking import ask
 from asyncq.cli.job_texts import details, document, print_lines, printable, table
 from asyncq.cli.parsing import Commands, Usage, add_command, positive
+
+if TYPE_CHECKING:
+    from asyncq.client import Client
 
 STATES = ("scheduled", "available", "active", "retryable", "cancelled", "discarded")
 
@@ -63,7 +67,8 @@ def add_parser(commands: Commands) -> None:
         "list",
         purpose=LIST,
         examples="  asyncq jobs list --state discarded --task send_email\n"
-        "  asyncq jobs list --json --state discarded | jq .id\n",
+        "  asyncq jobs list --json --state discarded | jq .id\n"
+        "  asyncq jobs list --json --all > jobs.jsonl\n",
     )
     add = listing.add_argument
     add("--state", choices=STATES, help="only jobs in this state")
@@ -73,6 +78,11 @@ def add_parser(commands: Commands) -> None:
     add("--limit", metavar="N", type=positive, default=50, help="at most so many, up to 1000 (default: 50)")
     add("--after", metavar="ID", type=positive, default=0, help="only jobs with a greater id")
     add("--json", action="store_true", help="print one JSON object a line, with the payload in it")
+    add(
+        "--all",
+        action="store_true",
+        help="print all of them, page by page (--limit is the size of a page), with --json",
+    )
     counts = add_command(below, "counts", purpose=COUNTS, examples="  asyncq jobs counts\n")
     counts.add_argument("--exact", action="store_true", help="count all of a large table too, however long it takes")
     counts.add_argument("--json", action="store_true", help="print one JSON object")
@@ -107,7 +117,25 @@ def _show(options: argparse.Namespace) -> None:
     print(document(job) if options.json else details(job))
 
 
+async def _print_all(client: Client, options: argparse.Namespace) -> None:
+    jobs = client.admin.iter_jobs(
+        state=options.state,
+        task=options.task,
+        queue=options.queue,
+        flag=options.flag,
+        page=options.limit,
+        after=options.after,
+    )
+    async for job in jobs:
+        print(document(job))
+
+
 def _list(options: argparse.Namespace) -> None:
+    if options.all:
+        if not options.json:
+            raise Usage("--all prints a table of unknown width: it needs --json")
+        ask(options, lambda client: _print_all(client, options))
+        return
     jobs = ask(
         options,
         lambda client: client.admin.list_jobs(

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Literal
+from typing import Literal, assert_never
 
 import msgspec
 
 Level = Literal["ok", "warning", "problem"]
+HolderKind = Literal["transaction", "idle", "prepared", "standby", "slot"]
 MOST_SHOWN = 5
+MANY_DEAD = 100_000
+FEW_BLOCKS = 1_000
+OFTEN = 10  # times as much as needed is too much
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -27,11 +31,88 @@ class Violation(msgspec.Struct, frozen=True):
     said: str
 
 
+class Holder(msgspec.Struct, frozen=True):
+    """Somebody who keeps dead rows from being removed, since they may still be seen there.
+
+    Attributes:
+        kind: `transaction`: one that runs; `idle`: one that is open while its client does other things; `prepared`: one
+            that was prepared and neither committed nor rolled back; `standby`: one that tells what its queries see
+            (`hot_standby_feedback`); `slot`: a replication slot that remembers that.
+        pid: The server's process; None if there is none.
+        name: Its `application_name`, the name of the prepared transaction or of the slot; None if it is hidden.
+        owner: The role.
+        state: What the server says of the process: `active`, `idle in transaction` and so on; of a slot `active` or
+            `inactive`. None if it is hidden.
+        held_s: For how long; None if it is hidden or not known.
+        xids: How many transactions have begun on the server since then.
+    """
+
+    kind: HolderKind
+    pid: int | None
+    name: str | None
+    owner: str | None
+    state: str | None
+    held_s: float | None
+    xids: int
+
+    def __str__(self) -> str:
+        """A phrase for people, without the name of the program if this role may not see it."""
+        named = self.name or "name unknown"
+        since = "" if self.held_s is None else f"for {self.held_s:,.0f} s, "
+        age = f"{since}{self.xids:,} transactions old"
+        match self.kind:
+            case "transaction" | "idle":
+                return f"process {self.pid} ({self.owner}, {named}), {self.state}, {age}"
+            case "prepared":
+                return f"the prepared transaction {named} ({self.owner}), {age}"
+            case "standby":
+                return f"the standby {named} with feedback, process {self.pid}, {age}"
+            case "slot":
+                return f"the replication slot {named} ({self.state}), {age}"
+            case _:
+                assert_never(self.kind)
+
+
+class DeadRows(msgspec.Struct, frozen=True):
+    """The rows of a table, as the server has counted them lately.
+
+    Attributes:
+        table: Its name.
+        live: Rows that are there.
+        dead: Rows that were deleted or changed, and not yet removed.
+        vacuumed_at: When it was last vacuumed; None if never.
+    """
+
+    table: str
+    live: int
+    dead: int
+    vacuumed_at: datetime | None
+
+
+class FirstJobs(msgspec.Struct, frozen=True):
+    """What it costs to look at the first jobs that wait: what a fetch walks over before it takes one.
+
+    Attributes:
+        jobs: How many were looked at.
+        blocks: How many blocks of 8 KiB were read for that, in memory or not.
+        took_s: How long it took.
+    """
+
+    jobs: int
+    blocks: int
+    took_s: float
+
+    @property
+    def needed(self) -> int:
+        """About how many blocks would do in a tidy table: one for each job, and the way down two indexes."""
+        return self.jobs + 20
+
+
 class Finding(msgspec.Struct, frozen=True):
     """The outcome of one check.
 
     Attributes:
-        check: `server`, `workers`, `tasks`, `transactions` or `laws`.
+        check: `server`, `workers`, `tasks`, `horizon`, `dead_rows`, `first_jobs` or `laws`.
         level: `ok`; `warning`: somebody should look at it; `problem`: something is broken.
         said: A sentence for people.
     """
@@ -51,8 +132,11 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
         live: How many workers live.
         gone: How many dead workers were not removed yet.
         unknown_tasks: Tasks that no live worker knows, of the first thousand jobs that wait.
-        holders: Transactions that are open for more than ten minutes, oldest first, five at most: dead rows that they
-            may still see cannot be removed. What other roles do only a member of `pg_read_all_stats` sees.
+        holders: Who has kept dead rows from being removed for more than a minute, or 100,000 transactions where that is
+            not known; oldest first, five at most.
+        sees_all: Whether this role is told what others do, as a member of `pg_read_all_stats` or `pg_monitor`.
+        dead_rows: The rows of each table, the one with the most dead ones first.
+        first_jobs: What it costs to look at the first jobs that wait.
         violations: Where the laws of the store do not hold.
     """
 
@@ -62,7 +146,10 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
     live: int
     gone: int
     unknown_tasks: tuple[str, ...]
-    holders: tuple[str, ...]
+    holders: tuple[Holder, ...]
+    sees_all: bool
+    dead_rows: tuple[DeadRows, ...]
+    first_jobs: FirstJobs
     violations: tuple[Violation, ...]
 
     @property
@@ -73,7 +160,15 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The outcome of each check, at least one a check."""
-        return (*self._of_server(), *self._of_workers(), *self._of_tasks(), *self._of_transactions(), *self._of_laws())
+        return (
+            *self._of_server(),
+            *self._of_workers(),
+            *self._of_tasks(),
+            *self._of_horizon(),
+            *self._of_dead_rows(),
+            *self._of_first_jobs(),
+            *self._of_laws(),
+        )
 
     def _of_server(self) -> Iterator[Finding]:
         if self.in_recovery:
@@ -93,11 +188,41 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
         else:
             yield Finding("tasks", "ok", "a live worker knows the tasks of the jobs that wait")
 
-    def _of_transactions(self) -> Iterator[Finding]:
+    def _of_horizon(self) -> Iterator[Finding]:
         for holder in self.holders:
-            yield Finding("transactions", "warning", f"dead rows cannot be removed because of {holder}")
+            yield Finding("horizon", "warning", f"dead rows cannot be removed because of {holder}")
+        hidden = "" if self.sees_all else "what other roles do is hidden: grant pg_read_all_stats to see it"
         if not self.holders:
-            yield Finding("transactions", "ok", "none is open for more than ten minutes")
+            who = f"nobody{' of this role' if hidden else ''} has kept dead rows from being removed for a minute"
+            yield Finding("horizon", "ok", f"{who}; {hidden}" if hidden else who)
+        elif hidden:
+            yield Finding("horizon", "warning", hidden)
+
+    def _of_dead_rows(self) -> Iterator[Finding]:
+        bloated = [one for one in self.dead_rows if one.dead >= MANY_DEAD and one.dead > one.live]
+        for one in bloated:
+            at = (
+                "was never vacuumed"
+                if one.vacuumed_at is None
+                else f"was vacuumed at {one.vacuumed_at:%Y-%m-%d %H:%M:%S %Z}"
+            )
+            said = f"{one.table} has {one.dead:,} dead rows beside {one.live:,} live ones; it {at}"
+            yield Finding(
+                "dead_rows", "warning", said + ("" if self.holders else ": is autovacuum on, and not overtaken?")
+            )
+        if not bloated:
+            most = max(self.dead_rows, key=_dead, default=None)
+            said = "no table was counted yet" if most is None else f"{most.dead:,} at most, in {most.table}"
+            yield Finding("dead_rows", "ok", said)
+
+    def _of_first_jobs(self) -> Iterator[Finding]:
+        found = self.first_jobs
+        said = f"{found.blocks:,} blocks and {found.took_s * 1000:.1f} ms to look at the first {found.jobs}"
+        if found.blocks >= FEW_BLOCKS and found.blocks > OFTEN * found.needed:
+            said += f"; {found.needed:,} blocks would do: fetches walk over dead rows"
+            yield Finding("first_jobs", "warning", said)
+        else:
+            yield Finding("first_jobs", "ok", said)
 
     def _of_laws(self) -> Iterator[Finding]:
         for law in dict.fromkeys(violation.law for violation in self.violations):
@@ -109,6 +234,10 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
                 yield Finding("laws", "problem", f"{law}: and {len(cases) - MOST_SHOWN} more")
         if not self.violations:
             yield Finding("laws", "ok", "they hold")
+
+
+def _dead(one: DeadRows) -> int:
+    return one.dead
 
 
 class Repaired(msgspec.Struct, frozen=True):

@@ -134,6 +134,18 @@ class JobsPruned(Event, frozen=True, kw_only=True):
     gates: int
 
 
+class HorizonHeld(Event, frozen=True, kw_only=True):
+    """Looks for jobs are slow over dead rows, which the holders keep; told by one worker, at most every ten minutes."""
+
+    worker_id: int
+    holders: tuple[str, ...]
+    sees_all: bool
+    table: str
+    dead_rows: int
+    look_s: float
+    usual_s: float
+
+
 class MaintenanceFailed(Event, frozen=True, kw_only=True):
     """A round of maintenance failed; the next one tries again."""
 

@@ -24,7 +24,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         concurrency: Jobs at once; 10 by default. Raise it for handlers that mostly wait.
         poll_s: How long an idle worker sleeps at most before it looks again; 2 s by default, at most 60 s. Only the
-            safety net: notifications and due times wake it. Costs a query or two each time.
+            safety net: notifications and due times wake it. Costs a query each time.
         lease_s: After how long without a sign of life other workers take over its jobs; 30 s by default, at least 1 s.
         grace_s: How long a stopping worker lets running handlers finish; 25 s by default, below the 30 s after which
             Kubernetes kills.

@@ -16,6 +16,8 @@ from asyncq.engine import isolation
 from asyncq.engine.backoff import backoff_s
 from asyncq.engine.buffer import Buffer
 from asyncq.engine.identity import Identity
+from asyncq.engine.lookout import Lookout
+from asyncq.engine.looks import CHEAP_S, Looks
 from asyncq.engine.lost_claims import LostClaims
 from asyncq.engine.observers import Observers
 from asyncq.engine.pace import Pace
@@ -25,7 +27,6 @@ from asyncq.store.jobs import START, Place, fetch_jobs, next_due_s
 from asyncq.store.workers import tell_flags
 
 AHEAD_S = 0.025  # how much work, in time, is fetched ahead of free slots
-FROM_START_S = 0.1  # a fetch from the very start at least this often: jobs may land behind the cursor
 STALE_S = 0.1  # a claim that has not started after this long goes back
 FETCH_DEADLINE_S = 5.0  # at first; doubled, up to the next line, while no answer comes
 LONGEST_DEADLINE_S = 60.0
@@ -45,11 +46,13 @@ class Fetcher:
 
     Attributes:
         buffer: Where the claims go.
-        drained: Whether the last fetch found less than there was room for.
+        drained: Whether the last fetch began at the start, and found less than there was room for.
         give_back: Takes claims that are returned.
         admit: Lets claims that were just fetched pass, or not.
         may_fetch: Whether this worker may take jobs now.
         expected: The token of the fetch whose answer is awaited; 0 when none is.
+        looks: Where fetches begin, and what those from the start cost.
+        lookout: Sees to it that somebody hears of adds while this worker rests.
         lost: Claims whose answer was lost.
     """
 
@@ -79,8 +82,9 @@ class Fetcher:
         self.drained = False
         self._look_at = 0.0
         self._low_water = 0
-        self._after = START
-        self._from_start_at = 0.0
+        self.looks = Looks()
+        self.lookout = Lookout(self.wake, self.wake_in)
+        self._rests = False
         self._pace = Pace()
         self._patience = Patience(FETCH_DEADLINE_S, LONGEST_DEADLINE_S)
         self._told_flags: tuple[int, list[str] | None] = (0, None)
@@ -104,6 +108,7 @@ class Fetcher:
         """Fetch no more; a fetch that was sent is waited for, a function of the user's is not."""
         self._stopping = True
         self._scope.cancel()
+        self.lookout.no_room()
 
     @property
     def is_idle(self) -> bool:
@@ -135,12 +140,13 @@ class Fetcher:
             self._return_stale()
             wanted = self._wanted()
             if not self._is_time(wanted):
-                await self._sleep(wanted)
+                await self._rest(wanted)
                 continue
             try:
                 if self.lost.is_time:
                     await self.lost.give_back()
-                await self.fetch(wanted)
+                if not await self._sees_nothing():
+                    await self.fetch(wanted)
                 failures, well_at = 0, _now()
                 self._patience.answered()
             except (AsyncqError, TimeoutError) as error:
@@ -163,9 +169,9 @@ class Fetcher:
         """
         forbidden = await current_flags(self._options.forbidden_flags)
         # Cleared before the fetch: a notification during it asks for another one.
-        self._woken = self.drained = False
+        self._woken = self.drained = self._rests = False
         sent_at = _now()
-        after = self._begin(sent_at)
+        after = self.looks.begin(sent_at)
         worker_id = self._identity.worker_id
         claims = await self._claim(worker_id, wanted, forbidden, after)
         if worker_id != self._identity.worker_id or self._stopping:
@@ -177,10 +183,13 @@ class Fetcher:
             self.buffer.put(self.admit(claims))
             if self._observers.wanted(JobsFetched):
                 self._observers.emit(JobsFetched(count=len(claims), wanted=wanted, duration_s=_now() - sent_at))
-        self.drained = len(claims) < wanted and after is START
-        self._after = _cursor(claims) if len(claims) == wanted else START
-        if self.drained and not self._woken:
-            await self._set_alarm(sent_at)
+        self.looks.took(claims, wanted)
+        fewer = len(claims) < wanted
+        self.drained = fewer and after is START
+        self._rests = self.drained or (fewer and not self.looks.may_be_full(_now()))
+        if self._rests and not self._woken:
+            await self._set_alarm(sent_at, after)
+        self.looks.ended(_now(), after)
         return len(claims)
 
     async def _claim(self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place) -> list[Claim]:
@@ -211,20 +220,15 @@ class Fetcher:
         if len(self.buffer) and not self.buffer.waiting and _now() - self.buffer.filled_at >= STALE_S:
             self.give_back(self.buffer.drain(), "no slot became free", self._identity.worker_id)
 
-    def _begin(self, now: float) -> Place:
-        """Where this fetch begins: at the cursor, or, once in a while, at the very start."""
-        if self._after is START or now - self._from_start_at >= FROM_START_S:
-            self._from_start_at = now
-            return START
-        return self._after
-
-    async def _set_alarm(self, sent_at: float) -> None:
-        """Know when to look again: at the next due time, at the poll at the latest."""
+    async def _set_alarm(self, sent_at: float, after: Place) -> None:
+        """Know when to look again: at the next due time, from the start as soon as may be, or at the poll."""
         self._look_at = _now() + self._options.poll_s
+        if after is not START:
+            self._look_at = min(self._look_at, self.looks.full_at)
         due_s: float | None = None
         async with shielded(self._line, self._patience.deadline_s):
             # Twice the time since then: this statement may be longer on its way to the server than the fetch was.
-            due_s = await next_due_s(self._line, 2 * (_now() - sent_at))
+            due_s = await next_due_s(self._line, 2 * (_now() - sent_at), after)
         if due_s is not None:
             self._look_at = min(self._look_at, _now() + due_s)
 
@@ -235,7 +239,29 @@ class Fetcher:
     def _is_time(self, wanted: int) -> bool:
         if not wanted or not self.may_fetch():
             return False
-        return self._woken or not self.drained or _now() >= self._look_at
+        return self._woken or not self._rests or _now() >= self._look_at
+
+    async def _sees_nothing(self) -> bool:
+        """At a poll, without another reason to look: one question tells whether anything is due, for whomever."""
+        if self._woken or not self.drained or self.looks.cost_s > CHEAP_S:
+            return False
+        due_s: float | None = None
+        async with shielded(self._line, self._patience.deadline_s):
+            due_s = await next_due_s(self._line, None)
+        if due_s is not None and due_s <= 0:
+            return False
+        pause_s = self._options.poll_s if due_s is None else min(self._options.poll_s, due_s)
+        self._look_at = _now() + pause_s
+        return True
+
+    async def _rest(self, wanted: int) -> None:
+        """It is not time to look: sleep, once somebody is told what happens meanwhile."""
+        if not wanted or not self.may_fetch():
+            self.lookout.no_room()
+        elif not await self.lookout.may_rest():
+            self._woken = True
+            return
+        await self._sleep(wanted)
 
     async def _sleep(self, wanted: int) -> None:
         """Until something happens; with a free slot, until it is time to look again."""
@@ -258,6 +284,7 @@ class Fetcher:
         wait_s = backoff_s(failures, FIRST_RETRY_S, SLOWEST_RETRY_S)
         said = str(error) or type(error).__name__
         self._observers.emit(FetchFailed(error=said, retry_in_s=wait_s))
+        self.lookout.no_room()
         self._woken = True
         await anyio.sleep(wait_s)
 
@@ -280,12 +307,6 @@ def wanted_now(waiting: int, buffered: int, pace: float, batch: int) -> int:
     if not waiting and missing * 2 < ahead:
         return 0
     return max(0, min(missing, batch))
-
-
-def _cursor(claims: list[Claim]) -> Place:
-    """Behind the last claim without a queue."""
-    last = next((claim for claim in reversed(claims) if claim.queue is None), None)
-    return START if last is None else Place(*last.place)
 
 
 def _nowhere(claims: Collection[Claim], reason: str, worker_id: int) -> None:

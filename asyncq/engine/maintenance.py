@@ -1,4 +1,4 @@
-"""What any worker does for all, on a jittered timer and without a leader: rescue the jobs of dead workers, prune."""
+"""What any worker does for all, on a jittered timer and without a leader: rescue jobs, prune, tell of bloat."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Sequence
 
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import JobsRescued, MaintenanceFailed, TransactionsEnded, UnknownTasks
+from asyncq.engine.horizon import Horizon
 from asyncq.engine.identity import Identity
+from asyncq.engine.looks import Looks
 from asyncq.engine.observers import Observers
 from asyncq.engine.pruner import Pruner
 from asyncq.engine.shield import shielded
@@ -29,13 +31,17 @@ class Maintenance:
         identity: Whose tasks are known.
         observers: Told what was done.
         failed_retention_s: How long jobs that failed for good are kept; None for ever.
+        looks: What looks for jobs cost this worker.
     """
 
-    def __init__(self, line: Line, identity: Identity, observers: Observers, failed_retention_s: float | None) -> None:
+    def __init__(
+        self, line: Line, identity: Identity, observers: Observers, failed_retention_s: float | None, looks: Looks
+    ) -> None:
         self._line = line
         self._identity = identity
         self._observers = observers
         self._pruner = Pruner(line, observers, failed_retention_s)
+        self._horizon = Horizon(line, identity, observers, looks)
         self._rounds = 0
         self._wanted = asyncio.Event()
         self._rests_until = 0.0
@@ -52,6 +58,7 @@ class Maintenance:
                     # Somebody else was faster, or holds what is left: each round reads all jobs.
                     self._rests_until = asyncio.get_running_loop().time() + REST_S
                 await self._pruner.run_when_due()
+                await self._horizon.look_when_due()
             except (AsyncqError, TimeoutError) as error:
                 self._observers.emit(MaintenanceFailed(error=str(error) or type(error).__name__))
             try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import anyio
 from anyio import CapacityLimiter
@@ -38,6 +38,7 @@ from asyncq.engine.context import Surroundings
 from asyncq.engine.cron import Cron
 from asyncq.engine.executor import Executor
 from asyncq.engine.fetcher import Fetcher
+from asyncq.engine.groups import innermost
 from asyncq.engine.guardian import Guardian
 from asyncq.engine.heartbeat import Heartbeat, Reactions
 from asyncq.engine.identity import Identity
@@ -116,7 +117,9 @@ class Supervisor:
         self._stand_in = StandIn(
             [self._writing, self._reading], self._identity, self._admission, self._heartbeat, self._stuck
         )
-        self._maintenance = Maintenance(self._reading, self._identity, observers, options.failed_retention_s)
+        self._maintenance = Maintenance(
+            self._reading, self._identity, observers, options.failed_retention_s, self._fetcher.looks
+        )
         self._membership = Membership(
             self._reading,
             self._identity,
@@ -175,7 +178,7 @@ class Supervisor:
                     if not ended.is_set():
                         stop.ask("cancelled")
         except BaseExceptionGroup as group:
-            raise _innermost(group) from None
+            raise innermost(group) from None
 
     async def _register(self, stop: StopRequest) -> str:
         """Check the database, become known, learn the ids of the tasks; returns the server's version."""
@@ -230,7 +233,7 @@ class Supervisor:
                         "a part of the worker was cancelled from inside: a defect of asyncq, please report it"
                     )
             except BaseException as error:
-                self._observers.emit(WorkerCrashed(worker_id=self._identity.worker_id, error=_innermost(error)))
+                self._observers.emit(WorkerCrashed(worker_id=self._identity.worker_id, error=innermost(error)))
                 await self._abandon()
                 raise
             finally:
@@ -254,6 +257,7 @@ class Supervisor:
         self._completer = Completer(self._writing, self._announcer, self._observers, self._settled)
         self._fetcher.give_back = self._completer.give_back
         self._membership.open(group)
+        self._fetcher.lookout.open(group.start_soon)
         group.start_soon(self._stand_in.run)
         group.start_soon(self._complete)
         for _ in range(self._options.concurrency):
@@ -270,7 +274,8 @@ class Supervisor:
                     listen,
                     self._ear,
                     self._observers,
-                    self._wake,
+                    self._fetcher.lookout,
+                    self._heard,
                     self._heard_of_cancelled,
                     self._heartbeat.beat_now,
                     self._cron.wake,
@@ -280,9 +285,9 @@ class Supervisor:
         if not once:
             await group.start(self._cron.run)
 
-    def _wake(self) -> None:
+    def _heard(self, text: str) -> None:
         """Something may be due; if clocks may be moved, one may have been."""
-        self._fetcher.wake()
+        self._fetcher.lookout.heard(text)
         if self._doors_may_move:
             self._cron.wake()
 
@@ -465,20 +470,6 @@ class Supervisor:
                 loop=f"{loop}, Python {platform.python_version()}",
             )
         )
-
-
-def _innermost(error: BaseException) -> BaseException:
-    """The error itself, out of groups that hold nothing else: it says more than they do."""
-    while len(parts := _parts(error)) == 1:
-        error = parts[0]
-    return error
-
-
-def _parts(error: BaseException) -> tuple[BaseException, ...]:
-    """What a group holds; nothing of any other error."""
-    if isinstance(error, BaseExceptionGroup):
-        return cast("BaseExceptionGroup[BaseException]", error).exceptions
-    return ()
 
 
 async def _first(wait: Any, scope: anyio.CancelScope) -> None:

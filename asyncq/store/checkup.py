@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
-from asyncq.domain.checkup import Checkup, Repaired, Violation
-from asyncq.store.database import Connection, Database
+import msgspec
+
+from asyncq.domain.checkup import Checkup, DeadRows, FirstJobs, Holder, Repaired, Violation
+from asyncq.store.database import Connection, Database, Line
 from asyncq.store.failures import calling
 from asyncq.store.pruning import FIRST_GATE
 from asyncq.store.workers import DOORS_SHUT
 
-OPEN_FOR_S = 600.0  # longer transactions are told of
+HELD_S = 60.0  # who holds the horizon for longer is told of
+HELD_XIDS = 100_000  # and who does for so many transactions, where the time is not known
+MOST_HOLDERS = 5
+FIRST_JOBS = 100
 GATES_AT_ONCE = 1000
 THOROUGH = True  # also claims whose worker has no row
+
+
+class _Node(msgspec.Struct):
+    rows: float = msgspec.field(name="Actual Rows")
+    hit: int = msgspec.field(name="Shared Hit Blocks")
+    read: int = msgspec.field(name="Shared Read Blocks")
+
+
+class _Plan(msgspec.Struct):
+    root: _Node = msgspec.field(name="Plan")
+    took_ms: float = msgspec.field(name="Execution Time")
+
+
+_plans = msgspec.json.Decoder(list[_Plan])
 
 
 async def checkup(database: Database, connection: Connection) -> Checkup:
     """Look at everything; changes nothing."""
     with calling(database.schema):
-        (found,) = await connection.fetch(database.query("checkup"), OPEN_FOR_S)
+        (found,) = await connection.fetch(database.query("checkup"))
+        holders = await connection.fetch(database.query("holders"), HELD_S, HELD_XIDS, MOST_HOLDERS)
+        dead = await connection.fetch(database.query("dead_rows"))
         unknown = await connection.fetch(database.query("unknown_tasks"), found["known_tasks"])
         doors = await connection.fetch(database.query("clock_doors"))
     return Checkup(
@@ -26,9 +47,58 @@ async def checkup(database: Database, connection: Connection) -> Checkup:
         live=found["live"],
         gone=found["gone"],
         unknown_tasks=tuple(row["identifier"] for row in unknown),
-        holders=tuple(found["holders"]),
+        holders=tuple(Holder(*row) for row in holders),
+        sees_all=found["sees_all"],
+        dead_rows=tuple(DeadRows(*row) for row in dead),
+        first_jobs=await first_jobs(database, connection),
         violations=tuple(await violations(database, connection)),
     )
+
+
+async def first_jobs(database: Database, connection: Connection) -> FirstJobs:
+    """What it costs to look at the first jobs that wait, as the server has measured it; takes none of them."""
+    statement = database.query("first_jobs")
+    with calling(database.schema):
+        text = await connection.fetchval("explain (analyze, buffers, format json)\n" + statement, FIRST_JOBS)
+    plan, *_ = _plans.decode(text)
+    return FirstJobs(round(plan.root.rows), plan.root.hit + plan.root.read, plan.took_ms / 1000)
+
+
+class Horizon(msgspec.Struct, frozen=True):
+    """Who keeps dead rows from being removed, as one worker sees it.
+
+    Attributes:
+        holders: The oldest first; none of other roles, unless all are seen.
+        sees_all: Whether the worker's role is told what others do.
+        dead_rows: The rows of each table, the one with the most dead ones first.
+    """
+
+    holders: tuple[Holder, ...]
+    sees_all: bool
+    dead_rows: tuple[DeadRows, ...]
+
+
+async def horizon(line: Line, worker_id: int, held_s: float, most: int) -> Horizon | None:
+    """Look, if no worker that lives is older.
+
+    Args:
+        line: A connection.
+        worker_id: Who looks.
+        held_s: Who began later is left out.
+        most: How many holders at most.
+
+    Returns:
+        What was found; None if it is an older worker's to look.
+
+    Raises:
+        StoreError: See `failures.calling`.
+    """
+    ((is_eldest, sees_all),) = await line.fetch("is_eldest", worker_id)
+    if not is_eldest:
+        return None
+    holders = await line.fetch("holders", held_s, HELD_XIDS, most)
+    dead = await line.fetch("dead_rows")
+    return Horizon(tuple(Holder(*row) for row in holders), sees_all, tuple(DeadRows(*row) for row in dead))
 
 
 async def violations(database: Database, connection: Connection) -> list[Violation]:

@@ -34,6 +34,8 @@ else:
 CONNECT_TIMEOUT_S = 10.0
 OLDEST_SERVER = 14
 PUT_BACK_S = 5.0
+# Of a handler that was cancelled: others may take its job over within half a second.
+PUT_BACK_CANCELLED_S = 0.2
 HANG_UP_S = 1.0
 
 
@@ -253,15 +255,19 @@ class HandlerPool:
         Raises:
             PoolExhausted: None became free in time.
             StoreUnavailable: The server cannot be reached, or the pool is closed.
+
+        If cancelled, the connection is closed unless the server soon says that it has stopped what it did: a caller
+        that waits for a link that is dead has not ended, and counts on having ended.
         """
         connection = await self.take()
-        pool = self._pool
+        pool, limit_s = self._pool, PUT_BACK_S
         try:
             yield connection
+        except asyncio.CancelledError:
+            limit_s = PUT_BACK_CANCELLED_S
+            raise
         finally:
-            if pool is not None:
-                # A proxy has every method of a connection.
-                await pool.release(cast(Any, connection))
+            await _put_back(pool, connection, limit_s)
 
     async def take(self) -> asyncpg.Connection:
         """A connection, to be given to `put_back`; raises as `acquire` does.
@@ -289,13 +295,7 @@ class HandlerPool:
 
     async def put_back(self, connection: asyncpg.Connection) -> None:
         """Take a connection back, within seconds or by closing it; never raises for what is wrong with it."""
-        pool = self._pool
-        try:
-            if pool is not None:
-                async with asyncio.timeout(PUT_BACK_S):
-                    await pool.release(cast(Any, connection))
-        except UNTIDY:
-            cut_off(connection)
+        await _put_back(self._pool, connection, PUT_BACK_S)
 
     async def close(self) -> None:
         """Close all connections for good; those that are still held are cut after a second."""
@@ -308,6 +308,15 @@ class HandlerPool:
                 await pool.close()
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
             pool.terminate()
+
+
+async def _put_back(pool: asyncpg.Pool | None, connection: asyncpg.Connection, limit_s: float) -> None:
+    try:
+        if pool is not None:
+            # A proxy has every method of a connection. The driver's own limit: one around it would leave a task behind.
+            await pool.release(cast(Any, connection), timeout=limit_s)
+    except UNTIDY:
+        cut_off(connection)
 
 
 def check_connection(connection: object) -> Connection:

@@ -83,8 +83,10 @@ def target(dsn: str) -> str:
         if parts.scheme not in ("postgresql", "postgres"):
             return "the given DSN, which does not begin with postgresql://"
         hosts = parts.netloc.rpartition("@")[2].split(",")
-        if "@" in parts.path + parts.query + parts.fragment or not all(_HOST.fullmatch(host) for host in hosts):
+        rest = parts.path + parts.query + parts.fragment
+        if "@" in rest or ":" in rest or not all(_HOST.fullmatch(host) for host in hosts):
             # A password with an unescaped / ? or #: what looks like a host and a port is its beginning.
+            # Or a second DSN, pasted behind the first: its password would look like a part of the database's name.
             return "the given DSN (special characters in a password are written as %2F and so on)"
         asked = parse_qs(parts.query)
         default = os.environ.get("PGHOST") or "the default host (PGHOST or a local socket)"

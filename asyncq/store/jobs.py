@@ -189,12 +189,13 @@ def _place(claim: Claim) -> tuple[int, datetime, int]:
     return claim.place
 
 
-async def next_due_s(line: Line, since_s: float) -> float | None:
+async def next_due_s(line: Line, since_s: float | None, after: Place = START) -> float | None:
     """How long until the next job is due.
 
     Args:
         line: The worker's connection for fetching.
-        since_s: Seconds since the last fetch was sent: jobs that became due since then count.
+        since_s: Seconds since the last fetch was sent: jobs that became due since then count; None: all that are due.
+        after: Where that fetch began: jobs without a queue that lie before it do not count.
 
     Returns:
         Seconds, 0 or less if one is due already; None when no job waits for its time.
@@ -202,7 +203,7 @@ async def next_due_s(line: Line, since_s: float) -> float | None:
     Raises:
         StoreError: See `failures.calling`.
     """
-    rows = await line.fetch("next_due", since_s, None)
+    rows = await line.fetch("next_due", since_s, None, after.priority, after.run_at, after.id)
     delay_s: float | None = rows[0]["delay_s"]
     return delay_s
 

@@ -7,8 +7,10 @@ import re
 import secrets
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import asyncpg
+import msgspec
 
 from asyncq.domain.errors import ConfigurationError
 from asyncq.store.database import Database, hang_up
@@ -20,6 +22,7 @@ def channel(schema: str) -> str:
     return f"{schema}:jobs"
 
 
+ALL = "all"  # what is said there when each worker has to look, and not only the one on the lookout
 ECHO_S = 2.0  # how long a notification may take through a pooler
 
 # What asyncq._cancel_running says of a job: its worker, its id, the token of the claim.
@@ -51,16 +54,31 @@ def cancellation(text: str) -> tuple[int, int, int] | None:
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
+class Post(msgspec.Struct, frozen=True):
+    """What a worker that is about to rest has to know.
+
+    Attributes:
+        is_out: Whether this connection is on the lookout; if not, another one is, unless it is not quiet.
+        is_quiet: Whether all adds that told nobody have ended, so that one more look for jobs finds what they did.
+        is_mixed: Whether the workers are of several kinds, which run other tasks or forbid other flags.
+    """
+
+    is_out: bool
+    is_quiet: bool
+    is_mixed: bool
+
+
 class Listening:
-    """A connection that listens.
+    """A connection that listens. While it lives it may be on the lookout; the server ends that with it.
 
     Attributes:
         broken: Set when the connection is gone.
     """
 
-    def __init__(self, connection: asyncpg.Connection, schema: str) -> None:
+    def __init__(self, database: Database, connection: asyncpg.Connection) -> None:
+        self._database = database
         self._connection = connection
-        self._schema = schema
+        self._free = asyncio.Lock()
         self.broken = asyncio.Event()
         connection.add_termination_listener(self._broke)
 
@@ -73,14 +91,48 @@ class Listening:
         Raises:
             StoreUnavailable: No answer came in time.
         """
-        with calling(self._schema):
-            await self._connection.execute("select", timeout=timeout_s)
+        async with self._free:
+            with calling(self._database.schema):
+                await self._connection.execute("select", timeout=timeout_s)
+
+    async def take_lookout(self, *, was_out: bool) -> Post:
+        """Be on the lookout, unless another connection is.
+
+        Args:
+            was_out: This connection is: ask only how things are.
+
+        Raises:
+            StoreError: See `failures.calling`.
+        """
+        (row,) = await self._fetch("take_lookout", was_out)
+        return Post(*row)
+
+    async def leave_lookout(self, *, was_out: bool, tell_all: bool) -> None:
+        """Be on the lookout no more.
+
+        Args:
+            was_out: Whether this connection is.
+            tell_all: Whether to tell all other workers to look for jobs, and to take the lookout.
+
+        Raises:
+            StoreError: See `failures.calling`.
+        """
+        await self._fetch("leave_lookout", was_out, tell_all)
+
+    def drop(self) -> None:
+        """End the connection at once."""
+        self._connection.terminate()
+
+    async def _fetch(self, name: str, *args: Any) -> list[asyncpg.Record]:
+        async with self._free:
+            with calling(self._database.schema):
+                return await self._connection.fetch(self._database.query(name), *args)
 
 
 @asynccontextmanager
 async def listening(
     database: Database,
-    notified: Callable[[], None],
+    notified: Callable[[str], None],
     cancelled: Callable[[int, int, int], None],
     changed: Callable[[], None],
     look: Callable[[], None],
@@ -89,7 +141,8 @@ async def listening(
 
     Args:
         database: Where; its DSN must lead to the server itself, or to a pooler that pools by session.
-        notified: Called in the event loop for each notification that something may be due.
+        notified: Called in the event loop for each notification that something may be due, with its text: `ALL`, or
+            nothing for the one on the lookout.
         cancelled: Called in the event loop for each running job that was cancelled, of any worker: with the worker's
             id, the job's id and the token of the claim.
         changed: Called in the event loop when stored recurring items have changed.
@@ -103,8 +156,8 @@ async def listening(
         ConfigurationError: A pooler stands in the way that passes no notifications on.
     """
 
-    def heard(*_: object) -> None:
-        notified()
+    def heard_of_jobs(_: object, __: object, ___: object, text: object) -> None:
+        notified(str(text))
 
     def heard_of_one(_: object, __: object, ___: object, text: object) -> None:
         if text == TO_ALL:
@@ -116,11 +169,11 @@ async def listening(
         changed()
 
     connection = await database.connect("listen")
-    listening = Listening(connection, database.schema)
+    listening = Listening(database, connection)
     try:
         with calling(database.schema):
             await _check_session(database, connection)
-            await connection.add_listener(channel(database.schema), heard)
+            await connection.add_listener(channel(database.schema), heard_of_jobs)
             await connection.add_listener(cancel_channel(database.schema), heard_of_one)
             await connection.add_listener(cron_channel(database.schema), heard_of_items)
         yield listening

@@ -129,7 +129,9 @@ class MovableClock:
     async def _replace(self, connection: asyncpg.Connection, doors: str) -> None:
         """Replace the doors: the server plans anew what has inlined them, and at the commit the workers look again."""
         with calling(self._database.schema):
-            await connection.execute(render(f"{doors}; select asyncq._wake_workers()", self._database.schema))
+            await connection.execute(
+                render(f"{doors}; select pg_catalog.pg_notify('asyncq:jobs', 'all')", self._database.schema)
+            )
 
     async def _ask(self, connection: asyncpg.Connection, question: str) -> Any:
         with calling(self._database.schema):

@@ -42,6 +42,8 @@ begin
   if cardinality(gone) = 0 then
     return;
   end if;
+  -- One of them may have been on the lookout.
+  perform pg_notify('asyncq:jobs', 'all');
   held := array(select id from asyncq._jobs where locked_by = any(gone) order by id for update skip locked);
   -- Counted with the claims that somebody else holds at this moment, and before any of them ends here.
   crowded := array(
@@ -72,9 +74,6 @@ begin
       where queue.locked_by = any(gone)
         and not exists (select from asyncq._jobs as job where job.queue = queue.name and job.locked_by is not null)
       order by queue.name for update skip locked));
-  if found or cardinality(held) > 0 then
-    perform asyncq._wake_workers();
-  end if;
   delete from asyncq._workers as worker
     where worker.id = any(gone)
       and not exists (select from asyncq._jobs as job where job.locked_by = worker.id)

@@ -36,6 +36,28 @@ create table asyncq._jobs (
   -- What waits is cancelled by being ended, and run again by being changed.
   constraint jobs_running_check check (locked_by is not null or cancelled_at is null and rerun is null),
   constraint jobs_kept_check check ((keep_until is null) = (keep_states is null))
+) with (
+  -- Each job leaves two dead rows within seconds. They are removed as soon as there are 10,000; of a large backlog, when they
+  -- are a hundredth of it, since each vacuum reads the indexes in full.
+  autovacuum_vacuum_threshold = 10000,
+  autovacuum_vacuum_scale_factor = 0.01,
+  -- Rows that were only inserted are about to be deleted: nothing is gained by marking their pages.
+  autovacuum_vacuum_insert_threshold = -1,
+  -- No pauses: a vacuum that rests is overtaken by what dies meanwhile, and these pages are in memory.
+  autovacuum_vacuum_cost_delay = 0,
+  -- Empty and full alternate; plans do not depend on it.
+  autovacuum_analyze_threshold = 10000,
+  -- Dead entries at the head of jobs_ready are what fetches walk over, also when they are on few pages.
+  vacuum_index_cleanup = on,
+  -- To give the end of the file back takes the table's exclusive lock, and the next burst needs the space again.
+  vacuum_truncate = off,
+  -- Large payloads live and die with their jobs.
+  toast.autovacuum_vacuum_threshold = 10000,
+  toast.autovacuum_vacuum_scale_factor = 0.01,
+  toast.autovacuum_vacuum_insert_threshold = -1,
+  toast.autovacuum_vacuum_cost_delay = 0,
+  toast.vacuum_truncate = off
+  -- No fillfactor: claiming a job changes a column of the indexes' predicates, so the new row needs new entries anyway.
 );
 
 comment on column asyncq._jobs.cancelled_at is 'It runs, but was cancelled: its worker is told, and whatever its result, it ends as cancelled.';
@@ -84,4 +106,12 @@ create index jobs_failed on asyncq._jobs (updated_at) where attempts >= max_atte
 create table asyncq._queues (
   locked_by int not null,
   name text collate "C" constraint queues_pkey primary key
+) with (
+  -- A row dies with each job of a queue, while hardly one lives: as for _jobs, but there is never much to read.
+  autovacuum_vacuum_threshold = 2000,
+  autovacuum_vacuum_scale_factor = 0,
+  autovacuum_vacuum_insert_threshold = -1,
+  autovacuum_vacuum_cost_delay = 0,
+  vacuum_index_cleanup = on,
+  vacuum_truncate = off
 );

@@ -23,7 +23,15 @@ create table asyncq._workers (
   named text[] not null default '{}',
   stuck bigint[] not null default '{}',
   cron jsonb
-) with (fillfactor = 70);
+) with (
+  -- Beats write no column of an index: with room on the page they need no new entries, and readers tidy up after them.
+  fillfactor = 70,
+  -- A few rows, written all the time and read by each worker: what cannot be tidied up that way must not add up.
+  autovacuum_vacuum_threshold = 1000,
+  autovacuum_vacuum_scale_factor = 0,
+  autovacuum_vacuum_cost_delay = 0,
+  vacuum_truncate = off
+);
 
 -- Since when this run of the server is known. It is unlogged for a reason: after a crash and after the promotion of a standby
 -- it is empty, and all locks are gone although nobody has died.

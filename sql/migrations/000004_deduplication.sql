@@ -4,7 +4,14 @@
 create table asyncq._gate (
   key bigint constraint gate_pkey primary key,
   used_at timestamptz not null default pg_catalog.clock_timestamp()
-) with (fillfactor = 70);
+) with (
+  -- Each add of a known key writes its gate, and no column of an index.
+  fillfactor = 70,
+  -- There may be millions, of which the same few are written again and again: a fiftieth, not the usual fifth. With the usual
+  -- pauses: nobody walks over dead gates.
+  autovacuum_vacuum_threshold = 5000,
+  autovacuum_vacuum_scale_factor = 0.02
+);
 
 create table asyncq._ended_jobs (
   id bigint constraint ended_jobs_pkey primary key,
@@ -14,6 +21,10 @@ create table asyncq._ended_jobs (
   task_id int not null,
   state text not null constraint ended_jobs_state_check check (state in ('completed', 'cancelled', 'discarded')),
   unique_key bytea
+) with (
+  -- What is pruned in a minute are the entries at the head of ended_jobs_keep_until, over which the next prune walks.
+  autovacuum_vacuum_threshold = 5000,
+  autovacuum_vacuum_scale_factor = 0.02
 );
 
 -- add_job with a unique policy that looks at ended jobs.
@@ -30,6 +41,10 @@ create table asyncq._requests (
     constraint requests_pkey primary key
     constraint requests_key_check check (length(key) between 1 and 200),
   digest bytea not null
+) with (
+  -- As for _ended_jobs.
+  autovacuum_vacuum_threshold = 5000,
+  autovacuum_vacuum_scale_factor = 0.02
 );
 
 -- prune: what no longer has to be kept.

@@ -1,11 +1,14 @@
--- next_due(since_s float8, now timestamptz) -> delay_s float8
+-- next_due(since_s float8, now timestamptz, after_priority int2, after_run_at timestamptz, after_id bigint) -> delay_s float8
 -- Seconds until the first job that became due less than since_s ago, or will; null if there is none. since_s covers the
--- time since the last fetch was sent, so that a job that became due in between is not slept over.
+-- time since the last fetch was sent, so that a job that became due in between is not slept over. Of jobs without a queue those
+-- before the cursor of that fetch do not count.
 with recursive
 plain(priority) as (
   (select priority from asyncq._jobs as job
     where job.queue is null and asyncq._is_ready(job)
-    order by priority limit 1)
+      and (priority, run_at, id)
+        > (coalesce($3, (-32768)::int2), coalesce($4, '-infinity'::timestamptz), coalesce($5, 0::bigint))
+    order by priority, run_at, id limit 1)
   union all
   select further.priority from plain cross join lateral (
     select priority from asyncq._jobs as job
@@ -25,12 +28,12 @@ from (
   select due.run_at from plain cross join lateral (
     select run_at from asyncq._jobs as job
     where job.queue is null and asyncq._is_ready(job) and priority = plain.priority
-      and not asyncq._is_due(job, coalesce($2::timestamptz, asyncq.now()) - make_interval(secs => $1::float8))
+      and not asyncq._is_due(job, coalesce($2::timestamptz, asyncq.now()) - make_interval(secs => coalesce($1::float8, 6e10)))
     order by run_at, id limit 1) as due
   union all
   select due.run_at from queued cross join lateral (
     select run_at from asyncq._jobs as job
     where job.queue is not null and asyncq._is_ready(job) and priority = queued.priority
-      and not asyncq._is_due(job, coalesce($2::timestamptz, asyncq.now()) - make_interval(secs => $1::float8))
+      and not asyncq._is_due(job, coalesce($2::timestamptz, asyncq.now()) - make_interval(secs => coalesce($1::float8, 6e10)))
     order by run_at, id limit 1) as due
 ) as next

@@ -1,192 +1,169 @@
-"""Chaos by seed: worker processes under load, while what can be killed is killed; a seed deals its blows again."""
+"""Chaos by seed: worker processes under load, while what can be broken is broken; a seed deals its blows again."""
 
-import asyncio
 import itertools
 import random
-import signal
-import sys
 import time
-from asyncio.subprocess import DEVNULL, Process, create_subprocess_exec
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import anyio
-import anyio.to_thread
 import asyncpg
 
-from asyncq import Client, StoreError
+from asyncq import Client, JobSpec, StoreError
 from asyncq.server import Server
-from tests.crash.chaos_worker import LEASE_S, note
-from tests.crash.ledger import Fate, Run, read
+from asyncq.testing.schema import MARK
+from tests.crash import chaos_worker, ledger
+from tests.crash.blows import Blows
+from tests.crash.chaos_worker import CONCURRENCY, KINDS
+from tests.crash.crew import Crew, crew_of
+from tests.crash.watch import GAPS, TIMES, Watch, ask, left_behind, wait_for_the_end
 
-CHECKOUT = Path(__file__).parents[2]
-WORKERS = 3
-QUEUES = (None, None, None, "a", "b")
-# What happens, and how often.
-BLOWS = {"kill": 4, "stop": 3, "stall": 1, "terminate": 3, "crash": 2, "restart": 1}
+SCHEMA = "asyncq"
+QUEUES = (None, None, None, None, None, None, "a", "b")
+AT_ONCE = 4
+PAUSE_S = 0.025
+END_S = 60
+PATIENCE_S = 20
+BILLION = 1_000_000_000
 
 
 class Chaos:
-    """A server, worker processes, a client that adds, and somebody who breaks things.
+    """A server, worker processes, a client that adds, somebody who breaks things, and somebody who looks.
 
     Args:
         server: The server; it is killed.
-        folder: Where ledgers and logs are written.
+        crew: The workers.
         seed: Chooses the blows.
 
     Attributes:
-        added: Jobs whose add was committed.
-        blows: What was done, in order.
-        fates: What was done to each process.
-        deserters: Processes that ended by themselves after their first job; before it, no server may have been there.
+        due: Jobs whose add was committed, and when they are due by the clock of the schema.
+        blows: What was done; there once chaos reigns.
+        unfinished: Some of the jobs that had not ended long after the last blow.
+        watch: Who looks.
     """
 
-    def __init__(self, server: Server, folder: Path, seed: int) -> None:
+    blows: Blows
+
+    def __init__(self, server: Server, crew: Crew, seed: int) -> None:
         self._server = server
-        self._folder = folder
         self._chance = random.Random(seed)
-        self._processes: dict[int, Process] = {}
-        self._names = itertools.count()
-        self.added: set[int] = set()
-        self.blows: list[str] = []
-        self.fates: dict[int, Fate] = {}
-        self.deserters: list[int] = []
+        self.crew = crew
+        self.due: dict[int, int] = {}
+        self.unfinished: list[str] = []
+        self.watch = Watch(server.dsn)
 
     async def reign(self, seconds: float) -> None:
         """Deal blows for so long, then let all jobs end, and the workers stop in order."""
-        for _ in range(WORKERS):
-            await self._start()
+        await self.crew.start()
         async with anyio.create_task_group() as group:
-            group.start_soon(self._add_for_ever)
-            group.start_soon(self._replace_for_ever)
-            until = time.monotonic() + seconds
-            while time.monotonic() < until:
-                await anyio.sleep(self._chance.uniform(0.1, 1.0))
-                [blow] = self._chance.choices([*BLOWS], [*BLOWS.values()])
-                self.blows.append(blow)
-                await getattr(self, f"_{blow}")()
+            group.start_soon(self.watch.look_for_ever)
+            async with anyio.create_task_group() as inner:
+                inner.start_soon(self._add_for_ever)
+                inner.start_soon(self.crew.replace_for_ever)
+                self.blows = Blows(self._server, SCHEMA, self.crew, self._chance, inner)
+                until = time.monotonic() + seconds
+                while time.monotonic() < until:
+                    await anyio.sleep(self._chance.uniform(0.1, 0.8))
+                    await self.blows.next()
+                inner.cancel_scope.cancel()
+            for place in self.crew.places:
+                if place.link is not None:
+                    place.link.mend()
+            self.unfinished = await wait_for_the_end(self._server.dsn, END_S, PATIENCE_S)
+            await self.crew.dismiss()
             group.cancel_scope.cancel()
 
-    async def end(self) -> None:
-        """Stop the workers in order."""
-        for name, process in [*self._processes.items()]:
-            process.terminate()
-            await process.wait()
-            self.fates[name].died = time.monotonic_ns()
-
-    def runs(self) -> list[Run]:
-        """What the handlers wrote down."""
-        return read((name, self._path(name, "ledger"), fate) for name, fate in self.fates.items())
-
-    def _path(self, name: int, kind: str) -> Path:
-        return self._folder / f"worker-{name}.{kind}"
-
-    async def _start(self) -> None:
-        name = next(self._names)
-        self._path(name, "ledger").touch()
-        with self._path(name, "log").open("wb") as log:
-            words = ["-m", "tests.crash.chaos_worker", self._server.dsn, str(self._path(name, "ledger"))]
-            self._processes[name] = await create_subprocess_exec(
-                sys.executable, *words, cwd=CHECKOUT, stdin=DEVNULL, stdout=log, stderr=log
-            )
-        self.fates[name] = Fate()
-
     async def _add_for_ever(self) -> None:
+        """A few in each call; every fifth job is due a little later."""
         async with Client(self._server.dsn) as client:
-            for number in itertools.count():
-                queue = QUEUES[number % len(QUEUES)]
-                spec = note.job(number).with_options(idempotency_key=str(number), queue=queue)
-                while number not in self.added:
+            for first in itertools.count(step=AT_ONCE):
+                jobs = {number: self._job(number) for number in range(first, first + AT_ONCE)}
+                while first not in self.due:
                     try:
-                        await client.add_jobs([spec])
+                        await client.add_jobs([spec for spec, _ in jobs.values()])
                     except StoreError:
                         await anyio.sleep(0.05)
                     else:
-                        self.added.add(number)
-                await anyio.sleep(0.003)
+                        self.due |= {number: due for number, (_, due) in jobs.items()}
+                await anyio.sleep(PAUSE_S)
 
-    async def _replace_for_ever(self) -> None:
-        """Start a process for each that has ended by itself, as a supervisor does."""
-        while True:
-            for name, process in [*self._processes.items()]:
-                if process.returncode is not None:
-                    del self._processes[name]
-                    self.fates[name].died = time.monotonic_ns()
-                    if self._path(name, "ledger").stat().st_size:
-                        self.deserters.append(name)
-                    await self._start()
-            await anyio.sleep(0.1)
+    def _job(self, number: int) -> tuple[JobSpec, int]:
+        task = getattr(chaos_worker, KINDS[number % len(KINDS)])
+        spec = task.job(number).with_options(idempotency_key=str(number), queue=QUEUES[number // 8 % len(QUEUES)])
+        if number % 5:
+            return spec, 0
+        moves = self.blows.moves if hasattr(self, "blows") else []
+        ahead = timedelta(microseconds=moves[-1][1] // 1000) if moves else timedelta()
+        at = datetime.now(UTC) + ahead + timedelta(seconds=random.uniform(0, 1.5))
+        return spec.with_options(run_at=at), round(at.timestamp() * 1e6) * 1000
 
-    # The blows
+    # What is judged
 
-    async def _kill(self) -> None:
-        """A worker process dies; a new one comes, as under a supervisor."""
-        name = self._some_worker()
-        process = self._processes.pop(name)
-        process.kill()
-        await process.wait()
-        self.fates[name].died = time.monotonic_ns()
-        await self._start()
+    def numbers(self, *kinds: str) -> list[int]:
+        """The committed jobs of some kinds."""
+        return [number for number in self.due if KINDS[number % len(KINDS)] in kinds]
 
-    async def _stop(self) -> None:
-        """A worker process stands still, for less than its grace."""
-        await self._stand_still(self._chance.uniform(0.05, 0.4))
+    async def verdict(self) -> dict[str, object]:
+        """Everything that must not be, by its name; empty lists if all was kept."""
+        runs, fates = self.crew.runs(), self.crew.fates
+        plain = {*self.numbers("note", "tip")}
+        notes = {*self.numbers("note")}
+        wrong: dict[str, object] = {
+            "unfinished": self.unfinished,
+            "violations": sorted(self.watch.violations),
+            "never ran": ledger.never_ran(plain, runs),
+            "overlapping": ledger.overlapping(runs, fates),
+            "repeated": [*ledger.repeated([run for run in runs if run.number in notes], fates)],
+            "early": ledger.early(runs, self.due, self.blows.moves),
+            "uncounted attempts": [*ledger.uncounted(runs, fates)],
+            "deserters": self.crew.deserters,
+            "recurring slots": [row[0] for row in await ask(self._server.dsn, GAPS)],
+            "left": await left_behind(self._server.dsn),
+        }
+        for kind in ("pay", "book"):
+            times = await self.times(kind)
+            wrong[f"not exactly once: {kind}"] = {n: times[n] for n in {*self.numbers(kind), *times} if times[n] != 1}
+        if (lost := ledger.lost_starts(runs)) > CONCURRENCY * self.blows.hits.total():
+            wrong["attempts that never began"] = lost
+        tips = await self.times("tip")
+        wrong["never done: tip"] = [number for number in self.numbers("tip") if not tips[number]]
+        return wrong
 
-    async def _stall(self) -> None:
-        """A worker process stands still for longer than its lease: others take over."""
-        name, began = await self._stand_still(LEASE_S * 2)
-        self.fates[name].stalled.append((began, time.monotonic_ns()))
+    async def times(self, kind: str) -> Counter[int]:
+        """How often each job of a kind has had its effect."""
+        return Counter(dict(await ask(self._server.dsn, TIMES, kind)))
 
-    async def _stand_still(self, seconds: float) -> tuple[int, int]:
-        name = self._some_worker()
-        process = self._processes[name]
-        began = time.monotonic_ns()
-        process.send_signal(signal.SIGSTOP)
-        try:
-            await anyio.sleep(seconds)
-        finally:
-            process.send_signal(signal.SIGCONT)
-        return name, began
-
-    def _some_worker(self) -> int:
-        return self._chance.choice([name for name, process in self._processes.items() if process.returncode is None])
-
-    async def _terminate(self) -> None:
-        """The server ends some connections, or all."""
-        share = self._chance.choice([0.2, 0.5, 1.0])
-        try:
-            connection = await asyncpg.connect(self._server.dsn)
-        except (OSError, asyncpg.PostgresError):
-            return  # It has just been started, and is not ready.
-        try:
-            pids = [
-                row["pid"]
-                for row in await connection.fetch(
-                    "select pid from pg_stat_activity where application_name like 'asyncq %' order by pid"
-                )
-            ]
-            chosen = [pid for pid in pids if self._chance.random() < share]
-            await connection.execute("select pg_terminate_backend(pid) from unnest($1::int[]) as pid", chosen)
-        finally:
-            await connection.close()
-
-    async def _crash(self) -> None:
-        """The server dies without a word, and is started again."""
-        await anyio.to_thread.run_sync(self._server.kill)
-        await anyio.sleep(self._chance.choice([0.0, 0.2, 1.0]))
-        await anyio.to_thread.run_sync(self._server.restart)
-
-    async def _restart(self) -> None:
-        """The server is restarted in order."""
-        await anyio.to_thread.run_sync(self._server.restart)
+    async def summary(self) -> dict[str, object]:
+        """What happened, in numbers."""
+        cuts = Counter({"commit": 0})
+        for place in self.crew.places:
+            if place.link is not None:
+                cuts["commit"] += sum(place.link.cuts.values())
+        tips = await self.times("tip")
+        runs = self.crew.runs()
+        return {
+            "jobs": len(self.due),
+            "runs": len(runs),
+            "doubled_tips": sum(tips.values()) - len(tips),
+            "lost_starts": ledger.lost_starts(runs),
+            "slots": len(await ask(self._server.dsn, "select from chaos.slots")),
+            "violations": len(self.watch.violations),
+            "looks": self.watch.looks,
+            "hits": dict(self.blows.hits + cuts),
+        }
 
 
-async def wait_for_the_end(client: Client, limit_s: float) -> None:
-    """Wait until no job is left."""
-    async with asyncio.timeout(limit_s):
-        while True:
-            try:
-                if not await client.admin.list_jobs(limit=1):
-                    return
-            except StoreError:
-                pass
-            await anyio.sleep(0.1)
+@asynccontextmanager
+async def chaos_on(server: Server, folder: Path, seed: int) -> AsyncIterator[Chaos]:
+    """Everything that is needed, on an empty server."""
+    await Client(server.dsn, schema=SCHEMA).migrate()
+    connection = await asyncpg.connect(server.dsn)
+    await connection.execute(f"comment on schema {SCHEMA} is '{MARK}'")
+    await chaos_worker.create_tables(connection)
+    await connection.close()
+    chance = random.Random(seed)
+    async with crew_of(server.dsn, folder, chance) as crew:
+        yield Chaos(server, crew, seed)

@@ -1,6 +1,7 @@
 """A worker process of the chaos suite: `python -m tests.crash.chaos_worker DSN LEDGER`.
 
-Its handlers write down when they run, with the machine's own clock and past every connection.
+Its handlers write down when they run, by the machine's own clock and past every connection; and those that work in
+transactions write what they did into the database.
 """
 
 import asyncio
@@ -8,34 +9,132 @@ import os
 import random
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from asyncq import ConstantRetry, JobContext, Worker, task
+import asyncpg
+
+from asyncq import ConstantRetry, JobContext, StoreUnavailable, task
 from asyncq.cli import logs
+from asyncq.testing import make_worker
+from tests.crash.clocks import true_ns
 
 LEASE_S = 3.0
+CONCURRENCY = 8
+LONG_S = 1.8 * LEASE_S
+LONG_EVERY = 97
+NO_SERVER = 75  # the exit code of a process that has found no server at its start
+FOR_EVER = {"max_attempts": 32767, "retry": ConstantRetry(0.1)}
+# The jobs of the client, in turn, by their number.
+KINDS = ("note", "note", "pay", "note", "book", "note", "tip", "note")
+# Each minute three jobs, as the clock of the schema shows it; what workers have missed is made up for.
+CRONTAB = """
+* * * * * slot ?id=first&fill=1d {item: 'first'}
+* * * * * slot ?id=second&fill=1d&queue=c {item: 'second'}
+*/2 * * * * slot ?id=third&fill=1d {item: 'third'}
+"""
 
 _ledger = os.open(sys.argv[2], os.O_WRONLY | os.O_APPEND | os.O_CREAT) if __name__ == "__main__" else -1
 
 
-def write(word: str, number: int, queue: str | None) -> None:
+async def create_tables(db: asyncpg.Connection) -> None:
+    """Where handlers write what they did."""
+    await db.execute("""
+        create schema chaos;
+        create table chaos.paid (kind text, number int);
+        create table chaos.slots (item text, ts text)""")
+
+
+def write(word: str, number: int, ctx: JobContext) -> None:
     """Append a line at once."""
-    os.write(_ledger, f"{word} {number} {queue or '-'} {time.monotonic_ns()}\n".encode())
+    steady, real = true_ns(time.CLOCK_MONOTONIC), true_ns(time.CLOCK_REALTIME)
+    os.write(_ledger, f"{word} {number} {ctx.job.queue or '-'} {steady} {real} {ctx.attempt}\n".encode())
 
 
-@task(max_attempts=1000, retry=ConstantRetry(0.1))
-async def note(number: int, ctx: JobContext) -> None:
-    """Take a moment; fail now and then."""
-    write("begin", number, ctx.job.queue)
+@contextmanager
+def written_down(number: int, ctx: JobContext) -> Iterator[None]:
+    """A run, from its begin to its end; now and then it fails at the end."""
+    write("begin", number, ctx)
     ending = "cancelled"
     try:
-        await asyncio.sleep(random.choice((0.0, 0.002, 0.02, 0.1)))
+        yield
         ending = "failed" if random.random() < 0.03 else "completed"
     finally:
-        write(ending, number, ctx.job.queue)
+        write(ending, number, ctx)
     if ending == "failed":
         raise RuntimeError("now and then")
 
 
-if __name__ == "__main__":
+async def work(number: int, ctx: JobContext) -> None:
+    """Take a moment; some take longer than the lease, and must not go on beyond that when nobody else knows of them."""
+    is_long = number % LONG_EVERY == 0 and ctx.job.queue is None
+    await asyncio.sleep(LONG_S if is_long else random.choice((0.0, 0.002, 0.02, 0.1)))
+
+
+def pays(kind: str) -> str:
+    """The statement that tells that something was done."""
+    return f"insert into chaos.paid values ('{kind}', $1)"
+
+
+@task(**FOR_EVER)
+async def note(number: int, ctx: JobContext) -> None:
+    """Nothing but the ledger."""
+    with written_down(number, ctx):
+        await work(number, ctx)
+
+
+@task(transactional=True, **FOR_EVER)
+async def pay(number: int, ctx: JobContext) -> None:
+    """Exactly once, by the option."""
+    with written_down(number, ctx):
+        await ctx.query(pays("pay"), number)
+        await work(number, ctx)
+
+
+@task(**FOR_EVER)
+async def book(number: int, ctx: JobContext) -> None:
+    """Exactly once, by a transaction of its own that completes the job; either may be last."""
+    async with ctx.connection() as db, db.transaction():
+        with written_down(number, ctx):
+            if random.random() < 0.5:
+                await ctx.complete(connection=db)
+            await db.execute(pays("book"), number)
+            await work(number, ctx)
+            await ctx.complete(connection=db)
+
+
+@task(**FOR_EVER)
+async def tip(number: int, ctx: JobContext) -> None:
+    """At least once: the effect, then the end."""
+    with written_down(number, ctx):
+        await ctx.query(pays("tip"), number)
+        await work(number, ctx)
+
+
+@task(transactional=True, name="slot", **FOR_EVER)
+async def slot(item: str, ctx: JobContext) -> None:
+    """A slot of a recurring item, exactly once too."""
+    await ctx.query("insert into chaos.slots values ($1, $2::jsonb -> '_cron' ->> 'ts')", item, ctx.job.payload)
+
+
+def main() -> None:
+    """Run the worker."""
     logs.configure("info", "text")
-    asyncio.run(Worker(sys.argv[1], [note], lease=LEASE_S, grace=1, concurrency=8).run())
+    worker = make_worker(
+        sys.argv[1],
+        [note, pay, book, tip, slot],
+        lease=LEASE_S,
+        grace=1,
+        concurrency=CONCURRENCY,
+        pool_size=CONCURRENCY,
+        crontab=CRONTAB,
+    )
+    try:
+        asyncio.run(worker.run())
+    except StoreUnavailable as error:
+        print(error, file=sys.stderr)
+        sys.exit(NO_SERVER)
+
+
+if __name__ == "__main__":
+    main()

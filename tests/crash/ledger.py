@@ -1,10 +1,14 @@
 """What the handlers of the chaos suite wrote down, and what is judged by it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+
+Spans = list[tuple[int, int]]
+# A run that has ended is settled within that time, on a machine that has much else to do.
+SETTLED_NS = 2_000_000_000
 
 
 @dataclass
@@ -13,6 +17,8 @@ class Run:
 
     Attributes:
         process: Which worker process it ran in.
+        began_at: When it began by the machine's clock, in nanoseconds since 1970.
+        attempt: Which attempt it was.
         ending: "completed", "failed", "cancelled", or "" if its process died under it.
     """
 
@@ -20,6 +26,8 @@ class Run:
     queue: str
     process: int
     began: int
+    began_at: int
+    attempt: int
     ended: int = 0
     ending: str = ""
 
@@ -31,14 +39,28 @@ class Fate:
     Attributes:
         died: When it was killed, or ended.
         stalled: From when to when it was stopped for so long that others may have taken over.
+        cut_off: From when to when it could not reach the server for so long.
     """
 
     died: int = 0
-    stalled: list[tuple[int, int]] = field(default_factory=list)
+    stalled: Spans = field(default_factory=list)
+    cut_off: Spans = field(default_factory=list)
 
     def was_stalled(self, run: Run) -> bool:
         """Whether it was stopped for long during a run, or between its end and the settlement."""
-        return any(began <= run.ended + 1_000_000_000 and run.began <= ended for began, ended in self.stalled)
+        return _touches(self.stalled, run)
+
+    def may_repeat(self, run: Run) -> bool:
+        """Whether it may have been kept from settling a run for so long that others took over."""
+        return _touches([*self.stalled, *self.cut_off], run)
+
+    def lived_until(self, moment: int) -> bool:
+        """Whether it still lived at a moment."""
+        return not 0 < self.died < moment
+
+
+def _touches(spans: Spans, run: Run) -> bool:
+    return any(began <= run.ended + SETTLED_NS and run.began <= ended for began, ended in spans)
 
 
 def read(paths: Iterable[tuple[int, Path, Fate]]) -> list[Run]:
@@ -47,13 +69,13 @@ def read(paths: Iterable[tuple[int, Path, Fate]]) -> list[Run]:
     for process, path, fate in paths:
         open_runs: dict[int, Run] = {}
         for line in path.read_text().splitlines():
-            word, number, queue, at = line.split(" ")
+            word, number, queue, steady, real, attempt = line.split(" ")
             if word == "begin":
-                runs.append(run := Run(int(number), queue, process, int(at), fate.died))
+                runs.append(run := Run(int(number), queue, process, int(steady), int(real), int(attempt), fate.died))
                 open_runs[run.number] = run
             else:
                 ended = open_runs.pop(int(number))
-                ended.ended, ended.ending = int(at), word
+                ended.ended, ended.ending = int(steady), word
     return sorted(runs, key=lambda run: run.began)
 
 
@@ -78,12 +100,54 @@ def overlapping(runs: Iterable[Run], fates: dict[int, Fate]) -> list[tuple[Run, 
 
 
 def repeated(runs: Iterable[Run], fates: dict[int, Fate]) -> Iterator[tuple[Run, Run]]:
-    """Yield completed runs that another run of the job followed, although its process lived on and was not stalled."""
+    """Yield completed runs that another run of the job followed, although its process lived and reached the server."""
+    for earlier, later in _followed(runs):
+        fate = fates[earlier.process]
+        if earlier.ending == "completed" and not fate.may_repeat(earlier) and fate.lived_until(later.began):
+            yield earlier, later
+
+
+def early(runs: Iterable[Run], due: Mapping[int, int], moves: Spans) -> list[Run]:
+    """Runs that began before their job was due.
+
+    Args:
+        runs: The runs.
+        due: When jobs are due by the clock of the schema, in nanoseconds since 1970.
+        moves: From when on that clock was by how much ahead of the machine's, in nanoseconds.
+    """
+
+    def ahead(moment: int) -> int:
+        return max((by for since, by in moves if since <= moment), default=0)
+
+    return [run for run in runs if run.began_at + ahead(run.began_at) < due.get(run.number, 0)]
+
+
+def uncounted(runs: Iterable[Run], fates: dict[int, Fate]) -> Iterator[tuple[Run, Run]]:
+    """Yield runs that follow another one of the job, and whose attempt is not what that one says.
+
+    Attempts never fall. A failure that was written down is one; what was cancelled, or taken back, need not be.
+    """
+    for earlier, later in _followed(runs):
+        fate = fates[earlier.process]
+        was_settled = earlier.ending == "failed" and not fate.may_repeat(earlier) and fate.lived_until(later.began)
+        if later.attempt < earlier.attempt + was_settled:
+            yield earlier, later
+
+
+def lost_starts(runs: Iterable[Run]) -> int:
+    """How many attempts were counted beyond the runs that have begun: of jobs that their worker named, and no more."""
+    counts: defaultdict[int, int] = defaultdict(int)
+    most: dict[int, int] = {}
+    for run in runs:
+        counts[run.number] += 1
+        most[run.number] = max(most.get(run.number, 0), run.attempt)
+    return sum(max(0, most[number] - counts[number]) for number in most)
+
+
+def _followed(runs: Iterable[Run]) -> Iterator[tuple[Run, Run]]:
+    """Each run that was not the last one of its job, with the next one."""
     last: dict[int, Run] = {}
     for run in runs:
-        earlier = last.get(run.number)
-        if earlier is not None and earlier.ending == "completed":
-            fate = fates[earlier.process]
-            if not fate.was_stalled(earlier) and not 0 < fate.died < run.began:
-                yield earlier, run
+        if (earlier := last.get(run.number)) is not None:
+            yield earlier, run
         last[run.number] = run

@@ -19,6 +19,7 @@ CHECKOUT = Path(__file__).parents[2]
 COPIED = ("asyncq", "sql", "tests", "pyproject.toml")
 LIMIT_S = 120
 CHAOS = "tests/crash/test_chaos.py"
+CLOCKS = "tests/crash/test_clocks.py"
 STATEMENTS = "tests/crash/test_every_statement.py"
 LIFE = "tests/sql/test_life_model.py"
 LEASES = "tests/engine/test_leases.py"
@@ -261,6 +262,101 @@ MUTANTS = [
         "when word = 'committed' then 'lost'",
         ("tests/engine/test_commit_outcome.py",),
     ),
+    Mutant(
+        "a job is due by the clock of its worker",
+        "asyncq/store/jobs.py",
+        'rows = await line.fetch("fetch_plain_jobs", *arguments) or await line.fetch("fetch_jobs", *arguments)',
+        "own = datetime.now().astimezone()\n    arguments = (*arguments[:-1], own)\n"
+        '    rows = await line.fetch("fetch_plain_jobs", *arguments) or await line.fetch("fetch_jobs", *arguments)',
+        (CLOCKS,),
+    ),
+    Mutant(
+        "recurring items go by the clock of their worker",
+        "asyncq/store/crontabs.py",
+        'return row["now"], row["items"]',
+        'return datetime.now(row["now"].tzinfo), row["items"]',
+        (CLOCKS,),
+    ),
+    Mutant(
+        "a worker that is cut off goes on beyond its lease",
+        "asyncq/engine/heartbeat.py",
+        'self._give_up, "its lease is about to end")',
+        'len, "its lease is about to end")',
+        (CHAOS,),
+    ),
+    Mutant(
+        "a lease is counted from the answer to a sign of life",
+        "asyncq/engine/heartbeat.py",
+        "self._lease.prove(sent_at)",
+        "self._lease.prove(now_s())",
+        ("tests/engine/test_heartbeat.py",),
+    ),
+    Mutant(
+        "a transaction is committed although its claim is gone",
+        "asyncq/engine/settling.py",
+        """        if ending == "lost":
+            self.settled = "lost"
+            return Completed()
+        since""",
+        "        since",
+        ("tests/engine/test_transactional.py",),
+    ),
+    Mutant(
+        "the transaction of a silent worker holds its job for ever",
+        "sql/functions/end_transactions.sql",
+        "> 2 * worker.lease",
+        "> 2000 * worker.lease",
+        ("tests/sql/test_end_transactions.py",),
+    ),
+    Mutant(
+        "a completion in a transaction is not fenced by the token of its claim",
+        "sql/functions/complete_held.sql",
+        "and held.lock_token = token",
+        "and token > 0",
+        ("tests/sql/test_complete_held.py",),
+    ),
+    Mutant(
+        "a process that was stopped accuses a handler",
+        "asyncq/engine/guardian.py",
+        "elif now - due_at > pause_s:",
+        "elif False:",
+        ("tests/engine/test_guardian.py",),
+    ),
+    Mutant(
+        "who blocks the loop is noted in a job that is another worker's by now",
+        "sql/queries/note_block.sql",
+        "and locked_by = $1 and lock_token = $3",
+        "and $1 > 0 and $3 > 0",
+        ("tests/sql/test_note_block.py",),
+    ),
+    Mutant(
+        "a stuck thread keeps the place of the next one",
+        "asyncq/engine/stuck.py",
+        "self._threads.total_tokens += 1",
+        "pass",
+        ("tests/engine/test_stuck.py",),
+    ),
+    Mutant(
+        "a handler that had no turn to end counts as stuck",
+        "asyncq/engine/stuck.py",
+        "if asyncio.get_running_loop().time() - due_at > STUCK_S / 2:",
+        "if False:",
+        ("tests/engine/test_stuck.py",),
+    ),
+    Mutant(
+        "a stored item that was changed is known as it was",
+        "asyncq/engine/timetable.py",
+        "before[name].revision != one.revision",
+        "False",
+        ("tests/engine/test_stored_items.py",),
+    ),
+    Mutant(
+        "an item that is stored and in a crontab is added by both",
+        "sql/functions/open_slots.sql",
+        "and not asyncq._is_declared(given.identifier))",
+        ")",
+        ("tests/store/test_cron_races.py",),
+    ),
 ]
 
 
@@ -274,6 +370,8 @@ def planted(mutant: Mutant, folder: Path) -> Path:
             shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, copy / name)
+    if (tools := CHECKOUT / ".venv").is_dir():
+        (copy / tools.name).symlink_to(tools)  # What was fetched for tests is there.
     path = copy / mutant.path
     text = path.read_text("utf-8")
     if text.count(mutant.right) != 1:

@@ -27,12 +27,16 @@ NOT_HERE = {
     "clock_doors",
     "counts",
     "cron_status",
+    "dead_rows",
     "end_transaction",
     "enqueue",
     "explain",
+    "first_jobs",
     "force_unlock_workers",
     "get_job",
     "get_job_by_key",
+    "holders",
+    "is_eldest",
     "list_jobs",
     "list_workers",
     "may_add",
@@ -161,7 +165,7 @@ class Life:
         for attempt in range(2):
             try:
                 async with make_worker(
-                    self._dsn, tasks, schema=self._schema, lease=1.5, forbidden_flags=["never"]
+                    self._dsn, tasks, schema=self._schema, lease=3, forbidden_flags=["never"]
                 ).start():
                     await self._add_and_wait(tasks)
                 return

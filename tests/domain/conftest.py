@@ -5,5 +5,5 @@ import os
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("asyncq", deadline=None)
-settings.register_profile("soak", deadline=None, max_examples=20_000, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("soak", deadline=None, max_examples=1_000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "asyncq"))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from asyncq.domain.checkup import MOST_SHOWN, Checkup, Violation
+from asyncq.domain.checkup import MANY_DEAD, MOST_SHOWN, Checkup, DeadRows, FirstJobs, Holder, Violation
 
 WELL: dict[str, Any] = {
     "up_since": datetime(2026, 11, 20, 12, 30, tzinfo=UTC),
@@ -15,8 +15,33 @@ WELL: dict[str, Any] = {
     "gone": 0,
     "unknown_tasks": (),
     "holders": (),
+    "sees_all": True,
+    "dead_rows": (DeadRows("_jobs", 7, 12, None),),
+    "first_jobs": FirstJobs(100, 118, 0.0004),
     "violations": (),
 }
+SLOT = Holder("slot", None, "left", None, "inactive", None, 2_000_000)
+PHRASES = {
+    SLOT: "the replication slot left (inactive), 2,000,000 transactions old",
+    Holder("idle", 712, "report", "app", "idle in transaction", 3661.4, 9): (
+        "process 712 (app, report), idle in transaction, for 3,661 s, 9 transactions old"
+    ),
+    Holder("transaction", 7, "", "app", "active", 61.0, 1): (
+        "process 7 (app, name unknown), active, for 61 s, 1 transactions old"
+    ),
+    Holder("prepared", None, "two", "app", None, 60.0, 5): (
+        "the prepared transaction two (app), for 60 s, 5 transactions old"
+    ),
+    Holder("standby", 9, "s1", "repl", "active", None, 5): (
+        "the standby s1 with feedback, process 9, 5 transactions old"
+    ),
+}
+
+
+@pytest.mark.parametrize("holder", PHRASES, ids=lambda holder: holder.kind)
+def test_a_holder_is_named_with_all_that_is_needed_to_find_it(holder: Holder) -> None:
+    """Which process, whose, since when."""
+    assert PHRASES[holder] == str(holder)
 
 
 def found(**changed: Any) -> list[tuple[str, str, str]]:
@@ -34,7 +59,9 @@ def test_a_healthy_store_has_one_finding_a_check() -> None:
         ("server", "ok", "it is up since 2026-11-20 12:30:00 UTC"),
         ("workers", "ok", "2 live"),
         ("tasks", "ok", "a live worker knows the tasks of the jobs that wait"),
-        ("transactions", "ok", "none is open for more than ten minutes"),
+        ("horizon", "ok", "nobody has kept dead rows from being removed for a minute"),
+        ("dead_rows", "ok", "12 at most, in _jobs"),
+        ("first_jobs", "ok", "118 blocks and 0.4 ms to look at the first 100"),
         ("laws", "ok", "they hold"),
     ] == [(one.check, one.level, one.said) for one in checkup.findings]
     assert checkup.is_healthy
@@ -46,7 +73,37 @@ def test_a_healthy_store_has_one_finding_a_check() -> None:
         ({"live": 0}, ("workers", "warning", "0 live")),
         ({"gone": 1}, ("workers", "ok", "2 live, 1 dead ones are not removed yet")),
         ({"unknown_tasks": ("a", "b")}, ("tasks", "warning", "no live worker knows: a, b")),
-        ({"holders": ("process 7",)}, ("transactions", "warning", "dead rows cannot be removed because of process 7")),
+        ({"holders": (SLOT,)}, ("horizon", "warning", f"dead rows cannot be removed because of {SLOT}")),
+        (
+            {"dead_rows": (DeadRows("_jobs", 3, MANY_DEAD, WELL["up_since"]),)},
+            (
+                "dead_rows",
+                "warning",
+                (
+                    "_jobs has 100,000 dead rows beside 3 live ones; it was vacuumed at 2026-11-20 12:30:00 UTC: "
+                    "is autovacuum on, and not overtaken?"
+                ),
+            ),
+        ),
+        (
+            {"first_jobs": FirstJobs(100, 48_000, 0.3)},
+            (
+                "first_jobs",
+                "warning",
+                "48,000 blocks and 300.0 ms to look at the first 100; 120 blocks would do: fetches walk over dead rows",
+            ),
+        ),
+        (
+            {"sees_all": False},
+            (
+                "horizon",
+                "ok",
+                (
+                    "nobody of this role has kept dead rows from being removed for a minute; "
+                    "what other roles do is hidden: grant pg_read_all_stats to see it"
+                ),
+            ),
+        ),
     ],
 )
 def test_a_warning_leaves_it_healthy(changed: dict[str, Any], expected: tuple[str, str, str]) -> None:
@@ -71,6 +128,25 @@ def test_a_problem_is_not_healthy(changed: dict[str, Any], expected: str) -> Non
         [(level, said) for _, level, said in findings],
         Checkup(**(WELL | changed)).is_healthy,
     )
+
+
+def test_a_role_that_sees_only_its_own_is_told_so_beside_what_it_sees() -> None:
+    """Somebody else may hold the horizon longer."""
+    said = [said for *_, said in found(holders=(SLOT,), sees_all=False)]
+
+    assert "what other roles do is hidden: grant pg_read_all_stats to see it" == said[1]
+
+
+def test_a_large_table_with_few_dead_rows_for_its_size_is_well() -> None:
+    """A backlog of millions."""
+    assert Checkup(**(WELL | {"dead_rows": (DeadRows("_jobs", 10**7, MANY_DEAD, None),)})).findings[4].level == "ok"
+
+
+def test_dead_rows_that_somebody_keeps_are_not_the_fault_of_vacuum() -> None:
+    """One finding names the culprit, the other says how many."""
+    said = [said for *_, said in found(holders=(SLOT,), dead_rows=(DeadRows("_jobs", 3, MANY_DEAD, None),))]
+
+    assert "_jobs has 100,000 dead rows beside 3 live ones; it was never vacuumed" == said[1]
 
 
 def test_of_many_violations_the_first_of_each_law_are_shown() -> None:

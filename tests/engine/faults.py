@@ -14,6 +14,8 @@ from tests.engine.wire import CANCEL, ENCRYPTION, Message, Messages, Statements,
 # When a connection is cut at a statement: before the server got it; as soon as it was sent, so that nobody knows what
 # becomes of it; after the server has run it, so that only the answer is lost.
 When = Literal["before", "sent", "after"]
+Direction = Literal["requests", "answers"]
+BOTH: tuple[Direction, ...] = ("requests", "answers")
 
 
 async def terminate(db: asyncpg.Connection, schema: str, role: str) -> int:
@@ -44,6 +46,8 @@ class _Way:
         self.startup = b""
         self.key = b""
         self.half_open = False
+        self.held: set[Direction] = set()
+        self.ended = asyncio.Event()
         self.commits = False  # COMMIT was sent, and not answered.
         self.cut: _Cut | None = None  # The statement was sent at which this connection is to be cut.
 
@@ -77,6 +81,8 @@ class Link:
         self._mute: set[str] = set()
         self._refused: set[str] = set()
         self._delays: dict[str, float] = {}
+        self._held: set[tuple[str, Direction]] = set()
+        self._stirred = asyncio.Event()
         self._cuts: list[_Cut] = []
         self._marker: bytes | None = None
         self.was_cut = asyncio.Event()
@@ -110,6 +116,48 @@ class Link:
         """From now on everything takes that much longer, in each direction; 0 ends it."""
         self._delays[role] = delay_s
 
+    def hold(self, role: str, *directions: Direction) -> None:
+        """From now on what is sent in these directions does not arrive, on open connections and on new ones.
+
+        This is how lost packets look above TCP, which sends them again: all that follows waits with them, and the end
+        of a connection too. Then `deliver` lets everything arrive, in order, or `lose` ends the connection. Bytes that
+        are missing in the middle do not exist in TCP, and a driver may take what follows them for anything at all.
+        """
+        self._held |= {(role, direction) for direction in directions}
+
+    def hold_open(self, role: str) -> None:
+        """The same in both directions on the connections that are open now: half open for both sides; new ones work."""
+        for way in self._ways(role):
+            way.held |= {*BOTH}
+
+    def deliver(self, role: str) -> None:
+        """What was held arrives now, and what comes after it at once."""
+        self._held = {(held, direction) for held, direction in self._held if held != role}
+        for way in self._ways(role):
+            way.held.clear()
+        self._stir()
+
+    def lose(self, role: str) -> None:
+        """What was held never arrives: these connections end, for both sides; new ones work."""
+        lost = [way for way in self._ways(role) if way.held or self._is_held("", way)]
+        self._held = {(held, direction) for held, direction in self._held if held != role}
+        for way in lost:
+            self._end(way)
+
+    def _end(self, way: _Way) -> None:
+        way.writer.close()
+        way.ended.set()
+
+    def _stir(self) -> None:
+        stirred, self._stirred = self._stirred, asyncio.Event()
+        stirred.set()
+
+    def _is_held(self, direction: str, way: _Way) -> bool:
+        """Whether something does not arrive on a connection, in a direction; "" for either."""
+        return any(direction in ("", held) for held in way.held) or any(
+            direction in ("", held) and way.is_of(role) for role, held in self._held
+        )
+
     def cut_at_answer_with(self, marker: bytes) -> None:
         """Cut the connection, once, before an answer that holds these bytes."""
         self._marker = marker
@@ -132,7 +180,8 @@ class Link:
     def mend(self) -> None:
         """New connections work again; those that were frozen, deaf or mute are cut. No cut is to come."""
         broken = self._frozen | self._deaf | self._mute
-        for what in (self._frozen, self._deaf, self._mute, self._refused, self._delays, self._cuts):
+        self.lose("")
+        for what in (self._frozen, self._deaf, self._mute, self._held, self._refused, self._delays, self._cuts):
             what.clear()
         for role in broken:
             self.cut(role)
@@ -140,7 +189,7 @@ class Link:
     def cut(self, role: str) -> None:
         """End the connections of a role."""
         for way in self._ways(role):
-            way.writer.close()
+            self._end(way)
 
     def count(self, role: str) -> int:
         """How many connections of a role are open."""
@@ -164,9 +213,10 @@ class Link:
             async with asyncio.TaskGroup() as group:
                 there = group.create_task(self._requests(reader, outer, way))
                 back = group.create_task(self._answers(inner, way))
-                await asyncio.wait({there, back}, return_when=asyncio.FIRST_COMPLETED)
-                there.cancel()
-                back.cancel()
+                ended = group.create_task(way.ended.wait())
+                await asyncio.wait({there, back, ended}, return_when=asyncio.FIRST_COMPLETED)
+                for task in (there, back, ended):
+                    task.cancel()
         finally:
             self.lost_commits += way.commits
             self._open.discard(way)
@@ -180,7 +230,7 @@ class Link:
 
     async def _requests(self, reader: asyncio.StreamReader, outer: asyncio.StreamWriter, way: _Way) -> None:
         messages, statements = Messages(starts=True), Statements()
-        while data := await _read(reader):
+        while data := await self._arrived(reader, way, "requests"):
             to_server, asks = b"", False
             for message in messages.feed(data):
                 if not message.kind and code(message) in ENCRYPTION:
@@ -225,7 +275,7 @@ class Link:
 
     async def _answers(self, inner: asyncio.StreamReader, way: _Way) -> None:
         messages = Messages(starts=False)
-        while data := await _read(inner):
+        while data := await self._arrived(inner, way, "answers"):
             for message in messages.feed(data):
                 if message.kind == b"K":
                     way.key = message.body
@@ -241,6 +291,12 @@ class Link:
                 self.was_cut.set()
                 return
             await self._pass_on(data, way.writer, way, self._frozen | self._deaf)
+
+    async def _arrived(self, reader: asyncio.StreamReader, way: _Way, direction: Direction) -> bytes:
+        data = await _read(reader)
+        while self._is_held(direction, way):
+            await self._stirred.wait()
+        return data
 
     async def _pass_on(self, data: bytes, writer: asyncio.StreamWriter, way: _Way, lost: set[str]) -> None:
         if delay_s := max((delay_s for role, delay_s in self._delays.items() if way.is_of(role)), default=0.0):

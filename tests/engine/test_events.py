@@ -13,7 +13,7 @@ import pytest
 from asyncq import Client, CronItem, JobContext, Snooze, StoreUnavailable, TimeDigest, Worker, observer, task, testing
 from asyncq.domain import events
 from asyncq.domain.events import Event, JobEvent
-from asyncq.engine import completer, fetcher, maintenance, settling, slot_adder, stuck, supervisor
+from asyncq.engine import completer, fetcher, horizon, looks, maintenance, settling, slot_adder, stuck, supervisor
 from asyncq.testing import MovableClock
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
@@ -21,6 +21,7 @@ from tests.engine.pooler import pooled
 from tests.engine.seen import Seen
 from tests.engine.test_fetcher import fetch_ahead
 from tests.engine.test_maintenance import claim_as_a_dead_worker
+from tests.sql.session import session
 
 
 class Scene(msgspec.Struct):
@@ -149,6 +150,28 @@ async def _(scene: Scene) -> None:
         while not scene.seen.of(events.HeartbeatFailed):
             await terminate(scene.db, scene.schema, "heartbeat")
             await asyncio.sleep(0.01)
+
+
+@provokes(events.HorizonHeld)
+async def _(scene: Scene) -> None:
+    scene.patch.setattr(looks, "SLOW_S", -1.0)
+    scene.patch.setattr(horizon, "MANY_DEAD", 1)
+    scene.patch.setattr(horizon, "HELD_S", 0.0)
+    scene.patch.setattr(horizon, "EVERY_S", 0.0)
+    async with (
+        session(scene.dsn, scene.schema, application_name="report") as report,
+        report.connection.transaction(isolation="repeatable_read"),
+    ):
+        await report.value("select 1")
+        async with session(scene.dsn, scene.schema) as brief:  # Its end counts what it did.
+            await brief.rows("select asyncq.add_job('t') from generate_series(1, 9)")
+            await brief.execute("delete from asyncq._jobs")
+        async with scene.make_worker(lease=1).start(), scene.make_worker(lease=1).start():
+            told = await scene.seen.wait_for(events.HorizonHeld)
+
+    assert ("_jobs", True, True) == (told.table, told.dead_rows >= 9, told.sees_all)
+    assert any(", report), idle in transaction, for " in holder for holder in told.holders)
+    assert 1 == len({event.worker_id for event in scene.seen.of(events.HorizonHeld)})
 
 
 @provokes(events.JobsRescued)

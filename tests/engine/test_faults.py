@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from tests.engine.faults import Link, When, link_to
+from tests.engine.faults import Direction, Link, When, link_to
 from tests.engine.wire import is_commit
 from tests.waiting import wait_until
 
@@ -135,6 +135,47 @@ async def test_a_link_delays_both_directions(link: Link) -> None:
     await connection.close()
 
     assert took_s >= 0.1
+
+
+@pytest.mark.parametrize("direction", ["requests", "answers"])
+async def test_what_was_held_arrives_in_order_once_it_is_delivered(link: Link, direction: Direction) -> None:
+    """As what TCP has sent again: late, and complete."""
+    connection = await connect(link)
+    link.hold("far", direction)
+    async with asyncio.TaskGroup() as group:
+        asked = group.create_task(connection.fetchval("select 1"))
+        waited = await asyncio.wait({asked}, timeout=0.1)
+        link.deliver("far")
+    second = await connection.fetchval("select 2")
+    await connection.close()
+
+    assert ({asked}, 1, 2) == (waited[1], asked.result(), second)
+
+
+async def test_the_end_of_a_held_connection_reaches_the_server_once_it_is_lost(
+    link: Link, db: asyncpg.Connection
+) -> None:
+    """A half-open connection: the server keeps its session, with all its locks, whatever became of the client."""
+    connection = await connect(link)
+    pid = connection.get_server_pid()
+
+    async def lives() -> bool:
+        return await db.fetchval("select true from pg_stat_activity where pid = $1", pid) is True
+
+    link.hold_open("far")
+    connection.terminate()
+    other = await connect(link)
+    answer = await other.fetchval("select 1")
+    await other.close()
+    lived = await lives()
+    link.lose("far")
+
+    async def is_gone() -> bool:
+        return not await lives()
+
+    await wait_until(is_gone, description="the end of the session")
+
+    assert (True, 1) == (lived, answer)
 
 
 async def test_requests_that_are_swallowed_never_reach_the_server(

@@ -25,6 +25,7 @@ from asyncq.domain.events import (
 )
 from asyncq.domain.job import Claim
 from asyncq.engine import fetcher
+from asyncq.engine.lease import Lease, now_s
 from asyncq.store.lifeline import Lifeline
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
@@ -310,3 +311,31 @@ async def test_a_short_outage_of_the_heartbeat_costs_no_job(dsn: str, schema: st
         await seen.wait_for(JobCompleted)
 
     assert (JobState.ACTIVE, []) == (state, seen.of(WorkerLost))
+
+
+async def test_a_lease_counts_from_when_the_sign_of_life_was_sent(
+    make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server's clock for it began before the answer came, which may have been on its way for long."""
+    beat, prove = Lifeline.beat, Lease.prove
+    sent: list[float] = []
+    proven: list[float] = []
+
+    async def beat_slowly(line: Lifeline, *args: Any) -> Any:
+        sent.append(now_s())
+        answer = await beat(line, *args)
+        await asyncio.sleep(0.05)
+        return answer
+
+    def note(lease: Lease, at: float) -> None:
+        if sent:  # else it is the registration's
+            proven.append(at)
+        prove(lease, at)
+
+    monkeypatch.setattr(Lifeline, "beat", beat_slowly)
+    monkeypatch.setattr(Lease, "prove", note)
+    async with make_worker(nothing, lease=1).start():
+        await wait_until(lambda: len(proven) >= 2, description="two signs of life")
+
+    assert proven[0] <= sent[0]
+    assert proven[1] <= sent[1]

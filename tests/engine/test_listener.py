@@ -1,7 +1,6 @@
 """The listener: keeps its connection for ever, and wakes the fetcher for what was missed."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import asyncpg
@@ -86,19 +85,18 @@ async def test_a_notification_of_another_schema_wakes_nobody(
     heard = asyncio.Event()
     real = supervisor.listen
 
-    async def note(database: Any, observers: Any, wake: Callable[[], None], *others: Any, **options: Any) -> None:
-        def noting() -> None:
-            wakes.append("woken")
-            if len(wakes) == 2:
-                heard.set()
-            wake()
+    async def note(database: Any, observers: Any, lookout: Any, hear: Any, *others: Any, **more: Any) -> None:
+        def noting(text: str) -> None:
+            wakes.append(text)
+            heard.set()
+            hear(text)
 
-        await real(database, observers, noting, *others, **options)
+        await real(database, observers, lookout, noting, *others, **more)
 
     monkeypatch.setattr(supervisor, "listen", note)
     async with make_worker(nothing).start():
         for channel in ("asyncq:jobs", f"{schema}_:jobs", f"{schema}:jobs"):
-            await db.execute("select pg_notify($1, '')", channel)
+            await db.execute("select pg_notify($1, $1)", channel)
         await heard.wait()
 
-    assert ["woken", "woken"] == wakes  # by its connect, and by its own schema
+    assert [f"{schema}:jobs"] == wakes

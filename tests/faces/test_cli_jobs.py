@@ -64,6 +64,15 @@ async def test_list_as_json_has_the_payload_as_it_is(words: list[str], client: C
     assert {"to": "a"} == json.loads(out)["payload"]
 
 
+async def test_list_all_prints_all_pages(words: list[str], client: Client, capsys: Output) -> None:
+    """An export: one object a line, as they are read."""
+    ids = [(await client.add_job("send")).id for _ in range(5)]
+
+    _, out, err = await jobs(capsys, "list", *words, "--json", "--all", "--limit", "2", "--after", str(ids[0]))
+
+    assert (ids[1:], "") == ([json.loads(line)["id"] for line in out.splitlines()], err)
+
+
 async def test_an_empty_list_is_a_line_of_headings(words: list[str], capsys: Output) -> None:
     """And as JSON nothing at all."""
     assert 1 == len((await jobs(capsys, "list", *words))[1].splitlines())
@@ -109,6 +118,7 @@ async def test_a_job_that_is_not_there_cannot_be_explained(words: list[str], cap
     [
         (["list", "--state", "failed"], "asyncq jobs list: argument --state: invalid choice: 'failed'"),
         (["list", "--limit", "0"], "asyncq jobs list: argument --limit: '0' is no whole number of at least 1"),
+        (["list", "--all"], "asyncq: --all prints a table of unknown width: it needs --json"),
         (["list", "--limit", "1001"], "asyncq: limit is 1001, expected 1 to 1000"),
         (["explain"], "asyncq jobs explain: the following arguments are required: ID"),
         (["explain", "x"], "asyncq jobs explain: argument ID: 'x' is no whole number of at least 1"),

@@ -33,6 +33,7 @@ SAMPLES: dict[Any, Any] = {
     int: 3,
     float: 1.25,
     str: "words",
+    bool: True,
     tuple[int, ...]: tuple(range(12)),
     tuple[str, ...]: ("a", "b"),
     int | None: 3,

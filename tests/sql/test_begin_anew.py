@@ -1,5 +1,6 @@
 """`_begin_anew`: a job that was asked for again while it ran starts over, as if it had never run."""
 
+from tests.sql.ear import Ear
 from tests.sql.jobs import add, fetch, fetched
 from tests.sql.marked import ASK_AGAIN, only
 from tests.sql.session import Session
@@ -41,14 +42,12 @@ async def test_others_are_left_alone_and_nobody_is_no_error(sql: Session) -> Non
     assert before == await only(sql)
 
 
-async def test_workers_are_woken_once_it_is_committed(own: Session) -> None:
+async def test_workers_are_woken_once_it_is_committed(own: Session, ear: Ear) -> None:
     """It is due at once, and the worker that ran it may have no room, or be gone."""
-    heard: list[object] = []
     job = await add(own)
     await fetch(own)
     await own.rows(ASK_AGAIN, job)
-    await own.connection.add_listener(f"{own.schema}:jobs", lambda *said: heard.append(said[3]))
+    await ear.forget()
     await own.execute("select asyncq._begin_anew(array(select id from asyncq._jobs))")
-    await own.rows("select")
 
-    assert [""] == heard
+    assert [(f"{own.schema}:jobs", "")] == await ear.heard()

@@ -6,6 +6,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.soaking import TIMES
 from tests.sql.jobs import WORKER
 from tests.sql.session import Session
 
@@ -98,7 +99,7 @@ async def store(sql: Session, rows: list[Row]) -> None:
           select locked_by, queue from asyncq._jobs where locked_by is not null and queue is not null""")
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120 * TIMES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(ROWS, max_size=25).map(one_claim_a_queue), limit=st.integers(1, 8), cursor=CURSORS)
 async def test_a_fetch_claims_what_the_model_says(
     sql: Session, rows: list[Row], limit: int, cursor: tuple[int, int, int] | None
@@ -112,7 +113,7 @@ async def test_a_fetch_claims_what_the_model_says(
     assert sorted(claim["queue"] for claim in claims if claim["queue"]) == locked
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120 * TIMES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(ROWS, max_size=25).map(one_claim_a_queue), limit=st.integers(1, 8), cursor=CURSORS)
 async def test_the_short_form_claims_the_same_or_nothing(
     sql: Session, rows: list[Row], limit: int, cursor: tuple[int, int, int] | None

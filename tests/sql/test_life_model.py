@@ -10,6 +10,7 @@ import asyncpg
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.soaking import TIMES
 from tests.sql.jobs import add, change, complete, fetch
 from tests.sql.marked import CANCEL, settle_special
 from tests.sql.session import Session
@@ -208,7 +209,7 @@ delete from asyncq._workers;
 """
 
 
-@settings(max_examples=75, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=75 * TIMES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(acts=ACTS)
 async def test_lives_go_as_the_model_says(sql: Session, acts: list[tuple[str, object]]) -> None:
     """Every act may follow every other one."""

@@ -47,6 +47,7 @@ async def is_heard(dsn: str, own: Session, jobs: list[int] | None) -> bool:
     """Whether a listener hears something before the mark that is sent afterwards."""
     heard: list[str] = []
     async with session(dsn, own.schema) as listener:
+        await listener.value("select pg_advisory_lock(asyncq._lock_space(), 0)")
         for channel in ("jobs", "mark"):
             await listener.connection.add_listener(f"{own.schema}:{channel}", lambda *told: heard.append(told[2]))
         await own.rows("select asyncq._wake_for($1::bigint[])", jobs)

@@ -1,6 +1,7 @@
 """`client.admin`: each call on the client's pool and on the caller's connection, whatever codecs that has."""
 
 import json
+import tracemalloc
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +14,7 @@ from tests.sql.jobs import add, fetch
 from tests.sql.keyed import KEY, hold
 from tests.sql.session import Session
 
+HELD = "select count(*) from pg_stat_activity where application_name = $1 and backend_xmin is not null"
 RUN_AT = datetime(2030, 1, 31, 4, tzinfo=UTC)
 
 
@@ -172,6 +174,35 @@ async def test_a_list_is_read_page_by_page(client: Client, sql: Session) -> None
     assert (ids[1::2][:2], ids[1::2][2:]) == ([job.id for job in first], [job.id for job in second])
     assert ids == [job.id for job in await client.admin.list_jobs()]
     assert [] == await client.admin.list_jobs(state="discarded")
+
+
+async def test_all_jobs_are_gone_through_page_by_page(client: Client, sql: Session) -> None:
+    """Each once, also where the last page is full; what comes meanwhile comes too, what goes does not."""
+    ids = [await add(sql, "a" if number % 2 else "b") for number in range(6)]
+    found: list[int] = []
+    async for job in client.admin.iter_jobs(page=2):
+        found.append(job.id)
+        if len(found) == 2:
+            await sql.rows("delete from asyncq._jobs where id = $1", ids[3])
+            ids.append(await add(sql, "b"))
+
+    assert [*ids[:3], *ids[4:]] == found
+    assert [ids[5]] == [job.id async for job in client.admin.iter_jobs(task="a", page=1, after=ids[1])]
+
+
+async def test_going_through_many_jobs_holds_a_page_of_them_and_no_connection(client: Client, sql: Session) -> None:
+    """An export of millions must not need their memory, nor keep vacuum from its work."""
+    payload = json.dumps("x" * 20_000)
+    await sql.rows("select asyncq.add_job('t', $1::text::json) from generate_series(1, 400)", payload)
+    tracemalloc.start()
+    try:
+        held = [await sql.value(HELD, f"{sql.schema} client") async for _ in client.admin.iter_jobs(page=10)]
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert [0] * 400 == held
+    assert most < 100 * len(payload)
 
 
 @pytest.mark.parametrize("given", [{"state": "failed"}, {"limit": 0}, {"after": -1}])

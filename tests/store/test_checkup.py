@@ -4,7 +4,6 @@ import asyncpg
 import pytest
 
 from asyncq import Client, task
-from asyncq.store.checkup import OPEN_FOR_S
 from asyncq.store.statements import render
 from asyncq.testing import make_worker
 from tests.sql.session import session
@@ -48,18 +47,6 @@ async def test_a_moved_clock_is_told(client: Client, db: asyncpg.Connection, sch
     await db.execute(render(move, schema))
 
     assert (await client.admin.checkup()).clock_moved
-
-
-async def test_a_transaction_that_is_open_for_long_is_named(dsn: str, schema: str) -> None:
-    """With all that is needed to find its owner; `doctor` asks for ten minutes."""
-    async with session(dsn, schema) as sql, session(dsn, schema, application_name="report") as slow:
-        await slow.execute("begin")
-        pid = await slow.value("select pg_backend_pid()")
-        (young,) = await sql.run("checkup", OPEN_FOR_S)
-        (old,) = await sql.run("checkup", 0.0)
-
-    named = [said for said in old["holders"] if said.startswith(f"process {pid} (") and ", report), in a " in said]
-    assert ([], 1) == ([said for said in young["holders"] if f"process {pid} " in said], len(named))
 
 
 async def test_repair_returns_orphan_claims_and_removes_old_gates(dsn: str, schema: str, client: Client) -> None:

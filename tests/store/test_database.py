@@ -1,5 +1,6 @@
 """`store.database`: connections that come back, and pools that say what is wrong."""
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator
 
@@ -11,6 +12,7 @@ from asyncpg.types import ServerVersion
 from asyncq.domain.errors import ConfigurationError, PoolExhausted, StoreUnavailable, UnsupportedServer
 from asyncq.store import database as module
 from asyncq.store.database import Database, HandlerPool, Line, check_server, default_dsn
+from tests.engine.faults import BOTH, link_to
 from tests.sql.session import Session
 from tests.waiting import wait_until
 
@@ -277,6 +279,44 @@ async def test_a_pool_whose_server_does_not_answer_blames_nobody_for_holding_con
         await pool.close()
 
     assert ("not_sent", False) == (error.value.outcome, "secret" in str(error.value))
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False], ids=["cancelled", "at its end"])
+async def test_who_used_a_connection_ends_although_its_link_is_dead(
+    dsn: str, sql: Session, monkeypatch: pytest.MonkeyPatch, is_cancelled: bool
+) -> None:
+    """A handler that was cancelled as others take over must be gone by then; the driver would wait for the server."""
+    monkeypatch.setattr(module, "PUT_BACK_S", 0.05)
+    pids: list[int] = []
+    leave = anyio.Event()
+
+    async def use() -> None:
+        async with pool.acquire() as connection:
+            pids.append(connection.get_server_pid())
+            await (connection.execute("select pg_sleep(60)") if is_cancelled else leave.wait())
+
+    async with link_to(dsn) as link:
+        pool = HandlerPool(Database(link.dsn, "s"), 1, 5)
+        user = asyncio.get_running_loop().create_task(use())
+        await wait_until(lambda: bool(pids), description="a connection")
+        if is_cancelled:
+            await wait_until(lambda: sleeps(sql, pids[0]), description="the statement to run")
+        link.hold("", *BOTH)
+        leave.set()
+        if is_cancelled:
+            user.cancel()
+        ended, _ = await asyncio.wait({user}, timeout=4)
+        link.lose("")
+        await asyncio.wait({user})
+        await pool.close()
+    await sql.rows("select pg_terminate_backend($1)", pids[0])
+
+    assert ({user}, is_cancelled) == (ended, user.cancelled())
+
+
+async def sleeps(sql: Session, pid: int) -> bool:
+    """Whether a process of the server is in `pg_sleep`."""
+    return await sql.value("select wait_event = 'PgSleep' from pg_stat_activity where pid = $1", pid) is True
 
 
 async def test_a_pool_that_was_closed_opens_nothing_again(pool: HandlerPool) -> None:

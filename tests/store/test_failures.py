@@ -95,6 +95,14 @@ def test_a_target_shows_no_beginning_of_an_unescaped_password(dsn: str) -> None:
     assert "special characters" in target(dsn)
 
 
+@pytest.mark.parametrize(
+    "second", ["postgres://u:secret", "postgres://u:secret@h/d", "/u:secret", "?user=x://u:secret"]
+)
+def test_a_target_shows_no_password_of_a_second_dsn_that_was_pasted_behind(second: str) -> None:
+    """It would be read as a part of the database's name, which is shown."""
+    assert "secret" not in target(f"postgresql://[::1]:5432,b:9/d{second}")
+
+
 async def test_an_unreachable_server_is_named() -> None:
     """Nothing was sent, so anything may be tried again."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

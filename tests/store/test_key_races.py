@@ -280,6 +280,7 @@ async def test_what_became_due_during_the_wait_is_told(dsn: str, sql: Session, o
         as $$ select pg_catalog.clock_timestamp() + (select by from asyncq.moved) $$;""")
     heard: list[str] = []
     async with session(dsn, sql.schema) as watcher, anyio.create_task_group() as group:
+        await watcher.value("select pg_advisory_lock(asyncq._lock_space(), 0)")
         await watcher.connection.add_listener(f"{sql.schema}:jobs", lambda *told: heard.append(told[3]))
         transaction = sql.connection.transaction()
         await transaction.start()

@@ -9,12 +9,13 @@ from tests.waiting import wait_until
 
 async def test_an_add_is_heard(database: Database, sql: Session) -> None:
     """Once for each transaction."""
-    heard: list[int] = []
-    async with listening(database, lambda: heard.append(1), lambda *said: None, lambda: None, lambda: None):
+    heard: list[str] = []
+    async with listening(database, heard.append, lambda *said: None, lambda: None, lambda: None) as listener:
+        await listener.take_lookout(was_out=False)
         await add(sql)
         await wait_until(lambda: heard, description="the notification")
 
-    assert [1] == heard
+    assert [""] == heard
 
 
 async def test_the_channel_is_the_schemas_own(sql: Session) -> None:
@@ -25,7 +26,7 @@ async def test_the_channel_is_the_schemas_own(sql: Session) -> None:
 
 async def test_a_connection_that_is_cut_is_noticed_at_once(database: Database, sql: Session) -> None:
     """Whoever listens connects again, and looks for what it missed."""
-    async with listening(database, lambda: None, lambda *said: None, lambda: None, lambda: None) as listener:
+    async with listening(database, lambda text: None, lambda *said: None, lambda: None, lambda: None) as listener:
         quiet = listener.broken.is_set()
         await listener.probe(1.0)
         await sql.rows(
@@ -42,12 +43,10 @@ async def test_a_cancel_of_a_running_job_is_heard_with_its_worker_and_its_claim(
 ) -> None:
     """On a channel of its own: it is no reason to fetch."""
     heard: list[tuple[int, int, int]] = []
-    woken: list[int] = []
+    woken: list[str] = []
     job = await add(sql)
     await fetch(sql, worker=3, token=9)
-    async with listening(
-        database, lambda: woken.append(1), lambda *said: heard.append(said), lambda: None, lambda: None
-    ):
+    async with listening(database, woken.append, lambda *said: heard.append(said), lambda: None, lambda: None):
         for said in ("", "1 2", "1 2 3 4", "one two three", "1 2 9223372036854775808000"):
             await sql.rows("select pg_notify($1, $2)", cancel_channel(sql.schema), said)
         await sql.rows("select from asyncq.cancel_jobs(array[$1::bigint])", job)

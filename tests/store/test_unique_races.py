@@ -452,6 +452,7 @@ async def test_a_dropped_request_tells_the_workers_of_the_job_that_it_held(
     await ask(sql, singleton=True)
     heard: list[str] = []
     async with session(dsn, sql.schema) as listener:
+        await listener.value("select pg_advisory_lock(asyncq._lock_space(), 0)")
         await listener.connection.add_listener(f"{sql.schema}:jobs", lambda *told: heard.append(told[3]))
         async with other.connection.transaction():
             await ask(other, **WAYS[way])

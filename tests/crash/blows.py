@@ -1,0 +1,267 @@
+"""What the chaos suite does to workers, their connections, their clocks, and the server; dealt like cards, by seed."""
+
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import asyncpg
+from anyio.abc import TaskGroup
+
+from asyncq import StoreError
+from asyncq.server import Server
+from asyncq.testing import MovableClock
+from tests.crash.chaos_worker import LEASE_S
+from tests.crash.crew import Crew, excused
+from tests.crash.watch import ask
+from tests.engine.faults import BOTH
+
+# What happens, and how often in one deck.
+DECK = {
+    "kill": 4,
+    "stop": 3,
+    "stall": 1,
+    "terminate": 3,
+    "crash": 2,
+    "restart": 1,
+    "set_clock": 4,
+    "move_on": 2,
+    "late": 3,
+    "silence": 2,
+    "half_open": 2,
+    "slow": 1,
+    "cut_at_commit": 5,
+}
+NOT_READY = (OSError, StoreError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+
+
+class Blows:
+    """Deals blows.
+
+    Args:
+        server: The server; it is killed.
+        schema: Whose clock is moved on.
+        crew: The workers.
+        chance: Chooses.
+        group: Where blows last on while others fall.
+
+    Attributes:
+        dealt: What was done, in order.
+        hits: How often something was hit, by kind.
+        moves: From when on the schema's clock was by how much ahead of the machine's, in nanoseconds.
+    """
+
+    def __init__(self, server: Server, schema: str, crew: Crew, chance: random.Random, group: TaskGroup) -> None:
+        self._server = server
+        self._clock = MovableClock(server.dsn, schema)
+        self._crew = crew
+        self._chance = chance
+        self._group = group
+        self._cards = self._deal()
+        self._ahead = timedelta()
+        self.dealt: list[str] = []
+        self.hits: Counter[str] = Counter()
+        self.moves: list[tuple[int, int]] = []
+
+    def _deal(self) -> Iterator[str]:
+        """Each kind has its turn in each deck."""
+        while True:
+            cards = [kind for kind, times in DECK.items() for _ in range(times)]
+            self._chance.shuffle(cards)
+            yield from cards
+
+    async def next(self) -> None:
+        """Deal the next one; what takes long goes on meanwhile."""
+        kind = next(self._cards)
+        self.dealt.append(kind)
+        blow: Callable[[], Any] = getattr(self, f"_{kind}")
+        await blow()
+
+    # Processes
+
+    async def _kill(self) -> None:
+        """A worker process dies; a new one comes, as under a supervisor."""
+        if (place := self._crew.some()) is not None:
+            await self._crew.kill(place)
+            self.hits["kill"] += 1
+
+    async def _stop(self) -> None:
+        """A worker process stands still, for less than its grace."""
+        if (place := self._crew.some()) is not None:
+            await self._crew.stand_still(place, self._chance.uniform(0.05, 0.4))
+            self.hits["stop"] += 1
+
+    async def _stall(self) -> None:
+        """A worker process stands still for longer than its lease: others take over."""
+        self._group.start_soon(self._stall_on)
+
+    async def _stall_on(self) -> None:
+        if (place := self._crew.some()) is not None:
+            self.hits["stall"] += 1
+            spans = self._crew.fates[place.name].stalled
+            with excused(spans):
+                await self._crew.stand_still(place, LEASE_S * 2)
+
+    # Clocks
+
+    async def _set_clock(self) -> None:
+        """The clock of a process jumps by minutes; where the monotonic clock goes along, it comes back a moment later.
+
+        A monotonic clock that goes back is that of a process that was kept from running: its timers do not ring.
+        """
+        place = self._crew.near
+        if (clock := place.clock) is None:
+            return
+        minutes = timedelta(minutes=self._chance.uniform(1, 10))
+        self.hits["clock"] += 1
+        if not clock.moves_monotonic:
+            clock.move_to(self._chance.choice([minutes, -minutes, timedelta()]))
+        elif self._chance.random() < 0.5:
+            clock.move_to(clock.by + minutes)
+        else:
+            self._group.start_soon(self._set_back, minutes, self._chance.uniform(0.5, 2) * LEASE_S)
+
+    async def _set_back(self, by: timedelta, seconds: float) -> None:
+        place = self._crew.near
+        assert place.clock is not None
+        spans = self._crew.fates[place.name].stalled
+        with excused(spans):
+            place.clock.move_to(place.clock.by - by)
+            try:
+                await anyio.sleep(seconds)
+            finally:
+                place.clock.move_to(place.clock.by + by)
+
+    async def _move_on(self) -> None:
+        """The clock by which jobs become due is moved on: jobs are due sooner, and slots of recurring items come."""
+        ahead = self._ahead + timedelta(seconds=self._chance.uniform(30, 200))
+        since = time.time_ns()
+        self._ahead = ahead
+        self.moves.append((since, ahead // timedelta(microseconds=1) * 1000))
+        for _ in range(20):
+            try:
+                by = ahead - await self._is_ahead()
+                await self._clock.move(by)
+                self.hits["move on"] += 1
+                return
+            except NOT_READY:
+                await anyio.sleep(0.05)
+
+    async def _is_ahead(self) -> timedelta:
+        connection = await asyncpg.connect(self._server.dsn)
+        try:
+            return await connection.fetchval("select asyncq.now() - pg_catalog.now()")
+        finally:
+            connection.terminate()
+
+    # The network
+
+    async def _late(self) -> None:
+        """What one side sends, or both, comes a little late; then all of it, or never: then the connections end."""
+        _, link = self._crew.some_link()
+        link.hold("", *self._chance.choice([BOTH, BOTH[:1], BOTH[1:]]))
+        self.hits["late"] += 1
+        seconds, end = self._chance.uniform(0.05, 0.4), self._chance.choice([link.deliver, link.lose])
+        try:
+            await anyio.sleep(seconds)
+        finally:
+            end("")
+
+    async def _silence(self) -> None:
+        """The same for longer than the lease."""
+        self._group.start_soon(self._silent)
+
+    async def _silent(self) -> None:
+        place, link = self._crew.some_link()
+        spans, end = self._crew.fates[place.name].cut_off, self._chance.choice([link.deliver, link.lose])
+        link.hold("", *self._chance.choice([BOTH, BOTH[:1], BOTH[1:]]))
+        self.hits["silence"] += 1
+        with excused(spans):
+            try:
+                await anyio.sleep(self._chance.uniform(1.1, 1.8) * LEASE_S)
+            finally:
+                end("")
+
+    async def _half_open(self) -> None:
+        """The open connections are dead, and neither side knows; new ones work."""
+        self._group.start_soon(self._half_opened)
+
+    async def _half_opened(self) -> None:
+        place, link = self._crew.some_link()
+        self.hits["half open"] += 1
+        spans = self._crew.fates[place.name].cut_off
+        link.hold_open("")
+        with excused(spans):
+            try:
+                await anyio.sleep(self._chance.uniform(1, 3) * LEASE_S)
+            finally:
+                link.lose("")
+
+    async def _slow(self) -> None:
+        """Everything takes longer."""
+        self._group.start_soon(self._slowed)
+
+    async def _slowed(self) -> None:
+        _, link = self._crew.some_link()
+        self.hits["slow"] += 1
+        link.delay("", self._chance.uniform(0.01, 0.08))
+        try:
+            await anyio.sleep(self._chance.uniform(0.5, 2))
+        finally:
+            link.delay("", 0)
+
+    async def _cut_at_commit(self) -> None:
+        """The next transaction of a handler is cut at its COMMIT: before it, at once, or before the answer."""
+        _, link = self._crew.some_link()
+        link.cut_at_commit("handlers", self._chance.choice(["before", "sent", "after"]))
+
+    # The server
+
+    async def _terminate(self) -> None:
+        """The server ends some connections, or all."""
+        share = self._chance.choice([0.2, 0.5, 1.0])
+        try:
+            connection = await asyncpg.connect(self._server.dsn)
+        except NOT_READY:
+            return  # It has just been started, and is not ready.
+        try:
+            rows = await connection.fetch(
+                "select pid from pg_stat_activity where application_name like 'asyncq %' order by pid"
+            )
+            chosen = [row["pid"] for row in rows if self._chance.random() < share]
+            await connection.execute("select pg_terminate_backend(pid) from unnest($1::int[]) as pid", chosen)
+            self.hits["terminate"] += 1
+        finally:
+            connection.terminate()
+
+    async def _crash(self) -> None:
+        """The server dies without a word, and is started again."""
+        self.hits["crash"] += 1
+        with anyio.CancelScope(shield=True):
+            async with self._away():
+                await anyio.to_thread.run_sync(self._server.kill)
+                await anyio.sleep(self._chance.choice([0.0, 0.2, 1.0]))
+                await anyio.to_thread.run_sync(self._server.restart)
+
+    async def _restart(self) -> None:
+        """The server is restarted in order."""
+        self.hits["restart"] += 1
+        async with self._away():
+            await anyio.to_thread.run_sync(self._server.restart)
+
+    @asynccontextmanager
+    async def _away(self) -> AsyncIterator[None]:
+        """If the server is away for about a lease, as on a busy machine, the first worker that is back takes over."""
+        began = time.monotonic_ns()
+        yield
+        await ask(self._server.dsn, "select 1")
+        ended = time.monotonic_ns()
+        if ended - began > LEASE_S / 2 * 1e9:
+            self.hits["long outage"] += 1
+            for place in self._crew.places:
+                self._crew.fates[place.name].stalled.append((began, ended))

@@ -1,0 +1,74 @@
+"""What the chaos suite judges by is no blind judge: each fault is seen, and each excuse counts for what it excuses."""
+
+import pytest
+
+from tests.crash import ledger
+from tests.crash.ledger import Fate, Run
+
+SECOND = 1_000_000_000
+
+
+def run(began_s: float, ended_s: float, ending: str = "completed", *, attempt: int = 1, process: int = 0) -> Run:
+    """A run of job 1, which is in the queue `q`."""
+    began = int(began_s * SECOND)
+    return Run(1, "q", process, began, began, attempt, int(ended_s * SECOND), ending)
+
+
+def span(began_s: float, ended_s: float) -> list[tuple[int, int]]:
+    """From when to when."""
+    return [(int(began_s * SECOND), int(ended_s * SECOND))]
+
+
+def test_two_runs_at_once_are_seen() -> None:
+    """Of one job: once in each group, as a job and as a queue."""
+    runs = [run(10, 12), run(11, 13, process=1)]
+
+    assert [(runs[0], runs[1])] * 2 == ledger.overlapping(runs, {0: Fate(), 1: Fate()})
+
+
+@pytest.mark.parametrize(
+    ("fate", "overlaps", "repeats"),
+    [
+        pytest.param(Fate(), 2, 1, id="well"),
+        pytest.param(Fate(stalled=span(9, 15)), 0, 0, id="stalled"),
+        pytest.param(Fate(cut_off=span(9, 15)), 2, 0, id="cut off"),
+        pytest.param(Fate(stalled=span(1, 5)), 2, 1, id="stalled long before"),
+    ],
+)
+def test_who_was_stalled_may_overlap_and_who_was_cut_off_may_repeat(fate: Fate, overlaps: int, repeats: int) -> None:
+    """A process that is cut off cancels its handlers by its own clock; what they came to it cannot write."""
+    runs = [run(10, 12), run(11, 13, process=1)]
+    fates = {0: fate, 1: Fate()}
+
+    assert (overlaps, repeats) == (len(ledger.overlapping(runs, fates)), len([*ledger.repeated(runs, fates)]))
+
+
+def test_who_died_may_repeat() -> None:
+    """Nobody knows what its run came to."""
+    runs = [run(10, 12), run(14, 15, process=1)]
+
+    assert [] == [*ledger.repeated(runs, {0: Fate(died=13 * SECOND), 1: Fate()})]
+
+
+def test_a_run_before_its_time_is_seen() -> None:
+    """By the clock of the schema, which may be ahead of the machine's from some moment on."""
+    early, due = run(10, 12), {1: 11 * SECOND}
+
+    assert [early] == ledger.early([early], due, [(12 * SECOND, 5 * SECOND)])
+    assert [] == ledger.early([early], due, [(9 * SECOND, 5 * SECOND)])
+
+
+@pytest.mark.parametrize(
+    ("ending", "attempts", "wrong"),
+    [("failed", (1, 1), 1), ("failed", (1, 2), 0), ("cancelled", (1, 1), 0), ("cancelled", (2, 1), 1)],
+)
+def test_a_failure_is_an_attempt_and_attempts_never_fall(ending: str, attempts: tuple[int, int], wrong: int) -> None:
+    """What was cancelled may be none."""
+    runs = [run(10, 12, ending, attempt=attempts[0]), run(14, 15, attempt=attempts[1])]
+
+    assert wrong == len([*ledger.uncounted(runs, {0: Fate()})])
+
+
+def test_attempts_without_runs_are_counted() -> None:
+    """A few are named and never begin, when their worker dies."""
+    assert 3 == ledger.lost_starts([run(10, 12, "failed"), run(13, 14, attempt=5)])

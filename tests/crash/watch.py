@@ -1,0 +1,108 @@
+"""Looks at the store while chaos reigns, and at what is left of it at the end."""
+
+import time
+
+import anyio
+import asyncpg
+
+LOOK_S = 0.25
+LEFT = """
+select 'connection ' || application_name || ' ' || coalesce(state, '') from pg_stat_activity
+where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()
+union all
+select format('claim of job %s by worker %s', id, locked_by) from asyncq._jobs where locked_by is not null
+union all
+select format('queue %s of worker %s', name, locked_by) from asyncq._queues
+union all
+select format('advisory lock %s %s', classid, objid) from pg_locks where locktype = 'advisory'
+union all
+select format('prepared transaction %s', gid) from pg_prepared_xacts
+"""
+# Of each recurring item, from its first slot to its last one: twice, or not at all.
+GAPS = """
+with minutes as (
+  select item, ts::timestamptz as at, case item when 'third' then interval '2 min' else interval '1 min' end as every
+  from chaos.slots),
+span as (
+  select item, every, min(at) as first, max(at) as last from minutes group by item, every)
+select format('%s at %s: %s times', span.item, due.at, (
+  select count(*) from minutes where minutes.item = span.item and minutes.at = due.at))
+from span cross join lateral generate_series(first, last, every) as due(at)
+where 1 <> (select count(*) from minutes where minutes.item = span.item and minutes.at = due.at)
+"""
+TIMES = "select number, count(*)::int as times from chaos.paid where kind = $1 group by number"
+BROKEN = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+
+
+class Watch:
+    """Who looks whether the laws of the store hold, all along.
+
+    Attributes:
+        looks: How often it has.
+        violations: What it has seen that must not be.
+    """
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self.looks = 0
+        self.violations: set[str] = set()
+
+    async def look_for_ever(self) -> None:
+        """Look again and again, whenever the server is there."""
+        while True:
+            try:
+                connection = await asyncpg.connect(self._dsn, timeout=5)
+            except (*BROKEN, TimeoutError):
+                await anyio.sleep(LOOK_S)
+                continue
+            try:
+                while True:
+                    rows = await connection.fetch("select law, job_id, said from asyncq.violations()")
+                    self.looks += 1
+                    self.violations |= {f"{row['law']}: job {row['job_id']} {row['said']}" for row in rows}
+                    await anyio.sleep(LOOK_S)
+            except BROKEN:
+                continue
+            finally:
+                connection.terminate()
+
+
+async def wait_for_the_end(dsn: str, limit_s: float, patience_s: float) -> list[str]:
+    """Wait until no job is left, for so long at most. Returns some of what is there then.
+
+    It gives up earlier when for some time there was not one less.
+    """
+    fewest, since = 0, time.monotonic()
+    until = since + limit_s
+    while left := (await ask(dsn, "select count(*) from asyncq._jobs"))[0]["count"]:
+        if not fewest or left < fewest:
+            fewest, since = left, time.monotonic()
+        if time.monotonic() > min(since + patience_s, until):
+            rows = await ask(dsn, "select to_jsonb(job) - 'payload' from asyncq._jobs as job order by id limit 5")
+            return [str(row[0]) for row in rows]
+        await anyio.sleep(0.1)
+    return []
+
+
+async def left_behind(dsn: str) -> list[str]:
+    """What is held or open still, once a closed connection had time to go."""
+    for _ in range(100):
+        left = await ask(dsn, LEFT)
+        if not left:
+            break
+        await anyio.sleep(0.05)
+    return [str(row[0]) for row in left]
+
+
+async def ask(dsn: str, sql: str, *args: object) -> list[asyncpg.Record]:
+    """The answer of the server, which may have to be waited for."""
+    while True:
+        try:
+            connection = await asyncpg.connect(dsn, timeout=5)
+        except (*BROKEN, TimeoutError):
+            await anyio.sleep(0.05)
+            continue
+        try:
+            return await connection.fetch(sql, *args)
+        finally:
+            await connection.close(timeout=5)

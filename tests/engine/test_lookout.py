@@ -1,0 +1,337 @@
+"""The lookout: of idle workers one hears of adds for all, and no add is slept over. The poll is a minute."""
+
+import asyncio
+from collections import Counter
+from contextlib import AsyncExitStack
+from typing import Any
+
+import anyio
+import asyncpg
+import pytest
+
+from asyncq import Client, StoreUnavailable, task
+from asyncq.domain.events import JobCompleted, JobStarted, ListenConnected
+from asyncq.engine.lookout import Lookout
+from asyncq.store.database import Line
+from asyncq.store.listen import ALL, Post
+from tests.engine.conftest import MakeWorker
+from tests.engine.faults import terminate
+from tests.engine.seen import Seen
+from tests.sql.session import Session, session
+from tests.waiting import wait_until
+
+ONE_LOOKS = 1
+LEVELS = ["read_committed", "repeatable_read", "serializable"]
+
+
+@task
+async def nothing() -> None:
+    """The least job."""
+
+
+@task
+async def other() -> None:
+    """Of another worker."""
+
+
+async def settled(sql: Session) -> None:
+    """Wait until somebody is on the lookout, and asks nothing more."""
+    await wait_until(lambda: sql.value("select asyncq._has_lookout()"), description="a lookout")
+    await anyio.sleep(0.3)
+
+
+class Looks:
+    """Counts the looks for jobs of each worker of this process."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.of: Counter[int] = Counter()
+        real = Line.fetch
+
+        async def fetch(line: Line, name: str, *args: Any) -> Any:
+            if name in ("fetch_plain_jobs", "next_due"):
+                self.of[id(line)] += 1
+            return await real(line, name, *args)
+
+        monkeypatch.setattr(Line, "fetch", fetch)
+
+
+async def test_one_of_many_idle_workers_looks_for_a_job_that_was_added(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others would find nothing."""
+    looks = Looks(monkeypatch)
+    async with session(dsn, schema) as sql, AsyncExitStack() as stack:
+        for _ in range(5):
+            await stack.enter_async_context(make_worker(nothing, poll=60).start())
+        await settled(sql)
+        looks.of.clear()
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+        await anyio.sleep(0.1)
+
+    assert ONE_LOOKS == len(looks.of)
+
+
+async def test_an_idle_worker_asks_one_thing_in_the_time_of_a_poll(
+    dsn: str, schema: str, make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether anything is due; a fetch follows only then."""
+    asked: list[str] = []
+    real = Line.fetch
+
+    async def fetch(line: Line, name: str, *args: Any) -> Any:
+        asked.append(name)
+        return await real(line, name, *args)
+
+    async with session(dsn, schema) as sql, make_worker(nothing, poll=0.05).start():
+        await settled(sql)
+        monkeypatch.setattr(Line, "fetch", fetch)
+        await anyio.sleep(0.5)
+        names, count = set(asked), len(asked)
+
+    assert {"next_due"} == names
+    assert count <= 11
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_a_job_whose_add_told_nobody_is_found_when_it_is_committed(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, level: Any
+) -> None:
+    """It was added when no worker rested, and committed when all did."""
+    await make_worker(nothing).run_once()  # Its name is known: else a worker would ask for that until the commit.
+    async with session(dsn, schema) as sql:
+        transaction = db.transaction(isolation=level)
+        await transaction.start()
+        added = await client.add_job(nothing, connection=db)
+        async with make_worker(nothing, poll=60).start():
+            await settled(sql)
+            await transaction.commit()
+            await seen.wait_for(JobCompleted, limit_s=5)
+
+    assert [added.id] == seen.ids(JobCompleted)
+
+
+async def test_a_worker_without_a_free_slot_hands_over(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """The next job is for another one, who did not hear of adds until then."""
+    release = asyncio.Event()
+
+    @task
+    async def wait() -> None:
+        await release.wait()
+
+    async with session(dsn, schema) as sql:
+        first, second, third = [make_worker(wait, poll=60, concurrency=1) for _ in range(3)]
+        async with first.start(), second.start(), third.start():
+            await settled(sql)
+            for number in range(1, 4):
+                await client.add_job(wait)
+                await seen.wait_for(JobStarted, number)
+            release.set()
+            await seen.wait_for(JobCompleted, 3)
+
+
+async def test_a_worker_that_stops_hands_over(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """In order; another one hears of the next add."""
+    async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start():
+        async with make_worker(nothing, poll=60).start():
+            await settled(sql)
+        await settled(sql)
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+
+
+async def test_workers_of_several_kinds_all_hear_of_adds(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """One that does not know a task cannot look for it."""
+    async with (
+        session(dsn, schema) as sql,
+        make_worker(nothing, poll=60).start(),
+        make_worker(other, poll=60).start(),
+    ):
+        await settled(sql)
+        for number in range(1, 5):
+            await client.add_job(nothing if number % 2 else other)
+            await seen.wait_for(JobCompleted, number)
+
+
+async def test_a_worker_whose_listen_connection_was_cut_is_on_the_lookout_again(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection
+) -> None:
+    """The server ended its lookout with the connection."""
+    async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start():
+        await settled(sql)
+        await terminate(db, schema, "listen")
+        await seen.wait_for(ListenConnected, 2)
+        await settled(sql)
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+
+
+async def test_a_burst_of_adds_from_many_connections_is_worked_off_without_the_poll(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """Most of them tell nobody, each in another moment of a worker that rests and wakes."""
+    connections = [await asyncpg.connect(dsn) for _ in range(8)]
+
+    async def produce(connection: asyncpg.Connection) -> None:
+        for number in range(25):
+            async with connection.transaction():
+                await client.add_job(nothing, connection=connection)
+                await anyio.sleep(0.004 * (number % 3))
+            await anyio.sleep(0.003 * (number % 5))
+
+    async with make_worker(nothing, poll=60).start(), make_worker(nothing, poll=60, concurrency=1).start():
+        async with anyio.create_task_group() as group:
+            for connection in connections:
+                group.start_soon(produce, connection)
+        await seen.wait_for(JobCompleted, 200)
+    for connection in connections:
+        await connection.close()
+
+
+class FakeEar:
+    """Says what it is told to, and notes what is said."""
+
+    def __init__(self, *posts: Post) -> None:
+        self.posts = list(posts)
+        self.left: list[tuple[bool, bool]] = []
+        self.is_dropped = False
+
+    def drop(self) -> None:
+        """Note it."""
+        self.is_dropped = True
+
+    async def take_lookout(self, *, was_out: bool) -> Post:
+        """The next answer."""
+        return self.posts.pop(0)
+
+    async def leave_lookout(self, *, was_out: bool, tell_all: bool) -> None:
+        """Note it."""
+        self.left.append((was_out, tell_all))
+
+
+class Stand:
+    """A lookout with a fake ear."""
+
+    def __init__(self, *posts: Post) -> None:
+        self.wakes: list[float | None] = []
+        self.ear = FakeEar(*posts)
+        self.lookout = Lookout(lambda: self.wakes.append(None), self.wakes.append)
+        self.lookout.connected(self.ear)  # type: ignore[arg-type]
+        self.wakes.clear()
+
+
+OUT, COVERED = Post(True, True, False), Post(False, True, False)  # noqa: FBT003
+UNQUIET, MIXED = Post(True, False, False), Post(False, True, True)  # noqa: FBT003
+
+
+async def rest(stand: Stand) -> list[bool]:
+    """Try to rest, look once more, rest."""
+    return [await stand.lookout.may_rest(), await stand.lookout.may_rest()]
+
+
+async def test_who_rests_looks_once_more_after_the_lookout_was_taken() -> None:
+    """By whomever: what was added before told nobody."""
+    for post in (OUT, COVERED, MIXED):
+        assert [False, True] == await rest(Stand(post))
+
+
+async def test_while_silent_adds_are_under_way_a_worker_looks_again_soon() -> None:
+    """They end at a time that nobody tells."""
+    stand = Stand(UNQUIET, OUT)
+    await rest(stand)
+
+    assert [True] == [0 < (wake or 0) < 0.02 for wake in stand.wakes]
+
+
+async def test_who_is_covered_by_another_does_not_hear_adds() -> None:
+    """Unless all are told."""
+    stand = Stand(COVERED, COVERED)
+    await rest(stand)
+    stand.lookout.heard("")
+    silent = len(stand.wakes)
+    stand.lookout.heard(ALL)
+
+    assert (0, 1) == (silent, len(stand.wakes))
+    assert not await stand.lookout.may_rest()
+
+
+async def test_adds_that_come_faster_than_a_worker_rests_need_not_tell_it() -> None:
+    """One alone does not end the lookout: at an easy pace each would be followed by a new one."""
+    stand = Stand(OUT)
+    async with anyio.create_task_group() as group:
+        stand.lookout.open(group.start_soon)
+        await rest(stand)
+        for _ in range(2):
+            stand.lookout.heard("")
+            await stand.lookout.may_rest()
+        easy = list(stand.ear.left)
+        for _ in range(2):
+            stand.lookout.heard("")
+
+    assert ([], [(True, False)]) == (easy, stand.ear.left)
+
+
+async def test_who_was_on_the_lookout_hands_over_when_it_has_no_room_although_adds_are_silent_by_then() -> None:
+    """It is in charge until it rests again; who never was has nothing to hand over."""
+    stand, covered = Stand(OUT), Stand(COVERED)
+    async with anyio.create_task_group() as group:
+        for one in (stand, covered):
+            one.lookout.open(group.start_soon)
+            await rest(one)
+            for _ in range(2):
+                one.lookout.heard("")
+            one.lookout.no_room()
+            one.lookout.no_room()
+
+    assert ([(True, False), (False, True)], []) == (stand.ear.left, covered.ear.left)
+
+
+@pytest.mark.parametrize("post", [OUT, COVERED])
+async def test_what_is_heard_while_a_worker_asks_comes_before_the_answer(post: Post) -> None:
+    """The one that was on the lookout has left meanwhile; whether this one is by now is not forgotten."""
+    stand = Stand(post, COVERED)
+    ask = stand.ear.take_lookout
+    asked: list[bool] = []
+
+    async def hear_and_ask(*, was_out: bool) -> Post:
+        asked.append(was_out)
+        if len(asked) == 1:
+            stand.lookout.heard(ALL)
+        return await ask(was_out=was_out)
+
+    stand.ear.take_lookout = hear_and_ask  # type: ignore[method-assign]
+    first = await stand.lookout.may_rest()
+    await anyio.sleep(0.01)
+
+    assert [False, False, True] == [first, *await rest(stand)]
+    assert [False, post.is_out] == asked
+
+
+async def test_a_connection_that_did_not_answer_is_dropped() -> None:
+    """It may be on the lookout by now, and nobody would know: the server ends that with the connection."""
+    stand = Stand()
+
+    async def fail(*, was_out: bool) -> Post:
+        raise StoreUnavailable("no answer")
+
+    stand.ear.take_lookout = fail  # type: ignore[method-assign]
+
+    assert await stand.lookout.may_rest()
+    assert stand.ear.is_dropped
+
+
+async def test_the_first_worker_of_another_kind_tells_all() -> None:
+    """The others believe that one of them can look for all."""
+    stand = Stand(MIXED)
+    async with anyio.create_task_group() as group:
+        stand.lookout.open(group.start_soon)
+        await rest(stand)
+        stand.lookout.heard("")
+
+    assert ([(False, True)], [None]) == (stand.ear.left, stand.wakes)

@@ -1,0 +1,141 @@
+"""Where looks for jobs begin, and what those from the start may cost."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from asyncq import Client, task
+from asyncq.domain.events import JobCompleted
+from asyncq.domain.job import Claim
+from asyncq.engine import looks
+from asyncq.engine.looks import CHEAP_S, FROM_START_S, SHARE, SLOW_S, Looks
+from asyncq.store.jobs import START, Place
+from tests.engine.conftest import MakeWorker
+from tests.engine.seen import Seen
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+WANTED = 2
+
+
+def claim(number: int, priority: int = 0, queue: str | None = None) -> Claim:
+    """A claim whose place in the order is its number."""
+    at = NOON + timedelta(seconds=number)
+    return Claim(number, 1, queue, 3, 0, 25, 0, priority, 0, at, NOON, NOON, None, None, "null", None, None)
+
+
+def place(number: int, priority: int = 0) -> Place:
+    """The same place."""
+    return Place(priority, NOON + timedelta(seconds=number), number)
+
+
+def look(of: Looks, began: float, took_s: float, *claims: Claim) -> Place:
+    """One look for two jobs."""
+    after = of.begin(began)
+    of.took(claims, WANTED)
+    of.ended(began + took_s, after)
+    return after
+
+
+def test_a_full_batch_is_followed_by_a_look_behind_it() -> None:
+    """What was taken leaves dead entries: the next look need not walk over them."""
+    made = Looks()
+    look(made, 0.0, 0.001, claim(1), claim(2))
+
+    assert place(2) == made.begin(0.01)
+
+
+def test_while_jobs_come_a_look_begins_at_the_start_once_in_a_while() -> None:
+    """A job of higher priority, or one that was committed late, lies behind the cursor."""
+    made = Looks()
+    look(made, 0.0, 0.001, claim(1), claim(2))
+    look(made, 0.01, 0.001, claim(3), claim(4))
+
+    assert START is made.begin(FROM_START_S)
+
+
+def test_after_a_cheap_look_from_the_start_that_found_all_the_next_one_begins_there_too() -> None:
+    """Nothing has piled up: each wake-up sees everything."""
+    made = Looks()
+    look(made, 0.0, CHEAP_S / 2, claim(1))
+
+    assert START is made.begin(0.011)
+
+
+def test_expensive_looks_from_the_start_take_a_tenth_of_the_time() -> None:
+    """Over a million dead entries one takes a tenth of a second; wake-ups in between look behind the cursor."""
+    made = Looks()
+    look(made, 0.0, 1.0, claim(1))
+    early, late = look(made, 1.5, 0.001, claim(2)), made.begin(SHARE + 0.01)
+
+    assert (place(1), START) == (early, late)
+
+
+def test_while_jobs_come_expensive_looks_take_a_tenth_of_the_time_too() -> None:
+    """Else each look would be one from the start, and bring few jobs."""
+    made = Looks()
+    look(made, 0.0, 1.0, claim(1), claim(2))
+
+    assert (place(2), START) == (made.begin(1.0 + FROM_START_S), made.begin(SHARE + 0.01))
+
+
+def test_a_job_of_higher_priority_does_not_take_the_cursor_back() -> None:
+    """All that lies between was looked through."""
+    made = Looks()
+    look(made, 0.0, 1.0, claim(7))
+    look(made, 10.0, 1.0, claim(8, priority=-1))
+
+    assert place(7) == made.begin(11.5)
+
+
+def test_a_full_batch_of_higher_priority_takes_the_cursor_back() -> None:
+    """More of it may wait."""
+    made = Looks()
+    look(made, 0.0, 1.0, claim(7))
+    look(made, 10.0, 1.0, claim(8, priority=-1), claim(9, priority=-1))
+
+    assert place(9, -1) == made.begin(11.5)
+
+
+def test_jobs_of_queues_do_not_move_the_cursor() -> None:
+    """They are found by other indexes."""
+    made = Looks()
+    look(made, 0.0, 1.0, claim(1))
+    look(made, 2.0, 0.001, claim(5, queue="q"))
+
+    assert place(1) == made.begin(2.5)
+
+
+def test_a_look_that_takes_much_longer_than_at_its_best_is_slow() -> None:
+    """Then somebody asks who keeps the dead rows."""
+    made = Looks()
+    said: list[bool] = [made.is_slow]
+    for took_s in (0.003, 0.012, 0.016, 0.009, SLOW_S + 0.001):
+        look(made, 100.0 * len(said), took_s)
+        said.append(made.is_slow)
+
+    assert [False, False, False, True, False, True] == said
+
+
+def test_a_worker_that_never_saw_a_tidy_table_knows_slow_looks_too() -> None:
+    """It was started while a snapshot was held."""
+    made = Looks()
+    look(made, 0.0, 2 * SLOW_S)
+
+    assert made.is_slow
+
+
+@pytest.mark.parametrize("priority", [-5, 0, 5])
+async def test_a_job_is_found_however_expensive_looks_from_the_start_are(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch, priority: int
+) -> None:
+    """One of higher priority lies behind the cursor: it is found by the next look that is worth its price."""
+    monkeypatch.setattr(looks, "CHEAP_S", 0.0)
+    monkeypatch.setattr(looks, "SHARE", 50)
+
+    @task
+    async def nothing() -> None: ...
+
+    async with make_worker(nothing, poll=60).start():
+        for number in range(1, 4):
+            await client.add_job(nothing, priority=priority if number == 3 else 0)
+            await seen.wait_for(JobCompleted, number)

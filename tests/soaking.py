@@ -1,0 +1,5 @@
+"""How much more is tried under `make soak` than in CI."""
+
+import os
+
+TIMES = 10 if os.environ.get("HYPOTHESIS_PROFILE") == "soak" else 1

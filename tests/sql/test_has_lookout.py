@@ -1,0 +1,42 @@
+"""`_has_lookout`: whether a worker wants to hear of adds, now, whatever the caller's snapshot shows."""
+
+import pytest
+
+from tests.sql.session import Session, session
+
+LEVELS = ["read committed", "repeatable read", "serializable"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_it_is_known_at_every_level_what_began_after_the_snapshot(dsn: str, own: Session, level: str) -> None:
+    """A row in a table would be seen by READ COMMITTED only."""
+    async with session(dsn, own.schema) as worker, own.connection.transaction(isolation=level.replace(" ", "_")):
+        before = await own.value("select asyncq._has_lookout()")
+        await worker.value("select pg_advisory_lock(asyncq._lock_space(), 0)")
+        during = await own.value("select asyncq._has_lookout()")
+        await worker.value("select pg_advisory_unlock(asyncq._lock_space(), 0)")
+        after = await own.value("select asyncq._has_lookout()")
+
+    assert [False, True, False] == [before, during, after]
+
+
+async def test_who_asks_is_not_taken_for_a_lookout(dsn: str, own: Session) -> None:
+    """Many producers ask at once; nothing of the question is left."""
+    async with session(dsn, own.schema) as other, own.connection.transaction():
+        await own.value("select asyncq._has_lookout()")
+        held = await own.value("select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()")
+
+        assert (0, False) == (held, await other.value("select asyncq._has_lookout()"))
+
+
+async def test_a_lookout_ends_with_its_connection(dsn: str, own: Session) -> None:
+    """The server sees to it, however the worker ended."""
+    async with session(dsn, own.schema) as worker:
+        await worker.rows("select * from asyncq._take_lookout(false)")
+        there = await own.value("select asyncq._has_lookout()")
+
+    assert there
+    for _ in range(1000):
+        if not await own.value("select asyncq._has_lookout()"):
+            return
+    raise AssertionError("the lookout is still there")
