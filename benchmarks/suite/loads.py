@@ -6,7 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import Any
 
-from asyncq.engine.lease import LOOK_S
+from benchmarks import fleet
 from benchmarks.peers.asyncq.tasks import nap_s
 from benchmarks.peers.peer import Peer
 from benchmarks.suite.adds import add
@@ -18,41 +18,32 @@ from benchmarks.suite.stage import RATE, Run, Stage, Work
 PRODUCERS = 64
 WORKERS = 4
 SLOTS = 10
-POLL_S = 2.0
-WATCH_S = 10.0
 SPREAD_MS = 60.0  # between due times
 LONGEST_S = 60.0
 
 
-def beside_workers(task: str | None) -> Run:
-    """Adds by many producers while workers listen; none, if there is no task for them."""
+def beside_workers(task: str, *, listen: bool = True) -> Run:
+    """Adds by many producers beside workers, which share the cores with them and either listen or only poll."""
 
     async def run(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
-        async with stage.jobs(peer, variant, 0) as jobs, AsyncExitStack() as stack:
-            for _ in range(WORKERS if task else 0):
-                worker = await Child.begin(peer, "work", jobs.dsn, loop=stage.loop, task=task)
-                stack.push_async_callback(worker.close)
+        async with stage.jobs(peer, variant, 0) as jobs, AsyncExitStack() as crew:
+            for _ in range(WORKERS):
+                options = {"listen": listen}
+                worker = await Child.begin(peer, "work", jobs.dsn, loop=stage.loop, task=task, options=options)
+                crew.push_async_callback(worker.close)
                 await worker.go()
-            await asyncio.sleep(SETTLE_S if task else 0)
-            wish = {"producers": PRODUCERS, "task": task or "noop"}
-            return await add(peer, variant, jobs, size, stay=task is None, loop=stage.loop, **wish)
+            await asyncio.sleep(SETTLE_S)
+            wish = {"producers": PRODUCERS, "task": task}
+            return await add(peer, variant, jobs, size, stay=False, loop=stage.loop, **wish)
 
     return run
 
 
 async def run_fleet(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
-    """Idle workers; transactions of the whole server, a worker and poll."""
+    """Idle workers in this process: what each asks in the time of a poll, and how many an add wakes."""
     async with stage.postgres.copy(peer, variant, 0) as jobs:
-        fleet = await Child.begin(peer, "work", jobs.dsn, loop=stage.loop, fleet=size)
-        try:
-            await fleet.go()
-            await asyncio.sleep(3.0 + 2 * size * LOOK_S)  # until everybody has found its turn to look for dead workers
-            before = await jobs.transactions()
-            await asyncio.sleep(WATCH_S)
-            made = await jobs.transactions() - before
-        finally:
-            await fleet.close()
-    return {"value": made / (size * WATCH_S / POLL_S), "transactions_per_s": made / WATCH_S}
+        seen = await fleet.idle(jobs.dsn, size)
+    return {"value": seen["queries_a_poll"], **seen}
 
 
 async def run_punctuality(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
@@ -107,15 +98,19 @@ def with_handlers(task: str) -> Run:
 
 
 LOADS: dict[str, Work] = {
-    "add_64": Work(code="W10", title="add, 64 producers", unit=RATE, run=beside_workers(None), turns=3),
-    "listeners": Work(
-        code="W10", title="the same beside 4 workers, all busy", unit=RATE, run=beside_workers("second"), turns=3
+    "pollers": Work(
+        code="W10",
+        title="add, 64 producers beside 4 busy workers that only poll",
+        unit=RATE,
+        run=beside_workers("second", listen=False),
+        turns=3,
     ),
+    "listeners": Work(code="W10", title="the same, and they listen", unit=RATE, run=beside_workers("second"), turns=3),
     "runners": Work(
-        code="W10", title="the same while 4 workers run the jobs", unit=RATE, run=beside_workers("noop"), turns=3
+        code="W10", title="the same, and they run the jobs at once", unit=RATE, run=beside_workers("noop"), turns=3
     ),
     "fleet": Work(
-        code="W11", title="idle workers", unit="transactions a worker and poll", better="less", run=run_fleet, turns=1
+        code="W11", title="idle workers", unit="questions a worker and poll", better="less", run=run_fleet, turns=1
     ),
     "punctuality": Work(code="W12", title="due time to start", unit="ms", better="less", run=run_punctuality, turns=3),
     "fairness": Work(code="W13", title="idle slots", unit="share", better="less", run=run_fairness, turns=3),

@@ -93,12 +93,6 @@ class Table:
         """How many are not settled; of those that a further condition leaves."""
         return await self.connection.fetchval(f"select count(*) {self._left} {among}")
 
-    async def transactions(self) -> int:
-        """How many were committed in this database; what idle sessions did last may be missing."""
-        return await self.connection.fetchval(
-            "select xact_commit from pg_stat_database where datname = current_database()"
-        )
-
 
 @asynccontextmanager
 async def postgres(server: Server) -> AsyncGenerator[Postgres]:

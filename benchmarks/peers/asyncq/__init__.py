@@ -29,7 +29,7 @@ PEER = Peer(
         "stuck": {"default": 50_000},
         "snapshot": {"default": 1_000_000},
         "strangers": {"default": 50_000},
-        "add_64": {"default": 5_000},
+        "pollers": {"default": 5_000},
         "listeners": {"default": 5_000},
         "runners": {"default": 5_000},
         "fleet": {"default": 50},

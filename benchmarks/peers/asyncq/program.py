@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 from asyncq import Client, JobsFetched, JobSpec, Worker, observer
@@ -67,17 +67,14 @@ def punctual(client: Client, wish: Wish) -> Callable[[int], Awaitable[None]]:
 
 
 async def work(dsn: str, wish: Wish, note: Note) -> None:
-    """A worker, or a fleet of them."""
+    """A worker."""
     logging.basicConfig(level=logging.INFO)
     name = wish.get("task", "noop")
     if name in tasks.WITH_LETTERS:
         extra["alone"] = await tasks.alone(tasks.TASKS[name], 10, wish["alone_calls"])
     tasks.note = note
     observers = [longest_fetch] if wish.get("watch_fetches") else []
-    async with AsyncExitStack() as stack:
-        for _ in range(wish.get("fleet", 1) - 1):
-            await stack.enter_async_context(Worker(dsn, tasks=[tasks.TASKS[name]]).start())
-        await Worker(dsn, tasks=[tasks.TASKS[name]], observers=observers, **wish.get("options", {})).run()
+    await Worker(dsn, tasks=[tasks.TASKS[name]], observers=observers, **wish.get("options", {})).run()
 
 
 @observer(JobsFetched)
