@@ -170,6 +170,18 @@ async def test_a_pending_migration_is_applied_and_the_functions_follow(
     assert [item.id for item in migrations()] == await installed(bare)
 
 
+@pytest.mark.parametrize("text", ["-- The functions have changed.\n", "", "select 1"], ids=str.strip)
+async def test_a_migration_may_do_nothing(
+    new: Database, bare: Session, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """Changed functions come with one, if only a comment; the driver cannot run that alone."""
+    release(monkeypatch, migration(text))
+    report = await migrate(new)
+
+    assert [item.id for item in module.migrations()] == await installed(bare)
+    assert module.migrations()[-1].name == report.applied[-1]
+
+
 async def nothing(*_: object) -> None:
     """Stands in for the functions of a release whose tables do not fit ours."""
 

@@ -3,12 +3,11 @@
 import asyncio
 from pathlib import Path
 
-from asyncq import Client, JobState
 from asyncq.store.database import Database
 from tests.sql.session import Session
 from tests.upgrades.conftest import Later, StartWorker
 from tests.upgrades.releases import NEWEST, Release, apply
-from tests.upgrades.work import PLACES, hold, steps, wait_for_runs
+from tests.upgrades.work import PLACES, add, wait_for_runs
 
 BREAKING = f"-- breaking: needs {NEWEST + 1:06} of 0.9.0\nalter table asyncq._jobs add column later_words text;\n"
 NAME = f"{NEWEST + 1:06}_later"
@@ -24,20 +23,19 @@ async def test_an_old_worker_stops_when_it_is_outgrown_and_loses_nothing(
 ) -> None:
     """What runs may end, what waits in its buffer goes back with its attempts, nothing more is claimed; exit code 3."""
     new = later(BREAKING)
-    async with Client(database.dsn, schema=database.schema) as client:
-        with start_worker(old, "old", "-j", "1") as worker:
-            await worker.says("takes jobs")
-            # At a fast pace it fetches ahead: when one is held some wait behind it.
-            await client.add_jobs([*steps(300), hold.job(), *steps(300)])
-            await wait_for_runs(sql, 1, "began")
-            (held,) = await sql.values("select job_id from asyncq.runs where what = 'began'")
-            await apply(new, database)
-            await worker.says("stops")
-            await client.add_jobs(steps(10))
-            (tmp_path / "leave").touch()
-            code = await worker.end()
-        left = await sql.values("select id from asyncq._jobs order by id")
-        jobs = [await client.get_job(id_) for id_ in left[:3]]
+    async with sql.connection.transaction():
+        # At a fast pace it fetches ahead: when one is held some wait behind it.
+        await add(sql, 300)
+        (held,) = await add(sql, 1, "hold")
+        await add(sql, 300)
+    with start_worker(old, "old", "-j", "1") as worker:
+        await wait_for_runs(sql, 1, "began")
+        await apply(new, database)
+        await worker.says("stops")
+        await add(sql, 10)
+        (tmp_path / "leave").touch()
+        code = await worker.end()
+    left = await sql.values("select asyncq._state(job) from asyncq._jobs as job")
     untouched = "select count(*) from asyncq._jobs where attempts = 0 and interruptions = 0 and locked_by is null"
 
     assert (3, True) == (code, sentence(database.schema) in worker.log.read_text())
@@ -50,7 +48,7 @@ async def test_an_old_worker_stops_when_it_is_outgrown_and_loses_nothing(
         await sql.value(untouched),
         await sql.value("select count(*) from asyncq.runs where what = 'ran'"),
     )
-    assert [(JobState.AVAILABLE, 0)] * 3 == [(job.state, job.attempts) for job in jobs]
+    assert {"available"} == {*left}
     assert 0 == await sql.value("select count(*) from asyncq._workers")
 
 
@@ -64,8 +62,8 @@ async def test_whoever_migrates_is_told_beforehand_what_will_stop(
     migrated = await new.runs(database.schema, "-m", "asyncq", "migrate", *target)
     told = f"{NAME}, which stops workers and clients older than 0.9.0"
 
-    assert (3, f"pending: {told}") == (checked.returncode, checked.stdout.splitlines()[0])
-    assert (0, f"applied: {told}") == (migrated.returncode, migrated.stdout.splitlines()[0])
+    assert (3, True) == (checked.returncode, f"pending: {told}" in checked.stdout.splitlines())
+    assert (0, True) == (migrated.returncode, f"applied: {told}" in migrated.stdout.splitlines())
 
 
 async def test_nothing_of_the_old_release_starts_any_more_and_the_new_one_goes_on(
@@ -73,8 +71,7 @@ async def test_nothing_of_the_old_release_starts_any_more_and_the_new_one_goes_o
 ) -> None:
     """A worker, a client and a check say what to do; its migrate changes nothing, which is no failure."""
     new = later(BREAKING)
-    async with Client(database.dsn, schema=database.schema) as client:
-        await client.add_jobs(steps(3))
+    await add(sql, 3)
     await apply(new, database)
     target = ("--dsn", database.dsn, "--schema", database.schema)
     with start_worker(old, "old") as worker, start_worker(new, "new") as newer:

@@ -22,6 +22,11 @@ def steps(count: int) -> list[JobSpec]:
     return [step.job() for _ in range(count)]
 
 
+async def add(sql: Session, count: int, task: str = "step") -> list[int]:
+    """Add jobs by SQL, which goes on any schema; a client of this release does not open on one that is older."""
+    return await sql.values("select (asyncq.add_job($1)).id from generate_series(1, $2)", task, count)
+
+
 async def wait_for_runs(sql: Session, count: int, what: str = "ran") -> None:
     """Wait until the table has so many rows of a kind."""
 
