@@ -6,10 +6,10 @@ ARGS ?=
 X = $(PYTHON) tools/x.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-slow test-crash test-mutants soak check lint fmt types bench bench-quick schema release build clean
+.PHONY: help setup demo test test-fast test-slow test-crash test-mutants soak check lint fmt types bench bench-quick bench-compare schema release build clean
 
 help: ## list the targets
-	@awk -F ': ## ' '/^[a-z-]+: ## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ': ## ' '/^[a-z-]+: ## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## make .venv with everything a developer needs
 	@$(X) setup $(ARGS)
@@ -50,8 +50,11 @@ types: ## types only
 bench: ## measure ourselves and the peers
 	@$(X) bench $(ARGS)
 
-bench-quick: ## the benchmarks on little work
+bench-quick: ## measure ourselves alone, in under two minutes
 	@$(X) bench-quick $(ARGS)
+
+bench-compare: ## what became better or worse: make bench-compare OLD=old.json NEW=new.json
+	@$(X) bench-compare $(OLD) $(NEW)
 
 schema: ## write the golden dump of the schema again
 	@$(X) schema $(ARGS)

@@ -1,1 +1,5 @@
-"""Benchmarks: what asyncq does in a second, on a real server with fsync on. Only ratios of one run count."""
+"""Benchmarks on real servers with fsync on; only ratios of one run count.
+
+`suite` measures asyncq beside its peers, `run` what keys, policies and recurring jobs cost, `takeover` and `bad_days`
+how soon things are well again.
+"""

@@ -7,7 +7,7 @@ import asyncio
 import json
 import math
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import ExitStack, asynccontextmanager, nullcontext
 from typing import Any
 
 import asyncpg
@@ -161,13 +161,12 @@ def main(words: Sequence[str] | None = None) -> int:
 
         factory = uvloop.new_event_loop
     found: dict[str, dict[str, Any]] = {}
-    with (
-        nullcontext(None) if args.dsn else start(fsync=True, settings=SERVER) as server,
-        asyncio.Runner(loop_factory=factory) as runner,
-    ):
+    with ExitStack() as stack:
+        dsn = args.dsn or stack.enter_context(start(fsync=True, settings=SERVER)).dsn
+        runner = stack.enter_context(asyncio.Runner(loop_factory=factory))
         for name, jobs, held in (("free", args.jobs, False), ("held", args.held_jobs, True)):
             if jobs:
-                found[name] = runner.run(passing(args.dsn or server.dsn, jobs, held=held))
+                found[name] = runner.run(passing(dsn, jobs, held=held))
                 if not args.json:
                     print(text(name, found[name]), flush=True)
     if args.json:

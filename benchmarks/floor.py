@@ -38,7 +38,7 @@ async def latency(dsn: str, jobs: int, pause_s: float) -> list[float]:
     delays: list[float] = []
     try:
         await adder.execute(TABLE)
-        await listener.add_listener("bench_floor", lambda *_: heard.set())
+        await listener.add_listener("bench_floor", lambda *_: heard.set())  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
         for _ in range(jobs):
             began = time.perf_counter()
             await adder.execute(ADD)

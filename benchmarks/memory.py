@@ -9,7 +9,7 @@ import json
 import statistics
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 
 from asyncq import Client
@@ -82,8 +82,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=JOBS, help=f"how many pass; {JOBS:,} by default")
     parser.add_argument("--json", action="store_true", help="print every figure as JSON")
     args = parser.parse_args(words)
-    with nullcontext(None) if args.dsn else start(fsync=True, settings=SERVER) as server:
-        found = asyncio.run(measure(args.dsn or server.dsn, args.jobs))
+    with ExitStack() as stack:
+        dsn = args.dsn or stack.enter_context(start(fsync=True, settings=SERVER)).dsn
+        found = asyncio.run(measure(dsn, args.jobs))
     print(
         json.dumps(found, indent=2)
         if args.json

@@ -7,7 +7,7 @@ import asyncio
 import json
 import statistics
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from typing import Any
 
 from asyncq import Client
@@ -81,8 +81,8 @@ def main(words: Sequence[str] | None = None) -> int:
         import uvloop
 
         factory = uvloop.new_event_loop
-    with nullcontext(None) if args.dsn else start(fsync=True, settings=SERVER) as server:
-        dsn = args.dsn or server.dsn
+    with ExitStack() as stack:
+        dsn = args.dsn or stack.enter_context(start(fsync=True, settings=SERVER)).dsn
         with asyncio.Runner(loop_factory=factory) as runner:
             result = runner.run(measure(dsn, rounds, scale))
     print(json.dumps(result, indent=2) if args.json else table(result))

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import IO
 
@@ -92,7 +92,7 @@ async def bulk_adds(dsn: str, jobs: int, chunk: int) -> float:
 
 
 @contextmanager
-def idle_worker(dsn: str, jobs: int) -> Iterator[IO[str]]:
+def idle_worker(dsn: str, jobs: int) -> Generator[IO[str]]:
     """A worker in a process of its own; what it prints after the last of its jobs can be read."""
     command = [sys.executable, "-m", "benchmarks.idle_worker", dsn, str(jobs)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -139,6 +139,7 @@ async def clear(dsn: str, jobs: int) -> None:
 async def check_empty(dsn: str, *, calls: int, jobs: int) -> None:
     """End the benchmark unless every job ran once and none is left."""
     connection = await asyncpg.connect(dsn)
+    left = 0
     try:
         # The last settlement may still be on its way when the handler has told of its start.
         for _ in range(100):

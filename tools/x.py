@@ -39,6 +39,7 @@ LEVELS = {"demo": ["-e", ".[embedded]"], "test": ["-e", ".", "--group", "test"],
 
 CACHES = (
     ".venv",
+    ".bench",
     ".hypothesis",
     ".import_linter_cache",
     ".mypy_cache",
@@ -238,7 +239,7 @@ def servers() -> list[Target]:
 
 INTERRUPTED = (2, 130)
 # Those that need no server, or for which one is enough.
-ONCE = ("tests/domain", "tests/house", "tests/typing", "tests/upgrades", "tests/faces/test_demo.py")
+ONCE = ("tests/benchmarks", "tests/domain", "tests/house", "tests/typing", "tests/upgrades", "tests/faces/test_demo.py")
 
 
 def at_once() -> list[str]:
@@ -356,16 +357,21 @@ def do_fmt(_arguments: Sequence[str]) -> int:
 
 
 def do_bench(arguments: Sequence[str]) -> int:
-    """Run our benchmarks; words go to benchmarks/run.py."""
-    if not (ROOT / "benchmarks" / "run.py").exists():
+    """Measure asyncq beside its peers; words go to benchmarks/suite."""
+    if not (ROOT / "benchmarks" / "suite").exists():
         raise Refusal("there are no benchmarks in this checkout.")
     setup("test")
-    return run([PYTHON, "-m", "benchmarks.run", *arguments])
+    return run([PYTHON, "-m", "benchmarks.suite", *arguments])
 
 
 def do_bench_quick(arguments: Sequence[str]) -> int:
-    """Run the benchmarks on little work, to see that they run."""
+    """Measure asyncq alone on little work, beside the least that there can be; under two minutes."""
     return do_bench(["--quick", *arguments])
+
+
+def do_bench_compare(arguments: Sequence[str]) -> int:
+    """Compare two result files, the older one first; 1 if a figure became worse."""
+    return do_bench(["--compare", *arguments])
 
 
 def do_schema(arguments: Sequence[str]) -> int:

@@ -1,0 +1,111 @@
+"""The handlers of our own program."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from asyncq import Task, task
+from benchmarks.peers.role import Note
+
+
+def nobody(number: int) -> None:
+    """Ignore a call."""
+
+
+note: Note = nobody
+
+
+class Letter(msgspec.Struct):
+    """A payload of about a kilobyte."""
+
+    id: int
+    subject: str
+    to: list[str]
+    body: str
+
+
+def letter(number: int) -> Letter:
+    """One of them."""
+    return Letter(number, f"Letter {number}", ["somebody@example.org"] * 5, "words " * 140)
+
+
+@task
+async def noop(id: int) -> None:
+    """Count the call."""
+    note(id)
+
+
+@task
+async def hold() -> None:
+    """Run for ever."""
+    await asyncio.Event().wait()
+
+
+@task
+async def stranger() -> None:
+    """Run nowhere."""
+
+
+def nap_s(number: int) -> float:
+    """How long this job naps: 0.1 to 2 s."""
+    return 0.1 + number * 7919 % 1901 / 1000
+
+
+@task
+async def nap(id: int) -> None:
+    """Wait for a while of its own."""
+    note(id)
+    await asyncio.sleep(nap_s(id))
+
+
+@task
+async def second(id: int) -> None:
+    """Wait for a second."""
+    note(id)
+    await asyncio.sleep(1)
+
+
+@task
+async def wait_1(item: Letter) -> None:
+    """Wait for a millisecond."""
+    note(item.id)
+    await asyncio.sleep(0.001)
+
+
+@task
+async def wait_20(item: Letter) -> None:
+    """Wait for 20 ms."""
+    note(item.id)
+    await asyncio.sleep(0.02)
+
+
+@task
+async def cpu_2(item: Letter) -> None:
+    """Compute for 2 ms."""
+    note(item.id)
+    until = time.thread_time() + 0.002
+    while time.thread_time() < until:
+        pass
+
+
+TASKS: dict[str, Task[...]] = {each.name: each for each in (noop, hold, nap, second, wait_1, wait_20, cpu_2)}
+WITH_LETTERS = ("wait_1", "wait_20", "cpu_2")
+
+
+async def alone(handler: Callable[[Letter], Awaitable[None]], at_once: int, calls: int) -> float:
+    """Calls a second of a handler by loops that do nothing else."""
+    item = letter(0)
+
+    async def loop() -> None:
+        for _ in range(calls // at_once):
+            await handler(item)
+
+    began = time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        for _ in range(at_once):
+            group.create_task(loop())
+    return calls // at_once * at_once / (time.perf_counter() - began)

@@ -1,0 +1,44 @@
+"""Adds: one by one by one producer or many, or in chunks; no worker runs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from benchmarks.peers.peer import Peer
+from benchmarks.suite.child import Child
+from benchmarks.suite.drains import Jobs
+from benchmarks.suite.places import Unfit
+
+LONGEST_S = 60.0
+
+
+async def add(peer: Peer, variant: str, table: Jobs, jobs: int, *, stay: bool = True, **wish: Any) -> dict[str, Any]:
+    """Let one process add jobs.
+
+    Args:
+        peer: Whose client.
+        variant: Its settings.
+        table: Where the jobs go.
+        jobs: How many.
+        stay: Whether nobody runs them meanwhile, so that they can be counted.
+        **wish: producers, or chunk.
+
+    Returns:
+        The rate in jobs a second.
+
+    Raises:
+        Unfit: Not every job is there.
+    """
+    child = await Child.begin(peer, "add", table.dsn, **{**peer.variants[variant], **wish}, jobs=jobs)
+    try:
+        await child.go()
+        async with asyncio.timeout(LONGEST_S):
+            added = await child.hear("added")
+    except TimeoutError:
+        raise Unfit(f"{peer.name}: {jobs} adds took longer than {LONGEST_S:g} s") from None
+    finally:
+        await child.close()
+    if stay and peer.store == "postgres" and (there := await table.count()) != jobs + added["warm_up"]:
+        raise Unfit(f"{peer.name}: {there} rows for {jobs} jobs and {added['warm_up']} before them")
+    return {"value": jobs / added["took_s"]}

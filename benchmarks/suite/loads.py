@@ -1,0 +1,120 @@
+"""Work that shows how workers behave: listeners, idle fleets, due times, buffers, real handlers. asyncq's alone."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any
+
+from benchmarks import fleet
+from benchmarks.peers.asyncq.tasks import nap_s
+from benchmarks.peers.peer import Peer
+from benchmarks.suite.adds import add
+from benchmarks.suite.child import Child
+from benchmarks.suite.drains import called, check, drain
+from benchmarks.suite.latency import SETTLE_S, percentiles
+from benchmarks.suite.stage import RATE, Run, Stage, Work
+
+PRODUCERS = 64
+WORKERS = 4
+SLOTS = 10
+SPREAD_MS = 60.0  # between due times
+LONGEST_S = 60.0
+
+
+def beside_workers(task: str, *, listen: bool = True) -> Run:
+    """Adds by many producers beside workers, which share the cores with them and either listen or only poll."""
+
+    async def run(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
+        async with stage.jobs(peer, variant, 0) as jobs, AsyncExitStack() as crew:
+            for _ in range(WORKERS):
+                options = {"listen": listen}
+                worker = await Child.begin(peer, "work", jobs.dsn, loop=stage.loop, task=task, options=options)
+                crew.push_async_callback(worker.close)
+                await worker.go()
+            await asyncio.sleep(SETTLE_S)
+            wish = {"producers": PRODUCERS, "task": task}
+            return await add(peer, variant, jobs, size, stay=False, loop=stage.loop, **wish)
+
+    return run
+
+
+async def run_fleet(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
+    """Idle workers in this process: what each asks in the time of a poll, and how many an add wakes."""
+    async with stage.postgres.copy(peer, variant, 0) as jobs:
+        seen = await fleet.idle(jobs.dsn, size)
+    return {"value": seen["queries_a_poll"], **seen}
+
+
+async def run_punctuality(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
+    """Jobs that are due one after the other while the worker idles; milliseconds from the due time to the start."""
+    async with stage.jobs(peer, variant, 0) as jobs, AsyncExitStack() as stack:
+        worker = await Child.begin(peer, "work", jobs.dsn, loop=stage.loop, stamps=True)
+        stack.push_async_callback(worker.close)
+        await worker.go()
+        await asyncio.sleep(SETTLE_S)
+        wish = {"jobs": size, "spread_s": size * SPREAD_MS / 1000, "pause_s": 0}
+        client = await Child.begin(peer, "tell", jobs.dsn, loop=stage.loop, **wish)
+        stack.push_async_callback(client.close)
+        await client.go()
+        async with asyncio.timeout(LONGEST_S):
+            due: list[int] = (await client.hear("sent"))["due_ns"]
+            await called([worker], size)
+        report = await worker.report()
+    check(peer.name, [report], size)
+    starts: list[tuple[int, int]] = report["starts"]
+    return percentiles(sorted((started - due[number]) / 1e6 for number, started in starts))
+
+
+async def run_fairness(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
+    """Jobs of 0.1 to 2 s on several workers; the share of slots that idle while a job has not started."""
+    async with stage.postgres.copy(peer, variant, size, task="nap") as jobs:
+        seen = await drain(peer, variant, jobs, size, workers=WORKERS, loop=stage.loop, task="nap", stamps=True)
+    starts: list[tuple[int, int]] = [start for of_worker in seen["_starts"] for start in of_worker]
+    return {"value": idle_share(starts, WORKERS * SLOTS), "calls": seen["calls"]}
+
+
+def idle_share(starts: list[tuple[int, int]], slots: int) -> float:
+    """The share of slots that were idle between the first start and the last.
+
+    Args:
+        starts: The number of each job, which says how long it naps, and when it started in nanoseconds.
+        slots: How many there are.
+    """
+    first, last = min(at for _, at in starts), max(at for _, at in starts)
+    busy_ns = sum(min(at + nap_s(number) * 1e9, last) - at for number, at in starts)
+    return max(0.0, 1 - busy_ns / (slots * (last - first)))
+
+
+def with_handlers(task: str) -> Run:
+    """Handlers that do something; the rate to that of the handlers alone, at the same concurrency."""
+
+    async def run(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
+        async with stage.postgres.copy(peer, variant, size, task=task) as jobs:
+            seen = await drain(peer, variant, jobs, size, loop=stage.loop, task=task, alone_calls=size // 4)
+        return seen | {"value": seen["value"] / seen["alone"], "rate": seen["value"]}
+
+    return run
+
+
+LOADS: dict[str, Work] = {
+    "pollers": Work(
+        code="W10",
+        title="add, 64 producers beside 4 busy workers that only poll",
+        unit=RATE,
+        run=beside_workers("second", listen=False),
+        turns=3,
+    ),
+    "listeners": Work(code="W10", title="the same, and they listen", unit=RATE, run=beside_workers("second"), turns=3),
+    "runners": Work(
+        code="W10", title="the same, and they run the jobs at once", unit=RATE, run=beside_workers("noop"), turns=3
+    ),
+    "fleet": Work(
+        code="W11", title="idle workers", unit="questions a worker and poll", better="less", run=run_fleet, turns=1
+    ),
+    "punctuality": Work(code="W12", title="due time to start", unit="ms", better="less", run=run_punctuality, turns=3),
+    "fairness": Work(code="W13", title="idle slots", unit="share", better="less", run=run_fairness, turns=3),
+    "wait_1": Work(code="W14", title="handlers of 1 ms", unit="x", run=with_handlers("wait_1"), turns=3),
+    "wait_20": Work(code="W14", title="handlers of 20 ms", unit="x", run=with_handlers("wait_20"), turns=3),
+    "cpu_2": Work(code="W14", title="handlers of 2 ms of CPU", unit="x", run=with_handlers("cpu_2"), turns=3),
+}

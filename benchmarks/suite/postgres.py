@@ -1,0 +1,104 @@
+"""Databases for single runs: each is a copy of a filled one, and is gone after its run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg
+
+from asyncq.server import Server
+from benchmarks.peers.peer import Peer
+from benchmarks.suite.child import play
+from benchmarks.suite.processes import children, cpu_s
+
+SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "8GB", "max_connections": "400"}
+"""All else is as PostgreSQL ships it: fsync and synchronous_commit are on."""
+
+
+class Postgres:
+    """A server, and the databases that runs begin with.
+
+    Args:
+        server: A server of our own.
+        chief: A connection to it.
+    """
+
+    def __init__(self, server: Server, chief: asyncpg.Connection) -> None:
+        self._server = server
+        self._chief = chief
+        self._filled: set[str] = set()
+        self.version = server.version
+
+    def dsn(self, database: str) -> str:
+        """The way to one of the databases."""
+        return self._server.dsn.replace("/postgres?", f"/{database}?")
+
+    @asynccontextmanager
+    async def copy(self, peer: Peer, variant: str, jobs: int, **wish: Any) -> AsyncGenerator[Table]:
+        """A fresh copy of a database that holds so many jobs; filled and vacuumed when it is first asked for."""
+        settings = {**peer.variants[variant], "jobs": jobs, **wish}
+        name = "_".join([peer.name, variant, str(jobs), *(f"{key}_{value}" for key, value in sorted(wish.items()))])
+        if name not in self._filled:
+            await self._chief.execute(f'drop database if exists "{name}" with (force)')  # one that was not finished
+            await self._chief.execute(f'create database "{name}"')
+            await play(peer, "fill", self.dsn(name), **settings)
+            await self._tidy(name)
+            self._filled.add(name)
+        await self._chief.execute(f'create database run template "{name}" strategy file_copy')
+        try:
+            await self._chief.execute("checkpoint")
+            await asyncio.to_thread(os.sync)
+            connection = await asyncpg.connect(self.dsn("run"))
+            try:
+                yield Table(self.dsn("run"), connection, peer)
+            finally:
+                await connection.close()
+        finally:
+            await self._chief.execute("drop database run with (force)")
+
+    def cpu_s(self) -> float:
+        """Seconds of CPU that the server's processes have used, those that still live."""
+        return sum(cpu_s(pid) for pid in children(self._server.pid))
+
+    async def _tidy(self, name: str) -> None:
+        connection = await asyncpg.connect(self.dsn(name))
+        await connection.execute("vacuum analyze")
+        await connection.close()
+
+
+class Table:
+    """The jobs of one run.
+
+    Args:
+        dsn: The way to them.
+        connection: A connection to their database.
+        peer: Whose they are.
+    """
+
+    def __init__(self, dsn: str, connection: asyncpg.Connection, peer: Peer) -> None:
+        self.dsn = dsn
+        self.connection = connection
+        assert isinstance(peer.left, str)
+        self._left = peer.left
+
+    async def is_empty(self, among: str = "") -> bool:
+        """Whether every job is settled; of those that a further condition leaves."""
+        return not await self.connection.fetchval(f"select exists (select {self._left} {among})")
+
+    async def count(self, among: str = "") -> int:
+        """How many are not settled; of those that a further condition leaves."""
+        return await self.connection.fetchval(f"select count(*) {self._left} {among}")
+
+
+@asynccontextmanager
+async def postgres(server: Server) -> AsyncGenerator[Postgres]:
+    """Our way to a server."""
+    chief = await asyncpg.connect(server.dsn)
+    try:
+        yield Postgres(server, chief)
+    finally:
+        await chief.close()

@@ -1,0 +1,305 @@
+"""The headline figures and their goals: what is divided by what. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from benchmarks.peers.registry import FLOOR, OTHERS, OURS
+from benchmarks.suite.result import MAIN, Entry, Series, ratio, series
+from benchmarks.suite.works import WORKS
+
+Range = tuple[float, float]
+POSTGRES = tuple(peer.name for peer in OTHERS if peer.store == "postgres")
+REDIS = tuple(peer.name for peer in OTHERS if peer.store == "redis")
+EVERYBODY = POSTGRES + REDIS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headline:
+    """One figure.
+
+    Args:
+        name: Its key in the result.
+        words: For people.
+        goal: What it should be; None if it is told for information.
+        better: Which side of the goal is the right one.
+        work: What we do in it.
+        field: What is looked at: the figure of the work, or one of its details.
+        theirs: Whom it is divided by: the best one of these queues; nobody if the figure itself is told.
+        variant: Only this variant of theirs; any by default.
+        their_work: What they do, if something else.
+    """
+
+    name: str
+    words: str
+    goal: float | None
+    better: Literal["more", "less"] = "more"
+    work: str
+    field: str = "value"
+    theirs: tuple[str, ...] = ()
+    variant: str | None = None
+    their_work: str = ""
+
+    def figure(self, runs: Sequence[Entry], line: str = MAIN) -> tuple[float, Range] | None:
+        """The figure and its range over the rotations; None without the runs for it."""
+        ours = series(runs, line, self.work, OURS.name, "default", self.field)
+        if not ours:
+            return None
+        if not self.theirs:
+            return ours.median, ours.spread
+        theirs = self.rival(runs, line)
+        return None if theirs is None else ratio(ours, theirs)
+
+    def rival(self, runs: Sequence[Entry], line: str) -> Series | None:
+        """The best of those that we are compared with."""
+        work = self.their_work or self.work
+        named = {(run.peer, run.variant) for run in runs if run.work == work and run.peer in self.theirs}
+        chosen = [
+            found
+            for peer, variant in sorted(named)
+            if self.variant in (None, variant) and (found := series(runs, line, work, peer, variant, self.field))
+        ]
+        best = max if WORKS[work].better == "more" else min
+        return best(chosen, key=lambda found: found.median) if chosen else None
+
+    def is_met(self, value: float) -> bool | None:
+        """Whether the goal is reached; None where there is none."""
+        if self.goal is None:
+            return None
+        return value >= self.goal if self.better == "more" else value <= self.goal
+
+
+OURSELVES = (OURS.name,)
+LEAST = (FLOOR.name,)
+HEADLINES: tuple[Headline, ...] = (
+    Headline(
+        name="drain_vs_graphile_best",
+        words="drain, to graphile-worker's best",
+        goal=1.5,
+        work="drain",
+        theirs=("graphile",),
+        variant="best",
+    ),
+    Headline(
+        name="drain_vs_pgqueuer_best",
+        words="drain, to PgQueuer's best",
+        goal=4.0,
+        work="drain",
+        theirs=("pgqueuer",),
+        variant="best",
+    ),
+    Headline(name="drain_vs_floor", words="drain, to the floor", goal=0.75, work="drain", theirs=LEAST, variant="best"),
+    Headline(
+        name="drain_default_vs_best_peer_default",
+        words="drain, to the best of the others' defaults",
+        goal=8.0,
+        work="drain",
+        theirs=EVERYBODY,
+        variant="default",
+    ),
+    Headline(
+        name="drain_2_vs_graphile_best",
+        words="drain by two processes, to graphile-worker's best",
+        goal=1.4,
+        work="drain_2",
+        theirs=("graphile",),
+    ),
+    Headline(
+        name="latency_p50_vs_floor",
+        words="latency p50, to the floor",
+        goal=1.1,
+        better="less",
+        work="latency",
+        theirs=LEAST,
+    ),
+    Headline(
+        name="latency_p50_vs_best_pg",
+        words="latency p50, to the best on PostgreSQL",
+        goal=0.67,
+        better="less",
+        work="latency",
+        theirs=POSTGRES,
+    ),
+    Headline(
+        name="latency_p99_vs_best_pg",
+        words="latency p99, to the best on PostgreSQL",
+        goal=1.0,
+        better="less",
+        work="latency",
+        field="p99",
+        theirs=POSTGRES,
+    ),
+    Headline(
+        name="latency_p50_vs_best_redis_durable",
+        words="latency p50, to the best on a Redis as durable",
+        goal=1.0,
+        better="less",
+        work="latency",
+        theirs=REDIS,
+        their_work="latency_durable",
+    ),
+    Headline(
+        name="latency_p50_vs_best_redis_default",
+        words="latency p50, to the best on a Redis as shipped",
+        goal=None,
+        better="less",
+        work="latency",
+        theirs=REDIS,
+    ),
+    Headline(name="add_vs_floor", words="add one by one, to the floor", goal=0.9, work="add_1", theirs=LEAST),
+    Headline(
+        name="add_10_vs_best_pg",
+        words="add by ten producers, to the best on PostgreSQL",
+        goal=2.0,
+        work="add_10",
+        theirs=POSTGRES,
+    ),
+    Headline(
+        name="bulk_vs_best_peer", words="bulk add in 1,000s, to the best", goal=2.0, work="bulk_1000", theirs=EVERYBODY
+    ),
+    Headline(
+        name="bulk_10000_vs_best_peer",
+        words="bulk add in 10,000s, to the best",
+        goal=2.0,
+        work="bulk_10000",
+        theirs=EVERYBODY,
+    ),
+    Headline(
+        name="future_vs_plain",
+        words="drain beside 1,000,000 future jobs, to drain",
+        goal=0.95,
+        work="future",
+        theirs=OURSELVES,
+        their_work="drain",
+    ),
+    Headline(
+        name="ready_vs_plain",
+        words="drain from 500,000 ready jobs, to drain",
+        goal=0.95,
+        work="ready",
+        theirs=OURSELVES,
+        their_work="drain",
+    ),
+    Headline(name="serial_ms_per_job", words="serial queue, ms a job", goal=1.0, better="less", work="serial"),
+    Headline(
+        name="serial_4_ms_per_job",
+        words="serial queue at concurrency 4, ms a job",
+        goal=1.0,
+        better="less",
+        work="serial_4",
+    ),
+    Headline(
+        name="queues_vs_plain",
+        words="10,000 queues of 10, to drain",
+        goal=0.4,
+        work="queues",
+        theirs=OURSELVES,
+        their_work="drain",
+    ),
+    Headline(
+        name="queues_longest_fetch_ms",
+        words="10,000 queues of 10, longest fetch, ms",
+        goal=20.0,
+        better="less",
+        work="queues",
+        field="longest_fetch_ms",
+    ),
+    Headline(
+        name="few_queues_longest_fetch_ms",
+        words="10 queues of 10,000, longest fetch, ms",
+        goal=20.0,
+        better="less",
+        work="few_queues",
+        field="longest_fetch_ms",
+    ),
+    Headline(
+        name="many_queues_longest_fetch_ms",
+        words="1,000,000 queues of 1, longest fetch, ms",
+        goal=20.0,
+        better="less",
+        work="many_queues",
+        field="longest_fetch_ms",
+    ),
+    Headline(
+        name="stuck_vs_plain",
+        words="drain past 100,000 jobs behind busy queues, to drain",
+        goal=0.9,
+        work="stuck",
+        theirs=OURSELVES,
+        their_work="drain",
+    ),
+    Headline(name="snapshot_last_vs_first", words="old snapshot, last 100,000 to first", goal=0.8, work="snapshot"),
+    Headline(
+        name="listeners_vs_none",
+        words="64 producers beside four workers that listen, to such that poll",
+        goal=0.8,
+        work="listeners",
+        theirs=OURSELVES,
+        their_work="pollers",
+    ),
+    Headline(
+        name="runners_vs_none",
+        words="64 producers while four workers run the jobs, to the same",
+        goal=None,
+        work="runners",
+        theirs=OURSELVES,
+        their_work="pollers",
+    ),
+    Headline(
+        name="idle_queries_per_poll",
+        words="50 idle workers, questions a worker and poll",
+        goal=1.0,
+        better="less",
+        work="fleet",
+    ),
+    Headline(
+        name="woken_by_an_add",
+        words="50 idle workers, how many an add wakes",
+        goal=2.0,
+        better="less",
+        work="fleet",
+        field="woken_by_an_add",
+    ),
+    Headline(
+        name="punctuality_p99_ms",
+        words="start after run_at, p99, ms",
+        goal=10.0,
+        better="less",
+        work="punctuality",
+        field="p99",
+    ),
+    Headline(
+        name="idle_slots_share",
+        words="idle slots while something waits, four workers",
+        goal=0.02,
+        better="less",
+        work="fairness",
+    ),
+    Headline(
+        name="strangers_vs_plain",
+        words="drain past 1,000,000 jobs that are not ours, to drain",
+        goal=0.8,
+        work="strangers",
+        theirs=OURSELVES,
+        their_work="drain",
+    ),
+    Headline(
+        name="strangers_idle_cpu",
+        words="CPU of a worker that idles beside them",
+        goal=0.02,
+        better="less",
+        work="strangers",
+        field="idle_cpu",
+    ),
+    Headline(name="handlers_1_ms", words="handlers that wait 1 ms, to the handlers alone", goal=0.9, work="wait_1"),
+    Headline(name="handlers_20_ms", words="handlers that wait 20 ms, to the handlers alone", goal=0.9, work="wait_20"),
+    Headline(name="handlers_cpu", words="handlers with 2 ms of CPU, to the handlers alone", goal=0.9, work="cpu_2"),
+)
+
+
+def figures(runs: Sequence[Entry], line: str = MAIN) -> Mapping[str, tuple[float, Range]]:
+    """All that can be made of these runs: name -> figure and range."""
+    made = {each.name: each.figure(runs, line) for each in HEADLINES}
+    return {name: figure for name, figure in made.items() if figure is not None}

@@ -1,0 +1,109 @@
+"""What the other queues reached in an earlier run on this kind of machine, as a share of the floor of the same run.
+
+A run where one of them falls far below its share says more about the run than about us: it does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.peers.registry import FLOOR
+from benchmarks.suite.result import MAIN, Entry, series
+from benchmarks.suite.works import WORKS
+
+ENOUGH = 0.8
+
+# work -> variant of the floor -> (queue, variant) -> share of the floor's rate; how many times the floor's latency.
+SHARES: dict[str, dict[str, dict[tuple[str, str], float]]] = {
+    "drain": {
+        "best": {
+            ("graphile", "best"): 53_570 / 100_407,
+            ("pgboss", "best"): 38_194 / 100_407,
+            ("pgqueuer", "best"): 19_700 / 100_407,
+        },
+        "one": {
+            ("oban", "best"): 5_852 / 4_319,
+            ("pgqueuer", "default"): 5_680 / 4_319,
+            ("graphile", "default"): 4_034 / 4_319,
+            ("oban", "default"): 2_529 / 4_319,
+            ("saq", "best"): 960 / 4_319,
+            ("saq", "default"): 910 / 4_319,
+            ("procrastinate", "best"): 795 / 4_319,
+            ("procrastinate", "default"): 604 / 4_319,
+        },
+    },
+    "drain_2": {
+        "best": {
+            ("graphile", "best"): 78_798 / 153_501,
+            ("pgboss", "best"): 45_047 / 153_501,
+            ("pgqueuer", "best"): 33_487 / 153_501,
+        }
+    },
+    "latency": {
+        "best": {
+            ("oban", "default"): 2.83 / 1.34,
+            ("pgqueuer", "best"): 2.85 / 1.34,
+            ("graphile", "best"): 2.92 / 1.34,
+            ("graphile", "default"): 3.04 / 1.34,
+            ("procrastinate", "best"): 4.16 / 1.34,
+            ("pgboss", "best"): 4.37 / 1.34,
+            ("saq", "best"): 5.07 / 1.34,
+        }
+    },
+    "add_1": {
+        "best": {
+            ("pgqueuer", "best"): 2_057 / 2_553,
+            ("oban", "default"): 1_907 / 2_553,
+            ("graphile", "default"): 1_622 / 2_553,
+            ("saq", "best"): 1_338 / 2_553,
+            ("pgboss", "best"): 1_251 / 2_553,
+            ("procrastinate", "best"): 964 / 2_553,
+        }
+    },
+    "add_10": {
+        "best": {
+            ("oban", "default"): 4_090 / 4_870,
+            ("saq", "best"): 2_891 / 4_870,
+            ("pgqueuer", "best"): 2_614 / 4_870,
+            ("procrastinate", "best"): 2_091 / 4_870,
+            ("graphile", "default"): 1_955 / 4_870,
+            ("pgboss", "best"): 1_637 / 4_870,
+        }
+    },
+    "bulk_1000": {
+        "best": {
+            ("graphile", "default"): 82_986 / 276_474,
+            ("pgqueuer", "best"): 71_777 / 276_474,
+            ("pgboss", "best"): 57_680 / 276_474,
+            ("procrastinate", "best"): 23_845 / 276_474,
+            ("oban", "default"): 5_810 / 276_474,
+        }
+    },
+    "bulk_10000": {
+        "best": {
+            ("graphile", "default"): 88_766 / 334_137,
+            ("pgqueuer", "best"): 73_558 / 334_137,
+            ("pgboss", "best"): 65_554 / 334_137,
+            ("procrastinate", "best"): 24_028 / 334_137,
+        }
+    },
+}
+
+
+def below(runs: Sequence[Entry]) -> list[str]:
+    """Who did not reach enough of its recorded share, in words."""
+    found: list[str] = []
+    for work, by_floor in SHARES.items():
+        for variant_of_floor, shares in by_floor.items():
+            floor = series(runs, MAIN, work, FLOOR.name, variant_of_floor)
+            for (peer, variant), recorded in shares.items():
+                theirs = series(runs, MAIN, work, peer, variant)
+                if not floor or not theirs:
+                    continue
+                share = theirs.median / floor.median
+                reached = share / recorded if WORKS[work].better == "more" else recorded / share
+                if reached < ENOUGH:
+                    found.append(
+                        f"{work}: {peer} ({variant}) at {share:.3f} x the floor, recorded {recorded:.3f}: {reached:.2f}"
+                    )
+    return found

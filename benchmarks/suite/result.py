@@ -1,0 +1,128 @@
+"""What a suite has seen: every run, and the figures that are made of them. No I/O but the file."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+MAIN = "main"
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One run.
+
+    Args:
+        line: The conditions that it belongs to: `main`, or those of a further line.
+        rotation: Counted from 1.
+        work: What was done.
+        peer: By whom.
+        variant: With which settings.
+        size: Jobs.
+        value: The figure; None for a run that failed a check.
+        failure: Which.
+        took_s: How long all of it took, with its preparation.
+        details: Whatever else was seen.
+    """
+
+    line: str
+    rotation: int
+    work: str
+    peer: str
+    variant: str
+    size: int
+    value: float | None = None
+    failure: str = ""
+    took_s: float = 0.0
+    details: dict[str, Any] = {}
+
+
+class Result(msgspec.Struct, kw_only=True):
+    """A result file.
+
+    Args:
+        date: Of the start, in UTC.
+        machine: In words that name nobody.
+        command: What was typed.
+        lines: Name -> versions and settings.
+        versions: Package -> version, by queue.
+        settings: Queue -> variant -> settings.
+        ratios: The headline figures: those of the main line, ours to theirs, of medians.
+        ranges: The same ratios, least and greatest over the rotations.
+        others: Ratios of the further lines.
+        below: Peers that were slower than their recorded share of the floor: the run does not count.
+        runs: Every run.
+    """
+
+    date: str
+    machine: str
+    command: str
+    lines: dict[str, dict[str, str]]
+    versions: dict[str, dict[str, str]]
+    settings: dict[str, dict[str, dict[str, Any]]]
+    ratios: dict[str, float] = {}
+    others: dict[str, dict[str, float]] = {}
+    ranges: dict[str, tuple[float, float]] = {}
+    below: list[str] = []
+    runs: list[Entry] = []
+
+    def save(self, path: Path) -> None:
+        """Write it as JSON, a run a line."""
+        text = msgspec.json.encode(msgspec.structs.replace(self, runs=[])).decode()
+        body = msgspec.json.format(text, indent=2).removesuffix('"runs": []\n}')
+        runs = ",\n".join(f"    {msgspec.json.encode(run).decode()}" for run in self.runs)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'{body}"runs": [\n{runs}\n  ]\n}}\n')
+
+    @classmethod
+    def load(cls, path: Path) -> Result:
+        """Read one."""
+        return msgspec.json.decode(path.read_bytes(), type=cls)
+
+
+class Series:
+    """The figures of one queue with one variant in one work of one line, by rotation."""
+
+    def __init__(self, entries: Iterable[Entry], field: str = "value") -> None:
+        self.by_rotation: dict[int, float] = {}
+        for entry in entries:
+            value = entry.value if field == "value" else entry.details.get(field)
+            if entry.value is not None and value is not None:
+                self.by_rotation[entry.rotation] = value
+
+    def __bool__(self) -> bool:
+        return bool(self.by_rotation)
+
+    @property
+    def values(self) -> Sequence[float]:
+        """In the order of the rotations."""
+        return list(self.by_rotation.values())
+
+    @property
+    def median(self) -> float:
+        """The middle one."""
+        return statistics.median(self.values)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The least and the greatest."""
+        return min(self.values), max(self.values)
+
+
+def series(runs: Iterable[Entry], line: str, work: str, peer: str, variant: str, field: str = "value") -> Series:
+    """Find the figures of one queue."""
+    wanted = (line, work, peer, variant)
+    return Series((run for run in runs if (run.line, run.work, run.peer, run.variant) == wanted), field)
+
+
+def ratio(ours: Series, theirs: Series) -> tuple[float, tuple[float, float]] | None:
+    """How many times theirs ours is: of the medians, and the range over the rotations that have both."""
+    if not ours or not theirs:
+        return None
+    both = ours.by_rotation.keys() & theirs.by_rotation.keys()
+    each = [ours.by_rotation[rotation] / theirs.by_rotation[rotation] for rotation in both]
+    of_medians = ours.median / theirs.median
+    return of_medians, (min(each), max(each)) if each else (of_medians, of_medians)

@@ -1,0 +1,81 @@
+"""One line of the suite: every queue does every work, in turn, as often as there are rotations."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
+
+import asyncpg
+import msgspec
+
+from benchmarks.peers.peer import Peer
+from benchmarks.suite.places import Unfit
+from benchmarks.suite.result import Entry
+from benchmarks.suite.stage import Stage, has_turn
+from benchmarks.suite.works import WORKS
+
+
+class Turn(NamedTuple):
+    """What one run is to be."""
+
+    work: str
+    peer: Peer
+    variant: str
+    size: int
+
+
+def turns(
+    peers: Collection[Peer], works: Collection[str], rotation: int, rotations: int, scale: float
+) -> Iterator[Turn]:
+    """The runs of a rotation, counted from 0: work by work, and within it who comes first changes."""
+    for name, work in WORKS.items():
+        if name not in works or not has_turn(work.turns, rotation, rotations):
+            continue
+        entered = [
+            Turn(name, peer, variant, scaled(size, scale))
+            for peer in peers
+            if has_turn(peer.turns, rotation, rotations)
+            for variant, size in peer.entries.get(name, {}).items()
+        ]
+        first = rotation % len(entered) if entered else 0
+        yield from entered[first:] + entered[:first]
+
+
+def scaled(size: int, scale: float) -> int:
+    """Less work, of whole thousands where there were: bulk adds come in chunks."""
+    if scale == 1 or size < 1_000:
+        return size
+    unit = 10_000 if size >= 50_000 else 100
+    return max(unit, round(size * scale / unit) * unit)
+
+
+async def run(turn: Turn, stage: Stage, line: str, rotation: int) -> Entry:
+    """One run; a check that fails is its result, and the others go on."""
+    made = Entry(
+        line=line, rotation=rotation, work=turn.work, peer=turn.peer.name, variant=turn.variant, size=turn.size
+    )
+    try:
+        seen = await WORKS[turn.work].run(stage, turn.peer, turn.variant, turn.size)
+    except (Unfit, OSError, asyncpg.PostgresError, asyncio.IncompleteReadError) as error:
+        return msgspec.structs.replace(made, failure=f"{type(error).__name__}: {error}"[:2_000])
+    details = {name: value for name, value in seen.items() if name != "value" and not name.startswith("_")}
+    return msgspec.structs.replace(made, value=seen["value"], details=details)
+
+
+async def rotate(
+    stage: Stage,
+    line: str,
+    peers: Collection[Peer],
+    works: Collection[str],
+    rotations: int,
+    scale: float,
+    note: Callable[[Entry], None],
+) -> None:
+    """All rotations of a line; each run is told when it is over."""
+    for rotation in range(rotations):
+        for turn in turns(peers, works, rotation, rotations, scale):
+            began = time.monotonic()
+            entry = await run(turn, stage, line, rotation + 1)
+            note(msgspec.structs.replace(entry, took_s=round(time.monotonic() - began, 1)))

@@ -1,0 +1,69 @@
+"""The work that every queue can do: drains, latency, adds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.peers.peer import Peer
+from benchmarks.suite.adds import add
+from benchmarks.suite.drains import drain
+from benchmarks.suite.latency import latency
+from benchmarks.suite.stage import RATE, Run, Stage, Work
+
+FUTURE = 1_000_000
+
+
+async def run_drain(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
+    """One process."""
+    async with stage.jobs(peer, variant, size) as jobs:
+        return await drain(peer, variant, jobs, size, loop=stage.loop)
+
+
+async def run_drain_by_two(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
+    """Two processes."""
+    async with stage.jobs(peer, variant, size) as jobs:
+        return await drain(peer, variant, jobs, size, loop=stage.loop, workers=2)
+
+
+async def run_future(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
+    """A million jobs that are due tomorrow stay where they are."""
+    async with stage.postgres.copy(peer, variant, size, future=FUTURE) as jobs:
+        return await drain(peer, variant, jobs, size, loop=stage.loop, among=f"and id <= {size}")
+
+
+async def run_latency(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
+    """One job at a time."""
+    async with stage.jobs(peer, variant, 0) as jobs:
+        return await latency(peer, variant, jobs, size, loop=stage.loop)
+
+
+async def run_durable_latency(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
+    """One job at a time, each on disk before its add returns."""
+    async with stage.jobs(peer, variant, 0, durable=True) as jobs:
+        return await latency(peer, variant, jobs, size, loop=stage.loop)
+
+
+def adding(**wish: Any) -> Run:
+    """Adds by so many producers, or in chunks."""
+
+    async def run(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
+        async with stage.jobs(peer, variant, 0) as jobs:
+            return await add(peer, variant, jobs, size, loop=stage.loop, **wish)
+
+    return run
+
+
+SHARED: dict[str, Work] = {
+    "drain": Work(code="W3", title="drain, one process", unit=RATE, run=run_drain),
+    "drain_2": Work(code="W3", title="drain, two processes", unit=RATE, run=run_drain_by_two),
+    "latency": Work(code="W4", title="add to start of handler, idle", unit="ms", better="less", run=run_latency),
+    "latency_durable": Work(
+        code="W4", title="the same, Redis with `appendfsync always`", unit="ms", better="less", run=run_durable_latency
+    ),
+    "add_1": Work(code="W1", title="add one by one, 1 producer", unit=RATE, run=adding(producers=1)),
+    "add_10": Work(code="W1", title="add one by one, 10 producers", unit=RATE, run=adding(producers=10)),
+    "bulk_1000": Work(code="W2", title="bulk add, chunks of 1,000", unit=RATE, run=adding(chunk=1_000)),
+    "bulk_10000": Work(code="W2", title="bulk add, chunks of 10,000", unit=RATE, run=adding(chunk=10_000)),
+    "future": Work(code="W5", title="drain beside 1,000,000 future jobs", unit=RATE, run=run_future, turns=3),
+    "ready": Work(code="W5", title="drain from 500,000 ready jobs", unit=RATE, run=run_drain, turns=3),
+}

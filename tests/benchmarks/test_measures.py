@@ -1,0 +1,72 @@
+"""What is computed from times at which something was seen."""
+
+import pytest
+
+from benchmarks.peers.asyncq.tasks import nap_s
+from benchmarks.suite.cliffs import rate_between
+from benchmarks.suite.drains import called, check
+from benchmarks.suite.latency import percentiles
+from benchmarks.suite.loads import idle_share
+from benchmarks.suite.places import Unfit
+
+SECOND = 10**9
+
+
+def test_the_rate_between_two_counts_is_read_from_straight_lines() -> None:
+    """Counts are heard each few milliseconds, not at round numbers."""
+    marks = [(0, 0), (1 * SECOND, 100), (3 * SECOND, 200)]
+
+    assert (100.0, 50.0) == (rate_between(marks, 0, 50), rate_between(marks, 100, 200))
+
+
+def test_a_count_that_nobody_saw_is_no_figure() -> None:
+    """It would be made up."""
+    with pytest.raises(Unfit):
+        rate_between([(0, 0), (SECOND, 100)], 0, 101)
+
+
+def test_slots_that_are_always_taken_have_no_idle_share() -> None:
+    """One slot, each job right after the other."""
+    starts = [(0, 0), (1, int(nap_s(0) * SECOND)), (2, int((nap_s(0) + nap_s(1)) * SECOND))]
+
+    assert idle_share(starts, 1) == pytest.approx(0, abs=1e-6)
+
+
+def test_a_slot_that_nobody_uses_counts_as_idle() -> None:
+    """Jobs that wait in the buffer of one worker leave the others idle."""
+    starts = [(0, 0), (1, int(nap_s(0) * SECOND))]
+
+    assert idle_share(starts, 2) == pytest.approx(0.5)
+
+
+def test_the_tail_is_read_from_sorted_delays() -> None:
+    """The median is the figure, the tail a detail."""
+    assert {"value": 50.0, "p95": 95.0, "p99": 99.0} == percentiles([float(delay) for delay in range(100)])
+
+
+class Gone:
+    """A program that ends before it has said anything."""
+
+    calls = 0
+
+    async def hear(self, kind: str) -> None:
+        raise Unfit("it ended")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_worker_that_ends_makes_the_run_unfit(workers: int) -> None:
+    """The suite notes it and goes on."""
+    with pytest.raises(Unfit, match="it ended"):
+        await called([Gone() for _ in range(workers)], 10)
+
+
+@pytest.mark.parametrize(("calls", "total"), [(9, 45), (11, 45), (10, 46)])
+def test_jobs_that_were_lost_or_ran_twice_make_the_run_unfit(calls: int, total: int) -> None:
+    """Ten jobs have the ids 0 to 9."""
+    with pytest.raises(Unfit):
+        check("asyncq", [{"calls": calls, "total": total}], 10)
+
+
+def test_two_workers_that_share_the_jobs_are_fit() -> None:
+    """What counts is the sum."""
+    check("asyncq", [{"calls": 4, "total": 15}, {"calls": 6, "total": 30}], 10)
