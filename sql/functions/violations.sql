@@ -25,6 +25,11 @@ create or replace function asyncq.violations() returns table (law text, job_id b
     where locked_by is not null and queue is not null group by queue having count(*) > 1) as together
   join asyncq._jobs as job on job.queue = together.queue and job.locked_by is not null
   union all
+  -- A job key has one job.
+  select 'shared_key', job.id, format('is one of %s jobs that have the same job key', shared.jobs)
+  from (select key, count(*) as jobs from asyncq._jobs where key is not null group by key having count(*) > 1) as shared
+  join asyncq._jobs as job on job.key = shared.key
+  union all
   -- The queue of a running job is locked, by the job's worker.
   select 'unlocked_queue', job.id, format('runs on worker %s, which does not hold its queue %s', job.locked_by, job.queue)
   from asyncq._jobs as job

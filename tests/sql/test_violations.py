@@ -26,6 +26,11 @@ BROKEN = {
         TAKE,
         LOCK,
     ],
+    "shared_key": [
+        "drop index asyncq.jobs_key",
+        "select asyncq.add_job('t')",
+        "update asyncq._jobs set key = 'k'",
+    ],
     "unlocked_queue": [TAKE],
     "orphan_queue": [LOCK],
     "nameless_task": ["delete from asyncq._tasks"],
