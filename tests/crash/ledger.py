@@ -67,14 +67,15 @@ def read(paths: Iterable[tuple[int, Path, Fate]]) -> list[Run]:
     """The runs of all processes, in the order in which they began."""
     runs: list[Run] = []
     for process, path, fate in paths:
-        open_runs: dict[int, Run] = {}
+        # Several of one job where its process was stalled for so long that it took the job from itself.
+        open_runs: defaultdict[int, list[Run]] = defaultdict(list)
         for line in path.read_text().splitlines():
             word, number, queue, steady, real, attempt = line.split(" ")
             if word == "begin":
                 runs.append(run := Run(int(number), queue, process, int(steady), int(real), int(attempt), fate.died))
-                open_runs[run.number] = run
+                open_runs[run.number].append(run)
             else:
-                ended = open_runs.pop(int(number))
+                ended = open_runs[int(number)].pop(0)
                 ended.ended, ended.ending = int(steady), word
     return sorted(runs, key=lambda run: run.began)
 

@@ -83,8 +83,8 @@ MUTANTS = [
     Mutant(
         "a wake-up is cleared after the last look",
         "asyncq/engine/fetcher.py",
-        "            await self._set_alarm(sent_at)\n",
-        "            await self._set_alarm(sent_at)\n            self._woken = False\n",
+        "            await self._set_alarm(sent_at, after)\n",
+        "            await self._set_alarm(sent_at, after)\n            self._woken = False\n",
         ("tests/engine/test_fetcher.py",),
     ),
     Mutant(

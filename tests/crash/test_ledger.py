@@ -1,5 +1,7 @@
 """What the chaos suite judges by is no blind judge: each fault is seen, and each excuse counts for what it excuses."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.crash import ledger
@@ -72,3 +74,14 @@ def test_a_failure_is_an_attempt_and_attempts_never_fall(ending: str, attempts: 
 def test_attempts_without_runs_are_counted() -> None:
     """A few are named and never begin, when their worker dies."""
     assert 3 == ledger.lost_starts([run(10, 12, "failed"), run(13, 14, attempt=5)])
+
+
+def test_a_process_that_runs_a_job_beside_itself_is_read(tmp_path: Path) -> None:
+    """After a stall it may have taken its own job anew, whose first handler has not ended: both runs are judged."""
+    path = tmp_path / "ledger"
+    lines = ["begin 7 - 1 1 1", "begin 7 - 2 2 1", "cancelled 7 - 3 3 1", "completed 7 - 4 4 1"]
+    path.write_text("".join(f"{line}\n" for line in lines))
+
+    assert [(1, 3, "cancelled"), (2, 4, "completed")] == [
+        (run.began, run.ended, run.ending) for run in ledger.read([(0, path, Fate())])
+    ]
