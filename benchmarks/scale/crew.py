@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.scale.place import ENDED, Database, Place
@@ -14,17 +15,19 @@ from benchmarks.suite.child import Child
 from benchmarks.suite.cliffs import rate_between
 from benchmarks.suite.drains import LOOK_S, called, check
 from benchmarks.suite.places import Unfit
-from benchmarks.suite.processes import cpu_s
+from benchmarks.suite.processes import PROC, TICKS_PER_S, cpu_s
 
 LOOP = "uvloop"
 LONGEST_S = 300.0
 
 
 class Used(NamedTuple):
-    """CPU, in seconds: of the server's processes, and of ours."""
+    """CPU, in seconds: of the server's processes, of ours, of all on the machine; and when it was looked at."""
 
     server: dict[int, float]
     ours: float
+    all: float
+    at: float
 
 
 class Seen(NamedTuple):
@@ -36,6 +39,7 @@ class Seen(NamedTuple):
         ours_us: CPU of our processes.
         backend_us: CPU of the busiest process of the server.
         wal_bytes: What was written ahead.
+        others: How many cores other programs used meanwhile.
     """
 
     rate: float
@@ -43,11 +47,18 @@ class Seen(NamedTuple):
     ours_us: float
     backend_us: float
     wal_bytes: float
+    others: float
 
 
 def used(place: Place, crew: list[Child]) -> Used:
     """What was used until now."""
-    return Used(place.processes(), sum(cpu_s(child.pid) for child in crew))
+    return Used(place.processes(), sum(cpu_s(child.pid) for child in crew), machine_s(), time.monotonic())
+
+
+def machine_s(stat: Path = PROC / "stat") -> float:
+    """Seconds of CPU that all programs on the machine have used, and that its host has used for others."""
+    user, nice, system, _idle, _waiting, irq, softirq, steal, *_ = map(int, stat.read_text().split("\n")[0].split()[1:])
+    return (user + nice + system + irq + softirq + steal) / TICKS_PER_S
 
 
 def seen(rate: float, jobs: int, before: Used, after: Used, wal_bytes: float) -> Seen:
@@ -55,7 +66,8 @@ def seen(rate: float, jobs: int, before: Used, after: Used, wal_bytes: float) ->
     by_process = {pid: spent - before.server.get(pid, 0.0) for pid, spent in after.server.items()}
     busiest = max((spent for pid, spent in by_process.items() if pid != ENDED), default=0.0)
     costs = sum(by_process.values()), after.ours - before.ours, busiest
-    return Seen(rate, *(cost * 1e6 / jobs for cost in costs), wal_bytes)
+    others = (after.all - before.all - costs[0] - costs[1]) / (after.at - before.at)
+    return Seen(rate, *(cost * 1e6 / jobs for cost in costs), wal_bytes, max(others, 0.0))
 
 
 @asynccontextmanager

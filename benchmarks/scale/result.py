@@ -145,6 +145,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         drain: What a drain by one process costs.
         add: What a single add by one producer costs.
         crowd: What it costs beside many other producers: a write to the disk is for all of them.
+        overlap: How well all that overlaps: fitted, see `model`.
     """
 
     cores: int
@@ -153,6 +154,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     drain: Costs
     add: Costs
     crowd: Costs
+    overlap: float
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,13 +165,15 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         bound: What the model names as the limit.
         predicted: Jobs a second.
         measured: The same, seen.
-        is_fitted: Whether the model got its parts from this very run, so that the comparison says little.
+        others: How many cores other programs used meanwhile; the prediction goes without these.
+        is_fitted: Whether the model was fitted to this very run, so that the comparison says nothing.
     """
 
     work: str
     bound: str
     predicted: float
     measured: float
+    others: float
     is_fitted: bool = False
 
     @property
