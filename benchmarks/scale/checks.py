@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
+import msgspec
+
 from benchmarks.scale import crew, model
 from benchmarks.scale.crew import Seen
 from benchmarks.scale.fill import fill
@@ -49,7 +51,7 @@ class Checker:
         )
         here = Machine(parts.cores, parts.fsync_ms, parts.trip_ms, is_shared=True)
         bounds = model.drain_bounds(parts.drain, left(here, drain), 1)
-        parts = Parts(**{**_fields(parts), "overlap": model.fitted_overlap(bounds, drain.rate)})
+        parts = msgspec.structs.replace(parts, overlap=model.fitted_overlap(bounds, drain.rate))
         return parts, [
             self._check("drain, 1 process", parts, bounds, drain, is_fitted=True),
             self._check(ONE, parts, model.add_bounds(parts.add, left(here, add), 1), add),
@@ -102,9 +104,7 @@ class Checker:
 
     async def _add(self, jobs: int, producers: int, way: Way | None = None) -> Seen:
         async with self._place.database() as database:
-            return await crew.add(
-                database, jobs, dsn=way.to(database.dsn) if way else None, producers=producers
-            )
+            return await crew.add(database, jobs, dsn=way.to(database.dsn) if way else None, producers=producers)
 
     async def _trip_ms(self, way: Way | None = None) -> float:
         async with self._place.database() as database:
@@ -118,7 +118,3 @@ class Checker:
 def left(machine: Machine, found: Seen) -> Machine:
     """A machine without the cores that other programs used meanwhile; half a core is always left."""
     return machine._replace(cores=max(machine.cores - found.others, 0.5))
-
-
-def _fields(parts: Parts) -> dict[str, object]:
-    return {name: getattr(parts, name) for name in parts.__struct_fields__}

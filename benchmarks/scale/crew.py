@@ -65,9 +65,10 @@ def seen(rate: float, jobs: int, before: Used, after: Used, wal_bytes: float) ->
     """What so many jobs came to."""
     by_process = {pid: spent - before.server.get(pid, 0.0) for pid, spent in after.server.items()}
     busiest = max((spent for pid, spent in by_process.items() if pid != ENDED), default=0.0)
-    costs = sum(by_process.values()), after.ours - before.ours, busiest
-    others = (after.all - before.all - costs[0] - costs[1]) / (after.at - before.at)
-    return Seen(rate, *(cost * 1e6 / jobs for cost in costs), wal_bytes, max(others, 0.0))
+    server, ours = sum(by_process.values()), after.ours - before.ours
+    others = (after.all - before.all - server - ours) / (after.at - before.at)
+    server_us, ours_us, backend_us = (spent * 1e6 / jobs for spent in (server, ours, busiest))
+    return Seen(rate, server_us, ours_us, backend_us, wal_bytes, max(others, 0.0))
 
 
 @asynccontextmanager

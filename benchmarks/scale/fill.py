@@ -14,7 +14,8 @@ OURS, STRANGER = "noop", "stranger"
 AT_ONCE = 500_000
 
 ADD_TASK = """
-    insert into asyncq._tasks (identifier) values ($1) on conflict (identifier) do update set identifier = excluded.identifier
+    insert into asyncq._tasks (identifier) values ($1)
+    on conflict (identifier) do update set identifier = excluded.identifier
     returning id"""
 # As an add of many jobs stores them: one moment for all, so that their ids decide who is first.
 ADD_JOBS = """
@@ -35,7 +36,7 @@ async def fill(database: Database, first: int, end: int, kind: Kind = "ready", q
         database: Where.
         first: The id in the payload of the first job.
         end: That behind the last one.
-        kind: Ready ones, such of the day after tomorrow, or ready ones of a task that no worker knows, ahead of all others.
+        kind: Ready ones, such of the day after tomorrow, or ready ones of a task that no worker knows, ahead of all.
         queues: In how many serial queues; in none by default.
     """
     task = await task_id(database, STRANGER if kind == "strangers" else OURS)

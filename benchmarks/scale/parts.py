@@ -59,6 +59,4 @@ async def asked_ms(dsn: str, place: Place, statement: str) -> float:
 
 def costs(seen: Seen) -> Costs:
     """As the model wants them."""
-    return Costs(
-        server_us=seen.server_us, client_us=seen.ours_us, backend_us=seen.backend_us, wal_bytes=seen.wal_bytes
-    )
+    return Costs(server_us=seen.server_us, client_us=seen.ours_us, backend_us=seen.backend_us, wal_bytes=seen.wal_bytes)

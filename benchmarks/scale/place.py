@@ -80,7 +80,7 @@ class Place:
             await self._chief.execute(f'drop database "{name}" with (force)')
 
     def processes(self) -> dict[int, float]:
-        """The server's processes -> seconds of CPU that each has used; that of those that have ended stands at `ENDED`."""
+        """The server's processes -> seconds of CPU that each has used; `ENDED`: of those that are gone."""
         by_process = {pid: cpu_s(pid) for pid in children(self._server.pid)}
         return by_process | {ENDED: ended_cpu_s(self._server.pid)}
 

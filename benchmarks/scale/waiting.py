@@ -47,7 +47,7 @@ async def waiting(place: Place, sizes: list[int]) -> AsyncGenerator[Waiting]:
 async def look(database: Database, kind: Kind, jobs: int) -> Waiting:
     """At one table."""
     sizes = "select pg_table_size('asyncq._jobs'), pg_indexes_size('asyncq._jobs'), count(*) from asyncq._jobs"
-    table, indexes, rows = await database.connection.fetchrow(sizes)
+    [(table, indexes, rows)] = await database.connection.fetch(sizes)
     batch, one = await fetch(database, BATCH), await fetch(database, 1)
     async with Client(database.dsn) as client:
         add_ms = await median_ms(lambda: client.add_job(noop, 0), ADDS)
