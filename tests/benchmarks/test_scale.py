@@ -23,7 +23,7 @@ from benchmarks.suite.processes import TICKS_PER_S
 from tests.benchmarks.scale_made import check, scale
 from tests.faces.program import fresh_database
 
-TRIP_MS = 20.0
+TRIP_MS = 100.0
 
 
 class Nowhere(Place):
@@ -60,6 +60,20 @@ async def test_a_fetch_finds_its_batch_whatever_waits_beside_it(database: Databa
     )
 
 
+@pytest.mark.parametrize(("kind", "is_ready", "is_first"), [("future", False, False), ("strangers", True, True)])
+async def test_what_waits_beside_stands_where_it_is_to_stand(
+    database: Database, kind: Kind, is_ready: bool, is_first: bool
+) -> None:
+    """Strangers behind the batch would cost nothing, and future jobs that are due would be taken."""
+    await fill(database, 0, 1)
+    await fill(database, 1, 2, kind)
+    rows = await database.connection.fetch(
+        "select payload ->> 'id' = '1', run_at <= now() from asyncq._jobs order by priority, run_at, id"
+    )
+
+    assert (is_first, is_ready) == (rows[0][0], next(ready for is_beside, ready in rows if is_beside))
+
+
 async def test_a_fetch_finds_one_job_of_each_queue(database: Database) -> None:
     """They are filled evenly."""
     await fill(database, 0, 200, queues=20)
@@ -85,7 +99,7 @@ async def test_a_longer_way_takes_longer(database: Database) -> None:
     async with far_away(database.place, TRIP_MS) as way:
         connection = await asyncpg.connect(way.to(database.dsn))
         began = time.perf_counter()
-        await connection.fetchval("select 1")
+        await connection.execute("select 1")
         took_ms = (time.perf_counter() - began) * 1000
         await connection.close(timeout=5)
 
