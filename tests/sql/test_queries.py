@@ -43,7 +43,7 @@ async def test_a_worker_registers_beats_and_leaves(sql: Session) -> None:
         "select *, last_seen = started_at as fresh, lease = interval '30 s' as leased from asyncq._workers"
     )
     beaten = await sql.run("beat", row["id"], NO_LOCK, [], [])
-    seen = await sql.value("select last_seen > started_at from asyncq._workers")
+    seen = await sql.value("select last_seen > $1 from asyncq._workers", stored["last_seen"])
     left = await sql.run("remove_worker", row["id"])
 
     assert (123, 10, "host", ["a", "b"], True) == (
