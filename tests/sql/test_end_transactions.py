@@ -47,6 +47,18 @@ async def test_a_worker_that_is_merely_late_keeps_its_transactions(dsn: str, cla
         assert ([], 1, [job]) == (ended, await handler.value("select 1"), await claimed(claiming))
 
 
+async def test_only_the_transactions_of_the_silent_are_ended(dsn: str, claiming: Session) -> None:
+    """Others work on, beside them."""
+    async with (
+        holding(dsn, claiming, silent_s=0) as (handler, _, kept),
+        holding(dsn, claiming, silent_s=61) as (_, silent, _),
+    ):
+        ended = [row["worker_id"] for row in await claiming.run("end_transactions")]
+        await claiming.rows("select from asyncq._rescue_jobs(true)")
+
+        assert ([silent], 1, [kept]) == (ended, await handler.value("select 1"), await claimed(claiming))
+
+
 async def test_a_worker_that_is_unlocked_by_force_is_not_waited_for(dsn: str, claiming: Session) -> None:
     """Whoever does that knows that it is gone; or wants it to be."""
     async with holding(dsn, claiming, silent_s=0) as (_, worker, job):
