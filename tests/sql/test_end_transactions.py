@@ -59,6 +59,21 @@ async def test_only_the_transactions_of_the_silent_are_ended(dsn: str, claiming:
         assert ([silent], 1, [kept]) == (ended, await handler.value("select 1"), await claimed(claiming))
 
 
+async def test_a_transaction_that_one_may_not_end_is_left_alone(dsn: str, claiming: Session) -> None:
+    """It is a superuser's, or that of a role of which this one is no member: the others are rescued all the same."""
+    role = f"weak_{claiming.schema}"
+    async with holding(dsn, claiming, silent_s=61) as (handler, _, job):
+        await claiming.execute(f"""
+            create role {role}; grant pg_read_all_stats to {role};
+            grant usage on schema asyncq to {role};
+            grant select on all tables in schema asyncq to {role};
+            grant execute on all functions in schema asyncq to {role}; set role {role}""")
+        ended = await claiming.run("end_transactions")
+        await claiming.execute(f"reset role; drop owned by {role}; drop role {role}")
+
+        assert ([], 1, [job]) == (ended, await handler.value("select 1"), await claimed(claiming))
+
+
 async def test_a_worker_that_is_unlocked_by_force_is_not_waited_for(dsn: str, claiming: Session) -> None:
     """Whoever does that knows that it is gone; or wants it to be."""
     async with holding(dsn, claiming, silent_s=0) as (_, worker, job):
