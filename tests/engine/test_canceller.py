@@ -308,6 +308,40 @@ async def test_a_cancel_that_is_heard_before_the_answer_of_the_fetch_is_not_lost
     )
 
 
+async def test_none_of_several_cancels_before_the_answer_of_the_fetch_is_lost(
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    db: asyncpg.Connection,
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of them is heeded by itself, and what the earlier ones said is still to be done."""
+    acts: list[int] = []
+    real = Canceller._act
+
+    def act(self: Canceller) -> None:
+        real(self)
+        acts.append(1)
+
+    async def cancel_one_by_one(claims: list[Claim]) -> None:
+        for number, claim in enumerate([] if acts else claims[:2], start=1):
+            await cancel(db, schema, claim.id)
+            await wait_until(lambda number=number: len(acts) == number, description="the message")
+
+    monkeypatch.setattr(Canceller, "_act", act)
+    never_beat(monkeypatch)
+    intercept(monkeypatch, cancel_one_by_one)
+    *_, last = ids = [added.id for added in await client.add_jobs([hang.job(), hang.job(), nothing.job()])]
+    async with make_worker(hang, nothing).start():
+        await seen.wait_for(JobCompleted)
+
+    assert ([last], [(tuple(ids[:2]), "they were cancelled")]) == (
+        seen.ids(JobStarted),
+        [(event.job_ids, event.reason) for event in seen.of(JobsReturned)],
+    )
+
+
 # What is not heard
 
 
