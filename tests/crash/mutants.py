@@ -454,13 +454,6 @@ MUTANTS = [
         ("tests/sql/test_watch_workers.py::test_what_happens_to_a_worker_during_a_look_counts",),
     ),
     Mutant(
-        "a standby says what became of a transaction",
-        "sql/functions/fate.sql",
-        "if pg_is_in_recovery() then",
-        "if false then",
-        ("tests/crash/test_standby.py::test_a_standby_does_not_say_what_became_of_a_transaction",),
-    ),
-    Mutant(
         "the transactions of the living end with those of the silent",
         "sql/functions/end_transactions.sql",
         "substring(activity.application_name from '^asyncq worker (\\d+) ') = any(silent::text[])",
