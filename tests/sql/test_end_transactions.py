@@ -8,6 +8,7 @@ import pytest
 
 from tests.sql.jobs import add, claimed, fetch
 from tests.sql.session import Session, session
+from tests.waiting import wait_until
 
 REGISTER = """
 insert into asyncq._workers (lease, pid, concurrency, host, tasks, last_seen)
@@ -51,9 +52,10 @@ async def test_only_the_transactions_of_the_silent_are_ended(dsn: str, claiming:
     """Others work on, beside them."""
     async with (
         holding(dsn, claiming, silent_s=0) as (handler, _, kept),
-        holding(dsn, claiming, silent_s=61) as (_, silent, _),
+        holding(dsn, claiming, silent_s=61) as (gone, silent, _),
     ):
         ended = [row["worker_id"] for row in await claiming.run("end_transactions")]
+        await wait_until(gone.connection.is_closed, description="the end of the connection to arrive")
         await claiming.rows("select from asyncq._rescue_jobs(true)")
 
         assert ([silent], 1, [kept]) == (ended, await handler.value("select 1"), await claimed(claiming))
@@ -76,8 +78,9 @@ async def test_a_transaction_that_one_may_not_end_is_left_alone(dsn: str, claimi
 
 async def test_a_worker_that_is_unlocked_by_force_is_not_waited_for(dsn: str, claiming: Session) -> None:
     """Whoever does that knows that it is gone; or wants it to be."""
-    async with holding(dsn, claiming, silent_s=0) as (_, worker, job):
+    async with holding(dsn, claiming, silent_s=0) as (handler, worker, job):
         unlocked = await claiming.values("select id from asyncq.force_unlock_workers($1)", [str(worker), "no number"])
+        await wait_until(handler.connection.is_closed, description="the end of the connection to arrive")
 
     assert ([job], []) == (unlocked, await claimed(claiming))
 
