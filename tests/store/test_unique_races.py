@@ -136,6 +136,8 @@ async def prepare(sql: Session, state: str | None) -> list[asyncpg.Record]:
 async def shared(dsn: str) -> AsyncIterator[str]:
     """A schema that the tests of this file share: there are hundreds."""
     async with temporary_schema(dsn) as name:
+        async with session(dsn, name) as first:
+            await ask(first)  # From now on its task is known: adds of one that is new wait for each other.
         yield name
 
 
@@ -450,7 +452,6 @@ def claims_of(claims: list[asyncpg.Record]) -> tuple[list[int], list[int]]:
 
 async def test_adds_of_other_keys_do_not_wait(sql: Session, other: Session) -> None:
     """Each key has its own gate; one text as a job key, a subject and an idempotency key is three."""
-    await ask(sql)
     await sql.execute("set lock_timeout = '100ms'")
     async with other.connection.transaction():
         await ask_all(other, [spec(singleton=True, subject="k"), spec(job_key="k"), spec(idempotency_key="k")])
