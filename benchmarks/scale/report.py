@@ -222,8 +222,9 @@ def estimates(found: Sequence[Estimate]) -> str:
     return table(
         "The model: estimates",
         "**Each figure is an estimate** (est.), none was measured: a server of its own with so many cores like those "
-        "here, workers and producers on other machines, jobs that do nothing. It is an upper limit: the model knows "
-        "nothing of what cores take from each other (locks, caches, memory), nor of what disk and network can carry; "
+        "here, workers and producers on other machines, jobs that do nothing. Rather too high than too low: the model "
+        "knows nothing of what cores take from each other (locks, caches, memory), nor of what disk and network can "
+        "carry, and what lies far above the measured rates is arithmetic, no more; "
         "compare the WAL that would be written with what the disk can do. Processes: as many as bring the server to "
         f"{model.ENOUGH:.0%} of what its cores could do, {model.MOST_WORKERS} at most.",
         (

@@ -10,7 +10,8 @@ import pytest
 from asyncq import Client
 from benchmarks.scale import __main__ as face
 from benchmarks.scale import crew, fleets, payloads
-from benchmarks.scale.crew import Used, seen
+from benchmarks.scale.checks import middle
+from benchmarks.scale.crew import Seen, Used, seen
 from benchmarks.scale.fill import KINDS, Kind, fill
 from benchmarks.scale.parts import fsync_ms
 from benchmarks.scale.place import ENDED, Database, Place
@@ -114,6 +115,13 @@ def test_costs_are_told_for_each_job_and_the_busiest_process_apart() -> None:
 
     assert (4.5, 2.0, 1.0) == pytest.approx((found.server_us, found.ours_us, found.backend_us))
     assert found.others == pytest.approx(3.0)
+
+
+def test_the_model_is_made_of_the_middle_run() -> None:
+    """One that was disturbed would spoil every figure."""
+    runs = [Seen(rate, 0.0, 0.0, 0.0, 0.0, 0.0) for rate in (5.0, 90.0, 80.0)]
+
+    assert 80.0 == middle(runs).rate
 
 
 def test_the_cpu_of_the_machine_leaves_out_its_idle_time(tmp_path: Path) -> None:
