@@ -195,7 +195,8 @@ def checks(found: Sequence[Check]) -> str:
         f"{near} of {len(told)} predictions are within {NEAR:.0%} of what was measured. A slower disk is made by "
         "`commit_delay`, a longer way by a relay that delays what it passes on; how slow and how long is measured by "
         "the least statement that waits for it. The cores that other programs used meanwhile, the relay among them, "
-        "are taken off; that processes wait for a core then is not in the model."
+        "are taken off; that processes wait for a core then is not in the model. The CPU of an add was measured in the "
+        "first run of each kind."
     )
     if unrest:
         words += f" **Other programs used more than {BUSY:g} cores in {unrest} of these runs.**"
