@@ -45,7 +45,7 @@ def test_what_is_stored_of_an_item_is_all_that_it_says(item: CronItem) -> None:
     again = item_of(item.identifier, text, Registry([send]))
 
     assert definition(item) == definition(again)
-    assert (item.template, item.when, item.zone) == (again.template, again.when, again.zone)
+    assert (item.template, item.when, str(item.zone)) == (again.template, again.when, str(again.zone))
     assert (item.fill_period, item.overlap) == (again.fill_period, again.overlap)
     assert definition(item).keys() <= {*MEMBERS}
 
