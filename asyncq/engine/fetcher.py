@@ -186,6 +186,8 @@ class Fetcher:
         fewer = len(claims) < wanted
         self.drained = fewer and after is START
         self._rests = self.drained or (fewer and not self.looks.may_be_full(_now()))
+        if self._rests and claims:
+            await asyncio.sleep(0)  # The handlers start before this worker thinks of its rest.
         if self._rests and not self._woken:
             await self._set_alarm(sent_at, after)
         self.looks.ended(_now(), after)
