@@ -7,7 +7,7 @@ import time
 from asyncq import task
 
 starts: list[tuple[int, int]] = []  # (sent, started) in nanoseconds of the monotonic clock, which all processes share
-runs = 0
+runs: int = 0
 
 
 @task

@@ -382,6 +382,14 @@ def do_bench_scale(arguments: Sequence[str]) -> int:
     return run([PYTHON, "-m", "benchmarks.scale", *arguments])
 
 
+def do_profile(arguments: Sequence[str]) -> int:
+    """Print where the time of a job goes, by part of the worker and of the server."""
+    if not (ROOT / "benchmarks" / "profile").exists():
+        raise Refusal("there are no benchmarks in this checkout.")
+    setup("test")
+    return run([PYTHON, "-m", "benchmarks.profile", *arguments])
+
+
 def do_schema(arguments: Sequence[str]) -> int:
     """Write the golden dump of the schema again."""
     setup("test")

@@ -194,8 +194,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     interruptions: int = 0
 
 
-class Claim(msgspec.Struct, frozen=True):
-    """A job that this worker holds: the columns of `fetch_jobs`, in their order."""
+class Claim(msgspec.Struct, frozen=True, gc=False):
+    """A job that this worker holds: the columns of `fetch_jobs`, in their order.
+
+    None of them can lead back to it, so that the garbage collector need not look at it, of which there are many.
+    """
 
     id: int
     task_id: int

@@ -95,7 +95,7 @@ Outcome = Completed | Failed | RetryLater | Discarded | Snoozed | Interrupted | 
 Ending = Literal["completed", "cancelled", "rerun"]
 
 
-class Settlement(msgspec.Struct, frozen=True):
+class Settlement(msgspec.Struct, frozen=True, gc=False):
     """What is to be written about a claim that ends.
 
     Attributes:

@@ -66,7 +66,8 @@ class Announcer:
         match outcome:
             case Completed():
                 self.completed += 1
-                self._tell(JobCompleted, run, duration_s=duration_s)
+                if self._observers.wanted(JobCompleted):
+                    self._tell(JobCompleted, run, duration_s=duration_s)
             case Failed() | RetryLater() | Discarded():
                 self.failed += 1
                 self._attempt_failed(run, settlement, duration_s)

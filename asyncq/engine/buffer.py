@@ -15,7 +15,10 @@ class Buffer:
     """A queue of claims that knows how many workers wait at it.
 
     Args:
-        low: Called when a worker took a claim or waits for one: the fetcher may want to fetch.
+        low: Called when a worker took a claim or waits for one, and few are left: the fetcher may want to fetch.
+
+    Attributes:
+        low_water: How many are few.
     """
 
     def __init__(self, low: Callable[[], None]) -> None:
@@ -25,6 +28,7 @@ class Buffer:
         self._closed = False
         self._filled_at = 0.0
         self._taken = 0
+        self.low_water = 0
 
     def __len__(self) -> int:
         return len(self._claims)
@@ -74,7 +78,8 @@ class Buffer:
             if not self._claims:
                 return await self.take()
         claim = self._claims.popleft()
-        self._low()
+        if len(self._claims) <= self.low_water:
+            self._low()
         return claim
 
     def drain(self) -> list[Claim]:

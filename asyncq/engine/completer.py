@@ -38,8 +38,8 @@ SLOWEST_RETRY_S = 0.5
 IDLE_S = 30.0
 
 
-class Ended(msgspec.Struct, frozen=True):
-    """A run that waits to be written, with what there is to tell about it."""
+class Ended(msgspec.Struct, frozen=True, gc=False):
+    """A run that waits to be written, with what there is to tell about it; nothing leads back to it."""
 
     settlement: Settlement
     worker_id: int

@@ -38,6 +38,8 @@ from asyncq.engine.leftovers import Leftovers
 from asyncq.engine.observers import Observers
 from asyncq.engine.settling import JobTransaction, OwnTransactions, Settled, Settling
 
+COMPLETED = Completed()
+
 
 class Run:
     """A job that runs now.
@@ -198,7 +200,9 @@ class Executor:
             call = handler if run.task.signature.is_async else partial(self._in_thread, run, handler)
         run.handler = isolation.start(call, self._leftovers.mark(run.task.name, run))
         try:
-            end = await isolation.end_of(run.handler)
+            # Most handlers have ended by now, where Python starts tasks eagerly.
+            ended = run.handler.done() and not run.handler.cancelled()
+            end = run.handler.result() if ended else await isolation.end_of(run.handler)
             outcome = self._outcome_of(run, end)
             if settling is None:
                 return outcome
@@ -221,7 +225,7 @@ class Executor:
                     claim=run.claim, task=run.task.name, attempt=run.claim.attempts + 1, type_name=type(end).__name__
                 )
             )
-        return Completed()
+        return COMPLETED
 
     async def _in_thread(self, run: Run, call: Callable[[], Any]) -> Any:
         # Not cancelled meanwhile: as long as the thread runs, the job does, and its claim is held.

@@ -81,7 +81,6 @@ class Fetcher:
         self.lost = LostClaims(line, observers)
         self.drained = False
         self._look_at = 0.0
-        self._low_water = 0
         self.looks = Looks()
         self.lookout = Lookout(self.wake, self.wake_in)
         self._rests = False
@@ -179,7 +178,7 @@ class Fetcher:
             self.give_back(claims, reason, worker_id)
             return 0
         if claims:
-            self._low_water = len(claims) // 2
+            self.buffer.low_water = len(claims) // 2
             self.buffer.put(self.admit(claims))
             if self._observers.wanted(JobsFetched):
                 self._observers.emit(JobsFetched(count=len(claims), wanted=wanted, duration_s=_now() - sent_at))
@@ -187,6 +186,8 @@ class Fetcher:
         fewer = len(claims) < wanted
         self.drained = fewer and after is START
         self._rests = self.drained or (fewer and not self.looks.may_be_full(_now()))
+        if self._rests and claims:
+            await asyncio.sleep(0)  # The handlers start before this worker thinks of its rest.
         if self._rests and not self._woken:
             await self._set_alarm(sent_at, after)
         self.looks.ended(_now(), after)
@@ -277,7 +278,7 @@ class Fetcher:
 
     def _taken(self) -> None:
         """A worker took a claim or waits for one: with the buffer half empty it is time to think of the next fetch."""
-        if len(self.buffer) <= self._low_water:
+        if len(self.buffer) <= self.buffer.low_water:
             self._stir.set()
 
     async def _back_off(self, error: Exception, failures: int) -> None:

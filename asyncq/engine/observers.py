@@ -22,7 +22,9 @@ class Observers:
 
     def wanted(self, kind: type[Event]) -> bool:
         """Whether anybody wants events of a type, so that the others need not be built."""
-        return bool(self._who(kind))
+        # Asked for each job, twice.
+        told = self._by_type.get(kind)
+        return bool(self._who(kind) if told is None else told)
 
     def emit(self, event: Event) -> None:
         """Tell who wants it; what an observer raises becomes an ObserverFailed event."""

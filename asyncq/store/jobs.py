@@ -182,11 +182,61 @@ async def fetch_jobs(
     place = (after.priority, after.run_at, after.id)
     arguments = (worker_id, token, limit, list(task_ids), forbidden_flags, *place, None)
     rows = await line.fetch("fetch_plain_jobs", *arguments) or await line.fetch("fetch_jobs", *arguments)
-    return sorted((Claim(*row) for row in rows), key=_place)
+    if rows and len(rows[0]) == PLAIN_COLUMNS:
+        claims = [_plain(token, *row) for row in rows]
+    else:
+        claims = [Claim(*row) for row in rows]
+    claims.sort(key=_place)
+    return claims
+
+
+class Rest(msgspec.Struct, frozen=True, array_like=True):
+    """What `fetch_plain_jobs` tells only of jobs of which there is more to tell than that they were added."""
+
+    attempts: int
+    interruptions: int
+    revision: int
+    flags: str | None
+    meta: str | None
+    last_error: str | None
+
+
+PLAIN_COLUMNS = 10
+_read_rest = msgspec.json.Decoder(Rest).decode
+
+
+def _plain(
+    token: int,
+    id: int,
+    task_id: int,
+    max_attempts: int,
+    priority: int,
+    run_at: datetime,
+    created_at: datetime | None,
+    updated_at: datetime | None,
+    key: str | None,
+    payload: str,
+    rest: str | None,
+) -> Claim:
+    """A row of `fetch_plain_jobs`, whose nulls stand for what is usual."""
+    created = created_at or run_at
+    updated = updated_at or created
+    if rest is None:
+        # fmt: off
+        return Claim(
+            id, task_id, None, token, 0, max_attempts, 0, priority, 0,
+            run_at, created, updated, key, None, payload, None, None,
+        )
+        # fmt: on
+    more = _read_rest(rest)
+    return Claim(
+        *(id, task_id, None, token, more.attempts, max_attempts, more.interruptions, priority, more.revision),
+        *(run_at, created, updated, key, more.flags, payload, more.meta, more.last_error),
+    )
 
 
 def _place(claim: Claim) -> tuple[int, datetime, int]:
-    return claim.place
+    return claim.priority, claim.run_at, claim.id
 
 
 async def next_due_s(line: Line, since_s: float | None, after: Place = START) -> float | None:

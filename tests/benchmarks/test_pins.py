@@ -40,7 +40,7 @@ def test_every_program_of_a_queue_is_there() -> None:
 
 
 def test_every_environment_of_a_queue_has_its_requirements() -> None:
-    """asyncq is installed from the checkout, Node's packages from their lock."""
-    homes = {peer.home for peer in ALL.values()} - {"asyncq", "node"}
+    """asyncq is installed from the checkout, Node's packages from their lock; the profiler has one too."""
+    homes = {peer.home for peer in ALL.values()} - {"asyncq", "node"} | {"profile"}
 
     assert {f"requirements-{home}.txt" for home in homes} == {path.name for path in REQUIREMENTS}

@@ -55,10 +55,10 @@ async def test_a_claim_shows_the_newest_payload(
     """A scan beside the update would read the old one, and the worker would run a request that was replaced."""
     await add(fetcher, queue=queue)
     (claim,) = await gate.during(
-        fetch(fetcher, form=form), other.execute("""update asyncq._jobs set payload = '{"new": 1}', attempts = 3""")
+        fetch(fetcher, form=form), other.execute("""update asyncq._jobs set payload = '{"new": 1}', max_attempts = 3""")
     )
 
-    assert ('{"new": 1}', 3) == (claim["payload"], claim["attempts"])
+    assert ('{"new": 1}', 3) == (claim["payload"], claim["max_attempts"])
 
 
 @BOTH

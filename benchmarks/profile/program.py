@@ -1,0 +1,91 @@
+"""What is profiled, each in a process of its own: a worker that drains, a worker that idles, a client that adds."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import uvloop
+
+from asyncq import Client, Worker
+from asyncq.engine import fetcher
+from asyncq.engine.lookout import Lookout
+from benchmarks import tasks
+from benchmarks.work import fill
+
+PAUSE_S = 0.01  # between two adds: the worker is idle again
+
+
+def tell(**what: Any) -> None:
+    """Say something to who started this."""
+    print(json.dumps(what), flush=True)
+
+
+async def hear() -> str:
+    """The next line from who started this."""
+    return (await asyncio.to_thread(sys.stdin.readline)).strip()
+
+
+async def drain(dsn: str, jobs: int) -> None:
+    """Run the jobs, and tell what it took, when told to."""
+    await fill(dsn, jobs)
+    tell(ready=True)
+    await hear()
+    tasks.runs = 0
+    cpu, wall = time.process_time(), time.perf_counter()
+    await Worker(dsn, tasks=[tasks.noop]).run_once()
+    tell(cpu_s=time.process_time() - cpu, wall_s=time.perf_counter() - wall, calls=tasks.runs)
+
+
+async def idle(dsn: str, _: int) -> None:
+    """Run jobs as they come, and note when each step was reached, until told to stop."""
+    heard: list[int] = []
+    asked: list[int] = []
+    answered: list[int] = []
+    hear_of_jobs, fetch = Lookout.heard, fetcher.fetch_jobs
+
+    def noting_heard(self: Lookout, text: str) -> None:
+        heard.append(time.monotonic_ns())
+        hear_of_jobs(self, text)
+
+    async def noting_fetch(*args: Any) -> Any:
+        began = time.monotonic_ns()
+        claims = await fetch(*args)
+        if claims:
+            asked.append(began)
+            answered.append(time.monotonic_ns())
+        return claims
+
+    Lookout.heard = noting_heard
+    fetcher.fetch_jobs = noting_fetch
+    async with Worker(dsn, tasks=[tasks.stamp]).start():
+        tell(ready=True)
+        await hear()
+    tell(heard=heard, asked=asked, answered=answered, starts=tasks.starts)
+
+
+async def add(dsn: str, jobs: int) -> None:
+    """Add jobs one by one, and tell when each call began and returned."""
+    returned: list[int] = []
+    async with Client(dsn) as client:
+        for _ in range(jobs):
+            await client.add_job(tasks.stamp, time.monotonic_ns())
+            returned.append(time.monotonic_ns())
+            await asyncio.sleep(PAUSE_S)
+    tell(returned=returned)
+
+
+PROGRAMS: dict[str, Callable[[str, int], Awaitable[None]]] = {"drain": drain, "idle": idle, "add": add}
+
+
+async def main(name: str, dsn: str, jobs: int) -> None:
+    """Run one of them."""
+    await PROGRAMS[name](dsn, jobs)
+
+
+if __name__ == "__main__":
+    uvloop.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))

@@ -1,0 +1,65 @@
+"""The profile counts every sample once, and adds nothing up that did not happen."""
+
+from asyncq.store.statements import folder
+from benchmarks.profile.server_side import Backends, by_name, name_of
+from benchmarks.profile.stacks import LOOP, shares
+from benchmarks.profile.steps import STEPS, WHOLE, steps
+from benchmarks.profile.table import table
+
+MAIN = "main (benchmarks/profile/program.py:99);Runner.run (asyncio/runners.py:118)"
+
+
+def test_the_innermost_frame_that_has_a_part_decides() -> None:
+    """What a part calls in libraries is its own; what no part calls is the event loop's."""
+    lines = [
+        f"{MAIN};job_loop (asyncq/engine/job_loop.py:36);run (asyncq/engine/executor.py:9);describe (enum.py:3) 3",
+        f"{MAIN};run (asyncq/engine/executor.py:9);start (asyncq/engine/isolation.py:37) 2",
+        f"{MAIN} 5",
+    ]
+
+    expected = {LOOP: 0.5, "run: executor, context": 0.3, "handler's asyncio task and context": 0.2}
+    assert expected == shares(lines)
+
+
+def test_a_statement_is_known_by_its_file() -> None:
+    """The server shows it without its comment, and with other parameters for constants."""
+    text = (folder() / "queries" / "settle_completed.sql").read_text()
+    shown = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
+
+    assert "settle_completed" == name_of(shown)
+    assert "vacuum" == name_of("VACUUM asyncq._jobs")
+
+
+def test_statements_of_a_name_are_added_up() -> None:
+    """The same statement is listed once for each user and each top level."""
+    row = {"query": "select 1", "calls": 2, "exec_us": 3.0, "wal_bytes": 4.0}
+
+    assert {"select": (4, 6.0, 8.0)} == by_name([row, row])
+
+
+def test_a_process_that_is_gone_keeps_what_was_seen() -> None:
+    """A worker closes its connections before the last look."""
+    backends = Backends()
+    backends.look({-1: "asyncq fetch"})
+    backends.look({})
+
+    assert {"asyncq fetch": 0.0} == backends.seconds()
+
+
+def test_the_steps_of_a_job_add_up_to_its_way() -> None:
+    """Each nanosecond belongs to one step."""
+    ms = 1_000_000
+    found = steps([0], [5 * ms], [1 * ms], [3 * ms], [4 * ms], [(0, 7 * ms)], warm_up=0)
+
+    assert [1.0, 2.0, 1.0, 3.0] == [found[step] for step in STEPS]
+    assert 7.0 == found[WHOLE]
+
+
+def test_a_job_that_was_fetched_before_its_notification_does_not_count() -> None:
+    """Its steps would not lie in their order."""
+    assert {} == steps([0], [5], [4], [1], [2], [(0, 3)], warm_up=0)
+
+
+def test_the_largest_part_stands_first() -> None:
+    """What rounds to nothing is left out."""
+    assert table("worker", "us", {"a": 0.001, "b": 1.0, "c": 2.0}).splitlines()[2:] == ["| c | 2.00 |", "| b | 1.00 |"]
