@@ -158,6 +158,7 @@ async def fetch_jobs(
     task_ids: Collection[int],
     forbidden_flags: Sequence[str] | None,
     after: Place,
+    plain_first: bool = True,
 ) -> list[Claim]:
     """Claim due jobs.
 
@@ -169,6 +170,7 @@ async def fetch_jobs(
         task_ids: The tasks that the worker knows.
         forbidden_flags: Jobs with one of these are left alone.
         after: Where to begin.
+        plain_first: Whether to ask first as if no job of a queue waited, which is cheaper if that is so.
 
     Returns:
         The claims, in the order in which they are to run.
@@ -181,7 +183,9 @@ async def fetch_jobs(
     """
     place = (after.priority, after.run_at, after.id)
     arguments = (worker_id, token, limit, list(task_ids), forbidden_flags, *place, None)
-    rows = await line.fetch("fetch_plain_jobs", *arguments) or await line.fetch("fetch_jobs", *arguments)
+    rows = await line.fetch("fetch_plain_jobs", *arguments) if plain_first else []
+    if not rows:
+        rows = await line.fetch("fetch_jobs", *arguments)
     return sorted((Claim(*row) for row in rows), key=_place)
 
 
@@ -243,6 +247,43 @@ async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]
             )
         )
     return written
+
+
+async def settle_and_take(
+    line: Line,
+    worker_id: int,
+    settlements: Collection[Settlement],
+    limit: int,
+    token: int,
+    task_ids: Collection[int],
+    forbidden_flags: Sequence[str] | None,
+) -> tuple[set[int], list[Claim]]:
+    """Write that jobs ended well, as `settle` does, and claim those that follow in their queues.
+
+    Args:
+        line: The worker's connection for settling.
+        worker_id: Whose claims they are, and who claims.
+        settlements: Of jobs that ended well.
+        limit: How many to claim at most.
+        token: A number that this worker never used before.
+        task_ids: The tasks that the worker knows.
+        forbidden_flags: Jobs with one of these are left alone.
+
+    Returns:
+        The ids of the jobs that were written, and the claims, in the order in which they are to run.
+
+    Raises:
+        StoreError: See `failures.calling`. All was done or nothing; claims whose answer was lost: see `return_lost`.
+
+    If cancelled, the same holds: callers shield it.
+    """
+    in_order = sorted(settlements, key=_id)
+    rows = await line.fetch(
+        "settle_and_take", worker_id, *_claims(in_order), limit, token, list(task_ids), forbidden_flags, None
+    )
+    written = {row["settled"] for row in rows if row["settled"] is not None}
+    claims = [Claim(*list(row)[1:]) for row in rows if row["settled"] is None]
+    return written, sorted(claims, key=_place)
 
 
 async def settle_special(line: Line, worker_id: int, settlements: Collection[Settlement]) -> dict[int, Ending]:

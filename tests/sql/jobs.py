@@ -70,6 +70,25 @@ async def complete(sql: Session, claims: Sequence[asyncpg.Record], worker: int =
     return [row["id"] for row in rows]
 
 
+async def settle_and_take(
+    sql: Session,
+    claims: Sequence[asyncpg.Record],
+    limit: int = 100,
+    *,
+    worker: int = WORKER,
+    token: int = 2,
+    tasks: Sequence[str] | None = None,
+    forbidden: Sequence[str] | None = None,
+) -> tuple[list[int], list[asyncpg.Record]]:
+    """Settle claims as completed, and claim what follows. Returns the ids that were written, and the new claims."""
+    pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
+    names = "" if tasks is None else "where identifier = any($1::text[])"
+    known = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
+    ids, tokens = [id_ for id_, _ in pairs], [token for _, token in pairs]
+    rows = await sql.run("settle_and_take", worker, ids, tokens, limit, token, known, forbidden, None)
+    return [row["settled"] for row in rows if row["settled"]], [row for row in rows if not row["settled"]]
+
+
 async def change(
     sql: Session,
     claims: Sequence[asyncpg.Record],

@@ -31,8 +31,16 @@ DEAD = JOBS.format(hours=0, attempts=25, rows=ROWS, queues=QUEUES)
 FEW = JOBS.format(hours=0, attempts=0, rows=120, queues=QUEUES)
 
 
-PLANS = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off"}
-"""How the connection of a worker that fetches makes its plans."""
+PLANS = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_sort": "off",
+}
+"""How the connections of a worker that fetch and settle make their plans."""
+
+TAKING = ("100", "2", "'{1,2,3,4,5}'", "null", "null")
+"""What a succession has besides the ids and tokens: up to 100 queues go on, with token 2."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +193,15 @@ async def test_a_batch_is_settled_by_its_ids(full: Explainer, name: str) -> None
     assert plan.buffers <= 5000
 
 
+async def test_a_succession_reads_one_job_more_for_each_queue(full: Explainer) -> None:
+    """Of 50 queues the first ready job: found by an index, looked at again when it is locked, and claimed."""
+    plan = await full.settle("settle_and_take", *TAKING)
+
+    assert_no_scan_of_jobs(plan)
+    assert plan.rows <= 400 + 5 * 50
+    assert plan.buffers <= 8000
+
+
 async def test_a_batch_of_failures_is_settled_by_its_ids(full: Explainer) -> None:
     """The same, with an update."""
     plan = await full.settle("settle_changed", "ones", "ones", "ones", "ones", "null")
@@ -273,18 +290,25 @@ async def test_a_plan_that_was_made_while_the_tables_were_empty_is_right_when_th
         explainer = Explainer(sql)
         await explainer.fetch(100)
         await explainer.settle("settle_completed")
+        await explainer.settle("settle_and_take", *TAKING)
         await sql.execute(READY)
         fetching = await explainer.fetch(100)
         await sql.execute("""
             update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 1
               where id <= 100 and queue is null""")
         settling = await explainer.settle("settle_completed")
+        await sql.execute("""
+            insert into asyncq._queues (locked_by, name) values (7, 'q3');
+            update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 1
+              where id = (select id from asyncq._jobs where queue = 'q3' order by priority, run_at, id limit 1)""")
+        succession = await explainer.settle("settle_and_take", *TAKING)
 
-    for plan in (fetching, settling):
+    for plan in (fetching, settling, succession):
         assert_no_scan_of_jobs(plan)
         assert ("Seq Scan", "_queues") not in plan.scans
     assert fetching.rows <= 1250
     assert settling.rows <= 300
+    assert succession.rows <= 300
 
 
 @pytest.mark.parametrize("analysed", [False, True])
