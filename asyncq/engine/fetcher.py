@@ -173,9 +173,10 @@ class Fetcher:
         """
         forbidden = await current_flags(self._options.forbidden_flags)
         # Cleared before the fetch: a notification during it asks for another one.
-        self._woken = self.drained = self._rests = False
+        woken, self._woken = self._woken, False
+        self.drained = self._rests = False
         sent_at = self._sent_at = _now()
-        after = self.looks.begin(sent_at)
+        after = self.looks.begin(sent_at, woken)
         worker_id = self._identity.worker_id
         claims = await self._claim(worker_id, wanted, forbidden, after)
         if not self.receive(worker_id, claims):
@@ -232,9 +233,9 @@ class Fetcher:
         try:
             async with shielded(self._line, self._patience.deadline_s):
                 await self._tell_flags(worker_id, forbidden)
-                claims = await fetch_jobs(
-                    self._line, worker_id, token, wanted, tasks, forbidden, after, self._plain_first
-                )
+                # An expensive look is not made twice.
+                plain_first = self._plain_first and (after is not START or self.looks.cost_s <= CHEAP_S)
+                claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after, plain_first)
         except (AsyncqError, TimeoutError) as error:
             if isinstance(error, TimeoutError) or getattr(error, "outcome", "") == "unknown":
                 self.lost.note(worker_id, token)
@@ -260,7 +261,7 @@ class Fetcher:
         """Know when to look again: at the next due time, from the start as soon as may be, or at the poll."""
         self._look_at = _now() + self._options.poll_s
         if after is not START:
-            self._look_at = min(self._look_at, self.looks.full_at)
+            self._look_at = min(self._look_at, self.looks.due_at)
         due_s: float | None = None
         async with shielded(self._line, self._patience.deadline_s):
             # Twice the time since then: this statement may be longer on its way to the server than the fetch was.

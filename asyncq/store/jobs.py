@@ -24,11 +24,16 @@ read_job = msgspec.json.Decoder(Job).decode
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where the next fetch begins: behind this place in the order of running; the start by default."""
+    """Where the next fetch begins: behind this place in the order of running; the start by default.
+
+    Attributes:
+        since_s: Jobs without a queue that became due longer ago, in seconds, are left out; none by default.
+    """
 
     priority: int | None = None
     run_at: datetime | None = None
     id: int | None = None
+    since_s: float | None = None
 
 
 START = Place()
@@ -182,7 +187,7 @@ async def fetch_jobs(
     If cancelled, claims may be lost until the lease ends: callers shield it.
     """
     place = (after.priority, after.run_at, after.id)
-    arguments = (worker_id, token, limit, list(task_ids), forbidden_flags, *place, None)
+    arguments = (worker_id, token, limit, list(task_ids), forbidden_flags, *place, None, after.since_s)
     rows = await line.fetch("fetch_plain_jobs", *arguments) if plain_first else []
     if not rows:
         rows = await line.fetch("fetch_jobs", *arguments)

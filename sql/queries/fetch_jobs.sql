@@ -1,4 +1,4 @@
--- fetch_jobs(worker int, token bigint, max int, task_ids int[], forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz) -> id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at timestamptz, created_at timestamptz, updated_at timestamptz, key text, flags jsonb, payload json, meta jsonb, last_error text
+-- fetch_jobs(worker int, token bigint, max int, task_ids int[], forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8) -> id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at timestamptz, created_at timestamptz, updated_at timestamptz, key text, flags jsonb, payload json, meta jsonb, last_error text
 -- Claims up to max due jobs, in order of priority, run_at, id; of each named queue at most one, and none while another of
 -- it runs. All conditions stand in the nodes that lock, so that they are checked again on the newest row. A node locks
 -- what it takes and no more: a row that is locked here and left is invisible to the workers that fetch at this moment,
@@ -37,7 +37,9 @@ near_heads as materialized (
 -- The priorities of jobs without a queue, from the cursor on; and the first of these jobs, to see which kind comes first.
 priorities(priority, after_run_at, after_id) as (
   (select priority,
-      case when priority = $6 then coalesce($7, '-infinity'::timestamptz) else '-infinity'::timestamptz end,
+      greatest(
+        case when priority = $6 then coalesce($7, '-infinity'::timestamptz) else '-infinity'::timestamptz end,
+        coalesce($9, asyncq.now()) - make_interval(secs => $10)),
       case when priority = $6 then coalesce($8, 0::bigint) else 0 end
     from asyncq._jobs as job
     where job.queue is null and asyncq._is_ready(job)
@@ -45,7 +47,8 @@ priorities(priority, after_run_at, after_id) as (
         > (coalesce($6, -32768)::int2, coalesce($7, '-infinity'::timestamptz), coalesce($8, 0::bigint))
     order by priority, run_at, id limit 1)
   union all
-  select further.priority, '-infinity'::timestamptz, 0::bigint from priorities
+  select further.priority, coalesce(coalesce($9, asyncq.now()) - make_interval(secs => $10), '-infinity'), 0::bigint
+  from priorities
   cross join lateral (
     select priority from asyncq._jobs as job
     where job.queue is null and asyncq._is_ready(job) and priority > priorities.priority

@@ -49,12 +49,13 @@ async def fetch(
     forbidden: Sequence[str] | None = None,
     after: tuple[Any, Any, Any] = (None, None, None),
     now: Any = None,
+    since_s: float | None = None,
     form: str = "fetch_jobs",
 ) -> list[asyncpg.Record]:
     """Claim jobs, of all tasks by default. Returns the claims in order of running."""
     names = "" if tasks is None else "where identifier = any($1::text[])"
     ids = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
-    rows = await sql.run(form, worker, token, limit, ids, forbidden, *after, now)
+    rows = await sql.run(form, worker, token, limit, ids, forbidden, *after, now, since_s)
     return sorted(rows, key=lambda row: (row["priority"], row["run_at"], row["id"]))
 
 

@@ -104,12 +104,12 @@ class Explainer:
 
     async def fetch(self, limit: int, *, after: str = "null, null, null", forbidden: str = "null") -> Plan:
         """Explain a fetch by a worker that knows all tasks."""
-        return await self.explain("fetch_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'", forbidden, after, "null")
+        return await self.explain("fetch_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'", forbidden, after, "null", "null")
 
     async def fetch_plain(self, limit: int) -> Plan:
         """The same by the short form."""
         return await self.explain(
-            "fetch_plain_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'", "null", "null, null, null", "null"
+            "fetch_plain_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'", "null", "null, null, null", "null", "null"
         )
 
     async def settle(self, name: str, *arrays: str) -> Plan:
