@@ -233,8 +233,8 @@ class Fetcher:
         try:
             async with shielded(self._line, self._patience.deadline_s):
                 await self._tell_flags(worker_id, forbidden)
-                # An expensive look is not made twice.
-                plain_first = self._plain_first and (after is not START or self.looks.cost_s <= CHEAP_S)
+                # An expensive look that will bring nothing is not made twice.
+                plain_first = self._plain_first and not (after is START and self.looks.is_dear)
                 claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after, plain_first)
         except (AsyncqError, TimeoutError) as error:
             if isinstance(error, TimeoutError) or getattr(error, "outcome", "") == "unknown":

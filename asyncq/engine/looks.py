@@ -1,6 +1,6 @@
 """Where looks for jobs begin: at the very start, or behind what was seen before.
 
-A look from the start walks over the dead entries of the index that an old snapshot keeps, and over the jobs that are not
+A look from the start walks over the dead entries of the index that an old snapshot keeps, and over jobs that are not
 for this worker: of tasks that it does not know, or with flags that it forbids. So such looks come only as often as they
 can be afforded: together they take at most a tenth of the time, and a hundredth while nothing happens. Those between
 begin behind the last job that was taken, and, once everything was seen, leave out what had been due before.
@@ -112,6 +112,11 @@ class Looks:
             self._is_wide = False
             cost_s = now - self._based_at
             self._wide_at = now + (SHARE - 1) * cost_s if cost_s > CHEAP_S else now
+
+    @property
+    def is_dear(self) -> bool:
+        """Whether the last look from the start was not cheap, and the last one of all brought less than wanted."""
+        return self._rests and self.cost_s > CHEAP_S
 
     @property
     def is_slow(self) -> bool:

@@ -26,8 +26,8 @@ near as materialized (
     where job.queue is not null and asyncq._is_ready(job)
       and priority = queued_priorities.priority and asyncq._is_due(job, coalesce($9, asyncq.now()))
       and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
-    order by run_at, id limit 4 * $3 + 100) as due
-  limit 4 * $3 + 100),
+    order by run_at, id limit 2 * $3 + 100) as due
+  limit 2 * $3 + 100),
 near_heads as materialized (
   select head.queue, head.priority, head.run_at, head.id
   from (
@@ -70,7 +70,7 @@ first_plain as materialized (
 -- each queue has its turn; with fewer queues than the bounds it meets them all, and the order is exact.
 pivot(hash) as materialized (
   select ((random() - 0.5) * 1.8e19)::bigint
-  where (select count(*) from near) >= 4 * $3 + 100
+  where (select count(*) from near) >= 2 * $3 + 100
     and (select count(*) from near_heads) + (
       select count(*) from first_plain
       where (priority, run_at, id)
@@ -96,7 +96,9 @@ waiting_queues(hash, queue, wrapped) as (
     (select hashtextextended(queue, 0) as hash, queue, waiting_queues.wrapped from asyncq._jobs as job
       where job.queue is not null and asyncq._is_ready(job)
         and hashtextextended(queue, 0) > waiting_queues.hash
-        and (not waiting_queues.wrapped or hashtextextended(queue, 0) < (select hash from pivot))
+        -- One bound in either case: a condition that holds for none of the rest would be asked of each job of the rest.
+        and hashtextextended(queue, 0)
+          <= case when waiting_queues.wrapped then (select hash - 1 from pivot) else 9223372036854775807 end
       order by hashtextextended(queue, 0) limit 1)
     union all
     (select hashtextextended(queue, 0), queue, true from asyncq._jobs as job
@@ -106,14 +108,15 @@ waiting_queues(hash, queue, wrapped) as (
     limit 1) as next),
 far_heads as materialized (
   select head.queue, head.priority, head.run_at, head.id
-  from (select hash, queue from waiting_queues limit 4 * $3 + 1000) as waiting
+  from (select hash, queue from waiting_queues limit 2 * $3 + 1000) as waiting
   cross join lateral (
     select queue, priority, run_at, id from asyncq._jobs as job
-    where hashtextextended(queue, 0) = waiting.hash and queue = waiting.queue
+    where hashtextextended(queue, 0) between waiting.hash and waiting.hash and queue = waiting.queue
       and asyncq._is_ready(job)
       and asyncq._is_due(job, coalesce($9, asyncq.now()))
       and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
-    order by priority, run_at, id limit 1) as head
+    -- Ordered so, only jobs_ready_by_queue will do: jobs_ready_queued would be walked over, job by job.
+    order by hashtextextended(queue, 0), priority, run_at, id limit 1) as head
   where not exists (select from asyncq._queues where name = waiting.queue offset 0)
   limit $3 + 100),
 heads as materialized (

@@ -329,3 +329,39 @@ async def test_jobs_that_are_stuck_behind_busy_queues_cost_a_bounded_walk(dsn: s
         assert_no_scan_of_jobs(plan)
         assert plan.rows <= 3000
         assert plan.buffers <= 12000
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+async def test_a_walk_over_deep_queues_steps_from_one_to_the_next_wherever_it_begins(dsn: str, analysed: bool) -> None:
+    """All ten are busy, with 1,000 jobs behind each: the walk passes the last one, and never reads on."""
+    async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
+        await sql.execute(f"""{FILL}
+            insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload, queue)
+              select now(), now(), now(), 1, '{{}}', 'q' || i % 10 from generate_series(1, 10000) as i;
+            insert into asyncq._queues (locked_by, name) select 7, 'q' || i from generate_series(0, 9) as i""")
+        if analysed:
+            await sql.execute("analyze asyncq._jobs; analyze asyncq._queues")
+        explainer = Explainer(sql)
+        plans = [await explainer.fetch(10) for _ in range(10)]
+
+    for plan in plans:
+        assert_no_scan_of_jobs(plan)
+    assert max(plan.rows for plan in plans) <= 200
+    assert max(plan.buffers for plan in plans) <= 400
+
+
+async def test_a_walk_that_was_planned_while_the_tables_were_empty_steps_from_queue_to_queue(dsn: str) -> None:
+    """An index of another order would have to be read to its end for each step, which cost nothing at that time."""
+    async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
+        await sql.execute(FILL)
+        await sql.execute("vacuum analyze")
+        explainer = Explainer(sql)
+        await explainer.fetch(10)
+        await sql.execute("""
+            insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload, queue)
+              select now(), now(), now(), 1, '{}', 'q' || i % 10 from generate_series(1, 10000) as i;
+            insert into asyncq._queues (locked_by, name) select 7, 'q' || i from generate_series(1, 9) as i""")
+        plan = await explainer.fetch(10)
+
+    assert_no_scan_of_jobs(plan)
+    assert plan.rows <= 300
