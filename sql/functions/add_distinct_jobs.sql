@@ -24,43 +24,33 @@ declare
   existing_states text[];
   outcomes text[];
   replaces boolean;
-  -- The rows among those jobs, as they were found, and as they are locked.
-  holders bigint[];
-  locked bigint[];
   -- The answer.
   ords bigint[];
   ids bigint[];
 begin
-  loop
-    select array_agg(placed.id order by placed.ord), array_agg(placed.state order by placed.ord),
-        array_agg(placed.outcome order by placed.ord), bool_or(placed.outcome = 'added' and placed.id is not null),
-          array_agg(placed.id order by placed.id) filter (where placed.is_row)
-      into existing_ids, existing_states, outcomes, replaces, holders
-      from (
-        select given.ord, coalesce(request.id, other.id) as id, coalesce(request.state, other.state) as state, other.is_row,
-          case
-            when request.id is not null then 'deduplicated'
-            when other.id is null then 'added'
-            when other.state = 'active' and given.dedupe ? 'rerun' then 'updated'
-            when given.dedupe ->> 'on_conflict' = 'ignore' then 'deduplicated'
-            when given.dedupe ->> 'on_conflict' = 'reject' then 'rejected'
-            else 'added'
-          end as outcome
-        from unnest(dedupes) with ordinality as given(dedupe, ord)
-        left join lateral asyncq._request(given.dedupe ->> 'request', moment) as request on true
-        left join lateral (
-          select matched.id, matched.state, matched.is_row from asyncq._matches(given.dedupe, moment) as matched
-          where request.id is null and given.dedupe ->> 'on_conflict' <> 'add'
-          order by case
-              when not given.dedupe ? 'rerun' or matched.state in ('scheduled', 'available', 'retryable') then 0
-              when matched.state = 'active' then 1
-              else 2
-            end, matched.created_at desc, matched.id desc limit 1) as other on true) as placed;
-    -- All but those are locked already that came back from the dead since the gate: a worker may be settling them.
-    exit when holders is not distinct from locked;
-    perform from asyncq._jobs as job where job.id = any(holders) order by job.id + 0 for no key update;
-    locked := holders;
-  end loop;
+  select array_agg(placed.id order by placed.ord), array_agg(placed.state order by placed.ord),
+      array_agg(placed.outcome order by placed.ord), bool_or(placed.outcome = 'added' and placed.id is not null)
+    into existing_ids, existing_states, outcomes, replaces
+    from (
+      select given.ord, coalesce(request.id, other.id) as id, coalesce(request.state, other.state) as state,
+        case
+          when request.id is not null then 'deduplicated'
+          when other.id is null then 'added'
+          when other.state = 'active' and given.dedupe ? 'rerun' then 'updated'
+          when given.dedupe ->> 'on_conflict' = 'ignore' then 'deduplicated'
+          when given.dedupe ->> 'on_conflict' = 'reject' then 'rejected'
+          else 'added'
+        end as outcome
+      from unnest(dedupes) with ordinality as given(dedupe, ord)
+      left join lateral asyncq._request(given.dedupe ->> 'request', moment) as request on true
+      left join lateral (
+        select matched.id, matched.state from asyncq._matches(given.dedupe, moment) as matched
+        where request.id is null and given.dedupe ->> 'on_conflict' <> 'add'
+        order by case
+            when not given.dedupe ? 'rerun' or matched.state in ('scheduled', 'available', 'retryable') then 0
+            when matched.state = 'active' then 1
+            else 2
+          end, matched.created_at desc, matched.id desc limit 1) as other on true) as placed;
 
   if 'updated' = any(outcomes) then
     update asyncq._jobs as job set rerun = coalesce(given.payload, '{}'), updated_at = asyncq.now()

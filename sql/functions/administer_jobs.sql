@@ -24,6 +24,13 @@ declare
   moment constant timestamptz := asyncq.now();
   held bigint[];
 begin
+  -- What may come back from the dead passes the gate of its key: an add that has passed it holds only what lives. The key of a
+  -- job never changes into another one.
+  if act = 'retry' or act = 'reschedule' and (attempts is not null or max_attempts is not null) then
+    perform asyncq._gate(array(
+      select 'unique:' || encode(job.unique_key, 'hex') from asyncq._jobs as job
+      where job.id = any(job_ids) and job.unique_key is not null));
+  end if;
   perform from asyncq._jobs as job where job.id = any(job_ids) order by job.id for no key update;
   -- A statement of its own: it sees what was waited for.
   held := array(

@@ -6,27 +6,17 @@ create or replace function asyncq._replace_jobs(
   language plpgsql volatile
   as $$
 declare
-  locked bigint[];
-  found_ids bigint[];
   waiting bigint[];
   running bigint[];
   ended bigint[];
 begin
-  loop
-    select array_agg(matched.id order by matched.id),
-        array_agg(matched.id) filter (where matched.state in ('scheduled', 'available', 'retryable')),
-        array_agg(matched.id) filter (where matched.state = 'active'),
-        array_agg(matched.id) filter (where matched.state in ('completed', 'cancelled', 'discarded'))
-      into found_ids, waiting, running, ended
-      from unnest(dedupes, outcomes, existing_ids) as given(dedupe, outcome, existing_id)
-      cross join lateral asyncq._matches(given.dedupe, moment) as matched
-      where given.outcome = 'added' and given.existing_id is not null;
-    exit when found_ids is not distinct from locked;
-    -- All but those are locked already that came back from the dead since the gate: what is not locked may be taken by a
-    -- worker at this moment.
-    perform from asyncq._jobs as job where job.id = any(found_ids) order by job.id + 0 for no key update;
-    locked := found_ids;
-  end loop;
+  select array_agg(matched.id) filter (where matched.state in ('scheduled', 'available', 'retryable')),
+      array_agg(matched.id) filter (where matched.state = 'active'),
+      array_agg(matched.id) filter (where matched.state in ('completed', 'cancelled', 'discarded'))
+    into waiting, running, ended
+    from unnest(dedupes, outcomes, existing_ids) as given(dedupe, outcome, existing_id)
+    cross join lateral asyncq._matches(given.dedupe, moment) as matched
+    where given.outcome = 'added' and given.existing_id is not null;
   perform asyncq._end_jobs(waiting, 'cancelled');
   perform asyncq._cancel_running(running);
   update asyncq._jobs as job set unique_key = null where job.id = any(ended);

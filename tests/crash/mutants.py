@@ -172,6 +172,13 @@ MUTANTS = [
         ("tests/store/test_key_races.py",),
     ),
     Mutant(
+        "a job comes back from the dead beside an add that has passed its gate",
+        "sql/functions/administer_jobs.sql",
+        "  if act = 'retry' or act = 'reschedule' and",
+        "  if act = 'reviving' and",
+        ("tests/store/test_unique_races.py",),
+    ),
+    Mutant(
         "a lost run is no attempt",
         "sql/functions/rescue_jobs.sql",
         "least(job.attempts + 1,",

@@ -136,3 +136,8 @@ async def stray_queues(sql: Session) -> list[str]:
 async def claimed(sql: Session) -> list[int]:
     """The ids of the jobs that are claimed."""
     return await sql.values("select id from asyncq._jobs where locked_by is not null order by id")
+
+
+async def are_left(sql: Session) -> bool:
+    """Whether jobs are to be run; those too that a transaction holds, which hides them from fetches and rescues."""
+    return await sql.value("select exists (select from asyncq._jobs as job where not asyncq._has_failed(job))")

@@ -16,7 +16,7 @@ import anyio
 import asyncpg
 import pytest
 
-from tests.sql.jobs import change, complete, fetch
+from tests.sql.jobs import are_left, change, complete, fetch
 from tests.sql.session import Session, session
 
 KEYS = ("a", "b", "c")
@@ -136,7 +136,7 @@ class Players:
             claims = await fetch(sql, rng.randint(1, 3), worker=player, token=next(self._tokens))
             for claim in claims:
                 await self._end(sql, claim, player, rng)
-            if was_last and not claims and not await self._rescue(sql):
+            if was_last and not claims and not await self._rescue(sql) and not await are_left(sql):
                 return
 
     async def _end(self, sql: Session, claim: asyncpg.Record, player: int, rng: random.Random) -> None:

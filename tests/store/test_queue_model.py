@@ -46,9 +46,7 @@ class Players:
         rng, tasks = random.Random(f"{self._seed} {player}"), [TASKS[player % 2]]
         while True:
             was_last = not self._adding
-            claims = await fetch(
-                sql, rng.randint(1, 4), worker=player, token=next(self._tokens), tasks=tasks
-            )
+            claims = await fetch(sql, rng.randint(1, 4), worker=player, token=next(self._tokens), tasks=tasks)
             rng.shuffle(claims)
             for claim in claims:
                 way = rng.choice(("complete", "take", "take", "fail", "return", "abandon"))

@@ -14,7 +14,7 @@ import anyio
 import asyncpg
 import pytest
 
-from tests.sql.jobs import change, complete, fetch
+from tests.sql.jobs import are_left, change, complete, fetch
 from tests.sql.keyed import Done
 from tests.sql.session import Session, session
 from tests.sql.unique import ask
@@ -155,7 +155,7 @@ class Players:
             claims = await fetch(sql, rng.randint(1, 3), worker=player, token=next(self._tokens))
             for claim in claims:
                 await self._end(sql, claim, player, rng)
-            if was_last and not claims and not await sql.run("rescue_jobs", THOROUGH):
+            if was_last and not claims and not await sql.run("rescue_jobs", THOROUGH) and not await are_left(sql):
                 return
 
     async def _end(self, sql: Session, claim: asyncpg.Record, player: int, rng: random.Random) -> None:

@@ -34,6 +34,13 @@ EMPTY = (
 )
 STATES = "select id, asyncq._state(job) as state, rerun::text from asyncq._jobs as job order by id"
 
+DEAD = "array(select id from asyncq._jobs as job where asyncq._has_failed(job))"
+REVIVALS = {
+    "a retry": f"select from asyncq.retry_jobs({DEAD})",
+    "a reschedule": f"select from asyncq.reschedule_jobs({DEAD}, attempts := 0)",
+    "a reschedule with more attempts": f"select from asyncq.reschedule_jobs({DEAD}, max_attempts := 32767)",
+}
+
 # What an add asks for. A rerun is what a singleton asks for that must not miss what came after the start of a run.
 WAYS: dict[str, dict[str, Any]] = {
     **{strategy: {"unique": {"on_conflict": strategy}} for strategy in STRATEGIES},
@@ -69,6 +76,14 @@ async def _cancel(sql: Session, _claims: list[asyncpg.Record]) -> None:
     assert 1 == len(await sql.rows("select from asyncq.cancel_jobs(array(select id from asyncq._jobs))"))
 
 
+async def _retry(sql: Session, _claims: list[asyncpg.Record]) -> None:
+    assert 1 == len(await sql.rows(REVIVALS["a retry"]))
+
+
+async def _reschedule(sql: Session, _claims: list[asyncpg.Record]) -> None:
+    assert 1 == len(await sql.rows(REVIVALS["a reschedule"]))
+
+
 async def _ignore(sql: Session, _claims: list[asyncpg.Record]) -> None:
     await ask(sql, singleton=True)
 
@@ -89,6 +104,8 @@ ACTS: dict[str, tuple[Act, str | None, str | None]] = {
     "the last failure": (_fail_for_good, "active", None),
     "a return": (_return, "active", "available"),
     "a rescue": (_rescue, "active", "available"),
+    "a retry of one that had failed for good": (_retry, "discarded", "available"),
+    "a reschedule of one that had failed for good": (_reschedule, "discarded", "available"),
     "a cancellation": (_cancel, "available", None),
     "a cancellation of a job that runs": (_cancel, "active", None),
     "an ignored add": (_ignore, "available", "available"),
@@ -107,13 +124,20 @@ async def prepare(sql: Session, state: str | None) -> list[asyncpg.Record]:
         await sql.execute("delete from asyncq._jobs")
         return []
     await ask(sql, singleton=True)
-    return await fetch(sql) if state == "active" else []
+    if state == "available":
+        return []
+    claims = await fetch(sql)
+    if state == "discarded":
+        await change(sql, claims, attempts=25, error="e")
+    return claims
 
 
 @pytest.fixture(scope="module")
 async def shared(dsn: str) -> AsyncIterator[str]:
     """A schema that the tests of this file share: there are hundreds."""
     async with temporary_schema(dsn) as name:
+        async with session(dsn, name) as first:
+            await ask(first)  # From now on its task is known: adds of one that is new wait for each other.
         yield name
 
 
@@ -151,18 +175,9 @@ class Adder:
             await self.add()
 
 
-async def is_blocked_by(watcher: Session, first: Session, second: Session) -> bool:
-    """Whether the second session waits for the first."""
-    return await watcher.value(
-        "select $1 = any(pg_blocking_pids($2))",
-        first.connection.get_server_pid(),
-        second.connection.get_server_pid(),
-    )
-
-
 def expected(way: str, state: str | None) -> tuple[str, str | None]:
     """What an add comes to beside a job in this state: its outcome, and the state of the existing job."""
-    if state is None:
+    if state in (None, "discarded"):
         return "added", None
     if way == "rerun":
         return ("updated" if state == "active" else "deduplicated"), state
@@ -210,39 +225,62 @@ async def test_an_add_comes_after_what_is_being_done_to_the_job_that_bars_it(
         assert (done.outcome == "updated") == any(row["rerun"] for row in live)
 
 
-@pytest.mark.parametrize("act", ["a completion", "a failure"])
+class Reviver:
+    """Brings all dead jobs back in a transaction of its own; waits if it has to."""
+
+    def __init__(self, sql: Session, level: str, act: str) -> None:
+        self._sql = sql
+        self._level = level
+        self._act = act
+        self.revived = 0
+        self.refusals: list[str | None] = []
+
+    async def revive(self) -> None:
+        """Act, and note what came."""
+        try:
+            async with self._sql.connection.transaction(isolation=self._level):
+                self.revived = len(await self._sql.rows(REVIVALS[self._act]))
+        except asyncpg.PostgresError as error:
+            self.refusals.append(error.sqlstate)
+
+
+@pytest.mark.parametrize("ends", ["commit", "rollback"])
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("act", REVIVALS)
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_job_that_came_back_from_the_dead_is_judged_once_it_stands_still(
-    dsn: str, sql: Session, other: Session, way: str, act: str
+async def test_a_job_comes_back_from_the_dead_only_after_an_add_that_has_passed_its_gate(
+    dsn: str, sql: Session, other: Session, way: str, act: str, level: str, ends: str
 ) -> None:
-    """It barred nobody when the add looked for what to lock; then it was tried again, taken, and is being settled."""
-    do, _, after = ACTS[act]
-    (claim,) = await prepare(sql, "active")
-    assert 1 == len(await change(sql, [claim], attempts=32767))
+    """The add holds the jobs that live. One that came to life then could be settled as it is judged."""
+    await prepare(sql, "discarded")
     keyed = await ask(sql, task="keyed", job_key="k", run_at="2040-01-01T00:00:00Z")
     asked = [spec(**WAYS[way]), spec(task="keyed", job_key="k", run_at="2040-01-01T00:00:00Z")]
     done: list[Done] = []
-
-    async def add() -> None:
-        done.extend(await ask_all(other, asked))
+    reviver = Reviver(sql, level, act)
 
     async with session(dsn, sql.schema) as third, anyio.create_task_group() as group:
         holding = third.connection.transaction()
         await holding.start()
         await third.rows("select from asyncq._jobs where id = $1 for no key update", keyed.id)
-        group.start_soon(add)
-        await wait_until(lambda: is_waiting(sql, other), description="the add to wait for the job of the other key")
-        await sql.rows("select from asyncq.retry_jobs($1)", [claim["id"]])
-        claims = await fetch(sql, token=2)
-        settling = sql.connection.transaction()
-        await settling.start()
-        await do(sql, claims)
-        await holding.rollback()
-        await wait_until(lambda: is_blocked_by(third, sql, other), description="the add to wait for the settlement")
-        await settling.commit()
+        adding = other.connection.transaction()
+        await adding.start()
 
-    assert expected(way, after) == (done[0].outcome, done[0].existing_state)
-    assert [] == await sql.values("select id from asyncq._jobs where rerun is not null")
+        async def add() -> None:
+            done.extend(await ask_all(other, asked))
+            await getattr(adding, ends)()
+
+        group.start_soon(add)
+        await wait_until(lambda: is_waiting(third, other), description="the add to wait for the job of the other key")
+        group.start_soon(reviver.revive)
+        await wait_until(lambda: is_waiting(third, sql), description="the revival to wait for the add")
+
+        assert [] == await fetch(third, token=2)
+        await holding.rollback()
+
+    assert ("added", None) == (done[0].outcome, done[0].existing_state)
+    refused = level != "read_committed" and ends == "commit"
+    assert ["40001"] * refused == reviver.refusals
+    assert reviver.revived == (not refused)
 
 
 @pytest.mark.parametrize("level", LEVELS[1:])
