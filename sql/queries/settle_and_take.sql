@@ -14,7 +14,7 @@ gone as (
   delete from asyncq._jobs where id = any(array(select id from held)) returning id, queue),
 heads as materialized (
   select head.id, head.queue
-  from (select unnest(array(select queue from gone where queue is not null)) as name limit $4) as queue
+  from (select unnest(array(select queue from gone where queue is not null)) as name limit $4::int) as queue
   cross join lateral (
     select id, job.queue from asyncq._jobs as job
     where hashtextextended(job.queue, 0) between hashtextextended(queue.name, 0) and hashtextextended(queue.name, 0)
@@ -41,4 +41,4 @@ claimed as (
   returning id, task_id, queue, lock_token, attempts, max_attempts, interruptions, priority, revision, run_at, created_at, updated_at, key, flags, payload, meta, last_error)
 select id as settled, null::bigint as id, null::int as task_id, null::text as queue, null::bigint as lock_token, null::smallint as attempts, null::smallint as max_attempts, null::smallint as interruptions, null::smallint as priority, null::int as revision, null::timestamptz as run_at, null::timestamptz as created_at, null::timestamptz as updated_at, null::text as key, null::jsonb as flags, null::json as payload, null::jsonb as meta, null::text as last_error from gone
 union all
-select null::bigint, claimed.* from claimed
+select null::bigint, id, task_id, queue, lock_token, attempts, max_attempts, interruptions, priority, revision, run_at, created_at, updated_at, key, flags, payload, meta, last_error from claimed
