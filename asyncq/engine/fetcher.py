@@ -176,8 +176,9 @@ class Fetcher:
         woken, self._woken = self._woken, False
         self.drained = self._rests = False
         sent_at = self._sent_at = _now()
-        after = self.looks.begin(sent_at, woken)
         worker_id = self._identity.worker_id
+        # What was forbidden before may be runnable now.
+        after = self.looks.begin(sent_at, woken or forbidden != self.flags_of(worker_id))
         claims = await self._claim(worker_id, wanted, forbidden, after)
         if not self.receive(worker_id, claims):
             return 0

@@ -1,5 +1,6 @@
 """Where looks for jobs begin, and what those from the start may cost."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,6 +14,7 @@ from asyncq.engine.looks import CHEAP_S, FROM_START_S, IDLE_SHARE, MARGIN_S, NAR
 from asyncq.store.jobs import START, Place
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
+from tests.waiting import wait_until
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 WANTED = 2
@@ -183,3 +185,33 @@ async def test_a_job_is_found_however_expensive_looks_from_the_start_are(
         for number in range(1, 4):
             await client.add_job(nothing, priority=priority if number == 3 else 0)
             await seen.wait_for(JobCompleted, number)
+
+
+async def test_jobs_whose_flag_is_allowed_again_are_found_however_expensive_looks_from_the_start_are(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were passed when everything else was taken, and nobody tells that they are runnable now."""
+    monkeypatch.setattr(looks, "CHEAP_S", 0.0)
+    monkeypatch.setattr(looks, "MARGIN_S", 0.0)
+    monkeypatch.setattr(looks, "NARROW_S", 0.0)
+    monkeypatch.setattr(looks, "IDLE_SHARE", 10**9)
+    forbidden = ["paused"]
+
+    @task
+    async def nothing() -> None: ...
+
+    def is_calm() -> bool:
+        assert worker._running is not None
+        return worker._running._fetcher.looks.due_at > asyncio.get_running_loop().time() + 60
+
+    worker = make_worker(nothing, poll=0.05, forbidden_flags=lambda: forbidden)
+    await client.add_job(nothing, flags=["paused"])
+    async with worker.start():
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+        await wait_until(is_calm, description="the last expensive look")
+        before = len(seen.of(JobCompleted))
+        forbidden.clear()
+        await seen.wait_for(JobCompleted, 2, limit_s=4)
+
+    assert 1 == before
