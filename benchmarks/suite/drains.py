@@ -83,11 +83,11 @@ async def drain(
             seen = sum(child.calls for child in crew)
             raise Unfit(f"{peer.name}: {seen} of {jobs} jobs in {longest_s:g} s") from None
         reports = [await child.report() for child in crew]
-    check(peer.name, reports, jobs)
+    calls = check(peer.name, reports, jobs)
     first_ns = min(report["first_ns"] for report in reports if report["calls"])
     return {key: value for key, value in reports[0].items() if key not in LEDGER} | {
         "value": (jobs - 1) / ((ended_ns - first_ns) / 1e9),
-        "calls": [report["calls"] for report in reports],
+        "calls": calls,
         "_starts": [report["starts"] for report in reports],
         "_marks": [(first_ns, 0), *(mark for child in crew for mark in child.marks)],
     }
@@ -120,8 +120,11 @@ async def called(crew: list[Child], jobs: int) -> None:
         raise Unfit("; ".join(failed))
 
 
-def check(name: str, reports: list[dict[str, Any]], jobs: int) -> None:
+def check(name: str, reports: list[dict[str, Any]], jobs: int) -> list[int]:
     """Whether each job ran once.
+
+    Returns:
+        How many of them each worker ran.
 
     Raises:
         Unfit: It did not.
@@ -129,3 +132,4 @@ def check(name: str, reports: list[dict[str, Any]], jobs: int) -> None:
     calls, total = (sum(report[key] for report in reports) for key in ("calls", "total"))
     if (calls, total) != (jobs, jobs * (jobs - 1) // 2):
         raise Unfit(f"{name}: {calls} calls for {jobs} jobs, the ids add up to {total}")
+    return [report["calls"] for report in reports]

@@ -69,4 +69,4 @@ def test_jobs_that_were_lost_or_ran_twice_make_the_run_unfit(calls: int, total: 
 
 def test_two_workers_that_share_the_jobs_are_fit() -> None:
     """What counts is the sum."""
-    check("asyncq", [{"calls": 4, "total": 15}, {"calls": 6, "total": 30}], 10)
+    assert [4, 6] == check("asyncq", [{"calls": 4, "total": 15}, {"calls": 6, "total": 30}], 10)

@@ -18,10 +18,6 @@ from pathlib import Path
 CHECKOUT = Path(__file__).parents[2]
 COPIED = ("asyncq", "sql", "tests", "pyproject.toml")
 LIMIT_S = 120
-CHAOS = "tests/crash/test_chaos.py"
-CLOCKS = "tests/crash/test_clocks.py"
-STATEMENTS = "tests/crash/test_every_statement.py"
-LIFE = "tests/sql/test_life_model.py"
 LEASES = "tests/engine/test_leases.py"
 
 
@@ -64,7 +60,7 @@ MUTANTS = [
         "sql/queries/settle_completed.sql",
         "and lock_token = (",
         "and 0 < (",
-        ("tests/sql/test_settle.py", LIFE),
+        ("tests/sql/test_settle.py::test_nobody_settles_the_claim_of_another",),
     ),
     Mutant(
         "a settlement waits for a row that somebody holds",
@@ -99,7 +95,7 @@ MUTANTS = [
         "sql/queries/settle_changed.sql",
         "where name = any(array(select queue from held where queue is not null)) and locked_by = $1",
         "where false",
-        (LIFE,),
+        ("tests/sql/test_settle.py::test_a_settlement_without_numbers_only_unlocks",),
     ),
     Mutant(
         "a wake-up is cleared after the last look",
@@ -113,21 +109,21 @@ MUTANTS = [
         "asyncq/engine/fetcher.py",
         "                self.lost.note(worker_id, token)\n",
         "                pass\n",
-        (STATEMENTS,),
+        ("tests/engine/test_fetcher.py::test_claims_lost_by_the_last_fetch_are_returned_at_the_stop",),
     ),
     Mutant(
         "a settlement that could not be written is not tried again",
         "asyncq/engine/completer.py",
         "                await self._back_off(error, tries)\n",
         "                self._writing.clear()\n",
-        (STATEMENTS,),
+        ("tests/engine/test_completer.py::test_a_failed_write_is_kept_and_tried_again",),
     ),
     Mutant(
         "the claims of a lost fetch are not given back",
         "sql/functions/return_lost.sql",
         "lock_token = any(tokens)",
         "lock_token = any(tokens) and false",
-        (STATEMENTS,),
+        ("tests/sql/test_return_lost.py",),
     ),
     Mutant(
         "the slot of a recurring item is not claimed",
@@ -183,21 +179,21 @@ MUTANTS = [
         "sql/functions/rescue_jobs.sql",
         "least(job.attempts + 1,",
         "least(job.attempts,",
-        (LIFE,),
+        ("tests/sql/test_rescue_jobs.py::test_a_dead_workers_jobs_come_back_with_one_attempt_less",),
     ),
     Mutant(
         "a rescue leaves the queue of the dead locked",
         "sql/functions/rescue_jobs.sql",
         "where queue.locked_by = any(gone)",
         "where queue.locked_by = any(gone) and false",
-        (LIFE,),
+        ("tests/sql/test_rescue_jobs.py::test_a_dead_workers_jobs_come_back_with_one_attempt_less",),
     ),
     Mutant(
         "a beat proves nothing",
         "sql/queries/beat.sql",
         "set last_seen = pg_catalog.clock_timestamp()",
         "set last_seen = last_seen",
-        (CHAOS,),
+        ("tests/sql/test_queries.py::test_a_worker_registers_beats_and_leaves",),
     ),
     Mutant(
         "a queue that another fetch has just taken counts as held",
@@ -211,21 +207,21 @@ MUTANTS = [
         "sql/queries/settle_changed.sql",
         "and cancelled_at is null and rerun is null",
         "and rerun is null",
-        (LIFE,),
+        ("tests/sql/test_settle_special.py::test_the_plain_statements_leave_marked_jobs_alone",),
     ),
     Mutant(
         "the key of a removed job that runs on lets it be tried again",
         "sql/functions/remove_job_core.sql",
         "set key = null, attempts = held.max_attempts",
         "set key = null, attempts = held.attempts",
-        (LIFE,),
+        ("tests/sql/test_remove_job.py",),
     ),
     Mutant(
         "a request that is made again makes another job",
         "sql/functions/add_distinct_jobs.sql",
         "  if exists (select from unnest(dedupes) as given where given ? 'request') then",
         "  if false then",
-        (STATEMENTS,),
+        ("tests/sql/test_store_requests.py",),
     ),
     Mutant(
         "a worker whose lock is free has no grace",
@@ -246,28 +242,28 @@ MUTANTS = [
         "sql/migrations/000003_workers.sql",
         "create unlogged table",
         "create table",
-        (LEASES,),
+        (f"{LEASES}::test_a_crash_of_one_backend_frees_all_locks_and_nobody_is_taken_for_dead",),
     ),
     Mutant(
         "a worker in doubt goes on",
         "asyncq/engine/heartbeat.py",
         'self._give_up("the connection that holds its lock was lost")',
         "pass",
-        (LEASES,),
+        (f"{LEASES}::test_a_worker_that_is_cut_off_cancels_its_jobs_before_another_one_runs_them",),
     ),
     Mutant(
         "a lost lock is held against a worker that has other connections",
         "asyncq/engine/stand_in.py",
         "if line.is_open and await self._beat(line):",
         "if False:",
-        (LEASES,),
+        (f"{LEASES}::test_a_worker_that_lost_the_connection_of_its_lock_only_says_over_another_that_it_lives",),
     ),
     Mutant(
         "suspects run unnamed",
         "asyncq/engine/admission.py",
         "        if not is_suspect(claim):",
         "        if True:",
-        (LEASES,),
+        (f"{LEASES}::test_a_job_of_which_nobody_knows_whether_it_ran_is_named_before_it_runs",),
     ),
     Mutant(
         "a transactional handler holds its row against adds of its key",
@@ -294,23 +290,23 @@ MUTANTS = [
         "a job is due by the clock of its worker",
         "asyncq/store/jobs.py",
         'rows = await line.fetch("fetch_plain_jobs", *arguments) if plain_first else []',
-        "own = datetime.now().astimezone()\n    arguments = (*arguments[:-1], own)\n"
+        "own = datetime.now().astimezone()\n    arguments = (*arguments[:-2], own, after.since_s)\n"
         '    rows = await line.fetch("fetch_plain_jobs", *arguments) if plain_first else []',
-        (CLOCKS,),
+        ("tests/store/test_jobs.py::test_jobs_are_due_by_the_clock_of_the_schema_not_by_that_of_this_process",),
     ),
     Mutant(
         "recurring items go by the clock of their worker",
         "asyncq/store/crontabs.py",
         'return row["now"], row["items"]',
         'return datetime.now(row["now"].tzinfo), row["items"]',
-        (CLOCKS,),
+        ("tests/store/test_crontabs.py::test_the_time_of_recurring_items_is_that_of_the_schema",),
     ),
     Mutant(
         "a worker that is cut off goes on beyond its lease",
         "asyncq/engine/heartbeat.py",
         'self._give_up, "its lease is about to end")',
         'len, "its lease is about to end")',
-        (CHAOS,),
+        (f"{LEASES}::test_a_worker_that_reaches_nobody_cancels_its_jobs_before_its_lease_is_over",),
     ),
     Mutant(
         "a lease is counted from the answer to a sign of life",
@@ -385,6 +381,134 @@ MUTANTS = [
         ")",
         ("tests/store/test_cron_races.py",),
     ),
+    Mutant(
+        "the claims of another worker go back as lost ones",
+        "sql/functions/return_lost.sql",
+        "where locked_by = worker and lock_token = any(tokens)",
+        "where lock_token = any(tokens)",
+        ("tests/sql/test_return_lost.py",),
+    ),
+    Mutant(
+        "a fetch begins at the job that was taken last",
+        "sql/queries/fetch_plain_jobs.sql",
+        "and (run_at, id) > (priorities.after_run_at",
+        "and (run_at, id) >= (priorities.after_run_at",
+        ("tests/sql/test_fetch_jobs.py::test_a_fetch_begins_after_the_cursor",),
+    ),
+    Mutant(
+        "the order of a fetch is left to the plan",
+        "sql/queries/fetch_plain_jobs.sql",
+        "order by run_at, id limit $3::int\n",
+        "limit $3::int\n",
+        ("tests/sql/test_fetch_jobs.py::test_the_order_does_not_hang_on_the_plan",),
+    ),
+    Mutant(
+        "a job that becomes due behind a fetch is slept over",
+        "asyncq/engine/fetcher.py",
+        "2 * (_now() - sent_at)",
+        "_now() - sent_at",
+        (
+            "tests/engine/test_fetcher.py::test_a_job_that_becomes_due_while_the_question_is_on_its_way_is_not_slept_over",
+        ),
+    ),
+    Mutant(
+        "a later retry puts off an earlier one",
+        "asyncq/engine/fetcher.py",
+        "self._look_at = min(self._look_at, _now() + delay_s)\n        self._stir",
+        "self._look_at = _now() + delay_s\n        self._stir",
+        ("tests/engine/test_fetcher.py::test_a_sleeping_fetcher_looks_at_the_earliest_of_the_times_that_it_was_told",),
+    ),
+    Mutant(
+        "a worker that stops hears for all others until its handlers have ended",
+        "asyncq/engine/fetcher.py",
+        "        self._scope.cancel()\n        self.lookout.no_room()",
+        "        self._scope.cancel()",
+        ("tests/engine/test_lookout.py::test_a_worker_that_stops_hands_over_before_its_handlers_have_ended",),
+    ),
+    Mutant(
+        "a worker that cannot fetch hears for all others",
+        "asyncq/engine/fetcher.py",
+        "        self.lookout.no_room()\n        self._woken = True\n        await anyio",
+        "        self._woken = True\n        await anyio",
+        ("tests/engine/test_lookout.py::test_a_worker_that_cannot_fetch_hands_over",),
+    ),
+    Mutant(
+        "an add does not ask again who listens",
+        "sql/functions/wake_workers.sql",
+        "      if not asyncq._has_lookout() then\n        return;\n      end if;\n",
+        "      return;\n",
+        ("tests/sql/test_wake_workers.py::test_a_worker_that_begins_to_rest_while_an_add_asks_for_one_is_told",),
+    ),
+    Mutant(
+        "the holders of keys are locked in any order",
+        "sql/functions/hold_keys.sql",
+        "where job.key = any(job_keys) order by job.id + 0 for",
+        "where job.key = any(job_keys) for",
+        ("tests/store/test_lock_order.py",),
+    ),
+    Mutant(
+        "an administrator locks jobs backwards",
+        "sql/functions/administer_jobs.sql",
+        "where job.id = any(job_ids) order by job.id for no key update",
+        "where job.id = any(job_ids) order by job.id desc for no key update",
+        ("tests/store/test_lock_order.py",),
+    ),
+    Mutant(
+        "the removal of a key waits for a transactional handler",
+        "sql/functions/remove_job_core.sql",
+        "for no key update",
+        "for update",
+        ("tests/sql/test_remove_job.py::test_a_handler_that_holds_its_row_is_not_waited_for",),
+    ),
+    Mutant(
+        "two that look at once hide a free lock from each other",
+        "sql/functions/watch_workers.sql",
+        "pg_try_advisory_xact_lock_shared",
+        "pg_try_advisory_xact_lock",
+        ("tests/sql/test_watch_workers.py::test_two_that_look_at_once_both_see_a_free_lock",),
+    ),
+    Mutant(
+        "a worker that has just beaten is doubted",
+        "sql/functions/watch_workers.sql",
+        "where row.id = any(free) and row.locks and row.doubted_at is null",
+        "where row.id = any(free)",
+        ("tests/sql/test_watch_workers.py::test_what_happens_to_a_worker_during_a_look_counts",),
+    ),
+    Mutant(
+        "the transactions of the living end with those of the silent",
+        "sql/functions/end_transactions.sql",
+        "substring(activity.application_name from '^asyncq worker (\\d+) ') = any(silent::text[])",
+        "activity.application_name like 'asyncq worker %'",
+        ("tests/sql/test_end_transactions.py::test_only_the_transactions_of_the_silent_are_ended",),
+    ),
+    Mutant(
+        "a dead worker is the eldest",
+        "sql/queries/is_eldest.sql",
+        " and asyncq._is_live(other)",
+        "",
+        ("tests/sql/test_queries.py::test_the_eldest_worker_is_the_oldest_one_that_lives",),
+    ),
+    Mutant(
+        "a settlement that was held up stays beside that of a newer claim",
+        "asyncq/engine/completer.py",
+        "self._held_back.pop(ended.settlement.id, None)",
+        "self._held_back.get(ended.settlement.id)",
+        ("tests/engine/test_completer.py::test_a_settlement_that_was_held_up_makes_way_for_that_of_a_newer_claim",),
+    ),
+    Mutant(
+        "a suspect starts on a beat that came too late",
+        "asyncq/engine/admission.py",
+        "asked.set_result(self._lease.is_held)",
+        "asked.set_result(True)",
+        ("tests/engine/test_admission.py",),
+    ),
+    Mutant(
+        "a second message makes the canceller forget the first",
+        "asyncq/engine/canceller.py",
+        "for job in self._early | unknown if",
+        "for job in unknown if",
+        ("tests/engine/test_canceller.py::test_none_of_several_messages_before_the_answer_of_the_fetch_is_lost",),
+    ),
 ]
 
 
@@ -425,7 +549,7 @@ def found(mutant: Mutant, copy: Path) -> str | None:
         "not slow",
         *mutant.tests,
     ]
-    variables = {**os.environ, "PYTHONPATH": str(copy), "ASYNCQ_CHAOS_S": "20", "ASYNCQ_CHAOS_SEED": "1"}
+    variables = {**os.environ, "PYTHONPATH": str(copy)}
     try:
         done = subprocess.run(command, cwd=copy, env=variables, capture_output=True, text=True, timeout=LIMIT_S)
     except subprocess.TimeoutExpired:

@@ -12,6 +12,7 @@ from asyncq import Client, StoreError, task
 from asyncq.server import find_binaries
 from asyncq.testing import make_worker
 from tests.crash.standby import Pair, has_pg_basebackup, streaming_pair
+from tests.sql.session import session
 from tests.waiting import wait_until
 
 pytestmark = [
@@ -100,6 +101,15 @@ async def test_with_a_synchronous_standby_nothing_that_was_committed_is_lost(pai
         counts = await client.admin.counts()
 
     assert (0, True) == (counts.discarded, len(ran) < len(committed) + 20)
+
+
+async def test_a_standby_does_not_say_what_became_of_a_transaction(pair: Pair) -> None:
+    """It may not have received the commit yet: what it takes for lost would be written as a failure."""
+    await caught_up(pair)
+    async with session(pair.standby.dsn, "asyncq") as standby, session(pair.primary.dsn, "asyncq") as primary:
+        xid = await primary.value("select pg_current_xact_id()::text")
+        with pytest.raises(asyncpg.ReadOnlySQLTransactionError, match="cannot tell"):
+            await standby.run("fate", 1, 1, 1, xid)
 
 
 async def test_with_an_asynchronous_standby_the_last_commits_can_be_lost(pair: Pair) -> None:

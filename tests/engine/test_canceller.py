@@ -3,8 +3,11 @@
 import asyncio
 import threading
 from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
 
 import asyncpg
+import msgspec
 import pytest
 
 from asyncq import Client, JobContext, JobState, task
@@ -22,10 +25,12 @@ from asyncq.domain.events import (
 )
 from asyncq.domain.job import Claim
 from asyncq.engine import canceller, completer, fetcher, heartbeat, listener
+from asyncq.engine.buffer import Buffer
 from asyncq.engine.canceller import Canceller
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import terminate
 from tests.engine.seen import Seen
+from tests.engine.test_buffer import claim
 from tests.engine.test_fetcher import fetch_ahead, intercept
 from tests.engine.test_maintenance import claim_as_a_dead_worker
 from tests.waiting import wait_until
@@ -306,6 +311,54 @@ async def test_a_cancel_that_is_heard_before_the_answer_of_the_fetch_is_not_lost
         seen.ids(JobStarted),
         [(event.job_ids, event.reason) for event in seen.of(JobsReturned)],
     )
+
+
+class Hands:
+    """A canceller by itself, of a worker that awaits the answer to a fetch.
+
+    Attributes:
+        given_back: The jobs whose claims went back.
+    """
+
+    WORKER, TOKEN = 3, 5
+
+    def __init__(self) -> None:
+        self.given_back: list[int] = []
+        identity: Any = SimpleNamespace(worker_id=self.WORKER)
+        parts: Any = SimpleNamespace(buffer=Buffer(lambda: None), expected=self.TOKEN, give_back=self._give_back)
+        executor: Any = SimpleNamespace(cancel_jobs=lambda _: set[tuple[int, int]]())
+        self._canceller = Canceller(identity, parts, executor)
+
+    def _give_back(self, claims: Iterable[Claim], _reason: str, _worker_id: int) -> None:
+        self.given_back += [claim.id for claim in claims]
+
+    async def hear(self, worker_id: int, *jobs: tuple[int, int]) -> None:
+        """A message, which has been heeded when this returns."""
+        self._canceller.cancel(worker_id, jobs)
+        await asyncio.sleep(0)
+
+    def answer(self, *ids: int) -> list[int]:
+        """The fetch brings claims; those that may start."""
+        claims = [msgspec.structs.replace(claim(id_), token=self.TOKEN) for id_ in ids]
+        return [one.id for one in self._canceller.admit(claims)]
+
+
+async def test_none_of_several_messages_before_the_answer_of_the_fetch_is_lost() -> None:
+    """Each is heeded by itself, and what the earlier ones said is still to be done."""
+    hands = Hands()
+    await hands.hear(hands.WORKER, (1, hands.TOKEN))
+    await hands.hear(hands.WORKER, (2, hands.TOKEN))
+
+    assert ([3], [1, 2]) == (hands.answer(1, 2, 3), hands.given_back)
+
+
+async def test_a_message_for_another_worker_or_claim_stops_nothing_on_its_way() -> None:
+    """Workers count their fetches alike, and a job may come to the same worker again."""
+    hands = Hands()
+    await hands.hear(hands.WORKER + 1, (1, hands.TOKEN))
+    await hands.hear(hands.WORKER, (2, hands.TOKEN - 1))
+
+    assert ([1, 2], []) == (hands.answer(1, 2), hands.given_back)
 
 
 # What is not heard

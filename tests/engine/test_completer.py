@@ -297,6 +297,68 @@ async def test_a_run_that_lost_its_claim_is_told_so_and_does_not_settle_the_seco
     assert ([added.id], [added.id]) == (seen.ids(JobLost), seen.ids(JobCompleted))
 
 
+UNLOCK = "update {schema}._jobs set locked_by = null, locked_at = null, lock_token = null where id = $1"
+
+
+async def test_a_settlement_that_waits_makes_way_for_that_of_a_newer_claim(
+    client: Client, make_worker: MakeWorker, seen: Seen, gate: Gate, db: asyncpg.Connection, schema: str
+) -> None:
+    """The job was taken from this worker, and came to it again, while another write was under way: one is lost."""
+    async with make_worker(nothing).start():
+        other = await client.add_job(nothing)
+        await wait_until(lambda: bool(gate.batches), description="the write of another job")
+        added = await client.add_job(nothing)
+        for times in (2, 3):
+            await seen.wait_for(JobStarted, times)
+            if times == 2:
+                await db.execute(UNLOCK.format(schema=schema), added.id)
+                await db.execute("select pg_notify($1, 'all')", f"{schema}:jobs")
+        gate.opened.set()
+        await seen.wait_for(JobCompleted, 2)
+
+    assert ([added.id], [other.id, added.id]) == (seen.ids(JobLost), seen.ids(JobCompleted))
+
+
+async def test_a_settlement_that_was_held_up_makes_way_for_that_of_a_newer_claim(
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    db: asyncpg.Connection,
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever held the row has taken the claim away: what the first run came to is not tried again."""
+    monkeypatch.setattr(completer, "LATER_S", 3600.0)
+    held_back = asyncio.Event()
+    real = completer.store.still_held
+
+    async def note(*args: Any) -> set[int]:
+        later = await real(*args)
+        held_back.set()
+        return later
+
+    monkeypatch.setattr(completer.store, "still_held", note)
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    @task
+    async def wait() -> None:
+        entered.set()
+        await leave.wait()
+
+    async with make_worker(wait).start():
+        added = await client.add_job(wait)
+        await entered.wait()
+        async with db.transaction():
+            await db.execute(UNLOCK.format(schema=schema), added.id)
+            leave.set()
+            await held_back.wait()
+        await db.execute("select pg_notify($1, 'all')", f"{schema}:jobs")
+        await seen.wait_for(JobCompleted)
+
+    assert ([added.id], [added.id]) == (seen.ids(JobLost), seen.ids(JobCompleted))
+    assert [] == seen.of(SettlementsAbandoned)
+
+
 async def test_a_failed_write_is_kept_and_tried_again(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -433,6 +433,25 @@ async def test_a_sync_handler_can_see_that_it_should_finish(
     assert [added.id] == seen.ids(JobCompleted)
 
 
+async def test_a_handler_that_starts_while_the_worker_stops_knows_that_from_the_start(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """Its claim was admitted a moment before; nobody would tell it later."""
+    told: list[bool] = []
+
+    @task
+    async def look(ctx: JobContext) -> None:
+        told.append(ctx.cancelled.is_set())
+
+    async with make_worker(look).start() as worker:
+        assert worker._running is not None
+        worker._running._executor.tell_all()
+        await client.add_job(look)
+        await seen.wait_for(JobCompleted)
+
+    assert [True] == told
+
+
 @dataclass
 class Picky:
     """A payload that refuses some values with an error of its own."""

@@ -78,6 +78,23 @@ async def test_a_notification_during_an_empty_fetch_is_not_lost(
     assert added == seen.ids(JobCompleted)
 
 
+@pytest.mark.parametrize("delays_s", [(0.05,), (0.05, 3600.0)])
+async def test_a_sleeping_fetcher_looks_at_the_earliest_of_the_times_that_it_was_told(
+    client: Client, make_worker: MakeWorker, seen: Seen, delays_s: tuple[float, ...]
+) -> None:
+    """A retry that is due soon is not put off by one that is due later; and the poll is a minute away."""
+    async with make_worker(nothing, poll=60, listen=False).start() as worker:
+        assert worker._running is not None
+        fetches = worker._running._fetcher
+        await wait_until(lambda: fetches.is_idle, description="the worker to sleep")
+        added = await client.add_job(nothing)
+        for delay_s in delays_s:
+            fetches.wake_in(delay_s)
+        await seen.wait_for(JobCompleted)
+
+    assert [added.id] == seen.ids(JobCompleted)
+
+
 async def test_a_notification_while_the_alarm_is_set_is_not_lost(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,7 +168,8 @@ async def test_a_job_that_becomes_due_while_the_alarm_is_set_is_not_slept_over(
 
     await client.add_job(nothing, run_at=due)
     intercept(monkeypatch, wait_until_it_is_due)
-    async with make_worker(nothing).start():
+    # Who listens looks once more before it rests.
+    async with make_worker(nothing, listen=False).start():
         await seen.wait_for(JobCompleted)
 
     assert [1] == waited
@@ -161,7 +179,7 @@ async def test_a_job_that_becomes_due_while_the_question_is_on_its_way_is_not_sl
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The question for the next due time may take as long to the server as the fetch's answer took from there."""
-    due = soon(300)
+    due = soon(500)
     real = fetcher.next_due_s
     fetched_at: list[datetime] = []
 
@@ -173,14 +191,15 @@ async def test_a_job_that_becomes_due_while_the_question_is_on_its_way_is_not_sl
             )
 
     async def ask_slowly(*args: Any) -> float | None:
-        arrives = due + (due - fetched_at[0]) * 1.1
+        arrives = due + (due - fetched_at[0]) * 1.6
         await wait_until(lambda: datetime.now(UTC) > arrives, description="the question to arrive")
         return await real(*args)
 
     await client.add_job(nothing, run_at=due)
     intercept(monkeypatch, answer_slowly)
     monkeypatch.setattr(fetcher, "next_due_s", ask_slowly)
-    async with make_worker(nothing).start():
+    # Who listens looks once more before it rests.
+    async with make_worker(nothing, listen=False).start():
         await seen.wait_for(JobCompleted)
 
     assert 1 == len(fetched_at)

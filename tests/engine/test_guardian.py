@@ -338,13 +338,13 @@ async def test_a_process_that_was_stopped_accuses_nobody(dsn: str, schema: str, 
     try:
         assert process.stdout is not None
         added = await client.add_job("hold")
-        while b"started" not in await process.stdout.readline():
-            pass
+        heard = [await _until_started(process.stdout)]
         for _ in range(3):
             process.send_signal(signal.SIGSTOP)
-            await asyncio.sleep(4 * SOON)
+            await asyncio.sleep(2 * SOON)
             process.send_signal(signal.SIGCONT)
-            await asyncio.sleep(4 * SOON)
+            await client.add_job("hold")  # When it starts, the loop has answered.
+            heard.append(await _until_started(process.stdout))
         job = await client.get_job(added.id)
         process.send_signal(signal.SIGTERM)
         said, _ = await process.communicate()
@@ -353,8 +353,17 @@ async def test_a_process_that_was_stopped_accuses_nobody(dsn: str, schema: str, 
             process.kill()
 
     assert (0, None) == (process.returncode, job.last_error)
-    assert b"LoopBlocked" not in said
+    assert b"LoopBlocked" not in b"".join([*heard, said])
     assert b"WorkerStopped" in said
+
+
+async def _until_started(said: asyncio.StreamReader) -> bytes:
+    """What a process says until a job has started."""
+    lines: list[bytes] = []
+    while not lines or b"started" not in lines[-1]:
+        lines.append(await said.readline())
+        assert lines[-1]
+    return b"".join(lines)
 
 
 async def test_a_look_that_comes_too_late_itself_accuses_nobody(make_worker: MakeWorker) -> None:

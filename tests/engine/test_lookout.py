@@ -9,13 +9,13 @@ import anyio
 import asyncpg
 import pytest
 
-from asyncq import Client, StoreUnavailable, task
-from asyncq.domain.events import JobCompleted, JobStarted, ListenConnected
+from asyncq import Client, StoreUnavailable, Worker, task
+from asyncq.domain.events import FetchFailed, JobCompleted, JobStarted, ListenConnected, WorkerStopping
 from asyncq.engine.lookout import Lookout
 from asyncq.store.database import Line
 from asyncq.store.listen import ALL, Post
 from tests.engine.conftest import MakeWorker
-from tests.engine.faults import terminate
+from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
 from tests.sql.session import Session, session
 from tests.waiting import wait_until
@@ -142,6 +142,53 @@ async def test_a_worker_that_stops_hands_over(
         await settled(sql)
         await client.add_job(nothing)
         await seen.wait_for(JobCompleted)
+
+
+async def test_a_worker_that_stops_hands_over_before_its_handlers_have_ended(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """They may take as long as the grace: nobody would hear of adds meanwhile."""
+    release = asyncio.Event()
+
+    @task
+    async def wait() -> None:
+        await release.wait()
+
+    async with session(dsn, schema) as sql, make_worker(wait, poll=60).start() as first:
+        held = await client.add_job(wait)
+        await seen.wait_for(JobStarted)
+        await settled(sql)
+        async with make_worker(wait, poll=60).start(), asyncio.TaskGroup() as group:
+            await settled(sql)
+            group.create_task(first.stop())
+            await seen.wait_for(WorkerStopping)
+            added = await client.add_job(wait)
+            await seen.wait_for(JobStarted, 2)
+            release.set()
+
+    assert [held.id, added.id] == seen.ids(JobStarted)
+
+
+async def test_a_worker_that_cannot_fetch_hands_over(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """It hears of the add, and tries again and again; another one could run the job at once."""
+    failing = Seen()
+    async with (
+        session(dsn, schema) as sql,
+        link_to(dsn) as link,
+        Worker(link.dsn, [nothing], schema=schema, observers=[failing], poll=60).start(),
+    ):
+        await settled(sql)
+        async with make_worker(nothing, poll=60).start():
+            await settled(sql)
+            link.refuse("fetch")
+            added = await client.add_job(nothing)
+            await failing.wait_for(FetchFailed)
+            await seen.wait_for(JobCompleted)
+            link.mend()
+
+    assert ([added.id], []) == (seen.ids(JobCompleted), failing.ids(JobCompleted))
 
 
 async def test_workers_of_several_kinds_all_hear_of_adds(

@@ -13,6 +13,10 @@ class Ear:
     async def open(self) -> None:
         """Begin to listen, as the worker on the lookout: adds tell nobody else."""
         await self._listener.value("select pg_advisory_lock(asyncq._lock_space(), 0)")
+        await self.listen()
+
+    async def listen(self) -> None:
+        """Begin to listen, and nothing else."""
         await self._listener.connection.add_listener(f"{self._listener.schema}:jobs", self._hear)
 
     def _hear(self, _connection: object, _pid: int, channel: str, payload: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.sql.jobs import add, claimed, fetch
 from tests.sql.session import Session, session
+from tests.waiting import wait_until
 
 REGISTER = """
 insert into asyncq._workers (lease, pid, concurrency, host, tasks, last_seen)
@@ -47,10 +48,39 @@ async def test_a_worker_that_is_merely_late_keeps_its_transactions(dsn: str, cla
         assert ([], 1, [job]) == (ended, await handler.value("select 1"), await claimed(claiming))
 
 
+async def test_only_the_transactions_of_the_silent_are_ended(dsn: str, claiming: Session) -> None:
+    """Others work on, beside them."""
+    async with (
+        holding(dsn, claiming, silent_s=0) as (handler, _, kept),
+        holding(dsn, claiming, silent_s=61) as (gone, silent, _),
+    ):
+        ended = [row["worker_id"] for row in await claiming.run("end_transactions")]
+        await wait_until(gone.connection.is_closed, description="the end of the connection to arrive")
+        await claiming.rows("select from asyncq._rescue_jobs(true)")
+
+        assert ([silent], 1, [kept]) == (ended, await handler.value("select 1"), await claimed(claiming))
+
+
+async def test_a_transaction_that_one_may_not_end_is_left_alone(dsn: str, claiming: Session) -> None:
+    """It is a superuser's, or that of a role of which this one is no member: the others are rescued all the same."""
+    role = f"weak_{claiming.schema}"
+    async with holding(dsn, claiming, silent_s=61) as (handler, _, job):
+        await claiming.execute(f"""
+            create role {role}; grant pg_read_all_stats to {role};
+            grant usage on schema asyncq to {role};
+            grant select on all tables in schema asyncq to {role};
+            grant execute on all functions in schema asyncq to {role}; set role {role}""")
+        ended = await claiming.run("end_transactions")
+        await claiming.execute(f"reset role; drop owned by {role}; drop role {role}")
+
+        assert ([], 1, [job]) == (ended, await handler.value("select 1"), await claimed(claiming))
+
+
 async def test_a_worker_that_is_unlocked_by_force_is_not_waited_for(dsn: str, claiming: Session) -> None:
     """Whoever does that knows that it is gone; or wants it to be."""
-    async with holding(dsn, claiming, silent_s=0) as (_, worker, job):
+    async with holding(dsn, claiming, silent_s=0) as (handler, worker, job):
         unlocked = await claiming.values("select id from asyncq.force_unlock_workers($1)", [str(worker), "no number"])
+        await wait_until(handler.connection.is_closed, description="the end of the connection to arrive")
 
     assert ([job], []) == (unlocked, await claimed(claiming))
 

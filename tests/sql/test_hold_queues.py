@@ -1,8 +1,11 @@
 """`_hold_queues`: a fetch takes the queues of the jobs that it has locked; see tests/store/test_queue_races.py."""
 
+import anyio
+
 from tests.sql.ear import Ear
 from tests.sql.jobs import locked_queues
 from tests.sql.session import Session, session
+from tests.waiting import LIMIT_S
 
 HOLD = "select asyncq._hold_queues($1::text[], $2)"
 
@@ -64,7 +67,8 @@ async def test_a_queue_that_an_open_transaction_takes_is_left_alone_and_the_othe
     names = [f"q{i:02}" for i in range(40)]
     async with session(dsn, own.schema) as other, other.connection.transaction():
         await other.rows(HOLD, ["q07", "q31"], 8)
-        held = await own.value(HOLD, names, 7)
+        with anyio.fail_after(LIMIT_S):
+            held = await own.value(HOLD, names, 7)
     await own.rows("delete from asyncq._queues where locked_by = 8")
     stored = await locked_queues(own)
     await own.execute("delete from asyncq._queues")

@@ -7,12 +7,13 @@ REGISTER = "insert into asyncq._workers (lease, pid, concurrency, host, tasks) v
 LEAVE, TELL_ALL = (True, False), (False, True)
 
 
-async def test_who_leaves_is_not_told_of_adds(own: Session) -> None:
+async def test_who_leaves_is_not_told_of_adds(dsn: str, own: Session) -> None:
     """They save the notification, which makes commits wait for each other."""
     ear = Ear(own)
     await ear.open()
     await own.run("leave_lookout", *LEAVE)
-    await own.rows("select asyncq.add_job('t')")
+    async with session(dsn, own.schema) as producer:
+        await producer.rows("select asyncq.add_job('t')")
 
     assert [] == await ear.heard()
 

@@ -38,17 +38,21 @@ async def test_jobs_that_will_never_be_fetched_are_not_waited_for(sql: Session) 
     assert await due_in(sql) is None
 
 
-async def test_a_job_that_became_due_since_the_last_fetch_is_not_slept_over(sql: Session) -> None:
+@pytest.mark.parametrize("queue", [None, "q"])
+async def test_a_job_that_became_due_since_the_last_fetch_is_not_slept_over(sql: Session, queue: str | None) -> None:
     """It became due after that fetch had looked, and nobody announces it."""
-    await add(sql, run_at="now() - interval '0.4 s'")
+    await add(sql, queue=queue, run_at="now() - interval '0.4 s'")
 
     assert -0.4 == await due_in(sql, 0.5)
 
 
-async def test_a_job_that_was_due_before_the_last_fetch_is_no_reason_to_look_again(sql: Session) -> None:
+@pytest.mark.parametrize("queue", [None, "q"])
+async def test_a_job_that_was_due_before_the_last_fetch_is_no_reason_to_look_again(
+    sql: Session, queue: str | None
+) -> None:
     """The fetch has seen and left it: its queue is busy, or its task unknown. Looking again would go on for ever."""
-    await add(sql, run_at="now() - interval '0.6 s'")
-    await add(sql, run_at="now() + interval '3 s'")
+    await add(sql, queue=queue, run_at="now() - interval '0.6 s'")
+    await add(sql, queue=queue, run_at="now() + interval '3 s'")
 
     assert 3.0 == await due_in(sql, 0.5)
 

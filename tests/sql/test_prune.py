@@ -94,6 +94,17 @@ async def test_ended_jobs_and_requests_go_when_they_need_not_be_kept(sql: Sessio
     assert ["k3", "k4", "k5"] == await sql.values("select key from asyncq._requests order by key")
 
 
+async def test_what_does_not_count_any_more_goes_at_that_very_moment(sql: Session) -> None:
+    """To the microsecond: an add that looked at it then would not see it."""
+    await sql.execute(KEEP_ENDED.format(until="now() + interval '1 us' * (i - 1)", first=1, last=2))
+    await sql.execute(KEEP_REQUESTS.format(until="now() + interval '1 us' * (i - 1)", first=1, last=2))
+    await sql.execute("""
+        create or replace function asyncq.clock() returns timestamptz language sql volatile parallel safe
+        as $$ select pg_catalog.now() $$""")
+
+    assert (0, 1, 1) == await prune(sql)
+
+
 async def test_a_batch_takes_so_many_of_each_the_oldest_first(sql: Session) -> None:
     """A statement that removed a million rows would hold them, and grow the log, for minutes."""
     old = [await failed(sql, (10 - number) * DAY_S) for number in range(5)]

@@ -43,7 +43,7 @@ async def test_a_worker_registers_beats_and_leaves(sql: Session) -> None:
         "select *, last_seen = started_at as fresh, lease = interval '30 s' as leased from asyncq._workers"
     )
     beaten = await sql.run("beat", row["id"], NO_LOCK, [], [])
-    seen = await sql.value("select last_seen > started_at from asyncq._workers")
+    seen = await sql.value("select last_seen > $1 from asyncq._workers", stored["last_seen"])
     left = await sql.run("remove_worker", row["id"])
 
     assert (123, 10, "host", ["a", "b"], True) == (
@@ -52,6 +52,16 @@ async def test_a_worker_registers_beats_and_leaves(sql: Session) -> None:
     )
     assert ([(None, None)], True, [(row["id"],)]) == ([tuple(b) for b in beaten], seen, [tuple(b) for b in left])
     assert ([], []) == (await sql.run("beat", row["id"], NO_LOCK, [], []), await sql.run("remove_worker", row["id"]))
+
+
+async def test_the_eldest_worker_is_the_oldest_one_that_lives(sql: Session) -> None:
+    """What one does for all must not be left to one that is dead."""
+    ids = [(await sql.run("register_worker", 30.0, 1, 1, "h", [], 0))[0]["id"] for _ in range(3)]
+    before = [(await sql.run("is_eldest", id_))[0]["is_eldest"] for id_ in ids]
+    await sql.rows("update asyncq._workers set last_seen = now() - interval '31 s' where id = $1", ids[0])
+    after = [(await sql.run("is_eldest", id_))[0]["is_eldest"] for id_ in ids[1:]]
+
+    assert ([True, False, False], [True, False]) == (before, after)
 
 
 async def test_a_beat_names_the_running_jobs_of_its_worker_that_were_cancelled(sql: Session) -> None:

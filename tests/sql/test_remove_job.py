@@ -4,7 +4,7 @@ import pytest
 
 from tests.sql.jobs import change, complete, fetch, locked_queues
 from tests.sql.keyed import KEY, add_one, hold, stored
-from tests.sql.session import Session
+from tests.sql.session import Session, session
 
 REMOVE = "select * from asyncq.remove_job($1)"
 
@@ -101,6 +101,17 @@ async def test_a_removed_key_is_free(sql: Session) -> None:
         assert ("added", None) == (done.outcome, done.existing_id)
         assert old["id"] < done.id
         await sql.rows(REMOVE, KEY)
+
+
+async def test_a_handler_that_holds_its_row_is_not_waited_for(dsn: str, own: Session) -> None:
+    """A transactional one does so for as long as it runs, and may come to the gate of the key itself: a deadlock."""
+    job = await hold(own, "active")
+    async with session(dsn, own.schema, lock_timeout="100ms") as other, own.connection.transaction():
+        await own.rows("select from asyncq._jobs where id = $1 for key share", job["id"])
+        removed = await other.row(REMOVE, KEY)
+    await own.execute("delete from asyncq._jobs")
+
+    assert (job["id"], None) == (removed["id"], removed["key"])
 
 
 async def test_the_queue_of_a_running_job_stays_busy(sql: Session) -> None:

@@ -47,6 +47,17 @@ async def test_a_request_of_long_ago_is_forgotten(sql: Session) -> None:
     assert [] == await sql.rows(REQUEST, "r")
 
 
+async def test_a_request_is_kept_up_to_its_time_and_at_that_moment_no_more(sql: Session) -> None:
+    """To the microsecond: what is pruned and what counts must be the same."""
+    await remember(sql, "r", 7)
+    asked = [
+        await sql.rows(f"select id from asyncq._request('r', now() + interval '1 h' - interval '{before} us')")
+        for before in (1, 0)
+    ]
+
+    assert [1, 0] == [len(rows) for rows in asked]
+
+
 async def test_another_key_is_another_request(sql: Session) -> None:
     """And no key is none."""
     await remember(sql, "r", 7)

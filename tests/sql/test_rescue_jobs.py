@@ -64,6 +64,20 @@ async def test_the_last_attempt_ends_with_the_worker(sql: Session) -> None:
     assert [] == await fetch(sql)
 
 
+@pytest.mark.parametrize(("attempts", "left"), [(2, 3), (3, 3), (5, 5)])
+async def test_a_rescue_adds_no_attempt_beyond_the_limit_and_takes_none_away(
+    sql: Session, attempts: int, left: int
+) -> None:
+    """A running job may have used them up meanwhile, and an administrator may have lowered the limit."""
+    dead = await worker(sql)
+    job = await add(sql, max_attempts=3)
+    await fetch(sql, worker=dead)
+    await sql.rows("update asyncq._jobs set attempts = $1", attempts)
+    await die(sql, dead)
+
+    assert [(job, dead, left, 3)] == await rescue(sql)
+
+
 @pytest.mark.parametrize("thorough", [False, True])
 async def test_a_living_worker_keeps_its_jobs(sql: Session, thorough: bool) -> None:
     """However long they run."""

@@ -19,6 +19,16 @@ async def test_marked_jobs_among_them_end_as_their_mark_says(sql: Session) -> No
     assert {again, plain} == set(await fetched(sql))
 
 
+async def test_the_claims_of_another_worker_stay_although_their_token_is_the_same(sql: Session) -> None:
+    """Each worker counts its fetches for itself: only both numbers together name one."""
+    plain, cancelled = [await add(sql, queue=queue) for queue in ("q", "r")]
+    await fetch(sql, worker=WORKER + 1, token=5)
+    await sql.rows(CANCEL, cancelled)
+
+    assert [] == await sql.run("return_lost", WORKER, [5])
+    assert ([plain, cancelled], ["q", "r"]) == (await claimed(sql), await locked_queues(sql))
+
+
 async def test_nothing_lost_is_no_error(sql: Session) -> None:
     """The fetch may have failed before it took anything."""
     job = await add(sql, queue="q")

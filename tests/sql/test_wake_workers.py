@@ -1,11 +1,14 @@
 """`_wake_workers`, and when an add calls it: workers hear of due jobs at commit, once a transaction."""
 
+import anyio
 import pytest
 
 from asyncq.testing import temporary_schema
 from tests.sql.ear import Ear
 from tests.sql.keyed import Spec, add_all, hold
 from tests.sql.session import Session, session
+from tests.store.test_isolation import waits
+from tests.waiting import wait_until
 
 LATER = "2040-01-01 00:00:00+00"
 
@@ -144,6 +147,30 @@ async def test_an_add_is_heard_at_commit(own: Session, ear: Ear) -> None:
         before = len(await ear.heard())
 
     assert (0, ONCE) == (before, len(await ear.heard()))
+
+
+async def test_a_worker_that_begins_to_rest_while_an_add_asks_for_one_is_told(dsn: str, own: Session) -> None:
+    """The add found nobody on the lookout and has left no trace yet: the worker sees none, and would sleep over it."""
+    await own.execute("""
+        alter function asyncq._has_lookout() rename to _has_one;
+        create function asyncq._has_lookout() returns boolean language plpgsql volatile as $$
+        declare
+          answer constant boolean := asyncq._has_one();
+        begin
+          perform pg_advisory_xact_lock_shared(77);
+          return answer;
+        end $$""")
+    async with session(dsn, own.schema) as idle, session(dsn, own.schema) as producer:
+        await own.rows("select pg_advisory_lock(77)")
+        async with anyio.create_task_group() as group:
+            group.start_soon(producer.rows, "select asyncq.add_job('t')")
+            await wait_until(lambda: waits(own, producer.connection.get_server_pid()), description="the add to ask")
+            ear = Ear(idle)
+            await ear.listen()
+            ((is_out, is_quiet, _),) = await idle.run("take_lookout", False)  # noqa: FBT003
+            await own.rows("select pg_advisory_unlock(77)")
+
+        assert (True, True, [(f"{own.schema}:jobs", "")]) == (is_out, is_quiet, await ear.heard())
 
 
 async def test_an_add_that_is_rolled_back_is_not_heard(own: Session, ear: Ear) -> None:

@@ -2,10 +2,13 @@
 
 from collections.abc import AsyncIterator
 
+import anyio
 import pytest
 
 from tests.sql.locks import be_up_for_long, doubted_at, end_the_grace, let_go, register
 from tests.sql.session import Session, session
+from tests.store.test_isolation import waits
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -21,6 +24,9 @@ async def other(dsn: str, schema: str) -> AsyncIterator[Session]:
     async with session(dsn, schema) as opened:
         yield opened
         await opened.execute("delete from asyncq._workers")
+
+
+NO_LOCK = False
 
 
 async def watch(sql: Session, worker_id: int = 0) -> tuple[int, int, bool, bool]:
@@ -96,6 +102,67 @@ async def test_a_worker_never_doubts_itself(sql: Session) -> None:
     await sql.execute("delete from asyncq._workers")
 
     assert ((1, 0, False, False), None) == (found, left)
+
+
+async def test_a_worker_whose_own_lease_is_over_calls_for_no_rescue(sql: Session, other: Session) -> None:
+    """It would rescue its own jobs; its next beat says that it lives."""
+    worker = await register(other)
+    await sql.execute("update asyncq._workers set last_seen = clock_timestamp() - interval '31 s'")
+
+    assert (1, 0, False, False) == await watch(sql, worker)
+
+
+async def test_two_that_look_at_once_both_see_a_free_lock(dsn: str, sql: Session, other: Session) -> None:
+    """One that had to pass by would believe that the worker holds it."""
+    worker = await register(other)
+    await let_go(other, worker)
+    async with session(dsn, sql.schema) as looks_too, looks_too.connection.transaction():
+        await looks_too.value("select pg_try_advisory_xact_lock_shared(asyncq._lock_space(), $1)", worker)
+
+        assert (1, 0, False, True) == await watch(sql)
+
+
+async def test_a_worker_whose_row_somebody_holds_is_not_waited_for(dsn: str, sql: Session, other: Session) -> None:
+    """It is about to beat, or is being removed; the next look sees what has come of it."""
+    worker = await register(other)
+    await let_go(other, worker)
+    await sql.execute("set lock_timeout = '100ms'")
+    async with session(dsn, sql.schema) as holder, holder.connection.transaction():
+        await holder.rows("select from asyncq._workers for update")
+        found = await watch(sql)
+
+    assert ((1, 0, False, False), None) == (found, await doubted_at(sql, worker))
+    assert (1, 0, False, True) == await watch(sql)
+
+
+@pytest.mark.parametrize("happens", ["beat", "doubted"])
+async def test_what_happens_to_a_worker_during_a_look_counts(
+    dsn: str, sql: Session, other: Session, happens: str
+) -> None:
+    """Its row may say by then that no lock counts, or somebody else has begun its grace."""
+    worker = await register(other)
+    await let_go(other, worker)
+    # The look stops when it has seen the row, and before it asks for the lock.
+    await sql.execute("""
+        create or replace function asyncq._lock_space() returns int language plpgsql stable as $$
+        begin
+          if current_setting('application_name') = 'gated' then
+            perform pg_advisory_xact_lock_shared(77);
+          end if;
+          return 77;
+        end $$""")
+    async with session(dsn, sql.schema, application_name="gated") as gated, anyio.create_task_group() as group:
+        await sql.rows("select pg_advisory_lock(77)")
+        group.start_soon(watch, gated)
+        await wait_until(lambda: waits(sql, gated.connection.get_server_pid()), description="the look to stop")
+        if happens == "beat":
+            await other.run("beat", worker, NO_LOCK, [], [])
+        else:
+            await other.rows("update asyncq._workers set doubted_at = '2000-01-01'")
+        before = await doubted_at(sql, worker)
+        await sql.rows("select pg_advisory_unlock(77)")
+
+    assert before == await doubted_at(sql, worker)
 
 
 async def test_a_worker_behind_a_pooler_has_its_lease_only(sql: Session, other: Session) -> None:

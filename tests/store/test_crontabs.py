@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import anyio
 import pytest
@@ -10,8 +10,9 @@ import pytest
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.cron.slot import Known, Slot, slots
 from asyncq.domain.task import task
-from asyncq.store.crontabs import Slots, add_slots, register
+from asyncq.store.crontabs import Slots, add_slots, look, register
 from asyncq.store.database import Database, Line
+from asyncq.testing import MovableClock
 from tests.sql.session import Session, session
 from tests.sql.slots import add_slots as add_in_sql
 from tests.sql.slots import at, due, jobs, last
@@ -29,6 +30,16 @@ async def lines(database: Database) -> AsyncIterator[list[Line]]:
     yield opened
     for line in opened:
         await line.close()
+
+
+async def test_the_time_of_recurring_items_is_that_of_the_schema(dsn: str, sql: Session, line: Line) -> None:
+    """A worker's own clock may be wrong by hours: it would add slots that are not due, and pass over those that are."""
+    year = timedelta(days=365)
+    async with MovableClock(dsn, sql.schema) as clock:
+        shown = await clock.move(year)
+        seen, _ = await look(line)
+
+    assert shown <= seen < shown + year / 2
 
 
 async def test_items_become_known_once(line: Line) -> None:

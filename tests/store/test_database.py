@@ -133,19 +133,20 @@ async def test_a_line_that_was_cut_opens_again(line: Line, sql: Session) -> None
     assert first != await pid_of(line)
 
 
+async def beat_in_vain(line: Line, errors: list[StoreUnavailable]) -> None:
+    """Send a statement whose connection will end before its answer; the error goes into the list."""
+    with pytest.raises(StoreUnavailable) as caught:
+        await line.fetch("beat", 1, NO_LOCK, [], [])
+    errors.append(caught.value)
+
+
 async def test_a_statement_that_is_cut_under_way_has_an_unknown_outcome(line: Line, sql: Session) -> None:
     """The server may have committed it: who sends it again must know."""
     pid = await pid_of(line)
     await sql.execute("begin; lock table asyncq._workers")
     errors: list[StoreUnavailable] = []
-
-    async def beat() -> None:
-        with pytest.raises(StoreUnavailable) as caught:
-            await line.fetch("beat", 1, NO_LOCK, [], [])
-        errors.append(caught.value)
-
     async with anyio.create_task_group() as group:
-        group.start_soon(beat)
+        group.start_soon(beat_in_vain, line, errors)
         await wait_until(lambda: waiting(sql, pid), description="the statement to be under way")
         await sql.rows("select pg_terminate_backend($1)", pid)
     await sql.execute("rollback")
@@ -230,14 +231,8 @@ async def test_a_line_is_closed_although_its_statement_does_not_end(
     pid = await pid_of(line)
     await sql.execute("begin; lock table asyncq._workers")
     errors: list[StoreUnavailable] = []
-
-    async def beat() -> None:
-        with pytest.raises(StoreUnavailable) as caught:
-            await line.fetch("beat", 1, NO_LOCK, [], [])
-        errors.append(caught.value)
-
     async with anyio.create_task_group() as group:
-        group.start_soon(beat)
+        group.start_soon(beat_in_vain, line, errors)
         await wait_until(lambda: waiting(sql, pid), description="the statement to be under way")
         await line.close()
     await sql.execute("rollback")

@@ -14,6 +14,7 @@ from asyncq.domain.states import JobState
 from asyncq.store import jobs as store
 from asyncq.store.database import Database, Line
 from asyncq.store.jobs import START, Place
+from asyncq.testing import MovableClock
 from tests.sql.jobs import add, add_many
 from tests.sql.session import Session
 
@@ -104,6 +105,20 @@ async def test_a_running_job_shows_its_worker_and_its_failed_attempts(
     job = await store.get_job(database, sql.connection, job_id)
 
     assert (2, "7", JobState.ACTIVE, False) == (job.attempts, job.locked_by, job.state, job.locked_at is None)
+
+
+@pytest.mark.parametrize(("hours", "found"), [(1, [True, True]), (-1, [False, False])])
+async def test_jobs_are_due_by_the_clock_of_the_schema_not_by_that_of_this_process(
+    dsn: str, sql: Session, line: Line, hours: int, found: list[bool]
+) -> None:
+    """A worker's own clock may be wrong by hours: nothing may start early or late for that."""
+    for queue in (None, "q"):
+        await add(sql, queue=queue, run_at=f"now() + make_interval(mins => 30 * sign({hours})::int)")
+    async with MovableClock(dsn, sql.schema) as clock:
+        await clock.move(timedelta(hours=hours))
+        claims = [await store.fetch_jobs(line, 7, token, 1, [1], None, START) for token in (1, 2)]
+
+    assert found == [bool(each) for each in claims]
 
 
 async def test_adds_work_on_a_connection_with_codecs_of_its_own(

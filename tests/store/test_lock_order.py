@@ -1,0 +1,88 @@
+"""Whoever locks several jobs does so in the order of their ids: in other orders two would wait for each other.
+
+Seen without chance: somebody holds the job in the middle; who waits for it has locked the first one, not the last.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.sql import unique
+from tests.sql.jobs import add, fetch
+from tests.sql.keyed import Spec, add_all
+from tests.sql.session import Session, session
+from tests.store.test_isolation import waits
+from tests.waiting import wait_until
+
+NAMES = ("c", "b", "a")  # an index on them has another order than that on ids
+WORKER = 7
+BY_INDEX = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
+
+
+async def _plain(sql: Session) -> list[int]:
+    return [await add(sql) for _ in NAMES]
+
+
+async def _running(sql: Session) -> list[int]:
+    ids = await _plain(sql)
+    await fetch(sql, worker=WORKER)
+    return ids
+
+
+async def _keyed(sql: Session) -> list[int]:
+    return [done.id for done in await add_all(sql, [Spec(key=name) for name in NAMES])]
+
+
+async def _unique(sql: Session) -> list[int]:
+    return [await unique.hold(sql, "scheduled", task=name) for name in NAMES]
+
+
+async def _reschedule(sql: Session, ids: list[int]) -> None:
+    await sql.rows("select from asyncq.reschedule_jobs($1, priority := 1)", ids[::-1])
+
+
+async def _cancel(sql: Session, ids: list[int]) -> None:
+    await sql.rows("select from asyncq.cancel_jobs($1)", ids[::-1])
+
+
+async def _unlock(sql: Session, _: list[int]) -> None:
+    await sql.rows("select from asyncq.force_unlock_workers($1)", [str(WORKER)])
+
+
+async def _add_keyed(sql: Session, _: list[int]) -> None:
+    await add_all(sql, [Spec(key=name) for name in NAMES[::-1]])
+
+
+async def _add_unique(sql: Session, _: list[int]) -> None:
+    await unique.ask_all(sql, [unique.spec({}, task=name) for name in NAMES[::-1]])
+
+
+CALLS: dict[str, tuple[Callable[[Session], Awaitable[list[int]]], Callable[[Session, list[int]], Awaitable[Any]]]] = {
+    "a reschedule": (_plain, _reschedule),
+    "a cancellation": (_running, _cancel),
+    "a forced unlock": (_running, _unlock),
+    "adds of job keys": (_keyed, _add_keyed),
+    "adds under unique policies": (_unique, _add_unique),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+async def test_jobs_are_locked_in_the_order_of_their_ids(
+    dsn: str, schema: str, sql: Session, other: Session, call: str
+) -> None:
+    """Whatever the order of the arguments, and that of any other index."""
+    prepare, do = CALLS[call]
+    ids = await prepare(sql)
+    async with (
+        session(dsn, schema, **BY_INDEX) as caller,
+        anyio.create_task_group() as group,
+        other.connection.transaction(),
+    ):
+        await other.rows("select from asyncq._jobs where id = $1 for update", ids[1])
+        group.start_soon(do, caller, ids)
+        await wait_until(lambda: waits(sql, caller.connection.get_server_pid()), description="the call to wait")
+        free = await sql.values("select id from asyncq._jobs order by id for update skip locked")
+
+    assert ids[2:] == free
