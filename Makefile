@@ -6,7 +6,7 @@ ARGS ?=
 X = $(PYTHON) tools/x.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-slow test-crash test-mutants soak check lint fmt types bench bench-quick bench-compare schema release build clean
+.PHONY: help setup demo test test-fast test-slow test-crash test-mutants soak check lint fmt types bench bench-quick bench-compare bench-scale schema release build clean
 
 help: ## list the targets
 	@awk -F ': ## ' '/^[a-z-]+: ## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ bench-quick: ## measure ourselves alone, in under two minutes
 
 bench-compare: ## what became better or worse: make bench-compare OLD=old.json NEW=new.json
 	@$(X) bench-compare $(OLD) $(NEW)
+
+bench-scale: ## how cost grows with jobs, workers, queues and payloads
+	@$(X) bench-scale $(ARGS)
 
 schema: ## write the golden dump of the schema again
 	@$(X) schema $(ARGS)

@@ -374,6 +374,14 @@ def do_bench_compare(arguments: Sequence[str]) -> int:
     return do_bench(["--compare", *arguments])
 
 
+def do_bench_scale(arguments: Sequence[str]) -> int:
+    """Measure how cost grows with jobs, workers, queues and payloads; words go to benchmarks/scale."""
+    if not (ROOT / "benchmarks" / "scale").exists():
+        raise Refusal("there are no benchmarks in this checkout.")
+    setup("test")
+    return run([PYTHON, "-m", "benchmarks.scale", *arguments])
+
+
 def do_schema(arguments: Sequence[str]) -> int:
     """Write the golden dump of the schema again."""
     setup("test")

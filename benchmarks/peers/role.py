@@ -142,14 +142,14 @@ async def add(program: Program, dsn: str, wish: Wish) -> None:
     async with program.adder(dsn, wish) as adder:
         await in_parallel(adder, range(WARM_UP), wish.get("producers", 1))
         await asyncio.to_thread(await_go)
-        began = time.perf_counter()
+        began, used_s = time.perf_counter(), time.process_time()
         if chunk == 1 or adder.many is None:
             await in_parallel(adder, range(jobs), wish.get("producers", 1))
         else:
             for first in range(0, jobs, chunk):
                 await adder.many(range(first, first + chunk), 0)
-        took_s = time.perf_counter() - began
-    say("added", took_s=took_s, warm_up=WARM_UP)
+        took_s, cpu_s = time.perf_counter() - began, time.process_time() - used_s
+    say("added", took_s=took_s, cpu_s=cpu_s, warm_up=WARM_UP)
 
 
 async def in_parallel(adder: Adder, numbers: Sequence[int], producers: int) -> None:

@@ -29,7 +29,7 @@ from tests.faces.program import fresh_database
 
 CHECKOUT = Path(__file__).parents[2]
 GUIDE = sorted((CHECKOUT / "docs/guide").glob("*.md"))
-PAGES = [CHECKOUT / "README.md", *GUIDE]
+PAGES = [CHECKOUT / "README.md", CHECKOUT / "docs/scale.md", *GUIDE]
 OPTIONS = (CHECKOUT / "docs/guide/options.md").read_text()
 ROLLS_BACK = "-- runs, then rolls back"
 

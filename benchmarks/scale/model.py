@@ -1,0 +1,127 @@
+"""Says how fast a machine would be that is not here, from what jobs cost on one that is. Pure.
+
+Each part that a job passes could take so many jobs a second if nothing else got in the way: a bound. Parts that overlap
+perfectly would come to the least bound, parts that never overlap to the sum of their times; how well they do overlap is
+one number, fitted to the drain by one process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from benchmarks.scale.result import Costs, Estimate, Parts
+
+BATCH = 500  # jobs that one statement claims or settles under load
+WAITS = 1.5  # writes to the disk that a commit waits for beside others: half of the one that is under way, and its own
+CROWD = 64  # producers
+MOST_WORKERS = 64
+ENOUGH = 0.8  # of what the server could do
+LEAST_OVERLAP, MOST_OVERLAP = 1.0, 16.0
+CORES = (4, 16, 64)
+FSYNCS_MS = (0.1, 1.0, 5.0)
+TRIPS_MS = (0.05, 0.5, 2.0)
+
+Bounds = Mapping[str, float]
+
+
+class Machine(NamedTuple):
+    """Where jobs would run.
+
+    Args:
+        cores: Of the server; where `is_shared`, of all programs.
+        fsync_ms: How long its disk takes.
+        trip_ms: The round trip to the workers.
+        is_shared: Whether workers and producers use the same cores.
+    """
+
+    cores: float
+    fsync_ms: float
+    trip_ms: float
+    is_shared: bool = False
+
+
+def drain_bounds(drain: Costs, machine: Machine, workers: int) -> Bounds:
+    """What each part of a drain by so many processes could do, in jobs a second."""
+    statement_ms = BATCH * drain.backend_us / 1000 + machine.trip_ms + WAITS * machine.fsync_ms
+    return {
+        **_cores(drain, machine),
+        "CPU of the workers": workers * 1e6 / drain.client_us,
+        "disk and round trip": workers * BATCH * 1000 / statement_ms,
+    }
+
+
+def add_bounds(add: Costs, machine: Machine, producers: int) -> Bounds:
+    """What each part of single adds could do: one after the other, each producer waits for all of it."""
+    waits = 1.0 if producers == 1 else WAITS
+    add_ms = (add.server_us + add.client_us) / 1000 + machine.trip_ms + waits * machine.fsync_ms
+    found = {"waiting for each add": producers * 1000 / add_ms}
+    if producers > 1:
+        found |= _cores(add, machine)
+        if machine.is_shared:
+            found["CPU of the producers"] = 1e6 / add.client_us  # they are one process
+    return found
+
+
+def _cores(costs: Costs, machine: Machine) -> Bounds:
+    if machine.is_shared:
+        return {"cores of all": machine.cores * 1e6 / (costs.server_us + costs.client_us)}
+    return {"cores of the server": machine.cores * 1e6 / costs.server_us}
+
+
+def rate(bounds: Bounds, overlap: float) -> float:
+    """What all parts together do."""
+    return sum(bound**-overlap for bound in bounds.values()) ** (-1 / overlap)
+
+
+def limit(bounds: Bounds) -> str:
+    """The part that matters most."""
+    return min(bounds, key=lambda name: bounds[name])
+
+
+def fitted_overlap(bounds: Bounds, measured: float) -> float:
+    """The number with which the bounds come to what was measured; the nearest that can be."""
+    low, high = LEAST_OVERLAP, MOST_OVERLAP
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if rate(bounds, middle) < measured else (low, middle)
+    return (low + high) / 2
+
+
+def crew_for(drain: Costs, machine: Machine, overlap: float) -> int:
+    """How many processes bring the server near to what it could do; no more than are of use."""
+    could = min(bound for name, bound in drain_bounds(drain, machine, 1).items() if name.startswith("cores"))
+    for workers in range(1, MOST_WORKERS):
+        if rate(drain_bounds(drain, machine, workers), overlap) >= ENOUGH * could:
+            return workers
+    return MOST_WORKERS
+
+
+def estimate(parts: Parts, machine: Machine) -> Estimate:
+    """What one machine would do."""
+    overlap = parts.overlap
+    workers = crew_for(parts.drain, machine, overlap)
+    many = drain_bounds(parts.drain, machine, workers)
+    drain = rate(many, overlap)
+    return Estimate(
+        cores=round(machine.cores),
+        fsync_ms=machine.fsync_ms,
+        trip_ms=machine.trip_ms,
+        drain_one=rate(drain_bounds(parts.drain, machine, 1), overlap),
+        drain=drain,
+        drain_bound=limit(many),
+        workers=workers,
+        add_one=rate(add_bounds(parts.add, machine, 1), overlap),
+        add=rate(add_bounds(parts.crowd, machine, CROWD), overlap),
+        wal_mb_per_s=drain * parts.drain.wal_bytes / 1e6,
+    )
+
+
+def estimates(parts: Parts) -> list[Estimate]:
+    """Servers of their own, with other disks and ways to their workers."""
+    return [
+        estimate(parts, Machine(cores, fsync_ms, trip_ms))
+        for cores in CORES
+        for fsync_ms in FSYNCS_MS
+        for trip_ms in TRIPS_MS
+    ]

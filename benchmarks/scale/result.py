@@ -1,0 +1,252 @@
+"""What was seen, and what was computed from it. No I/O but the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+
+class Waiting(msgspec.Struct, frozen=True, kw_only=True):
+    """A table in which so many jobs wait beside some that are ready for the worker.
+
+    Attributes:
+        kind: `ready`, `future`, or `strangers`: ready jobs of a task that the worker does not know, ahead of its own.
+        jobs: How many.
+        batch_ms: The time of a fetch of 500 jobs.
+        batch_blocks: The blocks of 8 KiB that it touched.
+        one_ms: The time of a fetch of one job.
+        one_blocks: Its blocks.
+        add_ms: The time of an add of one job.
+        counts_ms: The time of `counts()`.
+        table_bytes: The size of the table, for each job.
+        index_bytes: The same of its indexes.
+    """
+
+    kind: str
+    jobs: int
+    batch_ms: float
+    batch_blocks: int
+    one_ms: float
+    one_blocks: int
+    add_ms: float
+    counts_ms: float
+    table_bytes: float
+    index_bytes: float
+
+
+class Busy(msgspec.Struct, frozen=True, kw_only=True):
+    """Workers that drain a table.
+
+    Attributes:
+        workers: Processes.
+        rate: Jobs a second.
+        server_us: CPU of the server for each job, in microseconds.
+        worker_us: CPU of the workers for each job.
+        backend_us: CPU of the busiest process of the server, for each job.
+    """
+
+    workers: int
+    rate: float
+    server_us: float
+    worker_us: float
+    backend_us: float
+
+
+class Idle(msgspec.Struct, frozen=True, kw_only=True):
+    """Workers that have nothing to do.
+
+    Attributes:
+        workers: Processes.
+        transactions_per_s: Of all of them; a question is a transaction.
+        server_cpu: The share of a core that the server uses.
+        worker_cpu: The share of a core that all workers use.
+        connections: How many they hold.
+        worker_mb: The resident memory of one worker.
+        backend_mb: The memory of one process of the server that it shares with nobody.
+    """
+
+    workers: int
+    transactions_per_s: float
+    server_cpu: float
+    worker_cpu: float
+    connections: int
+    worker_mb: float
+    backend_mb: float
+
+
+class Queues(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs in so many serial queues.
+
+    Attributes:
+        queues: How many queues.
+        jobs: How many jobs in all.
+        rate: Jobs a second, of those that were run.
+        batch_ms: The time of a fetch of 500 jobs at the beginning.
+        batch_blocks: The blocks that it touched.
+        batch_jobs: How many jobs it found: one of each queue at most.
+        one_ms: The time of a fetch of one job.
+    """
+
+    queues: int
+    jobs: int
+    rate: float
+    batch_ms: float
+    batch_blocks: int
+    batch_jobs: int
+    one_ms: float
+
+
+class Payload(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs with payloads of one size, which cannot be compressed.
+
+    Attributes:
+        bytes: About the size of a payload.
+        jobs: How many.
+        single_per_s: Adds a second, one by one.
+        bulk_per_s: Adds a second, in chunks.
+        rate: Jobs a second in a drain.
+        add_wal: Bytes of WAL for each job that was added in a chunk.
+        run_wal: Bytes of WAL for each job that was run.
+    """
+
+    bytes: int
+    jobs: int
+    single_per_s: float
+    bulk_per_s: float
+    rate: float
+    add_wal: float
+    run_wal: float
+
+
+class Costs(msgspec.Struct, frozen=True, kw_only=True):
+    """What one kind of work costs, for each job.
+
+    Attributes:
+        server_us: CPU of the server, in microseconds.
+        client_us: CPU of our process.
+        backend_us: CPU of the busiest process of the server.
+        wal_bytes: What it writes ahead.
+    """
+
+    server_us: float
+    client_us: float
+    backend_us: float
+    wal_bytes: float
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the model is made of, measured on one machine.
+
+    Attributes:
+        cores: How many server and clients share.
+        fsync_ms: The time of one `fdatasync` of a file that has grown by 8 KiB.
+        trip_ms: The time of `select 1`, without the CPU of both sides.
+        drain: What a drain by one process costs.
+        add: What a single add by one producer costs.
+        crowd: What it costs beside many other producers: a write to the disk is for all of them.
+        overlap: How well all that overlaps: fitted, see `model`.
+    """
+
+    cores: int
+    fsync_ms: float
+    trip_ms: float
+    drain: Costs
+    add: Costs
+    crowd: Costs
+    overlap: float
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """A prediction beside what was measured.
+
+    Attributes:
+        work: What was done.
+        bound: What the model names as the limit.
+        predicted: Jobs a second.
+        measured: The same, seen.
+        others: How many cores other programs used meanwhile; the prediction goes without these.
+        is_fitted: Whether the model was fitted to this very run, so that the comparison says nothing.
+    """
+
+    work: str
+    bound: str
+    predicted: float
+    measured: float
+    others: float
+    is_fitted: bool = False
+
+    @property
+    def error(self) -> float:
+        """How far off it is, as a share of what was measured."""
+        return self.predicted / self.measured - 1
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """What the model says of a machine that was not there.
+
+    Attributes:
+        cores: Of the server alone; workers have their own.
+        fsync_ms: What its disk takes.
+        trip_ms: The round trip between it and the workers.
+        drain_one: Jobs a second of one process.
+        drain: The same of as many processes as are worth it.
+        drain_bound: What limits these.
+        workers: How many processes that takes.
+        add_one: Adds a second by one producer.
+        add: The same by 64.
+        wal_mb_per_s: What the drain writes ahead.
+    """
+
+    cores: int
+    fsync_ms: float
+    trip_ms: float
+    drain_one: float
+    drain: float
+    drain_bound: str
+    workers: int
+    add_one: float
+    add: float
+    wal_mb_per_s: float
+
+
+class Scale(msgspec.Struct, kw_only=True):
+    """A result file.
+
+    Attributes:
+        date: Of the start, in UTC.
+        machine: In words that name nobody.
+        command: What was typed.
+        conditions: Versions and settings.
+        waiting: By kind and number of jobs.
+        busy: By number of workers.
+        idle: The same.
+        queues: By number of queues.
+        payloads: By size.
+        parts: What the model is made of; None if it was not asked for.
+        checks: How good it is.
+        estimates: What it says.
+    """
+
+    date: str
+    machine: str
+    command: str
+    conditions: dict[str, str]
+    waiting: list[Waiting] = []
+    busy: list[Busy] = []
+    idle: list[Idle] = []
+    queues: list[Queues] = []
+    payloads: list[Payload] = []
+    parts: Parts | None = None
+    checks: list[Check] = []
+    estimates: list[Estimate] = []
+
+    def save(self, path: Path) -> None:
+        """Write it as JSON."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Scale:
+        """Read one."""
+        return msgspec.json.decode(path.read_bytes(), type=cls)

@@ -1,0 +1,115 @@
+"""What a fetch, an add and counting cost while very many jobs wait."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any, NamedTuple
+
+from asyncq import Client
+from asyncq.store.statements import DEFAULT_SCHEMA, query
+from benchmarks.peers.asyncq.tasks import noop
+from benchmarks.scale.fill import KINDS, OURS, Kind, fill, task_id
+from benchmarks.scale.place import Database, Place
+from benchmarks.scale.result import Waiting
+
+BATCH = 500
+BESIDE = 1_000  # ready jobs of ours beside those that nobody can run now
+TRIES = 5
+ADDS = 40
+WORKER, TOKEN = 1, 1
+
+
+class Fetch(NamedTuple):
+    """What a fetch costs."""
+
+    ms: float
+    blocks: int
+    jobs: int
+
+
+async def waiting(place: Place, sizes: list[int]) -> AsyncGenerator[Waiting]:
+    """Tables of each kind that grow from size to size."""
+    for kind in KINDS:
+        async with place.database() as database:
+            filled = 0
+            if kind != "ready":
+                await fill(database, 0, BESIDE)
+            for size in sizes:
+                await fill(database, filled, size, kind)
+                filled = size
+                await database.tidy()
+                yield await look(database, kind, size)
+
+
+async def look(database: Database, kind: Kind, jobs: int) -> Waiting:
+    """At one table."""
+    sizes = "select pg_table_size('asyncq._jobs'), pg_indexes_size('asyncq._jobs'), count(*) from asyncq._jobs"
+    [(table, indexes, rows)] = await database.connection.fetch(sizes)
+    batch, one = await fetch(database, BATCH), await fetch(database, 1)
+    async with Client(database.dsn) as client:
+        add_ms = await median_ms(lambda: client.add_job(noop, 0), ADDS)
+    counting = "select state, jobs from asyncq.counts()"
+    return Waiting(
+        kind=kind,
+        jobs=jobs,
+        batch_ms=batch.ms,
+        batch_blocks=batch.blocks,
+        one_ms=one.ms,
+        one_blocks=one.blocks,
+        add_ms=add_ms,
+        counts_ms=await median_ms(lambda: database.connection.fetch(counting), TRIES),
+        table_bytes=table / rows,
+        index_bytes=indexes / rows,
+    )
+
+
+async def fetch(database: Database, limit: int) -> Fetch:
+    """The fetch of a worker, rolled back each time: its blocks, and the median of its time."""
+    tasks = [await task_id(database, OURS)]
+    arguments = (WORKER, TOKEN, limit, tasks, None, None, None, None, None)
+    texts = [query(name, DEFAULT_SCHEMA) for name in ("fetch_plain_jobs", "fetch_jobs")]
+
+    async def claim() -> int:
+        rows: list[Any] = []
+        for text in texts:
+            rows = rows or await database.connection.fetch(text, *arguments)
+        return len(rows)
+
+    async def explain() -> int:
+        blocks = 0
+        for text in texts:
+            answer = await database.connection.fetchval(f"explain (analyze, buffers, format json) {text}", *arguments)
+            root = json.loads(answer)[0]["Plan"]
+            blocks += root["Shared Hit Blocks"] + root["Shared Read Blocks"]
+            if root["Actual Rows"]:
+                break
+        return blocks
+
+    blocks, _ = await rolled_back(database, explain)
+    runs = [await rolled_back(database, claim) for _ in range(TRIES)]
+    return Fetch(statistics.median(took for _, took in runs), blocks, runs[0][0])
+
+
+async def rolled_back(database: Database, act: Callable[[], Awaitable[int]]) -> tuple[int, float]:
+    """What an act returns, and the milliseconds that it took."""
+    transaction = database.connection.transaction()
+    await transaction.start()
+    try:
+        began = time.perf_counter()
+        found = await act()
+        return found, (time.perf_counter() - began) * 1000
+    finally:
+        await transaction.rollback()
+
+
+async def median_ms(act: Callable[[], Awaitable[object]], tries: int) -> float:
+    """The median time of some tries, without the first."""
+    took: list[float] = []
+    for _ in range(tries + 1):
+        began = time.perf_counter()
+        await act()
+        took.append((time.perf_counter() - began) * 1000)
+    return statistics.median(took[1:])

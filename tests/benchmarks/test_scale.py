@@ -1,0 +1,254 @@
+"""What `make bench-scale` reads, asks and writes."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from asyncq import Client
+from benchmarks.scale import __main__ as face
+from benchmarks.scale import crew, fleets, payloads
+from benchmarks.scale.checks import middle
+from benchmarks.scale.crew import Seen, Used, seen
+from benchmarks.scale.fill import KINDS, Kind, fill
+from benchmarks.scale.parts import fsync_ms
+from benchmarks.scale.place import ENDED, Database, Place
+from benchmarks.scale.relay import far_away
+from benchmarks.scale.report import report
+from benchmarks.scale.result import Scale
+from benchmarks.scale.waiting import BATCH, BESIDE, fetch
+from benchmarks.suite import docs
+from benchmarks.suite.processes import TICKS_PER_S
+from tests.benchmarks.scale_made import check, scale
+from tests.faces.program import fresh_database
+
+TRIP_MS = 100.0
+
+
+class Nowhere(Place):
+    """A way to a server that we have not started."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+
+    def dsn(self, database: str) -> str:
+        return self._dsn
+
+
+@pytest.fixture
+async def database(dsn: str):
+    """A database with the schema and no jobs."""
+    async with fresh_database(dsn) as name:
+        await Client(name).migrate()
+        connection = await asyncpg.connect(name)
+        yield Database(name, connection, Nowhere(name))
+        await connection.close(timeout=5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_fetch_finds_its_batch_whatever_waits_beside_it(database: Database, kind: Kind) -> None:
+    """A measurement of fetches that find nothing would look fast."""
+    await fill(database, 0, BESIDE)
+    await fill(database, 0, 2_000, kind)
+    await database.connection.execute("vacuum analyze asyncq._jobs")
+
+    assert BATCH == (await fetch(database, BATCH)).jobs
+    assert 1 == (await fetch(database, 1)).jobs
+    assert BESIDE + 2_000 == await database.connection.fetchval(
+        "select count(*) from asyncq._jobs where locked_by is null"
+    )
+
+
+@pytest.mark.parametrize(("kind", "is_ready", "is_first"), [("future", False, False), ("strangers", True, True)])
+async def test_what_waits_beside_stands_where_it_is_to_stand(
+    database: Database, kind: Kind, is_ready: bool, is_first: bool
+) -> None:
+    """Strangers behind the batch would cost nothing, and future jobs that are due would be taken."""
+    await fill(database, 0, 1)
+    await fill(database, 1, 2, kind)
+    rows = await database.connection.fetch(
+        "select payload ->> 'id' = '1', run_at <= now() from asyncq._jobs order by priority, run_at, id"
+    )
+
+    assert (is_first, is_ready) == (rows[0][0], next(ready for is_beside, ready in rows if is_beside))
+
+
+async def test_a_fetch_finds_one_job_of_each_queue(database: Database) -> None:
+    """They are filled evenly."""
+    await fill(database, 0, 200, queues=20)
+
+    assert 20 == (await fetch(database, BATCH)).jobs
+
+
+async def test_what_is_filled_by_sql_is_what_an_add_stores(database: Database) -> None:
+    """Bytes a job are told of the one and meant of the other."""
+    await fill(database, 7, 8)
+    async with Client(database.dsn) as client:
+        await client.add_job("noop", {"id": 7})
+    rows = await database.connection.fetch(
+        "select to_jsonb(job) - '{id,run_at,created_at,updated_at}'::text[] from asyncq._jobs as job order by id"
+    )
+
+    filled, added = (row[0] for row in rows)
+    assert added == filled
+
+
+async def test_a_longer_way_takes_longer(database: Database) -> None:
+    """The relay holds back each half of a round trip."""
+    async with far_away(database.place, TRIP_MS) as way:
+        connection = await asyncpg.connect(way.to(database.dsn))
+        began = time.perf_counter()
+        await connection.execute("select 1")
+        took_ms = (time.perf_counter() - began) * 1000
+        await connection.close(timeout=5)
+
+    assert took_ms >= TRIP_MS
+
+
+def test_costs_are_told_for_each_job_and_the_busiest_process_apart() -> None:
+    """Processes that have ended count, but none of them is the busiest."""
+    before = Used(server={1: 1.0, ENDED: 5.0}, ours=1.0, all=0.0, at=0.0)
+    after = Used(server={1: 2.0, 2: 0.5, ENDED: 8.0}, ours=3.0, all=12.5, at=2.0)
+    found = seen(10.0, 1_000_000, before, after, 600.0)
+
+    assert (4.5, 2.0, 1.0) == pytest.approx((found.server_us, found.ours_us, found.backend_us))
+    assert found.others == pytest.approx(3.0)
+
+
+def test_the_model_is_made_of_the_middle_run() -> None:
+    """One that was disturbed would spoil every figure."""
+    runs = [Seen(rate, 0.0, 0.0, 0.0, 0.0, 0.0) for rate in (5.0, 90.0, 80.0)]
+
+    assert 80.0 == middle(runs).rate
+
+
+def test_the_cpu_of_the_machine_leaves_out_its_idle_time(tmp_path: Path) -> None:
+    """user, nice, system, idle, iowait, irq, softirq, steal, in ticks."""
+    (tmp_path / "stat").write_text("cpu  10 20 30 4000 500 1 2 37 0 0\ncpu0 1 2 3\n")
+
+    assert 100 / TICKS_PER_S == crew.machine_s(tmp_path / "stat")
+
+
+def test_the_memory_of_a_connection_is_what_it_shares_with_nobody(tmp_path: Path) -> None:
+    """All processes of the server see the same shared buffers."""
+    (tmp_path / "7").mkdir()
+    text = "Rss:  9000 kB\nShared_Clean:  5000 kB\nPrivate_Clean:  100 kB\nPrivate_Dirty:  300 kB\n"
+    (tmp_path / "7" / "smaps_rollup").write_text(text)
+
+    assert 400 * 1024 == fleets.own_bytes(7, tmp_path)
+
+
+def test_writing_to_the_disk_takes_time_and_leaves_nothing(tmp_path: Path) -> None:
+    """It is measured where the server writes."""
+    assert fsync_ms(tmp_path, writes=3) > 0
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("size", [10, 100, 1_000, 10_000, 100_000, 1_000_000])
+def test_chunks_are_full(size: int) -> None:
+    """The program adds whole chunks alone, and each id once."""
+    jobs, chunk = payloads.jobs_of(size)
+
+    assert 0 == jobs % chunk
+    assert jobs * size <= payloads.BUDGET
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "factor", "expected"),
+    [(1, 64, 4, [1, 4, 16, 64]), (1, 2, 4, [1, 2]), (1, 1, 4, [1]), (1000, 100_000, 10, [1000, 10_000, 100_000])],
+)
+def test_steps_end_with_the_number_that_was_asked_for(first: int, last: int, factor: int, expected: list[int]) -> None:
+    """`--workers 50` measures 50 workers."""
+    assert expected == face.steps(first, last, factor)
+
+
+def test_a_report_has_every_part() -> None:
+    """What was measured is told, and each figure of another machine is marked."""
+    text = report(scale())
+    titles = [line.removeprefix("### ") for line in text.splitlines() if line.startswith("### ")]
+
+    assert [
+        "Jobs that wait",
+        "Busy workers",
+        "Idle workers",
+        "Serial queues",
+        "Payloads",
+        "The model: its parts",
+        "The model: predictions and measurements",
+        "The model: estimates",
+    ] == titles
+    estimates = text.partition("### The model: estimates")[2].splitlines()[6:]
+    assert [6] * 27 == [line.count("est. ") for line in estimates if line]
+
+
+def test_a_report_of_some_parts_leaves_out_the_others() -> None:
+    """`--parts queues` is no table of nothing."""
+    made = scale()
+    text = report(Scale(date=made.date, machine=made.machine, command="x", conditions={}, queues=made.queues))
+
+    assert ["### Serial queues"] == [line for line in text.splitlines() if line.startswith("#")]
+
+
+def test_predictions_are_counted_without_the_one_that_was_fitted() -> None:
+    """It is always right."""
+    made = scale()
+    made.checks = [check(100.0, 100.0, is_fitted=True), check(124.0, 100.0), check(126.0, 100.0), check(74.0, 100.0)]
+
+    assert "1 of 3 predictions are within 25%" in report(made)
+
+
+def test_a_run_beside_other_programs_is_marked() -> None:
+    """Whoever shares a machine measures its neighbours."""
+    made = scale()
+    calm = report(made)
+    made.checks = [check(100.0, 100.0, others=1.5)]
+
+    assert "Other programs" not in calm
+    assert "**Other programs used more than 0.2 cores in 1 of these runs.**" in report(made)
+
+
+def test_a_result_is_what_it_was_after_a_file(tmp_path: Path) -> None:
+    """The page is made of files."""
+    made = scale()
+    made.save(tmp_path / "scale.json")
+
+    assert made == Scale.load(tmp_path / "scale.json")
+
+
+def test_the_page_has_its_place() -> None:
+    """It is found by comments."""
+    assert face.PAGE.read_text() != docs.replaced(face.PAGE.read_text(), "scale", "other")
+
+
+def test_the_command_in_a_result_names_no_folder() -> None:
+    """A result is committed."""
+    assert "make bench-scale ARGS='--most 1000'" == face.command(["--out", "/home/me/x.json", "--most", "1000"])
+
+
+@pytest.mark.parametrize("path", sorted(face.FOLDER.glob("*.json")), ids=lambda path: path.name)
+def test_a_committed_result_can_be_read(path: Path) -> None:
+    """The page is written anew from it."""
+    assert Scale.load(path).conditions
+
+
+def test_a_part_that_is_not_there_is_refused() -> None:
+    """Before anything is set up."""
+    with pytest.raises(SystemExit):
+        face.arguments(["--parts", "queues,quues"])
+
+
+async def test_what_was_found_is_kept_row_by_row() -> None:
+    """A run that breaks off keeps what it has seen."""
+
+    async def broken():
+        yield 1
+        await asyncio.sleep(0)
+        raise RuntimeError
+
+    rows: list[int] = []
+    with pytest.raises(RuntimeError):
+        await face.note(broken(), rows)
+
+    assert [1] == rows

@@ -1,0 +1,89 @@
+"""The model says what its parts say, and nothing that was not put into it."""
+
+import pytest
+
+from benchmarks.scale import model
+from benchmarks.scale.model import Machine
+from tests.benchmarks.scale_made import ADD, DRAIN, PARTS
+
+QUICK = Machine(cores=1_000, fsync_ms=0.0, trip_ms=0.0)
+SHARED = Machine(cores=2, fsync_ms=0.0, trip_ms=0.0, is_shared=True)
+
+
+def test_parts_that_overlap_perfectly_come_to_the_least_bound() -> None:
+    """What waits for the slowest part costs nothing."""
+    assert model.rate({"a": 100.0, "b": 1000.0}, 16.0) == pytest.approx(100.0, rel=0.001)
+
+
+def test_parts_that_never_overlap_come_to_the_sum_of_their_times() -> None:
+    """A hundredth of a second and another one are two."""
+    assert model.rate({"a": 100.0, "b": 100.0}, 1.0) == pytest.approx(50.0)
+
+
+@pytest.mark.parametrize("overlap", [1.2, 2.0, 5.0])
+def test_a_fitted_overlap_gives_back_what_was_measured(overlap: float) -> None:
+    """It is found by bisection: a rate grows with the overlap."""
+    bounds = model.drain_bounds(DRAIN, SHARED, 1)
+
+    assert model.fitted_overlap(bounds, model.rate(bounds, overlap)) == pytest.approx(overlap, rel=1e-6)
+
+
+def test_what_cannot_be_fitted_comes_to_the_nearest_that_can() -> None:
+    """A disturbed run may be slower than all times in a row, or faster than the slowest part."""
+    bounds = model.drain_bounds(DRAIN, SHARED, 1)
+
+    assert model.fitted_overlap(bounds, 1.0) == pytest.approx(model.LEAST_OVERLAP)
+    assert model.fitted_overlap(bounds, 1e9) == pytest.approx(model.MOST_OVERLAP)
+
+
+def test_programs_that_share_cores_with_the_server_pay_for_both() -> None:
+    """Ten microseconds of each, on two cores."""
+    assert 100_000 == model.drain_bounds(DRAIN, SHARED, 1)["cores of all"]
+
+
+def test_a_server_of_its_own_pays_for_itself_alone() -> None:
+    """Workers have cores elsewhere."""
+    bounds = model.drain_bounds(DRAIN, Machine(cores=2, fsync_ms=0.0, trip_ms=0.0), 1)
+
+    assert 200_000 == bounds["cores of the server"]
+
+
+@pytest.mark.parametrize(("machine", "expected"), [(QUICK, 100_000), (QUICK._replace(fsync_ms=5.0), 50_000)])
+def test_a_slow_disk_limits_a_process_by_its_batches(machine: Machine, expected: int) -> None:
+    """500 jobs in the time of their statement, 2.5 ms, and one and a half writes."""
+    bounds = model.drain_bounds(DRAIN, machine, 1)
+
+    assert min(bounds.values()) == pytest.approx(expected, rel=0.01)
+
+
+def test_twice_as_many_processes_wait_for_the_disk_at_once() -> None:
+    """Their commits share its writes."""
+    one, two = (model.drain_bounds(DRAIN, QUICK._replace(fsync_ms=5.0), count) for count in (1, 2))
+
+    assert two["disk and round trip"] == 2 * one["disk and round trip"]
+
+
+def test_one_producer_pays_for_everything_in_turn() -> None:
+    """0.3 ms of CPU, 0.5 ms to the server and back, 0.2 ms of the disk."""
+    bounds = model.add_bounds(ADD, Machine(cores=64, fsync_ms=0.2, trip_ms=0.5), 1)
+
+    assert {"waiting for each add": pytest.approx(1000.0)} == bounds
+
+
+def test_many_producers_come_to_what_the_server_can_do() -> None:
+    """Their waiting overlaps."""
+    bounds = model.add_bounds(ADD, Machine(cores=4, fsync_ms=0.2, trip_ms=0.5), 64)
+
+    assert ("cores of the server", pytest.approx(20_000.0)) == (model.limit(bounds), min(bounds.values()))
+
+
+def test_every_machine_of_the_table_is_estimated() -> None:
+    """Each number of cores with each disk and each way, and the larger one is never the slower one."""
+    found = {(each.cores, each.fsync_ms, each.trip_ms): each for each in model.estimates(PARTS)}
+
+    assert 27 == len(found)
+    for (cores, fsync_ms, trip_ms), each in found.items():
+        assert each.workers <= model.MOST_WORKERS
+        assert each.drain >= found[4, fsync_ms, trip_ms].drain
+        assert each.add >= found[cores, 5.0, trip_ms].add
+        assert each.add_one >= found[cores, fsync_ms, 2.0].add_one
