@@ -54,9 +54,8 @@ class Canceller:
         removed = self._fetcher.buffer.remove(unknown)
         if removed:
             self._fetcher.give_back(removed, REASON, self._identity.worker_id)
-        # Unknown jobs have ended, unless their claims are still on the way: of the one fetch that was not answered yet.
-        expected = self._fetcher.expected
-        self._early = {job for job in self._early | unknown if job[1] == expected}
+        # Unknown jobs have ended, unless their claims are still on the way: of what was not answered yet.
+        self._early = {job for job in self._early | unknown if job[1] in self._fetcher.expected}
 
     def admit(self, claims: list[Claim]) -> list[Claim]:
         """Let claims pass that were just fetched; those that were cancelled on their way go back, to be settled.
@@ -69,7 +68,8 @@ class Canceller:
         """
         if not self._early:
             return claims
-        early, self._early = self._early, set()
+        early = self._early
+        self._early = {job for job in early if job[1] in self._fetcher.expected}
         if stopped := [claim for claim in claims if (claim.id, claim.token) in early]:
             self._fetcher.give_back(stopped, REASON, self._identity.worker_id)
         return [claim for claim in claims if (claim.id, claim.token) not in early]

@@ -24,6 +24,7 @@ from asyncq.engine.backoff import backoff_s
 from asyncq.engine.executor import Run
 from asyncq.engine.observers import Observers
 from asyncq.engine.shield import Patience, shielded
+from asyncq.engine.succession import Succession
 from asyncq.store import jobs as store
 from asyncq.store.database import Line
 
@@ -56,6 +57,7 @@ class Completer:
         announcer: Tells what was committed.
         observers: Told when writing fails.
         settled: Called with the settlements that were written: a queue was freed, a retry is due.
+        succession: Claims the jobs that follow in their queues.
     """
 
     def __init__(
@@ -64,11 +66,13 @@ class Completer:
         announcer: Announcer,
         observers: Observers,
         settled: Callable[[Iterable[Settlement]], None],
+        succession: Succession,
     ) -> None:
         self._line = line
         self._announcer = announcer
         self._observers = observers
         self._settled = settled
+        self._succession = succession
         self._pending: dict[int, Ended] = {}
         self._writing: dict[int, Ended] = {}
         self._held_back: dict[int, Ended] = {}
@@ -196,22 +200,36 @@ class Completer:
         """
         for worker_id in {ended.worker_id for ended in self._writing.values()}:
             mine = {job_id: ended for job_id, ended in self._writing.items() if ended.worker_id == worker_id}
-            written = await store.settle(self._line, worker_id, [ended.settlement for ended in mine.values()])
-            missed = [ended.settlement for job_id, ended in mine.items() if job_id not in written]
-            special = await store.settle_special(self._line, worker_id, missed) if missed else {}
-            missed = [settlement for settlement in missed if settlement.id not in special]
-            later = await store.still_held(self._line, worker_id, missed) if missed else set[int]()
-            changes: list[Settlement] = []
-            for job_id, ended in mine.items():
-                del self._writing[job_id]
-                if job_id in later:
-                    self._held_back[job_id] = ended
-                    self._later_at = time.perf_counter() + LATER_S
-                    continue
-                ending = special.get(job_id)
-                self._announce(ended, ending, job_id in written or ending is not None or uncertain)
+            room = self._succession.room(worker_id)
+            done = {job_id for job_id, ended in mine.items() if ended.settlement.done}
+            if room and any(mine[job_id].settlement.queue is not None for job_id in done):
+                await self._write_part(worker_id, {job_id: mine.pop(job_id) for job_id in done}, uncertain, room)
+            if mine:
+                await self._write_part(worker_id, mine, uncertain, 0)
+
+    async def _write_part(self, worker_id: int, part: dict[int, Ended], uncertain: bool, room: int) -> None:
+        settlements = [ended.settlement for ended in part.values()]
+        go_on: set[str] = set()
+        if room:
+            written, go_on = await self._succession.settle(worker_id, settlements, room)
+        else:
+            written = await store.settle(self._line, worker_id, settlements)
+        missed = [settlement for settlement in settlements if settlement.id not in written]
+        special = await store.settle_special(self._line, worker_id, missed) if missed else {}
+        missed = [settlement for settlement in missed if settlement.id not in special]
+        later = await store.still_held(self._line, worker_id, missed) if missed else set[int]()
+        changes: list[Settlement] = []
+        for job_id, ended in part.items():
+            del self._writing[job_id]
+            if job_id in later:
+                self._held_back[job_id] = ended
+                self._later_at = time.perf_counter() + LATER_S
+                continue
+            ending = special.get(job_id)
+            self._announce(ended, ending, job_id in written or ending is not None or uncertain)
+            if ended.settlement.queue not in go_on:
                 changes.append(ended.settlement if ending is None else overruled(ended.settlement, ending))
-            self._settled(changes)
+        self._settled(changes)
 
     def _announce(self, ended: Ended, ending: Ending | None, written: bool) -> None:
         """Tell what was committed, once it is known.

@@ -27,6 +27,7 @@ from asyncq.store.jobs import START, Place, fetch_jobs, next_due_s
 from asyncq.store.workers import tell_flags
 
 AHEAD_S = 0.025  # how much work, in time, is fetched ahead of free slots
+TURN_S = 0.025  # for so long after a fetch the jobs of a queue may follow each other without another one
 STALE_S = 0.1  # a claim that has not started after this long goes back
 FETCH_DEADLINE_S = 5.0  # at first; doubled, up to the next line, while no answer comes
 LONGEST_DEADLINE_S = 60.0
@@ -50,7 +51,7 @@ class Fetcher:
         give_back: Takes claims that are returned.
         admit: Lets claims that were just fetched pass, or not.
         may_fetch: Whether this worker may take jobs now.
-        expected: The token of the fetch whose answer is awaited; 0 when none is.
+        expected: The tokens of the claims whose answer is awaited.
         looks: Where fetches begin, and what those from the start cost.
         lookout: Sees to it that somebody hears of adds while this worker rests.
         lost: Claims whose answer was lost.
@@ -72,7 +73,7 @@ class Fetcher:
         self.give_back: Callable[[Collection[Claim], str, int], None] = _nowhere
         self.admit: Callable[[list[Claim]], list[Claim]] = list
         self.may_fetch: Callable[[], bool] = _always
-        self.expected = 0
+        self.expected: set[int] = set()
         self.buffer = Buffer(self._taken)
         self._stir = asyncio.Event()
         self._woken = True
@@ -87,6 +88,9 @@ class Fetcher:
         self._pace = Pace()
         self._patience = Patience(FETCH_DEADLINE_S, LONGEST_DEADLINE_S)
         self._told_flags: tuple[int, list[str] | None] = (0, None)
+        self._sent_at = float("-inf")
+        self._asked = self._promised = 0  # claims that a fetch, and successions, may bring
+        self._plain_first = True
 
     def wake(self) -> None:
         """Something may have become due: look for it now."""
@@ -168,18 +172,17 @@ class Fetcher:
         """
         forbidden = await current_flags(self._options.forbidden_flags)
         # Cleared before the fetch: a notification during it asks for another one.
-        self._woken = self.drained = self._rests = False
-        sent_at = _now()
-        after = self.looks.begin(sent_at)
+        woken, self._woken = self._woken, False
+        self.drained = self._rests = False
+        sent_at = self._sent_at = _now()
         worker_id = self._identity.worker_id
+        # What was forbidden before may be runnable now.
+        after = self.looks.begin(sent_at, woken or forbidden != self.flags_of(worker_id))
         claims = await self._claim(worker_id, wanted, forbidden, after)
-        if worker_id != self._identity.worker_id or self._stopping:
-            reason = "the worker stops" if self._stopping else "the worker was declared dead"
-            self.give_back(claims, reason, worker_id)
+        if not self.receive(worker_id, claims):
             return 0
         if claims:
             self.buffer.low_water = len(claims) // 2
-            self.buffer.put(self.admit(claims))
             if self._observers.wanted(JobsFetched):
                 self._observers.emit(JobsFetched(count=len(claims), wanted=wanted, duration_s=_now() - sent_at))
         self.looks.took(claims, wanted)
@@ -193,26 +196,61 @@ class Fetcher:
         self.looks.ended(_now(), after)
         return len(claims)
 
+    @property
+    def room(self) -> int:
+        """How many claims may come without a look at all that waits: none if the last one was a while ago."""
+        if self._stopping or self._woken or not self.may_fetch() or _now() - self._sent_at > TURN_S:
+            return 0
+        return self._wanted(self._asked)
+
+    def promise(self, token: int, claims: int) -> None:
+        """So many claims may be on their way, or so many fewer."""
+        self._promised += claims
+        if claims < 0:
+            self.expected.discard(token)
+            self._stir.set()
+        else:
+            self.expected.add(token)
+
+    def flags_of(self, worker_id: int) -> list[str] | None:
+        """The flags that the last fetch of this worker id forbade."""
+        told_by, told = self._told_flags
+        return told if told_by == worker_id else None
+
+    def receive(self, worker_id: int, claims: list[Claim]) -> bool:
+        """Take claims, or give them back if they are no longer wanted; whether they were."""
+        if worker_id != self._identity.worker_id or self._stopping:
+            reason = "the worker stops" if self._stopping else "the worker was declared dead"
+            self.give_back(claims, reason, worker_id)
+            return False
+        if claims:
+            self.buffer.put(self.admit(claims))
+        return True
+
     async def _claim(self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place) -> list[Claim]:
         token, tasks = self._identity.next_token(), self._identity.tasks
-        self.expected = token
+        self.expected.add(token)
+        self._asked = wanted
         claims: list[Claim] = []
         try:
             async with shielded(self._line, self._patience.deadline_s):
                 await self._tell_flags(worker_id, forbidden)
-                claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after)
+                # An expensive look that will bring nothing is not made twice.
+                plain_first = self._plain_first and not (after is START and self.looks.is_dear)
+                claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after, plain_first)
         except (AsyncqError, TimeoutError) as error:
             if isinstance(error, TimeoutError) or getattr(error, "outcome", "") == "unknown":
                 self.lost.note(worker_id, token)
             raise
         finally:
-            self.expected = 0
+            self.expected.discard(token)
+            self._asked = 0
+        self._plain_first = all(claim.queue is None for claim in claims)
         return claims
 
     async def _tell_flags(self, worker_id: int, forbidden: list[str] | None) -> None:
         """Note in the worker's row what this fetch forbids, if that has changed: `explain` reads it."""
-        told_by, told = self._told_flags
-        if forbidden != (told if told_by == worker_id else None):
+        if forbidden != self.flags_of(worker_id):
             await tell_flags(self._line, worker_id, forbidden)
         self._told_flags = (worker_id, forbidden)
 
@@ -225,7 +263,7 @@ class Fetcher:
         """Know when to look again: at the next due time, from the start as soon as may be, or at the poll."""
         self._look_at = _now() + self._options.poll_s
         if after is not START:
-            self._look_at = min(self._look_at, self.looks.full_at)
+            self._look_at = min(self._look_at, self.looks.due_at)
         due_s: float | None = None
         async with shielded(self._line, self._patience.deadline_s):
             # Twice the time since then: this statement may be longer on its way to the server than the fetch was.
@@ -233,9 +271,10 @@ class Fetcher:
         if due_s is not None:
             self._look_at = min(self._look_at, _now() + due_s)
 
-    def _wanted(self) -> int:
+    def _wanted(self, asked: int = 0) -> int:
         pace = self._pace.look(_now(), self._finished())
-        return wanted_now(self.buffer.waiting, len(self.buffer), pace, self._options.batch)
+        coming = len(self.buffer) + self._promised + asked
+        return wanted_now(self.buffer.waiting, coming, pace, self._options.batch)
 
     def _is_time(self, wanted: int) -> bool:
         if not wanted or not self.may_fetch():

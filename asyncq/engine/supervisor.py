@@ -53,6 +53,7 @@ from asyncq.engine.settling import Means
 from asyncq.engine.shutdown import StopRequest
 from asyncq.engine.stand_in import StandIn
 from asyncq.engine.stuck import Stuck
+from asyncq.engine.succession import Succession
 from asyncq.store import workers as store
 from asyncq.store.database import Database, HandlerPool, Line
 from asyncq.store.migrate import check_version
@@ -93,7 +94,7 @@ class Supervisor:
         self._doors_may_move = doors_may_move
         self._identity = Identity(registry)
         self._reading = Line(database, "fetch", generic_plans=True)
-        self._writing = Line(database, "settle")
+        self._writing = Line(database, "settle", generic_plans=True)
         self._pool = HandlerPool(database, options.pool_size, options.pool_wait_s)
         means = Means(database, self._pool, self._writing, observers, options.lease_s)
         self._surroundings = Surroundings(database, self._pool, registry, means)
@@ -254,7 +255,8 @@ class Supervisor:
         self._leftovers.install()
         self._group = group
         self._announcer = Announcer(self._observers, group)
-        self._completer = Completer(self._writing, self._announcer, self._observers, self._settled)
+        succession = Succession(self._writing, self._identity, self._fetcher)
+        self._completer = Completer(self._writing, self._announcer, self._observers, self._settled, succession)
         self._fetcher.give_back = self._completer.give_back
         self._membership.open(group)
         self._fetcher.lookout.open(group.start_soon)

@@ -97,8 +97,9 @@ class Database:
         if lock_timeout_s is not None:
             settings["lock_timeout"] = f"{lock_timeout_s * 1000:.0f}ms"
         if generic_plans:
-            # They take a few rows in the order of an index; a bitmap of all that match has none.
-            settings |= {"plan_cache_mode": "force_generic_plan", "enable_bitmapscan": "off"}
+            # They take a few rows in the order of an index: a bitmap of all that match has none, and another index is
+            # not as good because all that it brings can be sorted, though that was cheap while the table was small.
+            settings |= {"plan_cache_mode": "force_generic_plan", "enable_bitmapscan": "off", "enable_sort": "off"}
         lasting = {} if self.is_pooled else settings
         with connecting(self.dsn):
             connection = await asyncpg.connect(self.dsn, **self._how(role, lasting))

@@ -24,11 +24,16 @@ read_job = msgspec.json.Decoder(Job).decode
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where the next fetch begins: behind this place in the order of running; the start by default."""
+    """Where the next fetch begins: behind this place in the order of running; the start by default.
+
+    Attributes:
+        since_s: Jobs without a queue that became due longer ago, in seconds, are left out; none by default.
+    """
 
     priority: int | None = None
     run_at: datetime | None = None
     id: int | None = None
+    since_s: float | None = None
 
 
 START = Place()
@@ -158,6 +163,7 @@ async def fetch_jobs(
     task_ids: Collection[int],
     forbidden_flags: Sequence[str] | None,
     after: Place,
+    plain_first: bool = True,
 ) -> list[Claim]:
     """Claim due jobs.
 
@@ -169,6 +175,7 @@ async def fetch_jobs(
         task_ids: The tasks that the worker knows.
         forbidden_flags: Jobs with one of these are left alone.
         after: Where to begin.
+        plain_first: Whether to ask first as if no job of a queue waited, which is cheaper if that is so.
 
     Returns:
         The claims, in the order in which they are to run.
@@ -180,12 +187,12 @@ async def fetch_jobs(
     If cancelled, claims may be lost until the lease ends: callers shield it.
     """
     place = (after.priority, after.run_at, after.id)
-    arguments = (worker_id, token, limit, list(task_ids), forbidden_flags, *place, None)
-    rows = await line.fetch("fetch_plain_jobs", *arguments) or await line.fetch("fetch_jobs", *arguments)
-    if rows and len(rows[0]) == PLAIN_COLUMNS:
+    arguments = (worker_id, token, limit, list(task_ids), forbidden_flags, *place, None, after.since_s)
+    rows = await line.fetch("fetch_plain_jobs", *arguments) if plain_first else []
+    if rows:
         claims = [_plain(token, *row) for row in rows]
     else:
-        claims = [Claim(*row) for row in rows]
+        claims = [Claim(*row) for row in await line.fetch("fetch_jobs", *arguments)]
     claims.sort(key=_place)
     return claims
 
@@ -201,7 +208,6 @@ class Rest(msgspec.Struct, frozen=True, array_like=True):
     last_error: str | None
 
 
-PLAIN_COLUMNS = 10
 _read_rest = msgspec.json.Decoder(Rest).decode
 
 
@@ -293,6 +299,43 @@ async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]
             )
         )
     return written
+
+
+async def settle_and_take(
+    line: Line,
+    worker_id: int,
+    settlements: Collection[Settlement],
+    limit: int,
+    token: int,
+    task_ids: Collection[int],
+    forbidden_flags: Sequence[str] | None,
+) -> tuple[set[int], list[Claim]]:
+    """Write that jobs ended well, as `settle` does, and claim those that follow in their queues.
+
+    Args:
+        line: The worker's connection for settling.
+        worker_id: Whose claims they are, and who claims.
+        settlements: Of jobs that ended well.
+        limit: How many to claim at most.
+        token: A number that this worker never used before.
+        task_ids: The tasks that the worker knows.
+        forbidden_flags: Jobs with one of these are left alone.
+
+    Returns:
+        The ids of the jobs that were written, and the claims, in the order in which they are to run.
+
+    Raises:
+        StoreError: See `failures.calling`. All was done or nothing; claims whose answer was lost: see `return_lost`.
+
+    If cancelled, the same holds: callers shield it.
+    """
+    in_order = sorted(settlements, key=_id)
+    rows = await line.fetch(
+        "settle_and_take", worker_id, *_claims(in_order), limit, token, list(task_ids), forbidden_flags, None
+    )
+    written = {row["settled"] for row in rows if row["settled"] is not None}
+    claims = [Claim(*list(row)[1:]) for row in rows if row["settled"] is None]
+    return written, sorted(claims, key=_place)
 
 
 async def settle_special(line: Line, worker_id: int, settlements: Collection[Settlement]) -> dict[int, Ending]:

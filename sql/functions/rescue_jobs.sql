@@ -14,8 +14,9 @@ create or replace function asyncq._rescue_jobs(thorough boolean)
   returns table (job_id bigint, worker_id int, attempts smallint, max_attempts smallint, ran boolean)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
-  -- There is no index on locked_by; the worker's connection shuns scans, for the sake of the fetch.
+  -- There is no index on locked_by; the worker's connection shuns scans and sorts, for the sake of the fetch.
   set enable_seqscan = on
+  set enable_sort = on
   as $$
 #variable_conflict use_column
 declare

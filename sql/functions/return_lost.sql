@@ -5,8 +5,9 @@
 create or replace function asyncq._return_lost(worker int, tokens bigint[]) returns setof bigint
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
-  -- There is no index on locked_by; the worker's connection shuns scans, for the sake of the fetch.
+  -- There is no index on locked_by; the worker's connection shuns scans and sorts, for the sake of the fetch.
   set enable_seqscan = on
+  set enable_sort = on
   as $$
 #variable_conflict use_column
 declare

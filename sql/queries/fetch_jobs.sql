@@ -1,4 +1,4 @@
--- fetch_jobs(worker int, token bigint, max int, task_ids int[], forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz) -> id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at timestamptz, created_at timestamptz, updated_at timestamptz, key text, flags jsonb, payload json, meta jsonb, last_error text
+-- fetch_jobs(worker int, token bigint, max int, task_ids int[], forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8) -> id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at timestamptz, created_at timestamptz, updated_at timestamptz, key text, flags jsonb, payload json, meta jsonb, last_error text
 -- Claims up to max due jobs, in order of priority, run_at, id; of each named queue at most one, and none while another of
 -- it runs. All conditions stand in the nodes that lock, so that they are checked again on the newest row. A node locks
 -- what it takes and no more: a row that is locked here and left is invisible to the workers that fetch at this moment,
@@ -26,8 +26,8 @@ near as materialized (
     where job.queue is not null and asyncq._is_ready(job)
       and priority = queued_priorities.priority and asyncq._is_due(job, coalesce($9, asyncq.now()))
       and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
-    order by run_at, id limit 4 * $3 + 100) as due
-  limit 4 * $3 + 100),
+    order by run_at, id limit 2 * $3 + 100) as due
+  limit 2 * $3 + 100),
 near_heads as materialized (
   select head.queue, head.priority, head.run_at, head.id
   from (
@@ -37,7 +37,9 @@ near_heads as materialized (
 -- The priorities of jobs without a queue, from the cursor on; and the first of these jobs, to see which kind comes first.
 priorities(priority, after_run_at, after_id) as (
   (select priority,
-      case when priority = $6 then coalesce($7, '-infinity'::timestamptz) else '-infinity'::timestamptz end,
+      greatest(
+        case when priority = $6 then coalesce($7, '-infinity'::timestamptz) else '-infinity'::timestamptz end,
+        coalesce($9, asyncq.now()) - make_interval(secs => $10)),
       case when priority = $6 then coalesce($8, 0::bigint) else 0 end
     from asyncq._jobs as job
     where job.queue is null and asyncq._is_ready(job)
@@ -45,7 +47,8 @@ priorities(priority, after_run_at, after_id) as (
         > (coalesce($6, -32768)::int2, coalesce($7, '-infinity'::timestamptz), coalesce($8, 0::bigint))
     order by priority, run_at, id limit 1)
   union all
-  select further.priority, '-infinity'::timestamptz, 0::bigint from priorities
+  select further.priority, coalesce(coalesce($9, asyncq.now()) - make_interval(secs => $10), '-infinity'), 0::bigint
+  from priorities
   cross join lateral (
     select priority from asyncq._jobs as job
     where job.queue is null and asyncq._is_ready(job) and priority > priorities.priority
@@ -67,7 +70,7 @@ first_plain as materialized (
 -- each queue has its turn; with fewer queues than the bounds it meets them all, and the order is exact.
 pivot(hash) as materialized (
   select ((random() - 0.5) * 1.8e19)::bigint
-  where (select count(*) from near) >= 4 * $3 + 100
+  where (select count(*) from near) >= 2 * $3 + 100
     and (select count(*) from near_heads) + (
       select count(*) from first_plain
       where (priority, run_at, id)
@@ -93,7 +96,9 @@ waiting_queues(hash, queue, wrapped) as (
     (select hashtextextended(queue, 0) as hash, queue, waiting_queues.wrapped from asyncq._jobs as job
       where job.queue is not null and asyncq._is_ready(job)
         and hashtextextended(queue, 0) > waiting_queues.hash
-        and (not waiting_queues.wrapped or hashtextextended(queue, 0) < (select hash from pivot))
+        -- One bound in either case: a condition that holds for none of the rest would be asked of each job of the rest.
+        and hashtextextended(queue, 0)
+          <= case when waiting_queues.wrapped then (select hash - 1 from pivot) else 9223372036854775807 end
       order by hashtextextended(queue, 0) limit 1)
     union all
     (select hashtextextended(queue, 0), queue, true from asyncq._jobs as job
@@ -103,14 +108,15 @@ waiting_queues(hash, queue, wrapped) as (
     limit 1) as next),
 far_heads as materialized (
   select head.queue, head.priority, head.run_at, head.id
-  from (select hash, queue from waiting_queues limit 4 * $3 + 1000) as waiting
+  from (select hash, queue from waiting_queues limit 2 * $3 + 1000) as waiting
   cross join lateral (
     select queue, priority, run_at, id from asyncq._jobs as job
-    where hashtextextended(queue, 0) = waiting.hash and queue = waiting.queue
+    where hashtextextended(queue, 0) between waiting.hash and waiting.hash and queue = waiting.queue
       and asyncq._is_ready(job)
       and asyncq._is_due(job, coalesce($9, asyncq.now()))
       and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
-    order by priority, run_at, id limit 1) as head
+    -- Ordered so, only jobs_ready_by_queue will do: jobs_ready_queued would be walked over, job by job.
+    order by hashtextextended(queue, 0), priority, run_at, id limit 1) as head
   where not exists (select from asyncq._queues where name = waiting.queue offset 0)
   limit $3 + 100),
 heads as materialized (

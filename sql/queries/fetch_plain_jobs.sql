@@ -1,11 +1,13 @@
--- fetch_plain_jobs(worker int, token bigint, max int, task_ids int[], forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz) -> id bigint, task_id int, max_attempts int2, priority int2, run_at timestamptz, created_at timestamptz, updated_at timestamptz, key text, payload json, rest text
+-- fetch_plain_jobs(worker int, token bigint, max int, task_ids int[], forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8) -> id bigint, task_id int, max_attempts int2, priority int2, run_at timestamptz, created_at timestamptz, updated_at timestamptz, key text, payload json, rest text
 -- fetch_jobs for the usual case, at half its price: no job of a named queue waits. Where one does, nothing is claimed, and
 -- the caller asks fetch_jobs. To tell a column costs the client more than to ask for it costs here, so that what is usual is not
 -- told: a null created_at is run_at, a null updated_at is created_at, and rest is null for a job that was only added.
 with recursive
 priorities(priority, after_run_at, after_id) as (
   (select priority,
-      case when priority = $6 then coalesce($7, '-infinity'::timestamptz) else '-infinity'::timestamptz end,
+      greatest(
+        case when priority = $6 then coalesce($7, '-infinity'::timestamptz) else '-infinity'::timestamptz end,
+        coalesce($9, asyncq.now()) - make_interval(secs => $10)),
       case when priority = $6 then coalesce($8, 0::bigint) else 0 end
     from asyncq._jobs as job
     where job.queue is null and asyncq._is_ready(job)
@@ -13,7 +15,8 @@ priorities(priority, after_run_at, after_id) as (
         > (coalesce($6, -32768)::int2, coalesce($7, '-infinity'::timestamptz), coalesce($8, 0::bigint))
     order by priority, run_at, id limit 1)
   union all
-  select further.priority, '-infinity'::timestamptz, 0::bigint from priorities
+  select further.priority, coalesce(coalesce($9, asyncq.now()) - make_interval(secs => $10), '-infinity'), 0::bigint
+  from priorities
   cross join lateral (
     select priority from asyncq._jobs as job
     where job.queue is null and asyncq._is_ready(job) and priority > priorities.priority

@@ -70,6 +70,27 @@ MUTANTS = [
         ("tests/store/test_settle_races.py",),
     ),
     Mutant(
+        "a succession is not fenced by the token of its claim",
+        "sql/queries/settle_and_take.sql",
+        "and lock_token = (",
+        "and 0 < (",
+        ("tests/sql/test_settle_and_take.py",),
+    ),
+    Mutant(
+        "a succession waits for a follower that somebody holds",
+        "sql/queries/settle_and_take.sql",
+        "    for update skip locked) as job",
+        "    for update) as job",
+        ("tests/store/test_succession_races.py",),
+    ),
+    Mutant(
+        "a succession frees a queue that goes on",
+        "sql/queries/settle_and_take.sql",
+        " except select queue from next",
+        "",
+        ("tests/sql/test_settle_and_take.py", "tests/store/test_queue_model.py"),
+    ),
+    Mutant(
         "a failed settlement leaves its queue locked",
         "sql/queries/settle_changed.sql",
         "where name = any(array(select queue from held where queue is not null)) and locked_by = $1",
@@ -268,9 +289,9 @@ MUTANTS = [
     Mutant(
         "a job is due by the clock of its worker",
         "asyncq/store/jobs.py",
-        'rows = await line.fetch("fetch_plain_jobs", *arguments) or await line.fetch("fetch_jobs", *arguments)',
-        "own = datetime.now().astimezone()\n    arguments = (*arguments[:-1], own)\n"
-        '    rows = await line.fetch("fetch_plain_jobs", *arguments) or await line.fetch("fetch_jobs", *arguments)',
+        'rows = await line.fetch("fetch_plain_jobs", *arguments) if plain_first else []',
+        "own = datetime.now().astimezone()\n    arguments = (*arguments[:-2], own, after.since_s)\n"
+        '    rows = await line.fetch("fetch_plain_jobs", *arguments) if plain_first else []',
         ("tests/store/test_jobs.py::test_jobs_are_due_by_the_clock_of_the_schema_not_by_that_of_this_process",),
     ),
     Mutant(

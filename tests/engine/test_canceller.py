@@ -325,7 +325,7 @@ class Hands:
     def __init__(self) -> None:
         self.given_back: list[int] = []
         identity: Any = SimpleNamespace(worker_id=self.WORKER)
-        parts: Any = SimpleNamespace(buffer=Buffer(lambda: None), expected=self.TOKEN, give_back=self._give_back)
+        parts: Any = SimpleNamespace(buffer=Buffer(lambda: None), expected={self.TOKEN}, give_back=self._give_back)
         executor: Any = SimpleNamespace(cancel_jobs=lambda _: set[tuple[int, int]]())
         self._canceller = Canceller(identity, parts, executor)
 

@@ -19,7 +19,7 @@ from asyncq.domain.events import (
 )
 from asyncq.domain.job import Claim
 from asyncq.domain.outcome import Settlement
-from asyncq.engine import completer, supervisor
+from asyncq.engine import completer, fetcher, supervisor
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
@@ -149,9 +149,10 @@ async def test_a_settlement_whose_answer_is_lost_is_told_once_and_as_done(
 
 
 async def test_a_queue_freed_by_a_settlement_whose_answer_is_lost_goes_on(
-    dsn: str, schema: str, client: Client, seen: Seen, db: asyncpg.Connection
+    dsn: str, schema: str, client: Client, seen: Seen, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The wake-up for the next job of the queue must not be lost with the answer."""
+    monkeypatch.setattr(fetcher, "TURN_S", -1)  # nothing follows in the same statement
     entered, leave = asyncio.Event(), asyncio.Event()
 
     @task(queue="line")

@@ -1,17 +1,20 @@
 """Where looks for jobs begin, and what those from the start may cost."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from asyncq import Client, task
 from asyncq.domain.events import JobCompleted
 from asyncq.domain.job import Claim
 from asyncq.engine import looks
-from asyncq.engine.looks import CHEAP_S, FROM_START_S, SHARE, SLOW_S, Looks
+from asyncq.engine.looks import CHEAP_S, FROM_START_S, IDLE_SHARE, MARGIN_S, NARROW_S, SHARE, SLOW_S, Looks
 from asyncq.store.jobs import START, Place
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
+from tests.waiting import wait_until
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 WANTED = 2
@@ -62,12 +65,52 @@ def test_after_a_cheap_look_from_the_start_that_found_all_the_next_one_begins_th
 
 
 def test_expensive_looks_from_the_start_take_a_tenth_of_the_time() -> None:
-    """Over a million dead entries one takes a tenth of a second; wake-ups in between look behind the cursor."""
+    """Over a million dead entries one takes a tenth of a second; wake-ups in between leave out what it has seen."""
     made = Looks()
     look(made, 0.0, 1.0, claim(1))
     early, late = look(made, 1.5, 0.001, claim(2)), made.begin(SHARE + 0.01)
 
-    assert (place(1), START) == (early, late)
+    assert (Place(since_s=1.5 + MARGIN_S), START) == (early, late)
+
+
+def test_expensive_looks_from_the_start_take_a_hundredth_of_the_time_while_nothing_asks_for_them() -> None:
+    """A million jobs of others do not keep an idle worker busy: nothing has happened that it could have missed."""
+    made = Looks()
+    made.begin(0.0, woken=True)
+    made.took([], WANTED)
+    made.ended(1.0, START)
+    early, late = look(made, SHARE + 0.01, 0.001), look(made, IDLE_SHARE + 0.01, 1.0)
+    woken = made.begin(IDLE_SHARE + SHARE + 0.02, woken=True)
+    after = look(made, IDLE_SHARE + SHARE + 0.03, 0.001)
+
+    assert (SHARE + 0.01 + MARGIN_S, START) == (early.since_s, late)
+    # What was added is looked for first, then what may have come back.
+    assert (None, START) != (woken.since_s, woken)
+    assert START is after
+
+
+def test_a_worker_that_is_woken_all_the_time_looks_from_the_start_too() -> None:
+    """It is put off by one look, not for ever."""
+    made = Looks()
+    look(made, 0.0, 1.0)
+    looks_so: list[bool] = []
+    for number in range(3):
+        after = made.begin(SHARE + number / 100, woken=True)
+        made.took([], WANTED)
+        made.ended(SHARE + number / 100 + 0.001, after)
+        looks_so.append(after is START)
+
+    assert [False, True, True] == looks_so
+
+
+def test_a_look_that_goes_back_too_far_for_its_price_goes_back_less_for_a_while() -> None:
+    """Jobs of others may come in such numbers that those of some seconds are many."""
+    made = Looks()
+    look(made, 0.0, 1.0)
+    look(made, 1.0, 0.5)
+    narrow, wide = look(made, 2.0, 0.001), look(made, 1.5 + SHARE * 0.5, 0.001)
+
+    assert (1.0 + NARROW_S, 4.5 + MARGIN_S) == (narrow.since_s, wide.since_s)
 
 
 def test_while_jobs_come_expensive_looks_take_a_tenth_of_the_time_too() -> None:
@@ -79,12 +122,12 @@ def test_while_jobs_come_expensive_looks_take_a_tenth_of_the_time_too() -> None:
 
 
 def test_a_job_of_higher_priority_does_not_take_the_cursor_back() -> None:
-    """All that lies between was looked through."""
+    """All that was due had been looked through."""
     made = Looks()
     look(made, 0.0, 1.0, claim(7))
     look(made, 10.0, 1.0, claim(8, priority=-1))
 
-    assert place(7) == made.begin(11.5)
+    assert Place(since_s=1.5 + MARGIN_S) == made.begin(11.5)
 
 
 def test_a_full_batch_of_higher_priority_takes_the_cursor_back() -> None:
@@ -93,7 +136,10 @@ def test_a_full_batch_of_higher_priority_takes_the_cursor_back() -> None:
     look(made, 0.0, 1.0, claim(7))
     look(made, 10.0, 1.0, claim(8, priority=-1), claim(9, priority=-1))
 
-    assert place(9, -1) == made.begin(11.5)
+    base = look(made, 11.5, 0.001, claim(10, priority=-1), claim(11, priority=-1))
+
+    assert Place(since_s=11.5 + MARGIN_S) == base
+    assert replace(place(11, -1), since_s=11.55 + MARGIN_S) == made.begin(11.55)
 
 
 def test_jobs_of_queues_do_not_move_the_cursor() -> None:
@@ -102,7 +148,7 @@ def test_jobs_of_queues_do_not_move_the_cursor() -> None:
     look(made, 0.0, 1.0, claim(1))
     look(made, 2.0, 0.001, claim(5, queue="q"))
 
-    assert place(1) == made.begin(2.5)
+    assert Place(since_s=0.5 + MARGIN_S) == made.begin(2.5)
 
 
 def test_a_look_that_takes_much_longer_than_at_its_best_is_slow() -> None:
@@ -139,3 +185,33 @@ async def test_a_job_is_found_however_expensive_looks_from_the_start_are(
         for number in range(1, 4):
             await client.add_job(nothing, priority=priority if number == 3 else 0)
             await seen.wait_for(JobCompleted, number)
+
+
+async def test_jobs_whose_flag_is_allowed_again_are_found_however_expensive_looks_from_the_start_are(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were passed when everything else was taken, and nobody tells that they are runnable now."""
+    monkeypatch.setattr(looks, "CHEAP_S", 0.0)
+    monkeypatch.setattr(looks, "MARGIN_S", 0.0)
+    monkeypatch.setattr(looks, "NARROW_S", 0.0)
+    monkeypatch.setattr(looks, "IDLE_SHARE", 10**9)
+    forbidden = ["paused"]
+
+    @task
+    async def nothing() -> None: ...
+
+    def is_calm() -> bool:
+        assert worker._running is not None
+        return worker._running._fetcher.looks.due_at > asyncio.get_running_loop().time() + 60
+
+    worker = make_worker(nothing, poll=0.05, forbidden_flags=lambda: forbidden)
+    await client.add_job(nothing, flags=["paused"])
+    async with worker.start():
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+        await wait_until(is_calm, description="the last expensive look")
+        before = len(seen.of(JobCompleted))
+        forbidden.clear()
+        await seen.wait_for(JobCompleted, 2, limit_s=4)
+
+    assert 1 == before

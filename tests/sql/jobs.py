@@ -49,12 +49,13 @@ async def fetch(
     forbidden: Sequence[str] | None = None,
     after: tuple[Any, Any, Any] = (None, None, None),
     now: Any = None,
+    since_s: float | None = None,
     form: str = "fetch_jobs",
 ) -> list[asyncpg.Record]:
     """Claim jobs, of all tasks by default. Returns the claims in order of running."""
     names = "" if tasks is None else "where identifier = any($1::text[])"
     ids = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
-    rows = await sql.run(form, worker, token, limit, ids, forbidden, *after, now)
+    rows = await sql.run(form, worker, token, limit, ids, forbidden, *after, now, since_s)
     return sorted(rows, key=lambda row: (row["priority"], row["run_at"], row["id"]))
 
 
@@ -68,6 +69,25 @@ async def complete(sql: Session, claims: Sequence[asyncpg.Record], worker: int =
     pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
     rows = await sql.run("settle_completed", worker, [id_ for id_, _ in pairs], [token for _, token in pairs])
     return [row["id"] for row in rows]
+
+
+async def settle_and_take(
+    sql: Session,
+    claims: Sequence[asyncpg.Record],
+    limit: int = 100,
+    *,
+    worker: int = WORKER,
+    token: int = 2,
+    tasks: Sequence[str] | None = None,
+    forbidden: Sequence[str] | None = None,
+) -> tuple[list[int], list[asyncpg.Record]]:
+    """Settle claims as completed, and claim what follows. Returns the ids that were written, and the new claims."""
+    pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
+    names = "" if tasks is None else "where identifier = any($1::text[])"
+    known = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
+    ids, tokens = [id_ for id_, _ in pairs], [token for _, token in pairs]
+    rows = await sql.run("settle_and_take", worker, ids, tokens, limit, token, known, forbidden, None)
+    return [row["settled"] for row in rows if row["settled"]], [row for row in rows if not row["settled"]]
 
 
 async def change(

@@ -34,6 +34,7 @@ ROWS = st.builds(
     attempts=st.integers(0, 2),
     claimed=st.sampled_from([False, False, False, True]),
 )
+SINCE = st.sampled_from([None, 0.5, 1.5])
 CURSORS = st.none() | st.tuples(st.integers(-1, 1), st.integers(-2, 1), st.integers(0, 30))
 
 
@@ -50,7 +51,7 @@ def one_claim_a_queue(rows: list[Row]) -> list[Row]:
     return kept
 
 
-def expected(rows: list[Row], limit: int, cursor: tuple[int, int, int] | None) -> set[int]:
+def expected(rows: list[Row], limit: int, cursor: tuple[int, int, int] | None, since_s: float | None) -> set[int]:
     """The model: the best of the jobs that can run, and of each free queue the first one."""
     busy = {row.queue for row in rows if row.claimed and row.queue is not None}
     places = sorted(
@@ -62,7 +63,7 @@ def expected(rows: list[Row], limit: int, cursor: tuple[int, int, int] | None) -
     for place in places:
         queue = rows[place[2] - 1].queue
         if queue is None:
-            if cursor is None or place > cursor:
+            if (cursor is None or place > cursor) and (since_s is None or place[1] > -since_s):
                 candidates.append(place[2])
         elif queue not in busy:
             busy.add(queue)
@@ -100,31 +101,33 @@ async def store(sql: Session, rows: list[Row]) -> None:
 
 
 @settings(max_examples=120 * TIMES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(rows=st.lists(ROWS, max_size=25).map(one_claim_a_queue), limit=st.integers(1, 8), cursor=CURSORS)
+@given(rows=st.lists(ROWS, max_size=25).map(one_claim_a_queue), limit=st.integers(1, 8), cursor=CURSORS, since_s=SINCE)
 async def test_a_fetch_claims_what_the_model_says(
-    sql: Session, rows: list[Row], limit: int, cursor: tuple[int, int, int] | None
+    sql: Session, rows: list[Row], limit: int, cursor: tuple[int, int, int] | None, since_s: float | None
 ) -> None:
     """Every rule at once: order, limit, queues, tasks, flags, dead and claimed jobs, the cursor."""
     await store(sql, rows)
-    claims = await sql.run("fetch_jobs", WORKER, 1, limit, [1, 2], ["bad"], *await place(sql, cursor), None)
+    asked = (WORKER, 1, limit, [1, 2], ["bad"])
+    claims = await sql.run("fetch_jobs", *asked, *await place(sql, cursor), None, since_s)
     locked = await sql.values("select name from asyncq._queues where locked_by = $1 order by name", WORKER)
 
-    assert expected(rows, limit, cursor) == {claim["id"] for claim in claims}
+    assert expected(rows, limit, cursor, since_s) == {claim["id"] for claim in claims}
     assert sorted(claim["queue"] for claim in claims if claim["queue"]) == locked
 
 
 @settings(max_examples=120 * TIMES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(rows=st.lists(ROWS, max_size=25).map(one_claim_a_queue), limit=st.integers(1, 8), cursor=CURSORS)
+@given(rows=st.lists(ROWS, max_size=25).map(one_claim_a_queue), limit=st.integers(1, 8), cursor=CURSORS, since_s=SINCE)
 async def test_the_short_form_claims_the_same_or_nothing(
-    sql: Session, rows: list[Row], limit: int, cursor: tuple[int, int, int] | None
+    sql: Session, rows: list[Row], limit: int, cursor: tuple[int, int, int] | None, since_s: float | None
 ) -> None:
     """It is for tables in which no job of a queue waits; in others it leaves everything to the long form."""
     rows = [Row(None, *astuple(row)[1:]) if index % 25 and not row.claimed else row for index, row in enumerate(rows)]
     await store(sql, rows)
-    claims = await sql.run("fetch_plain_jobs", WORKER, 1, limit, [1, 2], ["bad"], *await place(sql, cursor), None)
+    asked = (WORKER, 1, limit, [1, 2], ["bad"])
+    claims = await sql.run("fetch_plain_jobs", *asked, *await place(sql, cursor), None, since_s)
     serial_waits = any(row.queue and not row.claimed and row.attempts < 2 for row in rows)
 
-    assert (set() if serial_waits else expected(rows, limit, cursor)) == {claim["id"] for claim in claims}
+    assert (set() if serial_waits else expected(rows, limit, cursor, since_s)) == {claim["id"] for claim in claims}
 
 
 async def place(sql: Session, cursor: tuple[int, int, int] | None) -> tuple[Any, Any, Any]:

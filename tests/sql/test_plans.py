@@ -31,8 +31,16 @@ DEAD = JOBS.format(hours=0, attempts=25, rows=ROWS, queues=QUEUES)
 FEW = JOBS.format(hours=0, attempts=0, rows=120, queues=QUEUES)
 
 
-PLANS = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off"}
-"""How the connection of a worker that fetches makes its plans."""
+PLANS = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_sort": "off",
+}
+"""How the connections of a worker that fetch and settle make their plans."""
+
+TAKING = ("100", "2", "'{1,2,3,4,5}'", "null", "null")
+"""What a succession has besides the ids and tokens: up to 100 queues go on, with token 2."""
 
 
 @dataclass(frozen=True)
@@ -96,12 +104,12 @@ class Explainer:
 
     async def fetch(self, limit: int, *, after: str = "null, null, null", forbidden: str = "null") -> Plan:
         """Explain a fetch by a worker that knows all tasks."""
-        return await self.explain("fetch_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'", forbidden, after, "null")
+        return await self.explain("fetch_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'", forbidden, after, "null", "null")
 
     async def fetch_plain(self, limit: int) -> Plan:
         """The same by the short form."""
         return await self.explain(
-            "fetch_plain_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'", "null", "null, null, null", "null"
+            "fetch_plain_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'", "null", "null, null, null", "null", "null"
         )
 
     async def settle(self, name: str, *arrays: str) -> Plan:
@@ -183,6 +191,15 @@ async def test_a_batch_is_settled_by_its_ids(full: Explainer, name: str) -> None
     assert_no_scan_of_jobs(plan)
     assert plan.rows <= 400
     assert plan.buffers <= 5000
+
+
+async def test_a_succession_reads_one_job_more_for_each_queue(full: Explainer) -> None:
+    """Of 50 queues the first ready job: found by an index, looked at again when it is locked, and claimed."""
+    plan = await full.settle("settle_and_take", *TAKING)
+
+    assert_no_scan_of_jobs(plan)
+    assert plan.rows <= 400 + 5 * 50
+    assert plan.buffers <= 8000
 
 
 async def test_a_batch_of_failures_is_settled_by_its_ids(full: Explainer) -> None:
@@ -273,18 +290,25 @@ async def test_a_plan_that_was_made_while_the_tables_were_empty_is_right_when_th
         explainer = Explainer(sql)
         await explainer.fetch(100)
         await explainer.settle("settle_completed")
+        await explainer.settle("settle_and_take", *TAKING)
         await sql.execute(READY)
         fetching = await explainer.fetch(100)
         await sql.execute("""
             update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 1
               where id <= 100 and queue is null""")
         settling = await explainer.settle("settle_completed")
+        await sql.execute("""
+            insert into asyncq._queues (locked_by, name) values (7, 'q3');
+            update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 1
+              where id = (select id from asyncq._jobs where queue = 'q3' order by priority, run_at, id limit 1)""")
+        succession = await explainer.settle("settle_and_take", *TAKING)
 
-    for plan in (fetching, settling):
+    for plan in (fetching, settling, succession):
         assert_no_scan_of_jobs(plan)
         assert ("Seq Scan", "_queues") not in plan.scans
     assert fetching.rows <= 1250
     assert settling.rows <= 300
+    assert succession.rows <= 300
 
 
 @pytest.mark.parametrize("analysed", [False, True])
@@ -305,3 +329,39 @@ async def test_jobs_that_are_stuck_behind_busy_queues_cost_a_bounded_walk(dsn: s
         assert_no_scan_of_jobs(plan)
         assert plan.rows <= 3000
         assert plan.buffers <= 12000
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+async def test_a_walk_over_deep_queues_steps_from_one_to_the_next_wherever_it_begins(dsn: str, analysed: bool) -> None:
+    """All ten are busy, with 1,000 jobs behind each: the walk passes the last one, and never reads on."""
+    async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
+        await sql.execute(f"""{FILL}
+            insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload, queue)
+              select now(), now(), now(), 1, '{{}}', 'q' || i % 10 from generate_series(1, 10000) as i;
+            insert into asyncq._queues (locked_by, name) select 7, 'q' || i from generate_series(0, 9) as i""")
+        if analysed:
+            await sql.execute("analyze asyncq._jobs; analyze asyncq._queues")
+        explainer = Explainer(sql)
+        plans = [await explainer.fetch(10) for _ in range(10)]
+
+    for plan in plans:
+        assert_no_scan_of_jobs(plan)
+    assert max(plan.rows for plan in plans) <= 200
+    assert max(plan.buffers for plan in plans) <= 400
+
+
+async def test_a_walk_that_was_planned_while_the_tables_were_empty_steps_from_queue_to_queue(dsn: str) -> None:
+    """An index of another order would have to be read to its end for each step, which cost nothing at that time."""
+    async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
+        await sql.execute(FILL)
+        await sql.execute("vacuum analyze")
+        explainer = Explainer(sql)
+        await explainer.fetch(10)
+        await sql.execute("""
+            insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload, queue)
+              select now(), now(), now(), 1, '{}', 'q' || i % 10 from generate_series(1, 10000) as i;
+            insert into asyncq._queues (locked_by, name) select 7, 'q' || i from generate_series(1, 9) as i""")
+        plan = await explainer.fetch(10)
+
+    assert_no_scan_of_jobs(plan)
+    assert plan.rows <= 300

@@ -6,7 +6,7 @@ import pytest
 
 from asyncq.store.database import Database, Line
 from tests.landlord import Landlord
-from tests.sql.jobs import fetched
+from tests.sql.jobs import fetched, settle_and_take
 from tests.sql.session import Session, session
 from tests.store.gate import Gate
 from tests.waiting import wait_until
@@ -65,10 +65,11 @@ async def gate(dsn: str, schema: str) -> AsyncIterator[Gate]:
 
 @pytest.fixture
 async def fetcher(dsn: str, schema: str, gate: Gate) -> AsyncIterator[Session]:
-    """A session whose fetches can be held at the gate: they are planned already."""
+    """A session whose fetches and successions can be held at the gate: they are planned already."""
     async with session(dsn, schema, **GATED) as opened:
         await fetched(opened, 0)
         await fetched(opened, 0, form="fetch_plain_jobs")
+        await settle_and_take(opened, [])
         yield opened
 
 

@@ -79,8 +79,8 @@ async def test_a_connection_makes_no_plan_that_is_wrong_for_a_full_table(line: L
     """It may be made while the tables are empty, and is kept: see the tests of the plans."""
     connection = await line.connection()
 
-    assert ("off", "off") == tuple(
-        [await connection.fetchval(f"show {setting}") for setting in ("enable_seqscan", "jit")]
+    assert ("off", "off", "off") == tuple(
+        [await connection.fetchval(f"show {setting}") for setting in ("enable_seqscan", "enable_sort", "jit")]
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.sql.jobs import add, change, complete, fetch, stray_queues
+from tests.sql.jobs import add, change, complete, fetch, settle_and_take, stray_queues
 from tests.sql.session import Session, session
 
 QUEUES = ("a", "b", "c", None)
@@ -43,17 +43,18 @@ class Players:
 
     async def work(self, sql: Session, player: int) -> None:
         """Fetch and end jobs until none is left: most succeed, some fail, are returned, or are lost."""
-        rng = random.Random(f"{self._seed} {player}")
+        rng, tasks = random.Random(f"{self._seed} {player}"), [TASKS[player % 2]]
         while True:
             was_last = not self._adding
-            claims = await fetch(
-                sql, rng.randint(1, 4), worker=player, token=next(self._tokens), tasks=[TASKS[player % 2]]
-            )
+            claims = await fetch(sql, rng.randint(1, 4), worker=player, token=next(self._tokens), tasks=tasks)
             rng.shuffle(claims)
             for claim in claims:
-                way = rng.choice(("complete", "complete", "fail", "return", "abandon"))
+                way = rng.choice(("complete", "take", "take", "fail", "return", "abandon"))
                 if way == "complete":
                     await complete(sql, [claim], worker=player)
+                elif way == "take":
+                    token = next(self._tokens)
+                    claims += (await settle_and_take(sql, [claim], worker=player, token=token, tasks=tasks))[1]
                 elif way != "abandon":
                     await change(sql, [claim], worker=player, attempts=int(way == "fail"), delay_s=0.0)
             if was_last and not claims and not await sql.run("rescue_jobs", THOROUGH):

@@ -1,0 +1,75 @@
+"""The end of a job of a queue, and the claim of the one that follows it, in one statement.
+
+Not for ever: what a fetch would take first waits meanwhile. A while after the last fetch the queue is freed, and the
+next one decides among all that waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from asyncq.domain.errors import AsyncqError
+from asyncq.domain.outcome import Settlement
+from asyncq.engine.fetcher import Fetcher
+from asyncq.engine.identity import Identity
+from asyncq.store.database import Line
+from asyncq.store.jobs import settle_and_take
+
+
+class Succession:
+    """The successions of one worker.
+
+    Args:
+        line: The connection on which jobs are settled.
+        identity: Who claims.
+        fetcher: Knows how many claims there is room for, and takes them.
+    """
+
+    def __init__(self, line: Line, identity: Identity, fetcher: Fetcher) -> None:
+        self._line = line
+        self._identity = identity
+        self._fetcher = fetcher
+
+    def room(self, worker_id: int) -> int:
+        """How many jobs that follow may be claimed now, without a look at all the others.
+
+        Args:
+            worker_id: Under which id the jobs before them were claimed.
+        """
+        return self._fetcher.room if worker_id == self._identity.worker_id else 0
+
+    async def settle(self, worker_id: int, settlements: Sequence[Settlement], room: int) -> tuple[set[int], set[str]]:
+        """Settle jobs that ended well, and claim those that follow in their queues.
+
+        Args:
+            worker_id: Whose claims they are.
+            settlements: They.
+            room: How many to claim at most.
+
+        Returns:
+            The ids of those that were written, and the queues that go on.
+
+        Raises:
+            StoreError: See `store.settle`; claims whose answer was lost are noted, and given back later.
+
+        If cancelled, the same holds: callers shield it.
+        """
+        fetcher, token = self._fetcher, self._identity.next_token()
+        room = min(room, sum(item.queue is not None for item in settlements))
+        answered = False
+        fetcher.promise(token, room)
+        try:
+            written, claims = await settle_and_take(
+                self._line, worker_id, settlements, room, token, self._identity.tasks, fetcher.flags_of(worker_id)
+            )
+            answered = True
+        except AsyncqError as error:
+            answered = getattr(error, "outcome", "") != "unknown"
+            raise
+        finally:
+            if not answered:
+                fetcher.lost.note(worker_id, token)
+                fetcher.wake()
+            fetcher.promise(token, -room)
+        fetcher.receive(worker_id, claims)
+        return written, {claim.queue for claim in claims if claim.queue is not None}

@@ -1,0 +1,44 @@
+-- settle_and_take(worker int, ids bigint[], tokens bigint[], max int, token bigint, task_ids int[], forbidden_flags text[], now timestamptz) -> settled bigint, id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at timestamptz, created_at timestamptz, updated_at timestamptz, key text, flags jsonb, payload json, meta jsonb, last_error text
+-- settle_completed, and in the same statement the claims of the jobs that come next in up to max of the queues that would be
+-- freed: their rows in _queues stay as they are. The next job of a queue is the first that is ready; if its time has not come,
+-- if it is not for this worker, or if somebody holds its row, the queue is freed, and a fetch decides.
+-- Rows: first one for each job that was settled, with its id in settled, then the claims.
+with held as materialized (
+  select id, queue from asyncq._jobs
+  where id = any($2::bigint[]) and locked_by = $1
+    and lock_token = ($3::bigint[])[width_bucket(id, $2::bigint[])]
+    and keep_until is null and rerun is null and cancelled_at is null
+  order by id for update skip locked),
+-- The rows go before the next ones are claimed: two running jobs of one queue cannot be stored, not even for a moment.
+gone as (
+  delete from asyncq._jobs where id = any(array(select id from held)) returning id, queue),
+heads as materialized (
+  select head.id, head.queue
+  from (select unnest(array(select queue from gone where queue is not null)) as name limit $4::int) as queue
+  cross join lateral (
+    select id, job.queue from asyncq._jobs as job
+    where hashtextextended(job.queue, 0) between hashtextextended(queue.name, 0) and hashtextextended(queue.name, 0)
+      and job.queue = queue.name and asyncq._is_ready(job)
+    -- Ordered so, only jobs_ready_by_queue will do: jobs_ready_queued would be walked over, job by job.
+    order by hashtextextended(job.queue, 0), priority, run_at, id limit 1) as head),
+next as materialized (
+  select job.id, job.queue
+  from heads
+  cross join lateral (
+    select id, queue from asyncq._jobs as job
+    where id = heads.id and queue = heads.queue
+      and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($8, asyncq.now()))
+      and asyncq._is_known(job, $6) and asyncq._is_allowed(job, $7)
+    for update skip locked) as job),
+freed as (
+  delete from asyncq._queues
+  where name = any(array(select queue from gone where queue is not null except select queue from next))
+    and locked_by = $1),
+claimed as (
+  update asyncq._jobs
+  set locked_by = $1, locked_at = coalesce($8, asyncq.now()), lock_token = $5
+  where id = any(array(select id from next))
+  returning id, task_id, queue, lock_token, attempts, max_attempts, interruptions, priority, revision, run_at, created_at, updated_at, key, flags, payload, meta, last_error)
+select id as settled, null::bigint as id, null::int as task_id, null::text as queue, null::bigint as lock_token, null::smallint as attempts, null::smallint as max_attempts, null::smallint as interruptions, null::smallint as priority, null::int as revision, null::timestamptz as run_at, null::timestamptz as created_at, null::timestamptz as updated_at, null::text as key, null::jsonb as flags, null::json as payload, null::jsonb as meta, null::text as last_error from gone
+union all
+select null::bigint, id, task_id, queue, lock_token, attempts, max_attempts, interruptions, priority, revision, run_at, created_at, updated_at, key, flags, payload, meta, last_error from claimed

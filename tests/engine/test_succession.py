@@ -1,0 +1,215 @@
+"""Successions: jobs of a queue follow each other without a fetch between them, for a while."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+import asyncpg
+import pytest
+
+from asyncq import Client, JobContext, JobState, Worker, task
+from asyncq.domain.events import (
+    JobCompleted,
+    JobLost,
+    JobsFetched,
+    JobsReturned,
+    JobStarted,
+    SettleFailed,
+)
+from asyncq.domain.job import Claim
+from asyncq.engine import fetcher, succession
+from asyncq.engine.canceller import Canceller
+from tests.engine.conftest import MakeWorker
+from tests.engine.faults import link_to
+from tests.engine.seen import Seen
+from tests.waiting import wait_until
+
+
+@task(queue="line")
+async def nothing(number: int = 0) -> None:
+    """The least job."""
+
+
+@pytest.fixture
+def endless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No fetch is too long ago."""
+    monkeypatch.setattr(fetcher, "TURN_S", 3600)
+
+
+def intercept(monkeypatch: pytest.MonkeyPatch, after: Callable[[list[Claim]], Awaitable[object]]) -> None:
+    """Let something happen after each succession in the database, before the worker sees its answer."""
+    real = succession.settle_and_take
+
+    async def settle_and_take(*args: Any) -> Any:
+        written, claims = await real(*args)
+        await after(claims)
+        return written, claims
+
+    monkeypatch.setattr(succession, "settle_and_take", settle_and_take)
+
+
+@pytest.mark.usefixtures("endless")
+@pytest.mark.parametrize("concurrency", [1, 4])
+async def test_the_jobs_of_a_queue_follow_each_other_in_order_without_a_fetch(
+    client: Client, make_worker: MakeWorker, seen: Seen, concurrency: int
+) -> None:
+    """One statement for each: the end of one is the claim of the next."""
+    added = await client.add_jobs([nothing.job(number) for number in range(100)])
+    async with make_worker(nothing, concurrency=concurrency).start():
+        await seen.wait_for(JobCompleted, 100)
+
+    assert [job.id for job in added] == seen.ids(JobStarted)
+    assert sum(event.count for event in seen.of(JobsFetched)) <= 10
+
+
+async def test_what_is_urgent_does_not_wait_for_the_end_of_the_queue(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """The only slot goes from job to job of a queue, for as long as a fetch looks ahead: then the order decides."""
+
+    @task(queue="line")
+    async def short() -> None:
+        await asyncio.sleep(0.002)
+
+    @task
+    async def urgent() -> None:
+        pass
+
+    await client.add_jobs([short.job()] * 300)
+    async with make_worker(short, urgent, concurrency=1).start():
+        await seen.wait_for(JobStarted, 3)
+        await client.add_job(urgent, priority=-1)
+        await wait_until(lambda: "urgent" in {event.task for event in seen.of(JobStarted)}, description="it to start")
+        before = len(seen.of(JobStarted))
+
+    assert before < 200
+
+
+async def test_other_queues_have_their_turn(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
+    """A deep queue that came first does not keep the only slot until it is empty."""
+    await client.add_jobs([nothing.job(number) for number in range(500)])
+    other = await client.add_job(nothing, queue="other", priority=-1)
+    async with make_worker(nothing, concurrency=1).start():
+        await seen.wait_for(JobCompleted, 2)
+        late = await client.add_job(nothing, queue="late", priority=-1)
+        await wait_until(lambda: late.id in seen.ids(JobCompleted), description="the other queue's job")
+        before = len(seen.of(JobStarted))
+
+    assert other.id == seen.ids(JobStarted)[0]
+    assert before < 400
+
+
+@pytest.mark.usefixtures("endless")
+async def test_claims_whose_answer_was_lost_come_back(
+    dsn: str, schema: str, client: Client, seen: Seen, db: asyncpg.Connection
+) -> None:
+    """The first job has ended, the second is claimed, and nobody knows: it is returned, and runs."""
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    @task(queue="line")
+    async def wait() -> None:
+        entered.set()
+        await leave.wait()
+
+    async def is_gone() -> bool:
+        return not await db.fetchval(f"select count(*) from {schema}._jobs where id = $1", first.id)
+
+    async with (
+        link_to(dsn) as link,
+        Worker(link.dsn, [nothing, wait], schema=schema, observers=[seen], poll=60).start(),
+    ):
+        await client.add_jobs([nothing.job(), nothing.job()])  # so that the statement is known to the connection
+        await seen.wait_for(JobCompleted, 2)
+        first, second, third = await client.add_jobs([wait.job()] * 3)
+        await entered.wait()
+        link.swallow_answers("settle")
+        leave.set()
+        await wait_until(is_gone, description="the succession to be committed")
+        link.mend()
+        await seen.wait_for(JobCompleted, 5)
+
+    assert [first.id, second.id, third.id] == seen.ids(JobCompleted)[2:]
+    assert (1, []) == (len(seen.of(SettleFailed)), seen.of(JobLost))
+    assert [(second.id,)] == [event.job_ids for event in seen.of(JobsReturned)]
+
+
+@pytest.mark.usefixtures("endless")
+async def test_a_follower_that_is_cancelled_on_its_way_never_starts(
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    db: asyncpg.Connection,
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The message about it overtakes the claim, as with a fetch."""
+    heard: list[int] = []
+    real = Canceller.cancel
+
+    def hear(self: Canceller, worker_id: int, jobs: Iterable[tuple[int, int]]) -> None:
+        heard.append(worker_id)
+        real(self, worker_id, jobs)
+
+    async def cancel(claims: list[Claim]) -> None:
+        if claims and not heard:
+            await db.execute(f"select from {schema}.cancel_jobs($1)", [claims[0].id])
+            await wait_until(lambda: bool(heard), description="the message")
+
+    monkeypatch.setattr(Canceller, "cancel", hear)
+    intercept(monkeypatch, cancel)
+    first, second, third = await client.add_jobs([nothing.job(number) for number in range(3)])
+    async with make_worker(nothing).start():
+        await seen.wait_for(JobCompleted, 2)
+
+    assert [first.id, third.id] == seen.ids(JobStarted)
+    assert [((second.id,), "they were cancelled")] == [(event.job_ids, event.reason) for event in seen.of(JobsReturned)]
+
+
+@pytest.mark.usefixtures("endless")
+async def test_followers_that_come_while_the_worker_stops_go_back(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They never started, and lose no attempt."""
+    await client.add_jobs([nothing.job(number) for number in range(50)])
+    followers: list[int] = []
+    asked, stopping = asyncio.Event(), asyncio.Event()
+
+    async def wait(claims: list[Claim]) -> None:
+        if claims and not asked.is_set():
+            followers.append(claims[0].id)
+            asked.set()
+            await stopping.wait()
+
+    intercept(monkeypatch, wait)
+    real = fetcher.Fetcher.stop
+
+    def stop(self: fetcher.Fetcher) -> None:
+        real(self)
+        stopping.set()
+
+    monkeypatch.setattr(fetcher.Fetcher, "stop", stop)
+    async with make_worker(nothing).start():
+        await asked.wait()
+    job = await client.get_job(followers[0])
+
+    assert followers == [id_ for event in seen.of(JobsReturned) for id_ in event.job_ids]
+    assert followers[0] not in seen.ids(JobStarted)
+    assert (JobState.AVAILABLE, 0) == (job.state, job.attempts)
+
+
+@pytest.mark.usefixtures("endless")
+async def test_a_failure_frees_the_queue_and_the_next_one_runs(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """Only what ended well has a successor; the others are written as ever."""
+
+    @task(queue="line")
+    async def fail_once(ctx: JobContext) -> None:
+        if not ctx.attempt > 1:
+            raise OSError
+
+    await client.add_jobs([nothing.job(), fail_once.job(), nothing.job()])
+    async with make_worker(nothing, fail_once).start():
+        await seen.wait_for(JobCompleted, 2)
+
+    assert 3 == len(seen.of(JobStarted))
