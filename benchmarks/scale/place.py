@@ -11,6 +11,8 @@ import asyncpg
 
 from asyncq import Client
 from asyncq.server import Server
+from asyncq.store.database import Database as StoreDatabase
+from asyncq.store.statements import DEFAULT_SCHEMA
 from benchmarks.suite.processes import TICKS_PER_S, children, cpu_s, fields
 
 INSTALLED = "installed"
@@ -71,7 +73,9 @@ class Place:
         name = f"run_{self._made}"
         await self._chief.execute(f'create database "{name}" template {INSTALLED} strategy file_copy')
         try:
-            connection = await asyncpg.connect(self.dsn(name))
+            # As a worker plans its statements.
+            store = StoreDatabase(self.dsn(name), DEFAULT_SCHEMA)
+            connection = await store.connect("scale", generic_plans=True)
             try:
                 yield Database(self.dsn(name), connection, self)
             finally:

@@ -69,7 +69,7 @@ async def look(database: Database, kind: Kind, jobs: int) -> Waiting:
 async def fetch(database: Database, limit: int) -> Fetch:
     """The fetch of a worker, rolled back each time: its blocks, and the median of its time."""
     tasks = [await task_id(database, OURS)]
-    arguments = (WORKER, TOKEN, limit, tasks, None, None, None, None, None)
+    arguments = (WORKER, TOKEN, limit, tasks, *[None] * 6)
     texts = [query(name, DEFAULT_SCHEMA) for name in ("fetch_plain_jobs", "fetch_jobs")]
 
     async def claim() -> int:
