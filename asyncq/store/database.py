@@ -37,6 +37,9 @@ PUT_BACK_S = 5.0
 # Of a handler that was cancelled: others may take its job over within half a second.
 PUT_BACK_CANCELLED_S = 0.2
 HANG_UP_S = 1.0
+# Another index is not as good as the one that has the order because all that it brings can be sorted, though that was
+# cheap while the table was small. Not asked for when connecting: a pooler lets pass what its own settings name.
+SHUN_SORTS = {"enable_sort": "off"}
 
 
 class Database:
@@ -97,14 +100,15 @@ class Database:
         if lock_timeout_s is not None:
             settings["lock_timeout"] = f"{lock_timeout_s * 1000:.0f}ms"
         if generic_plans:
-            # They take a few rows in the order of an index: a bitmap of all that match has none, and another index is
-            # not as good because all that it brings can be sorted, though that was cheap while the table was small.
-            settings |= {"plan_cache_mode": "force_generic_plan", "enable_bitmapscan": "off", "enable_sort": "off"}
+            # They take a few rows in the order of an index; a bitmap of all that match has none.
+            settings |= {"plan_cache_mode": "force_generic_plan", "enable_bitmapscan": "off"}
         lasting = {} if self.is_pooled else settings
         with connecting(self.dsn):
             connection = await asyncpg.connect(self.dsn, **self._how(role, lasting))
+            if generic_plans and not self.is_pooled:
+                await _shun_sorts(connection)
         if self.is_pooled:
-            cast(PooledConnection, connection).prelude = prelude(settings)
+            cast(PooledConnection, connection).prelude = prelude(settings | (SHUN_SORTS if generic_plans else {}))
         try:
             check_server(connection.get_server_version())
         except UnsupportedServer:
@@ -386,6 +390,15 @@ def cut_off(connection: asyncpg.Connection) -> None:
             connection.terminate()
     except asyncpg.InterfaceError:
         return  # A proxy whose connection has broken cannot be asked anything.
+
+
+async def _shun_sorts(connection: asyncpg.Connection) -> None:
+    try:
+        for name, value in SHUN_SORTS.items():
+            await connection.execute(f"set {name} = {value}")
+    except BaseException:
+        connection.terminate()
+        raise
 
 
 async def hang_up(connection: asyncpg.Connection) -> None:
