@@ -12,7 +12,7 @@ import pytest
 from asyncq import AsyncqError, Client, Worker, task
 from asyncq.domain.events import FetchFailed, JobCompleted, JobsFetched, JobsReturned, JobStarted, WorkerLost
 from asyncq.domain.job import Claim
-from asyncq.engine import fetcher, supervisor
+from asyncq.engine import fetcher, looks, supervisor
 from asyncq.engine.fetcher import current_flags, wanted_now
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
@@ -44,9 +44,16 @@ def intercept(monkeypatch: pytest.MonkeyPatch, after: Callable[[list[Claim]], Aw
     monkeypatch.setattr(fetcher, "fetch_jobs", fetch)
 
 
+@pytest.fixture
+def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No look is expensive: the first of a worker may be, and would be followed by another one without a reason."""
+    monkeypatch.setattr(looks, "CHEAP_S", 60.0)
+
+
 # When
 
 
+@pytest.mark.usefixtures("cheap")
 async def test_a_notification_during_an_empty_fetch_is_not_lost(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,18 +102,17 @@ async def test_a_sleeping_fetcher_looks_at_the_earliest_of_the_times_that_it_was
     assert [added.id] == seen.ids(JobCompleted)
 
 
+@pytest.mark.usefixtures("cheap")
 async def test_a_notification_while_the_alarm_is_set_is_not_lost(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Clearing the wake-up after the last look, not before it, would let the job wait for the poll, here a minute."""
     real, real_wake = fetcher.next_due_s, fetcher.Fetcher.wake
-    asked, heard = asyncio.Event(), asyncio.Event()
-    calls: list[int] = []
+    armed, asked, heard = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def add_behind_its_back(*args: Any) -> float | None:
         due_s = await real(*args)
-        calls.append(1)
-        if len(calls) == ON_THE_LOOKOUT:
+        if armed.is_set() and not asked.is_set():
             asked.set()
             await client.add_job(nothing)
             await heard.wait()
@@ -119,7 +125,13 @@ async def test_a_notification_while_the_alarm_is_set_is_not_lost(
 
     monkeypatch.setattr(fetcher, "next_due_s", add_behind_its_back)
     monkeypatch.setattr(fetcher.Fetcher, "wake", wake)
-    async with make_worker(nothing).start():
+    async with make_worker(nothing).start() as worker:
+        assert worker._running is not None
+        fetches = worker._running._fetcher
+        # Before it is, it looks again whatever it has heard.
+        await wait_until(lambda: fetches.lookout._is_covered, description="the worker to be on the lookout")
+        armed.set()
+        fetches.wake()
         await seen.wait_for(JobCompleted)
 
     assert heard.is_set()
@@ -154,6 +166,7 @@ async def test_a_job_that_is_due_later_than_the_last_one_is_not_slept_over(
     assert 4 == len(seen.of(JobStarted))
 
 
+@pytest.mark.usefixtures("cheap")
 async def test_a_job_that_becomes_due_while_the_alarm_is_set_is_not_slept_over(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,6 +188,7 @@ async def test_a_job_that_becomes_due_while_the_alarm_is_set_is_not_slept_over(
     assert [1] == waited
 
 
+@pytest.mark.usefixtures("cheap")
 async def test_a_job_that_becomes_due_while_the_question_is_on_its_way_is_not_slept_over(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
