@@ -331,7 +331,7 @@ async def test_claims_lost_by_the_last_fetch_are_returned_at_the_stop(
 async def test_lost_claims_are_returned_while_no_slot_is_free(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """They may be committed late, when other jobs have taken their slots: for as long as those run, nobody else could."""
+    """They may be committed late, when other jobs have taken the slots; and nobody else can return them."""
     leave = asyncio.Event()
 
     @task
