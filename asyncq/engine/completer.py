@@ -215,24 +215,24 @@ class Completer:
         else:
             written = await store.settle(self._line, worker_id, settlements)
         # Told at once: if a statement that follows fails, the next try does not find them.
-        self._conclude({job_id: ended for job_id, ended in part.items() if job_id in written}, {}, True, go_on)
+        self._conclude({job_id: ended for job_id, ended in part.items() if job_id in written}, {}, go_on)
         if missed := [settlement for settlement in settlements if settlement.id not in written]:
             await self._sort_out(worker_id, missed, uncertain)
 
     async def _sort_out(self, worker_id: int, missed: list[Settlement], uncertain: bool) -> None:
         """Settlements that were not written: special ones, rows that others hold, claims that were lost."""
         special = await store.settle_special(self._line, worker_id, missed)
-        self._conclude({job_id: self._writing[job_id] for job_id in special}, special, True)
+        self._conclude({job_id: self._writing[job_id] for job_id in special}, special)
         missed = [settlement for settlement in missed if settlement.id not in special]
         later = await store.still_held(self._line, worker_id, missed) if missed else set[int]()
         for job_id in later:
             self._held_back[job_id] = self._writing.pop(job_id)
             self._later_at = time.perf_counter() + LATER_S
         gone = [settlement.id for settlement in missed if settlement.id not in later]
-        self._conclude({job_id: self._writing[job_id] for job_id in gone}, {}, uncertain)
+        self._conclude({job_id: self._writing[job_id] for job_id in gone}, {}, written=uncertain)
 
     def _conclude(
-        self, part: dict[int, Ended], endings: dict[int, Ending], written: bool, go_on: Collection[str] = ()
+        self, part: dict[int, Ended], endings: dict[int, Ending], go_on: Collection[str] = (), *, written: bool = True
     ) -> None:
         """It is known what became of these."""
         changes: list[Settlement] = []
