@@ -40,10 +40,10 @@ class Looks:
         self._rests = False
         self._idle_at = float("-inf")
         self._is_asked = True  # something has happened since the last look from the start
-        self._based_at = float("-inf")  # when the last look began that had no cursor
+        self._based_at: float = float("-inf")  # when the last look began that had no cursor
         self._wide_at = float("-inf")  # when a look may go back by the whole margin again
         self._is_wide = self._puts_off = False
-        self._seen_at = float("-inf")  # when the last look without a cursor began that was answered
+        self._seen_at: float = float("-inf")  # when the last look without a cursor began that was answered
         self._passed_at: float | None = None  # what was due then, and is for this worker, was taken
         self.cost_s = 0.0
         self.usual_s = float("inf")
