@@ -201,11 +201,11 @@ class Completer:
         for worker_id in {ended.worker_id for ended in self._writing.values()}:
             mine = {job_id: ended for job_id, ended in self._writing.items() if ended.worker_id == worker_id}
             room = self._succession.room(worker_id)
-            done = {job_id for job_id, ended in mine.items() if ended.settlement.done}
-            if room and any(mine[job_id].settlement.queue is not None for job_id in done):
-                await self._write_part(worker_id, {job_id: mine.pop(job_id) for job_id in done}, uncertain, room)
-            if mine:
-                await self._write_part(worker_id, mine, uncertain, 0)
+            for is_done in (True, False):
+                part = {job_id: ended for job_id, ended in mine.items() if ended.settlement.done is is_done}
+                if part:
+                    follow = is_done and any(ended.settlement.queue is not None for ended in part.values())
+                    await self._write_part(worker_id, part, uncertain, room if follow else 0)
 
     async def _write_part(self, worker_id: int, part: dict[int, Ended], uncertain: bool, room: int) -> None:
         settlements = [ended.settlement for ended in part.values()]
@@ -214,22 +214,36 @@ class Completer:
             written, go_on = await self._succession.settle(worker_id, settlements, room)
         else:
             written = await store.settle(self._line, worker_id, settlements)
-        missed = [settlement for settlement in settlements if settlement.id not in written]
-        special = await store.settle_special(self._line, worker_id, missed) if missed else {}
+        # Told at once: if a statement that follows fails, the next try does not find them.
+        self._conclude({job_id: ended for job_id, ended in part.items() if job_id in written}, {}, go_on)
+        if missed := [settlement for settlement in settlements if settlement.id not in written]:
+            await self._sort_out(worker_id, missed, uncertain)
+
+    async def _sort_out(self, worker_id: int, missed: list[Settlement], uncertain: bool) -> None:
+        """Settlements that were not written: special ones, rows that others hold, claims that were lost."""
+        special = await store.settle_special(self._line, worker_id, missed)
+        self._conclude({job_id: self._writing[job_id] for job_id in special}, special)
         missed = [settlement for settlement in missed if settlement.id not in special]
         later = await store.still_held(self._line, worker_id, missed) if missed else set[int]()
+        for job_id in later:
+            self._held_back[job_id] = self._writing.pop(job_id)
+            self._later_at = time.perf_counter() + LATER_S
+        gone = [settlement.id for settlement in missed if settlement.id not in later]
+        self._conclude({job_id: self._writing[job_id] for job_id in gone}, {}, written=uncertain)
+
+    def _conclude(
+        self, part: dict[int, Ended], endings: dict[int, Ending], go_on: Collection[str] = (), *, written: bool = True
+    ) -> None:
+        """It is known what became of these."""
         changes: list[Settlement] = []
         for job_id, ended in part.items():
             del self._writing[job_id]
-            if job_id in later:
-                self._held_back[job_id] = ended
-                self._later_at = time.perf_counter() + LATER_S
-                continue
-            ending = special.get(job_id)
-            self._announce(ended, ending, job_id in written or ending is not None or uncertain)
+            ending = endings.get(job_id)
+            self._announce(ended, ending, written)
             if ended.settlement.queue not in go_on:
                 changes.append(ended.settlement if ending is None else overruled(ended.settlement, ending))
-        self._settled(changes)
+        if part:
+            self._settled(changes)
 
     def _announce(self, ended: Ended, ending: Ending | None, written: bool) -> None:
         """Tell what was committed, once it is known.

@@ -142,13 +142,13 @@ class Fetcher:
         while not self._stopping:
             self._return_stale()
             wanted = self._wanted()
-            if not self._is_time(wanted):
+            if not (self._is_time(wanted) or self.lost.is_time):
                 await self._rest(wanted)
                 continue
             try:
                 if self.lost.is_time:
-                    await self.lost.give_back()
-                if not await self._sees_nothing():
+                    await self.lost.give_back()  # With no free slot too: nobody else can.
+                if self._is_time(wanted) and not await self._sees_nothing():
                     await self.fetch(wanted)
                 failures, well_at = 0, _now()
                 self._patience.answered()

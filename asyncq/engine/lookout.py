@@ -118,6 +118,11 @@ class Lookout:
             self._ask_at = now + self._retry_s * random.uniform(0.8, 1.2)
             self._retry_s = min(2 * self._retry_s, SLOWEST_RETRY_S)
 
+    @property
+    def is_mixed(self) -> bool:
+        """Whether workers are known to be of several kinds: what this one leaves alone, another may be waiting for."""
+        return bool(self._is_mixed)
+
     def no_room(self) -> None:
         """All slots are taken, or the worker stops: another one has to look out."""
         if self._is_in_charge and not self._is_mixed:

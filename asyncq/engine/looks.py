@@ -40,9 +40,10 @@ class Looks:
         self._rests = False
         self._idle_at = float("-inf")
         self._is_asked = True  # something has happened since the last look from the start
-        self._based_at = float("-inf")  # when the last look began that had no cursor
+        self._based_at: float = float("-inf")  # when the last look began that had no cursor
         self._wide_at = float("-inf")  # when a look may go back by the whole margin again
         self._is_wide = self._puts_off = False
+        self._seen_at: float = float("-inf")  # when the last look without a cursor began that was answered
         self._passed_at: float | None = None  # what was due then, and is for this worker, was taken
         self.cost_s = 0.0
         self.usual_s = float("inf")
@@ -54,6 +55,9 @@ class Looks:
             now: When it is sent.
             woken: Whether something has happened that may have made a job runnable.
         """
+        if self._based_at != self._seen_at:
+            # The last one failed, and saw nothing.
+            self._based_at, self._is_wide = self._seen_at, False
         self._is_asked = self._is_asked or woken
         is_due = now >= self.due_at and (self._rests or now - self._began_at >= FROM_START_S)
         # What has just been added is found sooner by a look that leaves out the rest; the expensive one comes after it.
@@ -91,6 +95,7 @@ class Looks:
         last = next((claim for claim in reversed(claims) if claim.queue is None), None)
         place = START if last is None else Place(*last.place)
         self._rests = len(claims) < wanted
+        self._seen_at = self._based_at
         self._is_asked = self._is_asked or bool(claims)
         if self._rests:
             # It brought all that there was behind its beginning.

@@ -12,6 +12,7 @@ from asyncq.engine.observers import Observers
 from asyncq.engine.shield import shielded
 from asyncq.store.database import Line
 from asyncq.store.jobs import return_lost
+from asyncq.store.workers import wake_workers
 
 DEADLINE_S = 30.0
 AGAIN_S = 30.0  # a fetch that was cut off may still be running in the server: look again after this long
@@ -58,5 +59,6 @@ class LostClaims:
                 if ids := await return_lost(self._line, worker_id, tokens):
                     reason = "the answer to their fetch was lost"
                     self._observers.emit(JobsReturned(job_ids=tuple(sorted(ids)), reason=reason))
+                    await wake_workers(self._line)  # There may be no free slot here.
         self._noted = {lost: at for lost, at in self._noted.items() if now - at < FORGET_S}
         self._look_at = now + AGAIN_S

@@ -436,7 +436,7 @@ class Supervisor:
                 self._fetcher.wake_in(settlement.delay_s or 0.0)
             if settlement.queue is not None or not (waits or settlement.done):
                 self._fetcher.wake()
-                tell_others = tell_others or not self._fetcher.has_room
+                tell_others = tell_others or self._fetcher.lookout.is_mixed or not self._fetcher.has_room
         if tell_others:
             self._tell = True
             if self._told.is_set():
@@ -444,7 +444,7 @@ class Supervisor:
                 self._group.start_soon(self._tell_others)
 
     async def _tell_others(self) -> None:
-        """Wake other workers: something is runnable for which there is no room here. A hint: it may fail."""
+        """Wake other workers: something is runnable that may not be for this one, or not now. A hint: it may fail."""
         try:
             while self._tell:
                 self._tell = False

@@ -9,6 +9,7 @@ import pytest
 
 from asyncq import Client, JobState, StoreUnavailable, Worker, task
 from asyncq.domain.events import (
+    JobCancelled,
     JobCompleted,
     JobLost,
     JobsRescued,
@@ -146,6 +147,33 @@ async def test_a_settlement_whose_answer_is_lost_is_told_once_and_as_done(
 
     assert (1, []) == (seen.ids(JobCompleted).count(added.id), seen.of(JobLost))
     assert 1 <= len(seen.of(SettleFailed))
+
+
+async def test_what_was_written_before_the_server_went_away_is_done(
+    client: Client, make_worker: MakeWorker, seen: Seen, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch takes several statements: one that was never sent says nothing of those before it."""
+    real = completer.store.settle_special
+    failed: list[Collection[Settlement]] = []
+
+    async def settle_special(line: Any, worker_id: int, settlements: Collection[Settlement]) -> Any:
+        if not failed:
+            failed.append(settlements)
+            raise StoreUnavailable("the server cannot be reached", outcome="not_sent")
+        return await real(line, worker_id, settlements)
+
+    monkeypatch.setattr(completer.store, "settle_special", settle_special)
+    async with make_worker(nothing, concurrency=1).start():
+        await client.add_job(nothing)
+        await wait_until(lambda: bool(gate.batches), description="the first write to begin")
+        done, cancelled = await client.add_jobs([nothing.job(), nothing.job()])
+        await seen.wait_for(JobStarted, 3)
+        await client.admin.cancel_jobs([cancelled.id])
+        gate.opened.set()
+        await seen.wait_for(JobCancelled)
+
+    assert [[cancelled.id]] == [[item.id for item in settlements] for settlements in failed]
+    assert ([], True) == (seen.of(JobLost), done.id in seen.ids(JobCompleted))
 
 
 async def test_a_queue_freed_by_a_settlement_whose_answer_is_lost_goes_on(

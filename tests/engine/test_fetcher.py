@@ -342,6 +342,36 @@ async def test_claims_lost_by_the_last_fetch_are_returned_at_the_stop(
     assert [(added.id,)] == [event.job_ids for event in seen.of(JobsReturned)]
 
 
+async def test_lost_claims_are_returned_while_no_slot_is_free(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """They may be committed late, when other jobs have taken the slots; and nobody else can return them."""
+    leave = asyncio.Event()
+
+    @task
+    async def block() -> None:
+        await leave.wait()
+
+    async with make_worker(block, concurrency=1).start() as busy, make_worker(nothing).start() as idle:
+        await client.add_job(block)
+        await seen.wait_for(JobStarted)
+        await wait_until(lambda: idle._running._fetcher.is_idle, description="the other worker to be idle")
+        worker_id = busy._running._identity.worker_id
+        async with db.transaction():
+            lost = await client.add_job(nothing, connection=db)
+            await db.execute(
+                f"update {schema}._jobs set locked_by = $1, locked_at = now(), lock_token = -1 where id = $2",
+                *(worker_id, lost.id),
+            )
+        busy._running._fetcher.lost.note(worker_id, -1)
+        busy._running._fetcher.wake()
+        await seen.wait_for(JobCompleted)
+        leave.set()
+
+    assert (lost.id,) == seen.of(JobsReturned)[0].job_ids
+    assert lost.id == seen.ids(JobCompleted)[0]
+
+
 async def test_a_worker_whose_fetch_connection_is_ended_goes_on(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:

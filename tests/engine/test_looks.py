@@ -113,6 +113,17 @@ def test_a_look_that_goes_back_too_far_for_its_price_goes_back_less_for_a_while(
     assert (1.0 + NARROW_S, 4.5 + MARGIN_S) == (narrow.since_s, wide.since_s)
 
 
+def test_a_look_that_failed_has_seen_nothing() -> None:
+    """The next one begins where it began: what it had to find would else be left out from then on."""
+    made = Looks()
+    look(made, 0.0, 1.0, claim(1))
+    look(made, 2.0, 0.001, claim(2), claim(3))
+    failed, again = made.begin(2.0 + 2 * FROM_START_S), look(made, 2.001 + 2 * FROM_START_S, 0.001)
+
+    assert (None, None) == (failed.priority, again.priority)
+    assert 2 + MARGIN_S < again.since_s
+
+
 def test_while_jobs_come_expensive_looks_take_a_tenth_of_the_time_too() -> None:
     """Else each look would be one from the start, and bring few jobs."""
     made = Looks()

@@ -233,6 +233,37 @@ async def test_a_queue_of_a_busy_worker_goes_on_in_an_idle_one(
     assert [added.id for added in line] == seen.ids(JobCompleted)[:2]
 
 
+async def test_a_queue_goes_on_in_a_worker_of_another_kind(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
+    """Who frees a queue and has free slots may still not know the next job's task: those who do would sleep on."""
+    leave = asyncio.Event()
+
+    @task(queue="line")
+    async def wait() -> None:
+        await leave.wait()
+
+    @task(queue="line")
+    async def other() -> None:
+        pass
+
+    async with make_worker(wait).start() as one, make_worker(other).start() as another:
+        await client.add_job(wait)
+        await seen.wait_for(JobStarted)
+        await client.add_job(other)
+        await wait_until(lambda: rests_among_others(one) and rests_among_others(another), description="both to rest")
+        leave.set()
+        await seen.wait_for(JobCompleted, 2)
+
+    assert ["wait", "other"] == [event.task for event in seen.of(JobCompleted)]
+
+
+def rests_among_others(worker: Worker) -> bool:
+    """Whether a worker rests, and knows that there are workers of several kinds."""
+    if not is_idle(worker):
+        return False
+    lookout = worker._running._fetcher.lookout
+    return bool(lookout.is_mixed and lookout._is_covered)
+
+
 def is_idle(worker: Worker) -> bool:
     """Whether a worker has found nothing and waits."""
     return worker._running is not None and worker._running._fetcher.is_idle
