@@ -74,8 +74,9 @@ class Fetcher:
         self.admit: Callable[[list[Claim]], list[Claim]] = list
         self.may_fetch: Callable[[], bool] = _always
         self.expected: set[int] = set()
-        self.buffer = Buffer(self._taken)
         self._stir = asyncio.Event()
+        # With the buffer half empty it is time to think of the next fetch.
+        self.buffer = Buffer(self._stir.set)
         self._woken = True
         self._stopping = False
         self._scope = anyio.CancelScope()
@@ -314,11 +315,6 @@ class Fetcher:
                 await self._stir.wait()
         except TimeoutError:
             return
-
-    def _taken(self) -> None:
-        """A worker took a claim or waits for one: with the buffer half empty it is time to think of the next fetch."""
-        if len(self.buffer) <= self.buffer.low_water:
-            self._stir.set()
 
     async def _back_off(self, error: Exception, failures: int) -> None:
         wait_s = backoff_s(failures, FIRST_RETRY_S, SLOWEST_RETRY_S)
