@@ -5,25 +5,27 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from itertools import chain, repeat
 from types import TracebackType
-from typing import Any, Self, Unpack, cast, overload
+from typing import Any, Self, Unpack, overload
 
 from asyncq.admin import Admin
 from asyncq.cron import CronAdmin
-from asyncq.domain.adding import NOTHING, accepted, make_spec
+from asyncq.domain.adding import NOTHING, accepted, make_spec, make_specs
 from asyncq.domain.deduplication import DEFAULT_WINDOW, LONGEST_WINDOW
 from asyncq.domain.errors import ConfigurationError, JobNotFound, StoreError, StoreUnavailable, seconds
 from asyncq.domain.job import Added, Job, JobOptions, JobSpec
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing, Task
+from asyncq.store import adding
 from asyncq.store import jobs as store
-from asyncq.store.database import CallersConnection, Connection, Database, Pool, check_connection, our_own
+from asyncq.store.database import CallersConnection, Connection, Database, check_connection, our_own
 from asyncq.store.failures import connecting, is_conflict
 from asyncq.store.migrate import Report, check_version, migrate
 from asyncq.store.roles import WayIn, way_in
+from asyncq.store.spares import Spares
 from asyncq.store.statements import DEFAULT_SCHEMA
 
 # How long to wait before each further try of an add that may be made again; a server restarts within a second or two.
@@ -79,7 +81,7 @@ class Client:
         self._retry_for_s = seconds(retry_for)
         self._max_payload = max_payload
         self._pool_size = pool_size
-        self._pool: Pool | None = None
+        self._pool: Spares | None = None
         self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
         self.admin = Admin(self._database, self._patiently)
         self.cron = CronAdmin(self._database, self._patiently, self._registry)
@@ -121,7 +123,7 @@ class Client:
         pool = self._database.pool("client", self._pool_size, reset=_keep)
         with connecting(self._database.dsn):
             await pool
-        self._pool, self._home = pool, (os.getpid(), asyncio.get_running_loop())
+        self._pool, self._home = Spares(pool), (os.getpid(), asyncio.get_running_loop())
 
     async def close(self) -> None:
         """Close the pool; calls that are under way may finish for a few seconds.
@@ -131,11 +133,9 @@ class Client:
         pool, self._pool = self._pool, None
         if pool is None:
             return
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(5.0):
                 await pool.close()
-        except TimeoutError:
-            pool.terminate()
 
     async def migrate(self) -> Report:
         """Bring the schema up to this release; the client need not be open.
@@ -234,7 +234,8 @@ class Client:
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back; all were added or none.
         """
-        return await self._add([self._spec(spec, NOTHING, {}) for spec in specs], connection)
+        checked = make_specs(specs, registry=self._registry, strict=True, max_payload=self._max_payload)
+        return await self._add(checked, connection)
 
     async def get_job(self, job_id: int) -> Job:
         """Read a job.
@@ -294,7 +295,7 @@ class Client:
         # A client that was never opened asks the first connection that it is given.
         if self._way_in is None:
             self._way_in = await way_in(connection, self._database.schema)
-        return await store.add_jobs(self._database, connection, specs, self._way_in, self._window)
+        return await adding.add_jobs(self._database, connection, specs, self._way_in, self._window)
 
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Connection]:
@@ -305,14 +306,15 @@ class Client:
             raise ConfigurationError("the client was opened before a fork: open one in each process")
         if loop is not asyncio.get_running_loop():
             raise ConfigurationError("the client was opened in another event loop: open one in each loop")
+        pool, is_well = self._pool, False
         with connecting(self._database.dsn):
-            connection = await self._pool.acquire()
+            connection = await pool.acquire()
         try:
-            # A proxy has every method of a connection.
-            with our_own(cast(Connection, connection)):
-                yield cast(Connection, connection)
+            with our_own(connection):
+                yield connection
+            is_well = True
         finally:
-            await self._pool.release(connection)
+            await pool.release(connection, is_well=is_well)
 
     @asynccontextmanager
     async def _patiently(self) -> AsyncGenerator[Connection]:

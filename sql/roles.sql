@@ -98,6 +98,7 @@ grant execute on function
   asyncq._add_first_jobs,
   asyncq._add_jobs,
   asyncq._add_keyed_jobs,
+  asyncq._add_keyless_job,
   asyncq._add_sharing_jobs,
   asyncq._add_slots,
   asyncq._administer_jobs,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from asyncq.domain.errors import DuplicateJob, InvalidJob
-from asyncq.domain.job import OPTIONS, Added, JobSpec
+from asyncq.domain.job import OPTIONS, Added, JobSpec, check
 from asyncq.domain.payload import check_text, encode
 from asyncq.domain.task import Registry, Task
 
@@ -42,6 +42,30 @@ def make_spec(
         )
     spec = _spec(what, payload, registry, strict, max_payload)
     return spec.with_options(**options)
+
+
+def make_specs(given: Iterable[Any], *, registry: Registry | None, strict: bool, max_payload: int) -> list[JobSpec]:
+    """The specs that a bulk add asks for: what `make_spec` makes of each, with less ado.
+
+    Args:
+        given: Specs, nearly always.
+        registry: As `make_spec`.
+        strict: As `make_spec`.
+        max_payload: As `make_spec`.
+
+    Returns:
+        The specs, checked.
+
+    Raises:
+        InvalidJob: One breaks a rule; the first that does.
+        UnknownTask: The registry lacks a name.
+    """
+    specs: list[JobSpec] = []
+    for what in given:
+        spec = _spec(what, NOTHING, registry, strict, max_payload)
+        check(spec)
+        specs.append(spec)
+    return specs
 
 
 def accepted(added: Added) -> Added:

@@ -1,5 +1,6 @@
 """What a job is: the request (`JobSpec`), the stored row (`Job`), the answer to an add (`Added`)."""
 
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -77,8 +78,10 @@ _TWO_ANSWERS = "they are two answers to what becomes of an add beside another jo
 REPLACING = (OnConflict.REPLACE, OnConflict.REPLACE_EXCEPT_SCHEDULE)
 
 
-class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
+class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A job to be added: everything but its id. None means the default.
+
+    None of its fields can lead back to it, so that the garbage collector need not look at it, of which there are many.
 
     Attributes:
         task: The task's identifier, at most 128 characters.
@@ -129,6 +132,9 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
             InvalidJob: An option breaks a rule.
             TypeError: An option does not exist.
         """
+        if not options:
+            check(self)
+            return self
         given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         if unknown := given.keys() - OPTIONS:
             raise TypeError(f"a job has no option {min(unknown)!r}; there are {', '.join(sorted(OPTIONS))}")
@@ -143,7 +149,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
         return spec
 
 
-class Added(msgspec.Struct, frozen=True):
+class Added(msgspec.Struct, frozen=True, gc=False):
     """What an add came to.
 
     Attributes:
@@ -235,8 +241,8 @@ def check(spec: JobSpec) -> None:
 
     Source: the table of error codes in the README of graphile-worker, `GWBID` to `GWBKM`.
     """
-    _check_text("identifier", spec.task, MAX_NAME, "GWBID")
-    if not spec.task or _CONTROL.search(spec.task):
+    if not isinstance(spec.task, str) or not _is_name(spec.task):  # pyright: ignore[reportUnnecessaryIsInstance]
+        _check_text("identifier", spec.task, MAX_NAME, "GWBID")
         _refuse(f"identifier {spec.task!r} is empty or holds a control character", "GWBID", "identifier")
     if spec.queue is not None:
         _check_text("queue", spec.queue, MAX_NAME, "GWBQN")
@@ -264,8 +270,17 @@ def check(spec: JobSpec) -> None:
         _check_filled("idempotency_key", spec.idempotency_key, MAX_REQUEST, "GWBIK")
 
 
+@functools.lru_cache(maxsize=1024)
+def _is_name(task: str) -> bool:
+    """Whether a task may have the name; most jobs have the name of the one before."""
+    _check_text("identifier", task, MAX_NAME, "GWBID")
+    return bool(task) and not _CONTROL.search(task)
+
+
 def _check_policy(spec: JobSpec) -> None:
     """Check what a spec says about other jobs, as sql/functions/dedupe.sql does."""
+    if spec.unique is None and spec.subject is None and spec.singleton is spec.force is spec.rerun is False:
+        return
     if spec.unique is not None and not isinstance(spec.unique, UniquePolicy):  # pyright: ignore[reportUnnecessaryIsInstance]
         _refuse(f"unique must be a UniquePolicy, got {spec.unique!r}", UNIQUE_CODE, "unique")
     for field in ("singleton", "force", "rerun"):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import types
 import typing
 from collections.abc import Callable, Iterable
@@ -56,12 +57,14 @@ class Signature:
         payload = [parameter for parameter in parameters if parameter not in context]
         self.takes_context = bool(context)
         self.whole_payload = len(payload) == 1 and not is_scalar(_annotation(payload[0]))
+        self._required = _required(payload)
         self._binder = inspect.Signature([parameter.replace(kind=_bindable(parameter)) for parameter in payload])
         self._decoder = _decoder(payload, whole=self.whole_payload, name=name)
         # Python's order: positional parameters, then keyword-only ones; the context may stand anywhere.
         by_position = [parameter for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
         self._names = tuple(parameter.name for parameter in payload if parameter.kind is parameter.KEYWORD_ONLY)
         self._positions = len(payload) - len(self._names)
+        self._positional = tuple(parameter.name for parameter in payload[: self._positions])
         self._context_name = context[0].name if context else ""
         self._context_at = by_position.index(context[0]) if context and context[0] in by_position else None
         self._default = payload[0].default if self.whole_payload else inspect.Parameter.empty
@@ -126,16 +129,23 @@ class Signature:
         """
         if self.whole_payload and len(args) == 1 and not (kwargs or self._names):
             return self.encode_payload(args[0], limit)
-        try:
-            given = self._binder.bind(*args, **kwargs).arguments
-        except TypeError as error:
-            said = f"payload of task {self._name!r}: {error}"
-            raise InvalidJob(said, code="GWBPL", field="payload") from error
+        given = self._bind(args, kwargs)
         if not self.whole_payload:
             return self.encode_payload(given, limit)
         if not given:
             return EMPTY if self._empty_means_default else self.encode_payload(self._default, limit)
         return self.encode_payload(next(iter(given.values())), limit)
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The parameters that the arguments of a call are for."""
+        # As the binder would, which takes as long as all else that a call costs.
+        if not kwargs and self._required <= len(args) <= self._positions:
+            return dict(zip(self._positional, args))  # noqa: B905 - there may be fewer arguments
+        try:
+            return self._binder.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            said = f"payload of task {self._name!r}: {error}"
+            raise InvalidJob(said, code="GWBPL", field="payload") from error
 
     def encode_payload(self, value: Any, limit: int = DEFAULT_MAX_PAYLOAD) -> str:
         """A payload as JSON text, checked against the handler's types.
@@ -154,11 +164,18 @@ class Signature:
         if self._empty_means_default and text == EMPTY:
             return text
         try:
-            self._read(text)
+            if self._decoder is not None:
+                self._decoder.decode(text)
         except msgspec.MsgspecError as error:
             said = f"payload of task {self._name!r}: {error}"
             raise InvalidJob(said, code="GWBPL", field="payload") from error
         return text
+
+
+def _required(payload: list[inspect.Parameter]) -> float:
+    """How many arguments a call needs at least that names none; no number is enough if one has to be named."""
+    needed = [parameter for parameter in payload if parameter.default is parameter.empty]
+    return math.inf if any(parameter.kind is parameter.KEYWORD_ONLY for parameter in needed) else len(needed)
 
 
 def _is_async(handler: Callable[..., Any], name: str) -> bool:

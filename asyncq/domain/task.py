@@ -148,17 +148,7 @@ class Task(Generic[P]):
         Returns:
             The spec, with the task's defaults.
         """
-        defaults = self._defaults
-        return JobSpec(
-            task=self.name,
-            payload=payload,
-            queue=defaults.queue,
-            max_attempts=defaults.max_attempts,
-            priority=defaults.priority,
-            flags=defaults.flags,
-            unique=defaults.unique,
-            singleton=defaults.singleton,
-        )
+        return msgspec.structs.replace(self._defaults, payload=payload)
 
     def renamed(self, name: str) -> Task[P]:
         """The same task under another name.

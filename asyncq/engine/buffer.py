@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from asyncq.domain.job import Claim
 
-BREATH = 32
+BREATH = 8
 
 
 class Buffer:

@@ -10,15 +10,15 @@ from typing import Any, Unpack, overload
 
 import msgspec
 
-from asyncq.domain.adding import NOTHING, accepted, make_spec
+from asyncq.domain.adding import NOTHING, accepted, make_spec, make_specs
 from asyncq.domain.job import Added, Claim, Job, JobOptions, JobSpec
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
 from asyncq.domain.signature import Context
 from asyncq.domain.states import JobState
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing
 from asyncq.engine.settling import Means, Settling
+from asyncq.store.adding import add_jobs
 from asyncq.store.database import CallersConnection, Connection, Database, HandlerPool, Record, check_connection
-from asyncq.store.jobs import add_jobs
 
 _logger = logging.getLogger("asyncq.job")
 
@@ -222,7 +222,8 @@ class JobContext(Context):
         If cancelled, the outcome is unknown unless the connection's transaction rolls back; all were added or none.
         """
         database = self._surroundings.database
-        checked = [self._spec(spec, NOTHING, {}) for spec in specs]
+        registry = self._surroundings.registry
+        checked = make_specs(specs, registry=registry, strict=False, max_payload=DEFAULT_MAX_PAYLOAD)
         if connection is not None:
             return await add_jobs(database, check_connection(connection), checked)
         async with self.connection() as own:

@@ -15,6 +15,7 @@ from asyncq.domain.options import ForbiddenFlags, WorkerOptions
 from asyncq.engine import isolation
 from asyncq.engine.backoff import backoff_s
 from asyncq.engine.buffer import Buffer
+from asyncq.engine.forms import Forms
 from asyncq.engine.identity import Identity
 from asyncq.engine.lookout import Lookout
 from asyncq.engine.looks import CHEAP_S, Looks
@@ -23,7 +24,7 @@ from asyncq.engine.observers import Observers
 from asyncq.engine.pace import Pace
 from asyncq.engine.shield import Patience, shielded
 from asyncq.store.database import Line
-from asyncq.store.jobs import START, Place, fetch_jobs, next_due_s
+from asyncq.store.jobs import START, Form, Place, fetch_jobs, next_due_s, plan
 from asyncq.store.workers import tell_flags
 
 AHEAD_S = 0.025  # how much work, in time, is fetched ahead of free slots
@@ -91,7 +92,8 @@ class Fetcher:
         self._told_flags: tuple[int, list[str] | None] = (0, None)
         self._sent_at = float("-inf")
         self._asked = self._promised = 0  # claims that a fetch, and successions, may bring
-        self._plain_first = True
+        self._forms = Forms()
+        self._took_s = 0.0
 
     def wake(self) -> None:
         """Something may have become due: look for it now."""
@@ -123,6 +125,10 @@ class Fetcher:
     def has_room(self) -> bool:
         """Whether a slot is free and fetching goes on."""
         return self.buffer.waiting > 0 and not self._stopping
+
+    async def prepare(self) -> None:
+        """Let the server plan what is fetched with, before anybody waits for it."""
+        await plan(self._line)
 
     async def run(self, progress: Callable[[], None], give_up_s: float | None = None) -> None:
         """Fetch until stopped.
@@ -179,7 +185,9 @@ class Fetcher:
         worker_id = self._identity.worker_id
         # What was forbidden before may be runnable now.
         after = self.looks.begin(sent_at, woken or forbidden != self.flags_of(worker_id))
-        claims = await self._claim(worker_id, wanted, forbidden, after)
+        form = self._forms.choose(sent_at, woken=woken, is_dear=after is START and self.looks.is_dear)
+        claims = await self._claim(worker_id, wanted, forbidden, after, form)
+        saw_all = self._forms.took(claims, wanted) and len(claims) < wanted
         if not self.receive(worker_id, claims):
             return 0
         if claims:
@@ -187,9 +195,9 @@ class Fetcher:
             if self._observers.wanted(JobsFetched):
                 self._observers.emit(JobsFetched(count=len(claims), wanted=wanted, duration_s=_now() - sent_at))
         self.looks.took(claims, wanted)
-        fewer = len(claims) < wanted
-        self.drained = fewer and after is START
-        self._rests = self.drained or (fewer and not self.looks.may_be_full(_now()))
+        self._took_s = _now() - sent_at
+        self.drained = saw_all and after is START
+        self._rests = self.drained or (saw_all and not self.looks.may_be_full(_now()))
         if self._rests and claims:
             await asyncio.sleep(0)  # The handlers start before this worker thinks of its rest.
         if self._rests and not self._woken:
@@ -228,7 +236,9 @@ class Fetcher:
             self.buffer.put(self.admit(claims))
         return True
 
-    async def _claim(self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place) -> list[Claim]:
+    async def _claim(
+        self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place, form: Form
+    ) -> list[Claim]:
         token, tasks = self._identity.next_token(), self._identity.tasks
         self.expected.add(token)
         self._asked = wanted
@@ -236,9 +246,7 @@ class Fetcher:
         try:
             async with shielded(self._line, self._patience.deadline_s):
                 await self._tell_flags(worker_id, forbidden)
-                # An expensive look that will bring nothing is not made twice.
-                plain_first = self._plain_first and not (after is START and self.looks.is_dear)
-                claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after, plain_first)
+                claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after, form)
         except (AsyncqError, TimeoutError) as error:
             if isinstance(error, TimeoutError) or getattr(error, "outcome", "") == "unknown":
                 self.lost.note(worker_id, token)
@@ -246,7 +254,6 @@ class Fetcher:
         finally:
             self.expected.discard(token)
             self._asked = 0
-        self._plain_first = all(claim.queue is None for claim in claims)
         return claims
 
     async def _tell_flags(self, worker_id: int, forbidden: list[str] | None) -> None:
@@ -275,7 +282,7 @@ class Fetcher:
     def _wanted(self, asked: int = 0) -> int:
         pace = self._pace.look(_now(), self._finished())
         coming = len(self.buffer) + self._promised + asked
-        return wanted_now(self.buffer.waiting, coming, pace, self._options.batch)
+        return wanted_now(self.buffer.waiting, coming, pace, self._options.batch, self._took_s)
 
     def _is_time(self, wanted: int) -> bool:
         if not wanted or not self.may_fetch():
@@ -325,21 +332,22 @@ class Fetcher:
         await anyio.sleep(wait_s)
 
 
-def wanted_now(waiting: int, buffered: int, pace: float, batch: int) -> int:
+def wanted_now(waiting: int, buffered: int, pace: float, batch: int, takes_s: float) -> int:
     """How many jobs to fetch now.
 
     Args:
         waiting: Free slots.
         buffered: Claims that wait for one.
         pace: Jobs that ended in a second, lately.
-        batch: The most that one fetch takes.
+        batch: The most that one fetch takes, and the most that is to wait for slots when it has come.
+        takes_s: How long a fetch takes: what starts meanwhile has room for its successor.
 
     Returns:
-        As many as there are free slots, and as many more as will be started within `AHEAD_S`; 0 while at least half of
-        that is there.
+        As many as there are free slots, and as many more as will be started within `AHEAD_S` of its coming; 0 while at
+        least half of that is there.
     """
     ahead = min(int(pace * AHEAD_S), batch)
-    missing = waiting + ahead - buffered
+    missing = waiting + ahead - max(0, buffered - int(pace * min(takes_s, AHEAD_S)))
     if not waiting and missing * 2 < ahead:
         return 0
     return max(0, min(missing, batch))

@@ -6,6 +6,8 @@ import asyncio
 import random
 from collections.abc import Sequence
 
+import anyio
+
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import JobsRescued, MaintenanceFailed, TransactionsEnded, UnknownTasks
 from asyncq.engine.horizon import Horizon
@@ -14,7 +16,7 @@ from asyncq.engine.looks import Looks
 from asyncq.engine.observers import Observers
 from asyncq.engine.pruner import Pruner
 from asyncq.engine.shield import shielded
-from asyncq.store.database import Line
+from asyncq.store.database import Database, Line
 from asyncq.store.transactions import end_transactions
 from asyncq.store.workers import Rescued, rescue_jobs, unknown_tasks
 
@@ -27,6 +29,8 @@ class Maintenance:
     """The rounds of one worker.
 
     Args:
+        database: Where a look at all jobs gets a connection of its own, for as long as it takes: a second for some
+            millions, for which no fetch should wait.
         line: A connection, shared with the fetcher.
         identity: Whose tasks are known.
         observers: Told what was done.
@@ -35,9 +39,16 @@ class Maintenance:
     """
 
     def __init__(
-        self, line: Line, identity: Identity, observers: Observers, failed_retention_s: float | None, looks: Looks
+        self,
+        database: Database,
+        line: Line,
+        identity: Identity,
+        observers: Observers,
+        failed_retention_s: float | None,
+        looks: Looks,
     ) -> None:
         self._line = line
+        self._apart = Line(database, "rescue")
         self._identity = identity
         self._observers = observers
         self._pruner = Pruner(line, observers, failed_retention_s)
@@ -53,7 +64,7 @@ class Maintenance:
             hurried = self._wanted.is_set()
             self._wanted.clear()
             try:
-                rescued = await self.round()
+                rescued = await self.round(hurried=hurried)
                 if hurried and not rescued:
                     # Somebody else was faster, or holds what is left: each round reads all jobs.
                     self._rests_until = asyncio.get_running_loop().time() + REST_S
@@ -82,18 +93,17 @@ class Maintenance:
         await self.round()
         await self._pruner.run(0.0)
 
-    async def round(self) -> int:
+    async def round(self, *, hurried: bool = False) -> int:
         """Rescue what can be rescued, and tell of tasks that nobody here knows; returns how many jobs were rescued."""
-        rescued: Sequence[Rescued] = ()
-        async with shielded(self._line, DEADLINE_S):
-            if ended := await end_transactions(self._line):
-                self._observers.emit(
-                    TransactionsEnded(
-                        worker_ids=tuple(sorted({worker_id for worker_id, _ in ended})),
-                        job_ids=tuple(sorted(job_id for _, job_id in ended if job_id is not None)),
-                    )
-                )
-            rescued = await rescue_jobs(self._line, thorough=self._rounds % THOROUGH_EVERY == 0)
+        thorough = self._rounds % THOROUGH_EVERY == 0
+        if thorough or hurried:
+            try:
+                rescued = await self._rescue(self._apart, thorough)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await self._apart.close()
+        else:
+            rescued = await self._rescue(self._line, thorough)
         self._rounds += 1
         if rescued:
             self._observers.emit(
@@ -109,3 +119,14 @@ class Maintenance:
             self._told |= unknown
             self._observers.emit(UnknownTasks(names=tuple(sorted(unknown))))
         return len(rescued)
+
+    async def _rescue(self, line: Line, thorough: bool) -> Sequence[Rescued]:
+        async with shielded(line, DEADLINE_S):
+            if ended := await end_transactions(line):
+                self._observers.emit(
+                    TransactionsEnded(
+                        worker_ids=tuple(sorted({worker_id for worker_id, _ in ended})),
+                        job_ids=tuple(sorted(job_id for _, job_id in ended if job_id is not None)),
+                    )
+                )
+            return await rescue_jobs(line, thorough=thorough)

@@ -119,7 +119,7 @@ class Supervisor:
             [self._writing, self._reading], self._identity, self._admission, self._heartbeat, self._stuck
         )
         self._maintenance = Maintenance(
-            self._reading, self._identity, observers, options.failed_retention_s, self._fetcher.looks
+            database, self._reading, self._identity, observers, options.failed_retention_s, self._fetcher.looks
         )
         self._membership = Membership(
             self._reading,
@@ -209,6 +209,7 @@ class Supervisor:
         )
         self._heartbeat.start()
         await self._membership.join()
+        await self._fetcher.prepare()
         server = connection.get_server_version()
         return f"{server.major}.{server.micro}"  # asyncpg reads 15.18 as 15.0.18
 

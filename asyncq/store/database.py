@@ -383,13 +383,18 @@ def our_own(connection: asyncpg.Connection) -> Generator[None]:
         raise StoreUnavailable(str(error), outcome="not_sent", sqlstate=error.sqlstate) from error
 
 
+def is_closed(connection: asyncpg.Connection) -> bool:
+    """Whether a connection is closed, or was of a pool that has it back."""
+    try:
+        return connection.is_closed()
+    except asyncpg.InterfaceError:
+        return True  # A proxy whose connection has broken cannot be asked anything.
+
+
 def cut_off(connection: asyncpg.Connection) -> None:
     """Close a connection by force, at once; nothing if it is closed, or was of a pool that has it back."""
-    try:
-        if not connection.is_closed():
-            connection.terminate()
-    except asyncpg.InterfaceError:
-        return  # A proxy whose connection has broken cannot be asked anything.
+    if not is_closed(connection):
+        connection.terminate()
 
 
 async def _shun_sorts(connection: asyncpg.Connection) -> None:

@@ -1,26 +1,25 @@
-"""The hot path: add, fetch, settle, return. Rows in, structs out; every rule stands in SQL or in the domain."""
+"""The hot path: fetch, settle, return. Rows in, structs out; every rule stands in SQL or in the domain."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal
 
 import asyncpg
 import msgspec
 
-from asyncq.domain.deduplication import DEFAULT_WINDOW, options, question
-from asyncq.domain.job import Added, Claim, Job, JobSpec
+from asyncq.domain.job import Claim, Job
 from asyncq.domain.outcome import Ending, Settlement
-from asyncq.domain.states import JobState
 from asyncq.store.database import Database, Line
 from asyncq.store.failures import calling
-from asyncq.store.roles import WayIn
-
-_json = msgspec.json.Encoder()
 
 # What `_document` in SQL says of a job.
 read_job = msgspec.json.Decoder(Job).decode
+
+
+Form = Literal["all", "plain first", "plain"]
+"""Which jobs a fetch asks for, see `fetch_jobs`."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -37,101 +36,6 @@ class Place(msgspec.Struct, frozen=True):
 
 
 START = Place()
-
-
-async def add_jobs(
-    database: Database,
-    connection: asyncpg.Connection,
-    specs: Sequence[JobSpec],
-    way_in: WayIn = "directly",
-    window: timedelta = DEFAULT_WINDOW,
-) -> list[Added]:
-    """Add jobs in one round trip, on any connection, inside its transaction if it has one.
-
-    Args:
-        database: Names the schema.
-        connection: An asyncpg connection, of ours or of a caller; it may have codecs of its own.
-        specs: The jobs, checked.
-        way_in: What the connection's role may call, see `roles.way_in`.
-        window: For how long idempotency keys hold.
-
-    Returns:
-        What each add came to, in the order of the specs.
-
-    Raises:
-        StoreError: See `failures.calling`.
-        InvalidJob: A job has no key under its unique policy, or the server found a rule broken.
-
-    If cancelled, the outcome is unknown unless the caller's transaction rolls back.
-    """
-    if not specs:
-        return []
-    with calling(database.schema):
-        if way_in == "by_enqueue":
-            rows = await connection.fetch(database.query("enqueue"), _documents(specs, window))
-        else:
-            columns = zip(*(_columns(spec, window) for spec in specs), strict=True)
-            rows = await connection.fetch(database.query("add_jobs"), *(list(column) for column in columns))
-    return [
-        Added(row["id"], row["outcome"], row["existing_id"], row["existing_state"] and JobState(row["existing_state"]))
-        for row in rows
-    ]
-
-
-def _columns(spec: JobSpec, window: timedelta) -> tuple[Any, ...]:
-    """A spec as the parameters of add_jobs: text and integers only."""
-    return (
-        spec.task,
-        spec.payload,
-        spec.queue,
-        _instant(spec.run_at),
-        spec.max_attempts,
-        spec.job_key,
-        spec.priority,
-        _json.encode(dict.fromkeys(spec.flags, True)).decode() if spec.flags else None,
-        spec.job_key_mode or "replace",
-        spec.meta,
-        question(spec, window),
-    )
-
-
-def _instant(run_at: datetime | None) -> str | None:
-    """In UTC: an offset with seconds, as some old zones have, is not read by PostgreSQL."""
-    return None if run_at is None else run_at.astimezone(UTC).isoformat()
-
-
-class Document(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A job as the SQL function enqueue takes it: the arguments of add_job."""
-
-    identifier: str
-    payload: msgspec.Raw
-    queue_name: str | None = None
-    run_at: str | None = None
-    max_attempts: int | None = None
-    job_key: str | None = None
-    priority: int | None = None
-    flags: tuple[str, ...] = ()
-    job_key_mode: str | None = None
-    options: dict[str, Any] | None = None
-
-
-def _documents(specs: Sequence[JobSpec], window: timedelta) -> str:
-    return _json.encode([_document(spec, window) for spec in specs]).decode()
-
-
-def _document(spec: JobSpec, window: timedelta) -> Document:
-    return Document(
-        identifier=spec.task,
-        payload=msgspec.Raw(spec.payload.encode()),
-        queue_name=spec.queue,
-        run_at=_instant(spec.run_at),
-        max_attempts=spec.max_attempts,
-        job_key=spec.job_key,
-        priority=spec.priority,
-        flags=spec.flags,
-        job_key_mode=spec.job_key_mode,
-        options=options(spec, window) or None,
-    )
 
 
 async def get_job(database: Database, connection: asyncpg.Connection, job_id: int) -> Job | None:
@@ -163,7 +67,7 @@ async def fetch_jobs(
     task_ids: Collection[int],
     forbidden_flags: Sequence[str] | None,
     after: Place,
-    plain_first: bool = True,
+    form: Form = "plain first",
 ) -> list[Claim]:
     """Claim due jobs.
 
@@ -175,7 +79,8 @@ async def fetch_jobs(
         task_ids: The tasks that the worker knows.
         forbidden_flags: Jobs with one of these are left alone.
         after: Where to begin.
-        plain_first: Whether to ask first as if no job of a queue waited, which is cheaper if that is so.
+        form: "all" jobs; "plain first": the same, but asked first as if no job of a queue waited, which is cheaper if
+            that is so; "plain": jobs without a queue alone, whatever waits beside them.
 
     Returns:
         The claims, in the order in which they are to run.
@@ -188,13 +93,22 @@ async def fetch_jobs(
     """
     place = (after.priority, after.run_at, after.id)
     arguments = (worker_id, token, limit, list(task_ids), forbidden_flags, *place, None, after.since_s)
-    rows = await line.fetch("fetch_plain_jobs", *arguments) if plain_first else []
-    if rows:
+    rows = [] if form == "all" else await line.fetch("fetch_plain_jobs", *arguments, form == "plain")
+    if rows or form == "plain":
         claims = [_plain(token, *row) for row in rows]
     else:
         claims = [Claim(*row) for row in await line.fetch("fetch_jobs", *arguments)]
     claims.sort(key=_place)
     return claims
+
+
+async def plan(line: Line) -> None:
+    """Let the server plan the statements of `fetch_jobs` on this connection, which takes longer than a fetch.
+
+    Raises:
+        StoreError: See `failures.calling`.
+    """
+    await fetch_jobs(line, 0, 0, 0, [], None, START)
 
 
 class Rest(msgspec.Struct, frozen=True, array_like=True):
@@ -283,7 +197,7 @@ async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]
     written: set[int] = set()
     in_order = sorted(settlements, key=_id)
     if done := [item for item in in_order if item.done]:
-        written.update(await _ids(line, "settle_completed", worker_id, *_claims(done)))
+        written.update(await _ids(line, "settle_completed", worker_id, *map(_text, _claims(done))))
     if changed := [item for item in in_order if not item.done]:
         written.update(
             await _ids(
@@ -389,6 +303,11 @@ def _id(settlement: Settlement) -> int:
 
 def _claims(settlements: Sequence[Settlement]) -> tuple[list[int], list[int]]:
     return [item.id for item in settlements], [item.token for item in settlements]
+
+
+def _text(numbers: Sequence[int]) -> str:
+    """An array as PostgreSQL reads it."""
+    return "{" + ",".join(map(str, numbers)) + "}"
 
 
 async def _ids(line: Line, name: str, *args: Any) -> list[int]:

@@ -1,4 +1,5 @@
--- The one way in: every add, from SQL or Python, ends here. Parallel arrays, one element a job; null = the default.
+-- The one way in: every add, from SQL or Python, ends here. Parallel arrays, one element a job; null = the default, also for a
+-- whole array but the first.
 -- Jobs with a key are added in three steps, gate, check, act. Lock order: gates, jobs, tasks.
 -- Listeners are told at commit, once a transaction.
 --
@@ -24,7 +25,11 @@ create or replace function asyncq._add_jobs(
 declare
   keys text := 'free';
   soon timestamptz;
+  is_due boolean;
 begin
+  if coalesce(cardinality(identifiers), 0) = 0 then
+    return;
+  end if;
   perform asyncq._check_jobs(
     identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, job_key_modes);
   if array_remove(dedupes, null) <> '{}' then
@@ -44,9 +49,9 @@ begin
     perform asyncq._store_tasks(identifiers);
     return query
       select stored.ord, 'added', stored.id, null::bigint, null::text
-      from asyncq._insert_jobs(
+      from unnest(asyncq._insert_jobs(
         identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, metas, dedupes,
-        null) as stored;
+        null)) with ordinality as stored(id, ord);
   elsif keys = 'held' then
     return query
       select done.ord, done.outcome, done.id, done.existing_id, done.existing_state
@@ -64,13 +69,17 @@ begin
   -- due job at least once a minute by itself: only what is due before that must wake it. A job that had its key
   -- before may be due at another time than the call says, or run.
   soon := asyncq.clock() + interval '60 s';
-  if exists (
-      select from unnest(job_keys, run_ats) as given(key, run_at)
-      where (keys = 'free' or given.key is null) and (given.run_at is null or given.run_at <= soon))
-    or keys <> 'free' and exists (
-      select from asyncq._jobs as job
-      where job.key = any(job_keys) and asyncq._is_due(job, soon) and asyncq._is_ready(job))
-  then
+  if keys = 'free' then
+    is_due := run_ats is null or array_position(run_ats, null) is not null or soon >= any(run_ats);
+  else
+    is_due := exists (
+        select from unnest(job_keys, run_ats) as given(key, run_at)
+        where given.key is null and (given.run_at is null or given.run_at <= soon))
+      or exists (
+        select from asyncq._jobs as job
+        where job.key = any(job_keys) and asyncq._is_due(job, soon) and asyncq._is_ready(job));
+  end if;
+  if is_due then
     perform asyncq._wake_workers();
   end if;
 end

@@ -70,10 +70,12 @@ begin
           where given.outcome = 'added' and given.id is not null));
     end if;
     return query
-      select stored.ord, 'added', stored.id, holders[stored.ord], states[stored.ord]
-      from asyncq._insert_jobs(
-        identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, metas,
-        dedupes, outcomes) as stored;
+      select stored.ord::bigint, 'added', stored.id, holders[stored.ord], states[stored.ord]
+      from unnest(
+        array_positions(outcomes, 'added'),
+        asyncq._insert_jobs(
+          identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, metas, dedupes,
+          outcomes)) as stored(ord, id);
   end if;
   return query
     select held.ord, held.outcome, held.id, held.id, held.state

@@ -10,6 +10,27 @@ create or replace function asyncq._check_jobs(
 declare
   bad record;
 begin
+  -- Nearly always all is well, which is cheaper to see column by column: those that are null are not looked at, and of one
+  -- task's jobs one name.
+  if (
+    1 > any(max_attempts) or 32767 < any(max_attempts)
+    or -32768 > any(priorities) or 32767 < any(priorities)
+    or exists (
+      select from unnest(
+        case when array_remove(identifiers, identifiers[1]) = '{}' then identifiers[1:1] else identifiers end) as name
+      where name is null or length(name) > 128)
+    or exists (
+      select from unnest(payloads) as payload
+      where pg_column_size(payload) > 16777216 + 4 or strpos(payload::text, E'\\u0000') > 0)
+    or exists (select from unnest(queue_names) as name where length(name) > 128 or name = 'default')
+    or exists (select from unnest(job_keys) as key where length(key) not between 1 and 512)
+    or exists (
+      select from unnest(run_ats) as run_at where run_at < '0001-01-01 00:00:00+00' or run_at >= '10000-01-01 00:00:00+00')
+    or exists (
+      select from unnest(job_key_modes) as mode where mode not in ('replace', 'preserve_run_at', 'unsafe_dedupe'))) is not true
+  then
+    return;
+  end if;
   select spec.ord, fault.code, fault.field, fault.said into bad
   from unnest(identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, job_key_modes)
     with ordinality as spec(identifier, payload, queue_name, run_at, max_attempts, job_key, priority, job_key_mode, ord)

@@ -1,5 +1,5 @@
 -- Store the names of tasks that are used for the first time; sorted, so that two callers with the same new names never
--- deadlock. Nearly always all are known, and one probe for each is all that is done. A retired name is in use again: the mark
+-- deadlock. Nearly always all are known, and one probe for each name is all that is done. A retired name is in use again: the mark
 -- is taken away, which waits for a cleanup that is about to remove it.
 
 create or replace function asyncq._store_tasks(identifiers text[]) returns void
@@ -12,17 +12,21 @@ declare
 begin
   select array_agg(given.name) filter (where known.id is null), array_agg(given.name) filter (where known.id is not null)
     into missing, retired
-    from unnest(identifiers) as given(name)
+    -- Most calls are about one task.
+    from (
+      select distinct name from unnest(
+        case when array_remove(identifiers, identifiers[1]) = '{}' then identifiers[1:1] else identifiers end)
+        as listed(name)) as given
     left join lateral (select id, retired_in from asyncq._tasks where identifier = given.name offset 0) as known on true
     where given.name is not null and (known.id is null or known.retired_in is not null);
   if missing is not null then
     insert into asyncq._tasks (identifier)
-      select distinct given.name from unnest(missing) as given(name) order by given.name
+      select given.name from unnest(missing) as given(name) order by given.name
       on conflict do nothing;
   end if;
   if retired is not null then
     insert into asyncq._tasks (identifier)
-      select distinct given.name from unnest(retired) as given(name) order by given.name
+      select given.name from unnest(retired) as given(name) order by given.name
       on conflict (identifier) do update set retired_in = null;
   end if;
 end

@@ -1,7 +1,8 @@
--- fetch_plain_jobs(worker int, token bigint, max int, task_ids int[], forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8) -> id bigint, task_id int, max_attempts int2, priority int2, run_at timestamptz, created_at timestamptz, updated_at timestamptz, key text, payload json, rest text
+-- fetch_plain_jobs(worker int, token bigint, max int, task_ids int[], forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, beside_queues bool) -> id bigint, task_id int, max_attempts int2, priority int2, run_at timestamptz, created_at timestamptz, updated_at timestamptz, key text, payload json, rest text
 -- fetch_jobs for the usual case, at half its price: no job of a named queue waits. Where one does, nothing is claimed, and
--- the caller asks fetch_jobs. To tell a column costs the client more than to ask for it costs here, so that what is usual is not
--- told: a null created_at is run_at, a null updated_at is created_at, and rest is null for a job that was only added.
+-- the caller asks fetch_jobs; unless beside_queues says that they do not matter now. To tell a column costs the client more
+-- than to ask for it costs here, so that what is usual is not told: a null created_at is run_at, a null updated_at is
+-- created_at, and rest is null for a job that was only added.
 with recursive
 priorities(priority, after_run_at, after_id) as (
   (select priority,
@@ -34,6 +35,7 @@ plain as materialized (
     order by run_at, id limit $3::int
     for update skip locked) as ready
   limit case
+    when $11 then $3
     when exists (select from asyncq._jobs as job where job.queue is not null and asyncq._is_ready(job)) then 0
     else $3
   end)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asyncq.domain.adding import NOTHING, accepted, make_spec
+from asyncq.domain.adding import NOTHING, accepted, make_spec, make_specs
 from asyncq.domain.errors import DuplicateJob, InvalidJob, UnknownTask
 from asyncq.domain.job import Added, JobSpec
 from asyncq.domain.states import JobState
@@ -169,6 +169,27 @@ def test_a_spec_is_added_as_it_is() -> None:
     job = rollup.job(day="x", dry_run=True).with_options(priority=5)
 
     assert job == spec(job)
+
+
+def test_a_bulk_add_takes_and_refuses_what_single_adds_do() -> None:
+    """In the same order, with the same limits."""
+    registry = Registry([send_email, tidy])
+    jobs: list[Any] = [SENT, tidy, "tidy", tidy.job().with_options(job_key="k")]
+    how = {"registry": registry, "strict": True, "max_payload": 32}
+
+    assert [make_spec(job, NOTHING, {}, **how) for job in jobs] == make_specs(jobs, **how)
+    for bad, field in [
+        (JobSpec(task="tidy", payload="{"), "payload"),
+        (JobSpec(task="tidy", payload='"' + "x" * 32 + '"'), "payload"),
+        (JobSpec(task="tidy", queue="default"), "queue"),
+        (JobSpec(task="tidy", force=True), "force"),
+        (7, "identifier"),
+    ]:
+        with pytest.raises(InvalidJob) as caught:
+            make_specs([*jobs, bad, JobSpec(task="tidy", priority=40_000)], **how)
+        assert field == caught.value.field
+    with pytest.raises(UnknownTask):
+        make_specs([JobSpec(task="nobody")], **how)
 
 
 def test_a_spec_takes_no_payload() -> None:

@@ -537,6 +537,34 @@ def mixed(day: str, /, ctx: Context, n: int, *, more: str | None = None) -> Any:
 MIXED = Signature(mixed, "t")
 
 
+def optional(day: str, n: int = 1, *, more: str | None = None) -> None:
+    """What has a default may be left out."""
+
+
+def named(day: str, *, n: int) -> None:
+    """One parameter has to be named."""
+
+
+def test_arguments_without_names_are_those_of_the_same_parameters() -> None:
+    """Most calls name none, and are not bound by `inspect`."""
+    calls = [
+        (optional, ("d",), {"day": "d"}),
+        (optional, ("d", 2), {"day": "d", "n": 2}),
+        (lambda ctx, day, n: None, ("d", 2), {"day": "d", "n": 2}),
+        (lambda day, ctx, n: None, ("d", 2), {"day": "d", "n": 2}),
+    ]
+    for handler, args, kwargs in calls:
+        assert encode(handler, **kwargs) == encode(handler, *args)
+    for handler, args, said in [
+        (optional, (), "missing a required"),
+        (optional, ("d", 1, "m"), "too many"),
+        (named, ("d",), "missing a required"),
+        (named, ("d", 1), "too many"),
+        (mixed, ("d",), "missing a required"),
+    ]:
+        assert f"payload of task 't': {said}" in str(invalid(handler, *args))
+
+
 @given(
     st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
     st.integers(),

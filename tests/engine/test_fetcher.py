@@ -407,7 +407,7 @@ async def test_a_fetch_on_a_half_open_connection_ends_at_its_deadline_and_the_wo
 def fetch_ahead(monkeypatch: pytest.MonkeyPatch, ahead: int) -> None:
     """Let the first fetch that finds something take more than there are slots, as it does at a fast pace."""
 
-    def wanted(waiting: int, buffered: int, pace: float, batch: int) -> int:
+    def wanted(waiting: int, *_: float) -> int:
         return waiting and waiting + ahead
 
     monkeypatch.setattr(fetcher, "wanted_now", wanted)
@@ -498,7 +498,26 @@ async def test_how_many_jobs_are_wanted_now(
     waiting: int, buffered: int, pace: float, batch: int, expected: int
 ) -> None:
     """Enough for the free slots and for 25 ms of their work ahead; nothing as long as half of that is there."""
-    assert expected == wanted_now(waiting, buffered, pace, batch)
+    assert expected == wanted_now(waiting, buffered, pace, batch, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("buffered", "pace", "takes_s", "expected"),
+    [
+        (500, 80_000.0, 0.004, 320),  # what starts until they come makes room for as many
+        (500, 80_000.0, 0.003, 0),  # less than half of what is to be there: not yet
+        (250, 80_000.0, 0.004, 500),  # never more than a batch
+        (100, 4_000.0, 0.010, 0),  # a short way, slow handlers: as without it
+        (90, 4_000.0, 0.010, 50),
+        (600, 4_000.0, 9.0, 0),  # a fetch that was held up foretells no more than 25 ms
+        (120, 4_000.0, 9.0, 80),
+    ],
+)
+async def test_a_fetch_is_sent_early_enough_to_come_before_the_slots_run_dry(
+    buffered: int, pace: float, takes_s: float, expected: int
+) -> None:
+    """The worker and the server work at the same time; what waits for a slot stays within one batch."""
+    assert expected == wanted_now(0, buffered, pace, 500, takes_s)
 
 
 # Forbidden flags

@@ -14,6 +14,7 @@ from asyncq.domain.events import (
     UnknownTasks,
 )
 from asyncq.engine import maintenance
+from asyncq.store.database import Line
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 
@@ -138,6 +139,26 @@ async def test_tasks_that_nobody_here_knows_are_told_once(
             await rounds.acquire()
 
     assert [("strange", "stranger")] == [event.names for event in seen.of(UnknownTasks)]
+
+
+async def test_a_look_at_all_claims_holds_up_no_fetch(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads every job that waits: a second for some millions of them."""
+    real, asked = maintenance.rescue_jobs, asyncio.Event()
+
+    async def wait_and_rescue(line: Line, *, thorough: bool) -> object:
+        asked.set()
+        await (await line.connection()).execute("select pg_advisory_xact_lock(7, 7)")
+        return await real(line, thorough=thorough)
+
+    monkeypatch.setattr(maintenance, "rescue_jobs", wait_and_rescue)
+    await db.execute("select pg_advisory_lock(7, 7)")
+    async with make_worker(nothing).start():
+        await asked.wait()
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+        await db.execute("select pg_advisory_unlock(7, 7)")
 
 
 async def test_a_round_that_fails_is_told_and_the_next_one_tries_again(

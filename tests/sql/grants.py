@@ -54,6 +54,7 @@ WORKER = {
     "function _add_first_jobs": "execute",
     "function _add_jobs": "execute",
     "function _add_keyed_jobs": "execute",
+    "function _add_keyless_job": "execute",
     "function _add_sharing_jobs": "execute",
     "function _add_slots": "execute",
     "function _administer_jobs": "execute",

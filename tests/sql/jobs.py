@@ -51,11 +51,13 @@ async def fetch(
     now: Any = None,
     since_s: float | None = None,
     form: str = "fetch_jobs",
+    beside: bool = False,
 ) -> list[asyncpg.Record]:
     """Claim jobs, of all tasks by default. Returns the claims in order of running."""
     names = "" if tasks is None else "where identifier = any($1::text[])"
     ids = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
-    rows = await sql.run(form, worker, token, limit, ids, forbidden, *after, now, since_s)
+    further = [beside] if form == "fetch_plain_jobs" else []
+    rows = await sql.run(form, worker, token, limit, ids, forbidden, *after, now, since_s, *further)
     return sorted(rows, key=lambda row: (row["priority"], row["run_at"], row["id"]))
 
 
@@ -67,7 +69,8 @@ async def fetched(sql: Session, limit: int = 100, **options: Any) -> list[int]:
 async def complete(sql: Session, claims: Sequence[asyncpg.Record], worker: int = WORKER) -> list[int]:
     """Settle claims as completed. Returns the ids that were written."""
     pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
-    rows = await sql.run("settle_completed", worker, [id_ for id_, _ in pairs], [token for _, token in pairs])
+    arrays = ("{" + ",".join(str(pair[place]) for pair in pairs) + "}" for place in (0, 1))
+    rows = await sql.run("settle_completed", worker, *arrays)
     return [row["id"] for row in rows]
 
 

@@ -10,7 +10,7 @@ TOUCHES = {
     "insert": r"\binsert into asyncq\.(\w+)",
     "update": r"(?<!for )(?<!key )\bupdate asyncq\.(\w+)",
     "delete": r"\bdelete from asyncq\.(\w+)",
-    "usage": r"\bnextval\('asyncq\.(\w+)'\)",
+    "usage": r"\b(?:nextval|pg_sequence_last_value)\('asyncq\.(\w+)'",
 }
 # An insert that looks for conflicts reads, and may write.
 ON_CONFLICT = {
@@ -78,7 +78,7 @@ def bodies_of_functions() -> Iterator[tuple[str, str]]:
 
 
 def kinds_of_relations() -> dict[str, str]:
-    """What is no table: views; a sequence is written as an argument of nextval."""
+    """What is no table: views; a sequence is written as an argument of what draws or reads its value."""
     views = {
         name
         for _, text in texts("migrations")

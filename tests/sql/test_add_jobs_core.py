@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.sql.session import Session
 
 CALL = """
@@ -74,3 +76,43 @@ async def test_a_spec_is_refused_rather_than_lost(sql: Session) -> None:
         language plpgsql as $$ begin end $$""")
 
     assert "40001" == (await sql.refusal(CALL, *arrays("t"))).sqlstate
+
+
+BARE = """
+select * from asyncq._add_jobs(
+  identifiers := '{t,t}', payloads := null, queue_names := null, run_ats := null, max_attempts := null, job_keys := $1,
+  priorities := null, flags := null, job_key_modes := null, metas := null, dedupes := $2::text[]::jsonb[])
+"""
+ASKS = '{"key": "%064d", "on_conflict": "ignore"}'
+CASES: dict[str, tuple[list[str | None] | None, list[str | None] | None, list[str]]] = {
+    "nothing": (None, None, ["added", "added"]),
+    "one key": (["k", None], None, ["updated", "added"]),
+    "doubled keys": (["k", "k"], None, ["updated", "updated"]),
+    "one policy": (None, [None, ASKS % 1], ["added", "deduplicated"]),
+    "doubled policies": (None, [ASKS % 2, ASKS % 2], ["added", "deduplicated"]),
+    "requests": (None, ['{"request": "r", "window_s": 60}'] * 2, ["added", "deduplicated"]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_what_no_job_of_a_call_says_is_null_as_a_whole(sql: Session, case: str) -> None:
+    """On every way through the act, as if it were an array of nulls."""
+    keys, dedupes, outcomes = CASES[case]
+    await sql.rows(BARE, ["k", None], [None, ASKS % 1])
+    before = await sql.values("select id from asyncq._jobs")
+    rows = await sql.rows(BARE, keys, dedupes)
+
+    assert [1, 2] == sorted(row["ord"] for row in rows)
+    assert outcomes == [row["outcome"] for row in sorted(rows, key=lambda row: row["ord"])]
+    assert [(25, 0, "{}")] * (len(before) + outcomes.count("added")) == [
+        tuple(row) for row in await sql.rows("select max_attempts, priority, payload::text from asyncq._jobs")
+    ]
+
+
+async def test_a_call_with_many_tasks_gives_each_job_its_own(sql: Session) -> None:
+    """Whether its name was known, is new, or is that of the job before it."""
+    await sql.execute("select asyncq._store_tasks('{t3,t1}')")
+    names = [f"t{i * 7 % 5}" for i in range(50)]
+    await sql.rows(CALL, *arrays(*names))
+
+    assert names == await sql.values("select task_identifier from asyncq.jobs order by id")

@@ -176,3 +176,47 @@ async def test_a_payload_has_at_most_16_mib(sql: Session, characters: int, refus
         assert ("GWBPL", "payload") == (error.sqlstate, error.column_name)
     else:
         await sql.rows(add, characters)
+
+
+async def test_a_fault_is_found_wherever_it_stands(sql: Session) -> None:
+    """Also behind jobs without one, of another task, and in an array that has nulls."""
+    call = """
+        select asyncq._check_jobs(
+          array['a', 'b', 'a'], {payloads}, {queues}, {run_ats}, {attempts}, {keys}, {priorities}, {modes})"""
+    faults = {
+        "payloads": r"""array[null, '{}', '"\u0000"']::json[]""",
+        "queues": "array['q', null, 'default']",
+        "run_ats": "array[null, now(), 'infinity']",
+        "attempts": "array[1, null, 0]",
+        "keys": "array['k', null, '']",
+        "priorities": "array[null, 1, 32768]",
+        "modes": "array['replace', null, 'other']",
+    }
+    errors = [
+        await sql.refusal(call.format_map(dict.fromkeys(faults, "null") | {name: faults[name]})) for name in faults
+    ]
+
+    assert ["GWBPL", "GWBQN", "22008", "GWBMA", "GWBJK", "22003", "GWBKM"] == [error.sqlstate for error in errors]
+    assert {"Job 3 of 3."} == {error.detail for error in errors}
+
+
+async def test_an_escaped_backslash_before_u0000_is_harmless_beside_other_jobs(sql: Session) -> None:
+    """The quick look at all payloads takes it for a nul; the look at each one does not."""
+    call = r"""
+        select asyncq._check_jobs(
+          array['a', 'a'], array['{}', '"%su0000"']::json[], null, null, null, null, null, null)"""
+    refusal = await sql.refusal(call % "\\")
+
+    assert ("GWBPL", "Job 2 of 2.") == (refusal.sqlstate, refusal.detail)
+    assert 1 == len(await sql.rows(call % "\\\\"))
+
+
+async def test_a_name_that_is_missing_or_long_is_found_among_others(sql: Session) -> None:
+    """Jobs of one task have their name looked at once; of several, all names count."""
+    errors = [
+        await sql.refusal(f"select asyncq._check_jobs({names}, null, null, null, null, null, null, null)")
+        for names in ("array['a', null]", "array[null, 'a']", "array[null::text]", "array['a', repeat('b', 129)]")
+    ]
+
+    assert ["GWBID"] * 4 == [error.sqlstate for error in errors]
+    assert ["Job 2 of 2.", "Job 1 of 2.", "Job 1 of 1.", "Job 2 of 2."] == [error.detail for error in errors]

@@ -4,31 +4,29 @@ from tests.sql.keyed import names, stored
 from tests.sql.session import Session
 
 INSERT = """
-select ord, id from asyncq._insert_jobs($1::text[], null, $2::text[], null, null, $3::text[], null, null, null,
-  null, $4::text[])
+select asyncq._insert_jobs($1::text[], null, $2::text[], null, null, $3::text[], null, null, null, null, $4::text[])
 """
 
 
 async def test_without_outcomes_all_are_stored(sql: Session) -> None:
     """Ids in the order of the specs."""
     await sql.execute("select asyncq._store_tasks('{a,b}')")
-    rows = await sql.rows(INSERT, ["b", "a", "b"], ["q", None, "q"], [None, "k", None], None)
-    ids = [row["id"] for row in rows]
+    ids = await sql.value(INSERT, ["b", "a", "b"], ["q", None, "q"], [None, "k", None], None)
 
-    assert [1, 2, 3] == [row["ord"] for row in rows]
     assert sorted(ids) == ids
+    assert ids == list(await stored(sql))
     assert [("b", "q", None), ("a", None, "k"), ("b", "q", None)] == [
         (row["task"], row["queue"], row["key"]) for row in (await stored(sql)).values()
     ]
 
 
 async def test_with_outcomes_only_what_is_added_is_stored(sql: Session) -> None:
-    """Each with its place in the call."""
+    """In the order of the specs."""
     await sql.execute("select asyncq._store_tasks('{a,b,c,d}')")
     outcomes = ["updated", "added", "deduplicated", "added"]
-    rows = await sql.rows(INSERT, ["a", "b", "c", "d"], [None] * 4, [None] * 4, outcomes)
+    ids = await sql.value(INSERT, ["a", "b", "c", "d"], [None] * 4, [None] * 4, outcomes)
 
-    assert [2, 4] == [row["ord"] for row in rows]
+    assert ids == list(await stored(sql))
     assert ["b", "d"] == [row["task"] for row in (await stored(sql)).values()]
 
 

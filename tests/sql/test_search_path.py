@@ -130,7 +130,7 @@ async def test_the_lookalikes_are_executed_where_nothing_protects(roles: Roles, 
 
 STATEMENTS = {
     "may_add": "",
-    "add_jobs": "('{t}', '{null}', '{q}', '{null}', '{1}', '{k}', '{1}', '{null}', '{replace}', '{null}', '{null}')",
+    "add_jobs": "('t', '{}', '{q}', null, '{1}', '{k}', '{1}', null, 'replace', null, null)",
     "get_job": "(1)",
     "enqueue": '(\'[{"identifier": "t"}]\')',
 }

@@ -15,6 +15,8 @@ LATER = "2040-01-01 00:00:00+00"
 
 ONCE = 1
 SOON_SPEC = "('t', null, null, null, null, null, null, null)::asyncq.job_spec"
+# As the client calls it: what nobody asked for is null as a whole.
+BARE = "select asyncq._add_jobs('{{t,t}}', null, null, {run_ats}, null, null, null, null, null, null)"
 LATER_SPEC = "('t', null, null, now() + interval '1 day', null, null, null, null)::asyncq.job_spec"
 
 
@@ -26,6 +28,9 @@ LATER_SPEC = "('t', null, null, now() + interval '1 day', null, null, null, null
         "select asyncq.add_job('t', run_at := now() + interval '59 s')",
         f"select asyncq.add_jobs(array[{SOON_SPEC}])",
         f"select asyncq.add_jobs(array[{LATER_SPEC}, {SOON_SPEC}])",
+        BARE.format(run_ats="null"),
+        BARE.format(run_ats="array[now() + interval '1 day', null]"),
+        BARE.format(run_ats="array[now() + interval '1 day', now() + interval '59 s']"),
         "select asyncq._wake_workers()",
     ],
 )
@@ -41,6 +46,7 @@ async def test_an_add_of_a_job_that_is_due_soon_is_heard(own: Session, ear: Ear,
     [
         "select asyncq.add_job('t', run_at := now() + interval '61 s')",
         f"select asyncq.add_jobs(array[{LATER_SPEC}])",
+        BARE.format(run_ats="array[now() + interval '1 day', now() + interval '61 s']"),
         "select asyncq.add_jobs('{}')",
     ],
 )

@@ -1,6 +1,7 @@
 """A name is never collected that somebody is about to use, whoever comes first; and adds do not wait for that."""
 
 import random
+from collections.abc import Awaitable, Callable
 
 import anyio
 import asyncpg
@@ -15,7 +16,17 @@ from tests.waiting import wait_until
 COLLECT = "select asyncq._collect_tasks(null, '30 ms')"
 PATIENCE_S = 30.0  # other tests on the same server have snapshots too
 ORPHANS = "select count(*) from asyncq._jobs where task_id not in (select id from asyncq._tasks)"
+Way = Callable[[Session], Awaitable[int | None]]
 LEVELS = ("read_committed", "repeatable_read", "serializable")
+
+
+async def add_keyless(sql: Session) -> int | None:
+    """Add a job of task t by the short way."""
+    ((job_id,),) = await sql.run("add_keyless_job", "t", "{}", *[None] * 6)
+    return job_id
+
+
+WAYS = (add, add_keyless)
 
 
 async def task_id(sql: Session) -> int | None:
@@ -43,13 +54,14 @@ async def collected(sql: Session) -> None:
     await wait_until(is_gone, description="the name to be collected", limit_s=PATIENCE_S)
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("level", LEVELS)
 async def test_an_add_that_has_not_seen_the_mark_keeps_the_name(
-    sql: Session, other: Session, known: int, level: str
+    sql: Session, other: Session, known: int, level: str, way: Way
 ) -> None:
     """It has the number already, and its job is invisible yet."""
     async with other.connection.transaction(isolation=level):
-        job = await add(other)
+        job = await way(other)
         removed = [await sql.value(COLLECT) for _ in range(3)]
     removed.append(await sql.value(COLLECT))
 
@@ -57,15 +69,16 @@ async def test_an_add_that_has_not_seen_the_mark_keeps_the_name(
     assert [job] == [claim["id"] for claim in await fetch(sql)]
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("level", LEVELS[1:])
 async def test_an_add_with_a_snapshot_from_before_the_mark_keeps_the_name(
-    sql: Session, other: Session, known: int, level: str
+    sql: Session, other: Session, known: int, level: str, way: Way
 ) -> None:
     """It will read the number, and not see the mark."""
     async with other.connection.transaction(isolation=level):
         await other.rows("select 1")
         removed = [await sql.value(COLLECT) for _ in range(3)]
-        job = await add(other)
+        job = await way(other)
         removed.append(await sql.value(COLLECT))
 
     assert ([0] * 4, known, 0) == (removed, await task_id(sql), await sql.value(ORPHANS))

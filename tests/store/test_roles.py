@@ -10,8 +10,8 @@ import pytest
 from asyncq.domain.errors import AccessDenied, ConfigurationError, InvalidJob, SchemaMissing
 from asyncq.domain.job import Added, JobSpec
 from asyncq.domain.unique import UniquePolicy
+from asyncq.store.adding import add_jobs
 from asyncq.store.database import Database
-from asyncq.store.jobs import add_jobs
 from asyncq.store.migrate import check_version
 from asyncq.store.roles import WayIn, apply, script, way_in
 from tests.roles import Roles, three_roles
@@ -40,6 +40,7 @@ OTHER: dict[str, Any] = {
 }
 # What a field says something about.
 ABOUT: dict[str, Any] = {field: {"singleton": True} for field in ("subject", "force", "rerun")}
+ABOUT["job_key_mode"] = {"job_key": "k"}
 
 SPECS = [
     JobSpec(task="plain"),
@@ -120,22 +121,26 @@ def shifted(added: Added, first: int) -> Added:
 async def test_no_field_of_a_spec_is_lost_on_the_way(
     sql: Session, database: Database, field: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A new option has to be sent by both ways, and to have a value here."""
+    """A new option has to be sent by all ways, of one job and of several, and to have a value here."""
     plain = JobSpec(task="t", **ABOUT.get(field, {}))
     specs = [plain, msgspec.structs.replace(plain, **{field: OTHER[field]})]
     sent: list[Any] = []
 
-    async def fetch(_: str, *parameters: Any) -> list[Any]:
+    async def fetch(query: str, *parameters: Any) -> list[Any]:
         sent.append(parameters)
-        return []
+        if "_add_keyless_job(" in query:
+            return [(1,)]
+        return [] if ".enqueue(" in query else [{"ids": [1], "ords": None}]
 
     monkeypatch.setattr(asyncpg.Connection, "fetch", lambda _, *parameters: fetch(*parameters))
-    for way in ("directly", "by_enqueue"):
+    ways: list[tuple[WayIn, int]] = [("directly", 1), ("directly", 2), ("by_enqueue", 1)]
+    for way, count in ways:
         for spec in specs:
-            await add_jobs(database, sql.connection, [spec], way)
+            await add_jobs(database, sql.connection, [spec] * count, way)
 
     assert sent[0] != sent[1]
     assert sent[2] != sent[3]
+    assert sent[4] != sent[5]
 
 
 async def test_a_rule_that_only_the_server_checks_is_the_same_error(sql: Session, database: Database) -> None:

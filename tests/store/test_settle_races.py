@@ -85,6 +85,22 @@ async def test_a_claim_that_changes_hands_during_a_settlement_is_not_settled(
     assert ([job], ["q"]) == (await claimed(other), await locked_queues(other))
 
 
+async def test_a_row_that_changes_during_a_settlement_keeps_its_queue_and_is_settled_by_the_next_one(
+    gate: Gate, guarded: Session, other: Session
+) -> None:
+    """Its claim holds, but the row has moved: neither half of the settlement may go alone."""
+    job = await add(other, queue="q")
+    stays = await add(other, queue="still")
+    claims = await fetch(other)
+    await complete(guarded, [{**claims[0], "lock_token": 99}])
+    touch = other.execute(f"update asyncq._jobs set key = null, revision = revision + 1 where id = {job}")
+
+    assert [stays] == await gate.during(complete(guarded, claims), touch)
+    assert ([job], ["q"]) == (await claimed(other), await locked_queues(other))
+    assert [job] == await complete(guarded, claims)
+    assert ([], []) == (await claimed(other), await locked_queues(other))
+
+
 async def test_settling_in_any_order_settles_all(line: Line, sql: Session) -> None:
     """The statement wants its ids sorted; whoever calls need not know."""
     await add_many(sql, 50)

@@ -1,0 +1,151 @@
+"""Adds: specs in, one round trip, answers out; every rule stands in SQL or in the domain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import asyncpg
+import msgspec
+
+from asyncq.domain.deduplication import DEFAULT_WINDOW, options, question
+from asyncq.domain.job import Added, JobSpec, Outcome
+from asyncq.domain.states import JobState
+from asyncq.store.database import Database
+from asyncq.store.failures import calling
+from asyncq.store.roles import WayIn
+
+_json = msgspec.json.Encoder()
+
+# Stands between the elements of a text; neither JSON nor a task's name can hold it.
+_BETWEEN = "\x1e"
+
+
+async def add_jobs(
+    database: Database,
+    connection: asyncpg.Connection,
+    specs: Sequence[JobSpec],
+    way_in: WayIn = "directly",
+    window: timedelta = DEFAULT_WINDOW,
+) -> list[Added]:
+    """Add jobs in one round trip, on any connection, inside its transaction if it has one.
+
+    Args:
+        database: Names the schema.
+        connection: An asyncpg connection, of ours or of a caller; it may have codecs of its own.
+        specs: The jobs, checked.
+        way_in: What the connection's role may call, see `roles.way_in`.
+        window: For how long idempotency keys hold.
+
+    Returns:
+        What each add came to, in the order of the specs.
+
+    Raises:
+        StoreError: See `failures.calling`.
+        InvalidJob: A job has no key under its unique policy, or the server found a rule broken.
+
+    If cancelled, the outcome is unknown unless the caller's transaction rolls back.
+    """
+    if not specs:
+        return []
+    with calling(database.schema):
+        if len(specs) == 1 and way_in == "directly" and (added := await _add_keyless(database, connection, specs[0])):
+            return [added]
+        if way_in == "by_enqueue":
+            rows = await connection.fetch(database.query("enqueue"), _documents(specs, window))
+            return [_added(*list(row)[1:]) for row in rows]
+        (answer,) = await connection.fetch(database.query("add_jobs"), *_columns(specs, window))
+    added = list(map(Added, answer["ids"]))
+    if answer["ords"] is not None:
+        special = zip(*(answer[name] for name in ("ords", "outcomes", "existing_ids", "existing_states")), strict=True)
+        for ord_, outcome, existing_id, existing_state in special:
+            added[ord_ - 1] = _added(outcome, answer["ids"][ord_ - 1], existing_id, existing_state)
+    return added
+
+
+async def _add_keyless(database: Database, connection: asyncpg.Connection, spec: JobSpec) -> Added | None:
+    """Add a job that asks nothing about others; None if `add_jobs` has to do it."""
+    if spec.job_key is not None or spec.unique is not None or spec.singleton or spec.idempotency_key is not None:
+        return None
+    ((job_id,),) = await connection.fetch(
+        database.query("add_keyless_job"),
+        *(spec.task, spec.payload, spec.queue, spec.run_at and _instant(spec.run_at)),
+        *(spec.max_attempts, spec.priority, _flags(spec.flags) if spec.flags else None, spec.meta),
+    )
+    return None if job_id is None else Added(job_id)
+
+
+def _added(outcome: Outcome, job_id: int, existing_id: int | None, existing_state: str | None) -> Added:
+    return Added(job_id, outcome, existing_id, None if existing_state is None else JobState(existing_state))
+
+
+def _columns(specs: Sequence[JobSpec], window: timedelta) -> tuple[Sequence[Any] | None, ...]:
+    """Specs as the parameters of add_jobs, text and integers only; None for a column that says nothing of any."""
+    columns = dict(zip(JobSpec.__struct_fields__, zip(*map(msgspec.structs.astuple, specs), strict=True), strict=True))
+
+    def column(name: str, default: Any = None) -> Sequence[Any] | None:
+        values = columns[name]
+        return None if values.count(default) == len(values) else values
+
+    def joined(name: str, write: Callable[[Any], str] = str, default: Any = None) -> str | None:
+        values = column(name, default)
+        return None if values is None else _BETWEEN.join(["" if value == default else write(value) for value in values])
+
+    asks = any(map(any, (columns["unique"], columns["singleton"], columns["idempotency_key"])))
+    return (
+        _BETWEEN.join(columns["task"]),
+        _BETWEEN.join(columns["payload"]),
+        column("queue"),
+        joined("run_at", _instant),
+        column("max_attempts"),
+        column("job_key"),
+        column("priority"),
+        joined("flags", _flags, ()),
+        joined("job_key_mode"),
+        joined("meta"),
+        _BETWEEN.join([question(spec, window) or "" for spec in specs]) if asks else None,
+    )
+
+
+def _flags(flags: tuple[str, ...]) -> str:
+    return _json.encode(dict.fromkeys(flags, True)).decode()
+
+
+def _instant(run_at: datetime) -> str:
+    """In UTC: an offset with seconds, as some old zones have, is not read by PostgreSQL."""
+    return run_at.astimezone(UTC).isoformat()
+
+
+class Document(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A job as the SQL function enqueue takes it: the arguments of add_job."""
+
+    identifier: str
+    payload: msgspec.Raw
+    queue_name: str | None = None
+    run_at: str | None = None
+    max_attempts: int | None = None
+    job_key: str | None = None
+    priority: int | None = None
+    flags: tuple[str, ...] = ()
+    job_key_mode: str | None = None
+    options: dict[str, Any] | None = None
+
+
+def _documents(specs: Sequence[JobSpec], window: timedelta) -> str:
+    return _json.encode([_document(spec, window) for spec in specs]).decode()
+
+
+def _document(spec: JobSpec, window: timedelta) -> Document:
+    return Document(
+        identifier=spec.task,
+        payload=msgspec.Raw(spec.payload.encode()),
+        queue_name=spec.queue,
+        run_at=None if spec.run_at is None else _instant(spec.run_at),
+        max_attempts=spec.max_attempts,
+        job_key=spec.job_key,
+        priority=spec.priority,
+        flags=spec.flags,
+        job_key_mode=spec.job_key_mode,
+        options=options(spec, window) or None,
+    )

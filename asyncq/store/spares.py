@@ -1,0 +1,92 @@
+"""A pool whose connections stay at hand from one call to the next.
+
+To take one from the driver's pool and give it back costs a program as much as a small add: a task, a timer, a shield.
+The pool opens them, and has them back when it is closed; what was used a moment ago is taken again without asking it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from asyncq.store.database import Connection, Pool, cut_off, hang_up, is_closed
+
+IDLE_S = 30.0
+
+
+class Spares:
+    """The connections of a pool.
+
+    Args:
+        pool: It, open.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._spares: list[Connection] = []  # the one used last is the last
+        self._unused = 0  # so many of the first were not used since the last look
+        self._waiting = 0
+        self._is_closed = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def acquire(self) -> Connection:
+        """A connection; waits until one is free.
+
+        Raises:
+            OSError: And what else the driver raises: none can be opened.
+
+        If cancelled, none was taken.
+        """
+        while self._spares:
+            connection = self._spares.pop()
+            self._unused = min(self._unused, len(self._spares))
+            if not is_closed(connection):
+                return connection
+            await self._give_back(connection)
+        self._waiting += 1
+        try:
+            # A proxy has every method of a connection.
+            return cast(Connection, await self._pool.acquire())
+        finally:
+            self._waiting -= 1
+
+    async def release(self, connection: Connection, *, is_well: bool) -> None:
+        """Give one back.
+
+        Args:
+            connection: It.
+            is_well: Whether all went well; else the driver looks after it.
+        """
+        if not is_well or self._waiting or self._is_closed or is_closed(connection):
+            await self._give_back(connection)
+            return
+        self._spares.append(connection)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._look)
+
+    async def close(self) -> None:
+        """Close all; waits for those that are in use.
+
+        If cancelled, all are cut off at once.
+        """
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        try:
+            while self._spares:
+                await hang_up(self._spares.pop())
+            await self._pool.close()
+        except BaseException:
+            self._pool.terminate()
+            raise
+
+    def _look(self) -> None:
+        """Close those that nobody has used for a while; of one that is closed the pool knows."""
+        for connection in self._spares[: self._unused]:
+            cut_off(connection)
+        del self._spares[: self._unused]
+        self._unused = len(self._spares)
+        self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._look) if self._spares else None
+
+    async def _give_back(self, connection: Connection) -> None:
+        await self._pool.release(cast(Any, connection))

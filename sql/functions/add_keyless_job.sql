@@ -1,0 +1,28 @@
+-- Add one job that asks nothing about others, has no key, and was checked by the caller: what _add_jobs does for most jobs, at a
+-- third of its price. Null, and nothing is done, when its task is not stored yet, or about to be removed: _add_jobs sees to that.
+
+create or replace function asyncq._add_keyless_job(
+  identifier text, payload json, queue_name text, run_at timestamptz, max_attempts int, priority int, flags jsonb, meta jsonb)
+  returns bigint
+  language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  as $$
+declare
+  moment constant timestamptz := asyncq.now();
+  due constant timestamptz := coalesce(_add_keyless_job.run_at, moment);
+  added bigint;
+begin
+  insert into asyncq._jobs
+    (run_at, created_at, updated_at, task_id, priority, max_attempts, queue, flags, payload, meta)
+    select due, moment, moment, task.id, coalesce(_add_keyless_job.priority, 0),
+      coalesce(_add_keyless_job.max_attempts, 25), queue_name, _add_keyless_job.flags, _add_keyless_job.payload,
+      _add_keyless_job.meta
+    from asyncq._tasks as task where task.identifier = _add_keyless_job.identifier and task.retired_in is null
+    returning id into added;
+  -- As in _add_jobs: the instant decides who is told.
+  if due <= asyncq.clock() + interval '60 s' and added is not null then
+    perform asyncq._wake_workers();
+  end if;
+  return added;
+end
+$$;

@@ -1,0 +1,76 @@
+"""`_add_keyless_job`: one plain add, as `_add_jobs` would store it."""
+
+from typing import Any
+
+import pytest
+
+from tests.sql.keyed import ROWS
+from tests.sql.session import Session, session
+from tests.sql.test_wake_for import TIMES
+from tests.waiting import wait_until
+
+FULL = ("t", '{"p": 1}', "q", "2040-01-01T00:00:00+00:00", 3, -7, '{"f": true}', '{"m": 1}')
+BARE = ("t", "[]", None, None, None, None, None, None)
+TWIN = """
+select id from asyncq._add_jobs(array[$1], array[$2::text]::json[], array[$3], array[$4::text::timestamptz],
+  array[$5::int], null, array[$6::int], array[$7::text::jsonb], null, array[$8::text::jsonb])
+"""
+
+
+async def add(sql: Session, *values: Any) -> int | None:
+    """Call it as the client does."""
+    ((job_id,),) = await sql.run("add_keyless_job", *values)
+    return job_id
+
+
+@pytest.mark.parametrize("values", [FULL, BARE], ids=["full", "bare"])
+async def test_the_row_is_that_of_add_jobs(sql: Session, values: tuple[Any, ...]) -> None:
+    """Every argument ends in its column, and what is null is the default."""
+    twin_id = await sql.value(TWIN, *values)
+    job_id = await add(sql, *values)
+    twin, row = (dict(row) for row in await sql.rows(ROWS))
+
+    assert (twin_id, job_id) == (twin.pop("id"), row.pop("id"))
+    assert twin == row
+
+
+@pytest.mark.parametrize("retired", [False, True])
+async def test_a_task_that_is_not_stored_or_is_about_to_be_removed_is_left_to_add_jobs(
+    sql: Session, retired: bool
+) -> None:
+    """Nothing is done."""
+    if retired:
+        await sql.execute("select asyncq._store_tasks('{t}'); update asyncq._tasks set retired_in = '1'")
+
+    assert await add(sql, *BARE) is None
+    assert [] == await sql.rows(ROWS)
+
+
+@pytest.mark.parametrize("time", TIMES)
+async def test_a_worker_is_told_of_a_job_that_is_due_soon(dsn: str, own: Session, time: str) -> None:
+    """Of others it finds out by itself in time."""
+    await own.execute("select asyncq._store_tasks('{t}')")
+    run_at = await own.value(f"select ({time})::text")
+    told = await heard(dsn, own, "t", "{}", None, run_at, None, None, None, None)
+
+    assert TIMES[time] == (told == ["jobs", "mark"])
+
+
+async def test_nobody_is_told_of_what_was_not_added(dsn: str, own: Session) -> None:
+    """The add that follows tells."""
+    assert ["mark"] == await heard(dsn, own, "new", "{}", None, None, None, None, None, None)
+
+
+async def heard(dsn: str, own: Session, *values: Any) -> list[str]:
+    """What a worker on the lookout hears of an add, and of the mark that is sent afterwards."""
+    told: list[str] = []
+    async with session(dsn, own.schema) as listener:
+        await listener.value("select pg_advisory_lock(asyncq._lock_space(), 0)")
+        for channel in ("jobs", "mark"):
+            await listener.connection.add_listener(
+                f"{own.schema}:{channel}", lambda *about: told.append(about[2].rpartition(":")[2])
+            )
+        await add(own, *values)
+        await own.rows("select pg_notify('asyncq:mark', '')")
+        await wait_until(lambda: "mark" in told, description="the mark")
+    return told

@@ -1,0 +1,126 @@
+"""`Spares`: the client's connections are at hand again at once, and still the pool's."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import anyio
+import asyncpg
+import pytest
+
+from asyncq.store import spares
+from asyncq.store.database import is_closed
+from asyncq.store.spares import Spares
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+async def pool(dsn: str) -> AsyncIterator[asyncpg.Pool]:
+    """Two connections at most, opened on demand."""
+    async with asyncpg.create_pool(dsn, min_size=0, max_size=2) as made:
+        yield made
+
+
+@pytest.fixture
+async def made(pool: asyncpg.Pool) -> AsyncIterator[Spares]:
+    """Spares of that pool."""
+    made = Spares(pool)
+    yield made
+    await made.close()
+
+
+async def test_what_was_given_back_is_taken_again_without_the_pool(pool: asyncpg.Pool, made: Spares) -> None:
+    """The one that was used last, whose memory is warm."""
+    first, second = await made.acquire(), await made.acquire()
+    await made.release(first, is_well=True)
+    await made.release(second, is_well=True)
+    again = await made.acquire()
+
+    assert (second, 0) == (again, pool.get_idle_size())
+    await made.release(again, is_well=True)
+
+
+async def test_after_a_failure_the_driver_looks_after_the_connection(pool: asyncpg.Pool, made: Spares) -> None:
+    """It may wait for a statement that it cancels."""
+    await made.release(await made.acquire(), is_well=False)
+
+    assert 1 == pool.get_idle_size()
+
+
+async def test_who_waits_gets_the_next_one(made: Spares) -> None:
+    """With all in use nobody is passed over."""
+    held = [await made.acquire(), await made.acquire()]
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        waiting = [group.create_task(made.acquire()) for _ in range(2)]
+        await asyncio.sleep(0)
+        for connection in held:
+            await made.release(connection, is_well=True)
+    taken = [task.result() for task in waiting]
+
+    assert [1, 1] == [await connection.fetchval("select 1") for connection in taken]
+    for connection in taken:
+        await made.release(connection, is_well=True)
+
+
+async def test_one_that_broke_meanwhile_is_replaced(dsn: str, made: Spares) -> None:
+    """A restart of the server ends all of them."""
+    broken = await made.acquire()
+    pid = broken.get_server_pid()
+    await made.release(broken, is_well=True)
+    killer = await asyncpg.connect(dsn)
+    await killer.execute(f"select pg_terminate_backend({pid})")
+    await killer.close()
+    await wait_until(lambda: is_closed(broken), description="the driver to notice")
+    connection = await made.acquire()
+
+    assert pid != await connection.fetchval("select pg_backend_pid()")
+    await made.release(connection, is_well=True)
+
+
+async def test_those_that_nobody_uses_are_closed(
+    pool: asyncpg.Pool, made: Spares, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that is used all the time stays."""
+    monkeypatch.setattr(spares, "IDLE_S", 0.05)
+    for connection in [await made.acquire(), await made.acquire()]:
+        await made.release(connection, is_well=True)
+
+    async def is_one_closed() -> bool:
+        await made.release(await made.acquire(), is_well=True)
+        return pool.get_size() == 1
+
+    await wait_until(is_one_closed, description="one of two to be closed")
+    await wait_until(lambda: pool.get_size() == 0, description="the other one to follow")
+    connection = await made.acquire()
+
+    assert 1 == await connection.fetchval("select 1")
+    await made.release(connection, is_well=True)
+
+
+async def test_closing_waits_for_what_is_in_use_and_leaves_nothing(pool: asyncpg.Pool, made: Spares) -> None:
+    """A call that is under way may finish."""
+    spare, used = await made.acquire(), await made.acquire()
+    await made.release(spare, is_well=True)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        closing = group.create_task(made.close())
+        await asyncio.sleep(0.05)
+        assert not closing.done()
+        await made.release(used, is_well=True)
+
+    assert 0 == pool.get_size()
+
+
+async def test_a_close_that_is_cancelled_cuts_all_off(dsn: str, pool: asyncpg.Pool, made: Spares) -> None:
+    """As in a task group that is cancelled, where no await completes: the server must not keep a connection for it."""
+    spare, used = await made.acquire(), await made.acquire()
+    pids = [spare.get_server_pid(), used.get_server_pid()]
+    await made.release(spare, is_well=True)
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await made.close()
+    look = await asyncpg.connect(dsn)
+
+    async def are_gone() -> bool:
+        return 0 == await look.fetchval("select count(*) from pg_stat_activity where pid = any($1)", pids)
+
+    await wait_until(are_gone, description="both connections to end")
+    await look.close()
