@@ -1,6 +1,7 @@
 """`python -m benchmarks.profile`: microseconds a job by part of the worker and of the server, and the way of one job.
 
-The worker drains twice: alone, which tells its CPU, and under py-spy, which tells how that is spread.
+The worker drains twice: alone, which tells its CPU, and under py-spy, which tells how that is spread; and once more
+while the server logs plans, if it can.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import asyncpg
 
 from asyncq import Client
 from asyncq.server import Server, available_binaries, find_binaries, start
+from benchmarks.profile import plans
 from benchmarks.profile.child import child, sampled
-from benchmarks.profile.server_side import EXTENSION, LOOK_S, READ, Backends, by_name, has_statements
+from benchmarks.profile.server_side import EXTENSION, LOOK_S, READ, Backends, by_name, has
 from benchmarks.profile.stacks import shares
 from benchmarks.profile.steps import RETURN, WHOLE, steps
 from benchmarks.profile.table import table
@@ -45,29 +47,29 @@ def main(words: Sequence[str] | None = None) -> int:
         return 1
     newest = max(available_binaries(), key=lambda found: found.numbers)
     binaries = find_binaries(args.bin) if args.bin else newest
-    settings = dict(SETTINGS)
-    if has_statements(binaries):
-        settings["shared_preload_libraries"] = EXTENSION
-    say(f"PostgreSQL {binaries.version}, {'with' if has_statements(binaries) else 'without'} {EXTENSION}")
+    libraries = [library for library in (EXTENSION, plans.LIBRARY) if has(binaries, library)]
+    settings = {**SETTINGS, "shared_preload_libraries": ",".join(libraries)}
+    say(f"PostgreSQL {binaries.version}, with {' and '.join(libraries) or 'no more libraries'}")
     with start(binaries=binaries, fsync=True, settings=settings) as server:
         asyncio.run(Client(server.dsn).migrate())
-        print(asyncio.run(drain(server, args.jobs, EXTENSION in settings.values())))
+        print(asyncio.run(drain(server, args.jobs, libraries)))
         print(asyncio.run(latency(server, args.adds)))
     return 0
 
 
-async def drain(server: Server, jobs: int, with_statements: bool) -> str:
+async def drain(server: Server, jobs: int, libraries: Sequence[str]) -> str:
     """Where the time of a drain goes."""
     connection = await asyncpg.connect(server.dsn)
     try:
-        if with_statements:
+        if EXTENSION in libraries:
             await connection.execute(f"create extension if not exists {EXTENSION}")
         alone, backends = await drained(connection, server, jobs)
-        statements = by_name([dict(row) for row in await connection.fetch(READ)]) if with_statements else {}
+        statements = by_name([dict(row) for row in await connection.fetch(READ)]) if EXTENSION in libraries else {}
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "stacks"
             await drained(connection, server, jobs, path)
             spread = shares(path.read_text().splitlines())
+        steps_of_plans = await explained(connection, server, jobs) if plans.LIBRARY in libraries else {}
     finally:
         await connection.close()
     cpu_us = alone["cpu_s"] / jobs * 1e6
@@ -82,7 +84,25 @@ async def drain(server: Server, jobs: int, with_statements: bool) -> str:
         named = {f"{name}, {calls:,} times": us / jobs for name, (calls, us, _) in statements.items()}
         wal = {name: size / jobs for name, (_, _, size) in statements.items()}
         made += ["", table("server, by statement", "us a job", named), "", table("WAL", "bytes a job", wal, 0)]
+    if steps_of_plans:
+        made += ["", table("server, by node of a plan", "% of the statements' time", steps_of_plans, 1)]
     return "\n".join(made)
+
+
+async def explained(connection: asyncpg.Connection, server: Server, jobs: int) -> dict[str, float]:
+    """Drain once more while a sample of the plans is logged: the nodes that take the most time."""
+    for name, value in plans.SETTINGS.items():
+        await connection.execute(f"alter system set {name} = '{value}'")
+    await connection.execute("select pg_reload_conf()")
+    log = server.folder / "server.log"
+    before = log.stat().st_size
+    await drained(connection, server, jobs)
+    for name in plans.SETTINGS:
+        await connection.execute(f"alter system reset {name}")
+    await connection.execute("select pg_reload_conf()")
+    with log.open(encoding="utf-8", errors="replace") as lines:
+        lines.seek(before)
+        return plans.parts(lines.read())
 
 
 async def drained(

@@ -23,10 +23,10 @@ _COMMENT = re.compile(r"--[^\n]*")
 _CONSTANT = re.compile(r"'[^']*'|\$\d+|-?\b\d[\d.e]*\b|\b(?:null|true|false)\b")
 
 
-def has_statements(binaries: Binaries) -> bool:
-    """Whether the binaries bring pg_stat_statements along."""
+def has(binaries: Binaries, library: str) -> bool:
+    """Whether the binaries bring a library of the server along."""
     homes = (binaries.bindir.parent, Path("/usr/lib/postgresql") / str(binaries.major))
-    return any((home / place / f"{EXTENSION}.so").exists() for home in homes for place in ("lib", "lib/postgresql"))
+    return any((home / place / f"{library}.so").exists() for home in homes for place in ("lib", "lib/postgresql"))
 
 
 def shape(query: str) -> str:

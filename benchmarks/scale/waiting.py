@@ -70,18 +70,19 @@ async def fetch(database: Database, limit: int) -> Fetch:
     """The fetch of a worker, rolled back each time: its blocks, and the median of its time."""
     tasks = [await task_id(database, OURS)]
     arguments = (WORKER, TOKEN, limit, tasks, *[None] * 6)
-    texts = [query(name, DEFAULT_SCHEMA) for name in ("fetch_plain_jobs", "fetch_jobs")]
+    both = {query("fetch_plain_jobs", DEFAULT_SCHEMA): [False], query("fetch_jobs", DEFAULT_SCHEMA): []}
 
     async def claim() -> int:
         rows: list[Any] = []
-        for text in texts:
-            rows = rows or await database.connection.fetch(text, *arguments)
+        for text, further in both.items():
+            rows = rows or await database.connection.fetch(text, *arguments, *further)
         return len(rows)
 
     async def explain() -> int:
         blocks = 0
-        for text in texts:
-            answer = await database.connection.fetchval(f"explain (analyze, buffers, format json) {text}", *arguments)
+        for text, further in both.items():
+            how = f"explain (analyze, buffers, format json) {text}"
+            answer = await database.connection.fetchval(how, *arguments, *further)
             root = json.loads(answer)[0]["Plan"]
             blocks += root["Shared Hit Blocks"] + root["Shared Read Blocks"]
             if root["Actual Rows"]:

@@ -1,6 +1,12 @@
 """The profile counts every sample once, and adds nothing up that did not happen."""
 
+import json
+from typing import Any
+
+import pytest
+
 from asyncq.store.statements import folder
+from benchmarks.profile.plans import parts
 from benchmarks.profile.server_side import Backends, by_name, name_of
 from benchmarks.profile.stacks import LOOP, shares
 from benchmarks.profile.steps import STEPS, WHOLE, steps
@@ -35,6 +41,30 @@ def test_statements_of_a_name_are_added_up() -> None:
     row = {"query": "select 1", "calls": 2, "exec_us": 3.0, "wal_bytes": 4.0}
 
     assert {"select": (4, 6.0, 8.0)} == by_name([row, row])
+
+
+def node(kind: str, ms: float, *children: dict[str, Any], **said: Any) -> dict[str, Any]:
+    """A node of a plan as auto_explain logs it."""
+    said = {key.replace("_", " "): value for key, value in said.items()}
+    return {"Node Type": kind, "Actual Total Time": ms, "Actual Loops": 1, "Plans": list(children), **said}
+
+
+@pytest.mark.parametrize(("name", "said"), [("InitPlan 2 (returns $12)", "$12"), ("InitPlan 2", "(InitPlan 2).col1")])
+def test_each_millisecond_of_a_plan_belongs_to_one_node(name: str, said: str) -> None:
+    """What is run when it is first read stands elsewhere in the plan, and is the reader's."""
+    plan = node(
+        "ModifyTable",
+        10.0,
+        node("Limit", 3.0, Subplan_Name="CTE held"),
+        node("Result", 4.0, node("CTE Scan", 3.5, CTE_Name="held"), Subplan_Name=name),
+        node("Tid Scan", 6.0, TID_Cond=f"(ctid = ANY ({said}))"),
+        Operation="Delete",
+    )
+    text = json.dumps({"Query Text": "delete\nfrom x", "Plan": plan}, indent=2).replace("\n", "\n\t")
+    log = f"2026 LOG:  duration: 10.1 ms  plan:\n\t{text}\n2026 LOG:  duration: 1.0 ms  plan:\n\t{{ cut"
+    expected = {"Delete": 40.0, "Limit": 30.0, "Tid Scan": 20.0, "Result": 5.0, "CTE Scan held": 5.0}
+
+    assert {f"delete: {label}": share for label, share in expected.items()} == parts(log)
 
 
 def test_a_process_that_is_gone_keeps_what_was_seen() -> None:

@@ -76,6 +76,21 @@ def test_a_peer_far_below_its_recorded_share_is_named() -> None:
     assert 1 == len(below([*floor, *runs("drain", "graphile", "best", hindered)]))
 
 
+def test_where_the_floor_is_faster_than_the_recorded_one_each_is_compared_with_the_others() -> None:
+    """Another machine: what all have in common is the floor's; who falls behind the others is named."""
+    floor = list(runs("drain", "floor", "best", 200.0))
+    shares = SHARES["drain"]["best"]
+    as_recorded = {who: 100 * share for who, share in shares.items()}
+    hindered = as_recorded | {("graphile", "best"): 0.7 * as_recorded["graphile", "best"]}
+    named = [
+        below([*floor, *(run for who, value in seen.items() for run in runs("drain", *who, value))])
+        for seen in (as_recorded, hindered)
+    ]
+
+    assert [] == named[0]
+    assert ["drain: graphile (best) at 0.35 of its recorded share of the floor, 0.50 is usual"] == named[1]
+
+
 def test_a_latency_far_above_its_recorded_share_is_named() -> None:
     """There, less is better."""
     floor = list(runs("latency", "floor", "best", 1.0))
