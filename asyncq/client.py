@@ -289,13 +289,13 @@ class Client:
 
     async def _add_once(self, specs: Sequence[JobSpec]) -> list[Added]:
         async with self._connection() as own:
-            return await self._add_on(own, specs)
+            return await self._add_on(own, specs, at_once=True)
 
-    async def _add_on(self, connection: Connection, specs: Sequence[JobSpec]) -> list[Added]:
+    async def _add_on(self, connection: Connection, specs: Sequence[JobSpec], *, at_once: bool = False) -> list[Added]:
         # A client that was never opened asks the first connection that it is given.
         if self._way_in is None:
             self._way_in = await way_in(connection, self._database.schema)
-        return await adding.add_jobs(self._database, connection, specs, self._way_in, self._window)
+        return await adding.add_jobs(self._database, connection, specs, self._way_in, self._window, at_once=at_once)
 
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Connection]:

@@ -62,7 +62,7 @@ grant usage on schema asyncq to :"worker";
 grant select on asyncq._migrations, asyncq.jobs to :"worker";
 grant select, insert on asyncq._server_runs to :"worker";
 grant select, insert, update, delete on asyncq._cron_items, asyncq._ended_jobs, asyncq._gate, asyncq._jobs,
-  asyncq._queues, asyncq._requests, asyncq._tasks, asyncq._workers, asyncq.known_crontabs to :"worker";
+  asyncq._offers, asyncq._queues, asyncq._requests, asyncq._tasks, asyncq._workers, asyncq.known_crontabs to :"worker";
 grant usage on sequence asyncq._jobs_id_seq to :"worker";
 grant execute on function
   asyncq.add_cron_item,
@@ -134,6 +134,7 @@ grant execute on function
   asyncq._force_unlock_workers,
   asyncq._gate,
   asyncq._grace,
+  asyncq._hand_over,
   asyncq._has_failed,
   asyncq._has_lookout,
   asyncq._hold_claim,
@@ -147,6 +148,7 @@ grant execute on function
   asyncq._is_due,
   asyncq._is_known,
   asyncq._is_leased,
+  asyncq._is_listening,
   asyncq._is_live,
   asyncq._is_ready,
   asyncq._job,
@@ -158,6 +160,7 @@ grant execute on function
   asyncq._lock_space,
   asyncq._locks_since,
   asyncq._looks_back,
+  asyncq._make_offer,
   asyncq._matches,
   asyncq._merged_payload,
   asyncq._mixes_keys,

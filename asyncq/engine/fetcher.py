@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection
 
 import anyio
 
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import FetchFailed, JobsFetched
 from asyncq.domain.job import Claim
-from asyncq.domain.options import ForbiddenFlags, WorkerOptions
-from asyncq.engine import isolation
+from asyncq.domain.options import WorkerOptions
 from asyncq.engine.backoff import backoff_s
 from asyncq.engine.buffer import Buffer
+from asyncq.engine.flags import current_flags
 from asyncq.engine.forms import Forms
 from asyncq.engine.identity import Identity
 from asyncq.engine.lookout import Lookout
 from asyncq.engine.looks import CHEAP_S, Looks
 from asyncq.engine.lost_claims import LostClaims
 from asyncq.engine.observers import Observers
+from asyncq.engine.offer import Offer
 from asyncq.engine.pace import Pace
 from asyncq.engine.shield import Patience, shielded
 from asyncq.store.database import Line
-from asyncq.store.jobs import START, Form, Place, fetch_jobs, next_due_s, plan
+from asyncq.store.jobs import START, Form, Place, fetch_jobs, next_due_s, plan, poll
 from asyncq.store.workers import tell_flags
 
 AHEAD_S = 0.025  # how much work, in time, is fetched ahead of free slots
@@ -56,6 +56,7 @@ class Fetcher:
         looks: Where fetches begin, and what those from the start cost.
         lookout: Sees to it that somebody hears of adds while this worker rests.
         lost: Claims whose answer was lost.
+        offer: Lets adds claim a job for this worker while it is idle.
     """
 
     def __init__(
@@ -82,6 +83,8 @@ class Fetcher:
         self._stopping = False
         self._scope = anyio.CancelScope()
         self.lost = LostClaims(line, observers)
+        self.offer = Offer(line, identity, self.lost, self.expected)
+        self.offer.is_idle, self.offer.receive, self.offer.wake = self._has_nothing_to_do, self.receive, self.wake
         self.drained = False
         self._look_at = 0.0
         self.looks = Looks()
@@ -293,9 +296,11 @@ class Fetcher:
         """At a poll, without another reason to look: one question tells whether anything is due, for whomever."""
         if self._woken or not self.drained or self.looks.cost_s > CHEAP_S:
             return False
-        due_s: float | None = None
+        due_s, is_taken, offer = None, False, self.offer.token
         async with shielded(self._line, self._patience.deadline_s):
-            due_s = await next_due_s(self._line, None)
+            due_s, is_taken = await poll(self._line, self._identity.worker_id, offer)
+        if is_taken and offer == self.offer.token:
+            self.offer.missed()
         if due_s is not None and due_s <= 0:
             return False
         pause_s = self._options.poll_s if due_s is None else min(self._options.poll_s, due_s)
@@ -309,7 +314,12 @@ class Fetcher:
         elif not await self.lookout.may_rest():
             self._woken = True
             return
+        self.offer.consider()
         await self._sleep(wanted)
+
+    def _has_nothing_to_do(self) -> bool:
+        is_free = self.buffer.waiting >= self._options.concurrency and self.has_room and self.may_fetch()
+        return is_free and self.is_idle and self.looks.cost_s <= CHEAP_S
 
     async def _sleep(self, wanted: int) -> None:
         """Until something happens; with a free slot, until it is time to look again."""
@@ -363,27 +373,3 @@ def _always() -> bool:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-async def current_flags(forbidden: ForbiddenFlags) -> list[str] | None:
-    """The flags that are forbidden now.
-
-    Args:
-        forbidden: What the option holds.
-
-    Returns:
-        The flags; None when none are.
-
-    Raises:
-        AsyncqError: The user's function failed.
-
-    If cancelled, the user's function is cancelled, and not waited for.
-    """
-    if not callable(forbidden):
-        return list(forbidden) if forbidden else None
-    flags: Any = await isolation.call(forbidden)
-    if isinstance(flags, isolation.Raised):
-        raise AsyncqError(f"forbidden_flags failed, nothing is fetched: {flags.error!r}") from flags.error
-    if flags is not None and (isinstance(flags, str) or not isinstance(flags, Sequence | set | frozenset)):
-        raise AsyncqError(f"forbidden_flags must return a list of str, nothing is fetched: it returned {flags!r}")
-    return [*flags] if flags else None

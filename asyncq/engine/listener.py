@@ -16,6 +16,7 @@ from asyncq.domain.events import ListenConnected, ListenLost, PollingOnly
 from asyncq.engine.backoff import backoff_s
 from asyncq.engine.lookout import Lookout
 from asyncq.engine.observers import Observers
+from asyncq.engine.offer import Offer
 from asyncq.store.database import Database
 from asyncq.store.listen import Listening, channel, listening
 
@@ -30,6 +31,7 @@ async def listen(
     database: Database | None,
     observers: Observers,
     lookout: Lookout,
+    offer: Offer,
     heard: Callable[[str], None],
     cancelled: Callable[[int, int, int], None],
     look: Callable[[], None],
@@ -43,6 +45,7 @@ async def listen(
         database: Where; None if there is no way to the server that keeps a session.
         observers: Told when the connection works and when it is lost.
         lookout: Told when the connection works, which makes the worker look for jobs, and when it is lost.
+        offer: Told of the same, and when it was taken.
         heard: Called for each notification that something may be due, with its text.
         cancelled: Called for each running job that was cancelled; see `store.listen.listening`.
         look: Called for each connect, as jobs may have been cancelled meanwhile; and when all workers are to beat.
@@ -58,15 +61,17 @@ async def listen(
     while True:
         attempt += 1
         try:
-            async with listening(database, heard, cancelled, changed, look) as connection:
+            async with listening(database, heard, cancelled, changed, look, offer.heard) as connection:
                 observers.emit(ListenConnected(channel=channel(database.schema), attempt=attempt))
                 attempt = 0
+                offer.connected(connection)
                 lookout.connected(connection)
                 look()
                 changed()
                 _started(task_status)
                 await _until_lost(connection)
         except AsyncqError as error:
+            offer.lost()
             lookout.lost()
             wait_s = backoff_s(attempt + 1, FIRST_RETRY_S, SLOWEST_RETRY_S)
             if isinstance(error, ConfigurationError):

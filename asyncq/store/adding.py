@@ -28,6 +28,8 @@ async def add_jobs(
     specs: Sequence[JobSpec],
     way_in: WayIn = "directly",
     window: timedelta = DEFAULT_WINDOW,
+    *,
+    at_once: bool = False,
 ) -> list[Added]:
     """Add jobs in one round trip, on any connection, inside its transaction if it has one.
 
@@ -37,6 +39,8 @@ async def add_jobs(
         specs: The jobs, checked.
         way_in: What the connection's role may call, see `roles.way_in`.
         window: For how long idempotency keys hold.
+        at_once: Whether the connection is in no transaction, and so commits at once: then a job that is added alone may
+            be claimed for a worker that offers to take one.
 
     Returns:
         What each add came to, in the order of the specs.
@@ -50,8 +54,9 @@ async def add_jobs(
     if not specs:
         return []
     with calling(database.schema):
-        if len(specs) == 1 and way_in == "directly" and (added := await _add_keyless(database, connection, specs[0])):
-            return [added]
+        is_short = len(specs) == 1 and way_in == "directly" and _is_keyless(specs[0])
+        if is_short and (job_id := await _add_keyless(database, connection, specs[0], at_once=at_once)):
+            return [Added(job_id)]
         if way_in == "by_enqueue":
             rows = await connection.fetch(database.query("enqueue"), _documents(specs, window))
             return [_added(*list(row)[1:]) for row in rows]
@@ -64,16 +69,22 @@ async def add_jobs(
     return added
 
 
-async def _add_keyless(database: Database, connection: asyncpg.Connection, spec: JobSpec) -> Added | None:
-    """Add a job that asks nothing about others; None if `add_jobs` has to do it."""
-    if spec.job_key is not None or spec.unique is not None or spec.singleton or spec.idempotency_key is not None:
-        return None
+def _is_keyless(spec: JobSpec) -> bool:
+    """Whether a job asks nothing about others, and has no key."""
+    return spec.job_key is None and spec.unique is None and not spec.singleton and spec.idempotency_key is None
+
+
+async def _add_keyless(
+    database: Database, connection: asyncpg.Connection, spec: JobSpec, *, at_once: bool
+) -> int | None:
+    """Add such a job; its id, or None if `add_jobs` has to do it."""
     ((job_id,),) = await connection.fetch(
         database.query("add_keyless_job"),
         *(spec.task, spec.payload, spec.queue, spec.run_at and _instant(spec.run_at)),
         *(spec.max_attempts, spec.priority, _flags(spec.flags) if spec.flags else None, spec.meta),
+        at_once,
     )
-    return None if job_id is None else Added(job_id)
+    return job_id
 
 
 def _added(outcome: Outcome, job_id: int, existing_id: int | None, existing_state: str | None) -> Added:

@@ -173,9 +173,27 @@ async def next_due_s(line: Line, since_s: float | None, after: Place = START) ->
     Raises:
         StoreError: See `failures.calling`.
     """
-    rows = await line.fetch("next_due", since_s, None, after.priority, after.run_at, after.id)
+    rows = await line.fetch("next_due", since_s, None, after.priority, after.run_at, after.id, None, None)
     delay_s: float | None = rows[0]["delay_s"]
     return delay_s
+
+
+async def poll(line: Line, worker_id: int, offer: int) -> tuple[float | None, bool]:
+    """The one question of an idle worker.
+
+    Args:
+        line: The worker's connection for fetching.
+        worker_id: Who asks.
+        offer: The token of the offer that it has made, 0 if none.
+
+    Returns:
+        As `next_due_s`, of all jobs that are due or will be; whether the offer was taken.
+
+    Raises:
+        StoreError: See `failures.calling`.
+    """
+    (row,) = await line.fetch("next_due", None, None, None, None, None, worker_id, offer)
+    return row["delay_s"], row["is_taken"]
 
 
 async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]) -> set[int]:

@@ -73,11 +73,15 @@ class Listening:
 
     Attributes:
         broken: Set when the connection is gone.
+        secret_channel: Where it hears of the worker's offer.
     """
 
     def __init__(self, database: Database, connection: asyncpg.Connection) -> None:
         self._database = database
         self._connection = connection
+        # Who knows it can make the worker run something, and who listens there sees payloads: nobody can guess it.
+        self.secret_channel = f"asyncq:{secrets.token_hex(16)}"
+        self._holds = 0
         self._free = asyncio.Lock()
         self.broken = asyncio.Event()
         connection.add_termination_listener(self._broke)
@@ -119,6 +123,15 @@ class Listening:
         """
         await self._fetch("leave_lookout", was_out, tell_all)
 
+    async def make_offer(self, worker_id: int, token: int, heard: int, task_ids: list[int]) -> bool:
+        """See `offers.make_offer`."""
+        hold = self._holds != worker_id
+        (row,) = await self._fetch("make_offer", worker_id, token, heard, task_ids, self.secret_channel, hold)
+        is_made: bool = row["is_made"]
+        if is_made:
+            self._holds = worker_id
+        return is_made
+
     def drop(self) -> None:
         """End the connection at once."""
         self._connection.terminate()
@@ -136,6 +149,7 @@ async def listening(
     cancelled: Callable[[int, int, int], None],
     changed: Callable[[], None],
     look: Callable[[], None],
+    handed: Callable[[str], None],
 ) -> AsyncGenerator[Listening]:
     """Listen for as long as the block lasts.
 
@@ -147,6 +161,7 @@ async def listening(
             id, the job's id and the token of the claim.
         changed: Called in the event loop when stored recurring items have changed.
         look: Called in the event loop when all workers are to beat now.
+        handed: Called in the event loop when the worker's offer was taken, with what is said of the job.
 
     Yields:
         The connection.
@@ -168,6 +183,9 @@ async def listening(
     def heard_of_items(*_: object) -> None:
         changed()
 
+    def heard_of_offer(_: object, __: object, ___: object, text: object) -> None:
+        handed(str(text))
+
     connection = await database.connect("listen")
     listening = Listening(database, connection)
     try:
@@ -176,6 +194,7 @@ async def listening(
             await connection.add_listener(channel(database.schema), heard_of_jobs)
             await connection.add_listener(cancel_channel(database.schema), heard_of_one)
             await connection.add_listener(cron_channel(database.schema), heard_of_items)
+            await connection.add_listener(listening.secret_channel, heard_of_offer)
         yield listening
     finally:
         await hang_up(connection)

@@ -43,6 +43,10 @@ begin
   if cardinality(gone) = 0 then
     return;
   end if;
+  -- From now on no add claims for them. One that is about to is seen the next time: until then the worker's row stays.
+  delete from asyncq._offers
+    where worker_id = any(array(
+      select worker_id from asyncq._offers where worker_id = any(gone) order by worker_id for update skip locked));
   -- One of them may have been on the lookout.
   perform pg_notify('asyncq:jobs', 'all');
   held := array(select id from asyncq._jobs where locked_by = any(gone) order by id for update skip locked);
@@ -78,6 +82,7 @@ begin
   delete from asyncq._workers as worker
     where worker.id = any(gone)
       and not exists (select from asyncq._jobs as job where job.locked_by = worker.id)
-      and not exists (select from asyncq._queues as queue where queue.locked_by = worker.id);
+      and not exists (select from asyncq._queues as queue where queue.locked_by = worker.id)
+      and not exists (select from asyncq._offers as offer where offer.worker_id = worker.id);
 end
 $$;

@@ -1,7 +1,7 @@
--- next_due(since_s float8, now timestamptz, after_priority int2, after_run_at timestamptz, after_id bigint) -> delay_s float8
+-- next_due(since_s float8, now timestamptz, after_priority int2, after_run_at timestamptz, after_id bigint, worker int, offer bigint) -> delay_s float8, is_taken bool
 -- Seconds until the first job that became due less than since_s ago, or will; null if there is none. since_s covers the
 -- time since the last fetch was sent, so that a job that became due in between is not slept over. Of jobs without a queue those
--- before the cursor of that fetch do not count.
+-- before the cursor of that fetch do not count. Whether the worker's offer is taken says what it may not have heard.
 with recursive
 plain(priority) as (
   (select priority from asyncq._jobs as job
@@ -23,7 +23,9 @@ queued(priority) as (
     select priority from asyncq._jobs as job
     where job.queue is not null and asyncq._is_ready(job) and priority > queued.priority
     order by priority limit 1) as further)
-select extract(epoch from min(next.run_at) - coalesce($2::timestamptz, asyncq.now()))::float8 as delay_s
+select extract(epoch from min(next.run_at) - coalesce($2::timestamptz, asyncq.now()))::float8 as delay_s,
+  exists (
+    select from asyncq._offers where worker_id = $6 and token = $7 and job_id is not null) as is_taken
 from (
   select due.run_at from plain cross join lateral (
     select run_at from asyncq._jobs as job

@@ -1,6 +1,10 @@
 -- register_worker(lease_s float8, pid int, concurrency int, host text, tasks text[], backend int) -> id int, holds bool
 -- backend is the process that the driver believes to speak to. If another one answers, a pooler is in between, and a lock would
 -- belong to nobody (null): then only the lease counts. The lock is taken before anybody sees the row.
-insert into asyncq._workers (lease, pid, concurrency, host, tasks, locks)
-values (make_interval(secs => $1::float8), $2, $3, $4, $5, pg_catalog.pg_backend_pid() = $6::int)
-returning id, case when locks then pg_catalog.pg_try_advisory_lock(asyncq._lock_space(), id) end as holds
+with worker as (
+  insert into asyncq._workers (lease, pid, concurrency, host, tasks, locks)
+  values (make_interval(secs => $1::float8), $2, $3, $4, $5, pg_catalog.pg_backend_pid() = $6::int)
+  returning id, case when locks then pg_catalog.pg_try_advisory_lock(asyncq._lock_space(), id) end as holds),
+offer as (
+  insert into asyncq._offers (worker_id) select id from worker)
+select id, holds from worker

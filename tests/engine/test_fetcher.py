@@ -13,7 +13,8 @@ from asyncq import AsyncqError, Client, Worker, task
 from asyncq.domain.events import FetchFailed, JobCompleted, JobsFetched, JobsReturned, JobStarted, WorkerLost
 from asyncq.domain.job import Claim
 from asyncq.engine import fetcher, looks, supervisor
-from asyncq.engine.fetcher import current_flags, wanted_now
+from asyncq.engine.fetcher import wanted_now
+from asyncq.engine.flags import current_flags
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen

@@ -1,0 +1,34 @@
+"""The flags that a worker forbids now: a list, or what a function of the user's says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from asyncq.domain.errors import AsyncqError
+from asyncq.domain.options import ForbiddenFlags
+from asyncq.engine import isolation
+
+
+async def current_flags(forbidden: ForbiddenFlags) -> list[str] | None:
+    """The flags that are forbidden now.
+
+    Args:
+        forbidden: What the option holds.
+
+    Returns:
+        The flags; None when none are.
+
+    Raises:
+        AsyncqError: The user's function failed.
+
+    If cancelled, the user's function is cancelled, and not waited for.
+    """
+    if not callable(forbidden):
+        return list(forbidden) if forbidden else None
+    flags: Any = await isolation.call(forbidden)
+    if isinstance(flags, isolation.Raised):
+        raise AsyncqError(f"forbidden_flags failed, nothing is fetched: {flags.error!r}") from flags.error
+    if flags is not None and (isinstance(flags, str) or not isinstance(flags, Sequence | set | frozenset)):
+        raise AsyncqError(f"forbidden_flags must return a list of str, nothing is fetched: it returned {flags!r}")
+    return [*flags] if flags else None

@@ -1,0 +1,174 @@
+"""What an idle worker offers to adds: the next job that is added by itself is claimed for it by the add.
+
+So it starts without a look for jobs. An offer is for one job: whatever happens to its worker then, at most one job
+waits for it. That it was taken is heard on the connection that listens; it is made anew when the worker is idle again.
+What was claimed without a word, as that connection broke, is returned by its token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import anyio
+
+from asyncq.domain.errors import AsyncqError
+from asyncq.domain.job import Claim
+from asyncq.engine.identity import Identity
+from asyncq.engine.lost_claims import LostClaims
+from asyncq.engine.shield import shielded
+from asyncq.store.database import Line
+from asyncq.store.listen import Listening
+from asyncq.store.offers import handed_over, make_offer, withdraw_offer
+
+IDLE_S = 0.002  # where jobs come faster than this, one look finds several
+DEADLINE_S = 5.0
+AGAIN_S = 0.25
+
+
+class Offer:
+    """The offer of one worker.
+
+    Args:
+        line: A connection on which it can be withdrawn while nobody listens.
+        identity: Who offers.
+        lost: Told of what was claimed without a word.
+        expected: The tokens of the claims that are awaited.
+
+    Attributes:
+        token: That of the offer that may stand; 0 if none does.
+        is_idle: Whether the worker has nothing to do.
+        receive: Takes the claim: the worker's id under which it was made, and a list of it.
+        wake: Makes the fetcher look for jobs, and for claims that were lost.
+    """
+
+    def __init__(self, line: Line, identity: Identity, lost: LostClaims, expected: set[int]) -> None:
+        self._line = line
+        self._identity = identity
+        self._lost = lost
+        self._expected = expected
+        self.is_idle: Callable[[], bool] = _never
+        self.receive: Callable[[int, list[Claim]], object] = _nowhere
+        self.wake: Callable[[], object] = _never
+        self.token = self._heard = self._worker_id = 0
+        self._ear: Listening | None = None
+        self._start_soon: Callable[..., object] | None = None
+        self._is_busy = self._has_stopped = False
+        self._is_withdrawn = True
+        self._one_at_a_time = asyncio.Lock()
+
+    def open(self, start_soon: Callable[..., object]) -> None:
+        """From now on it can be made; by this tasks are started."""
+        self._start_soon = start_soon
+
+    def connected(self, ear: Listening) -> None:
+        """The worker listens."""
+        self._ear = ear
+
+    def lost(self) -> None:
+        """It does not listen."""
+        self._ear = None
+        if self.token:
+            self._soon(self._withdraw_until_done)
+
+    def consider(self) -> None:
+        """The worker is about to rest: make an offer, if it has nothing to do for a moment."""
+        if self._worker_id != self._identity.worker_id:
+            # It was declared dead, and its offer has ended with it.
+            self._forget()
+            self._is_withdrawn = True
+        if not self.token and not self._has_stopped and self._ear is not None and self.is_idle():
+            self._soon(self._make)
+
+    def heard(self, text: str) -> None:
+        """It was taken: a job comes along."""
+        claim = handed_over(text)
+        if claim is None or claim.token != self.token:
+            return  # It was withdrawn meanwhile, and the job is returned.
+        self._heard = claim.token
+        self._forget()
+        self.receive(self._worker_id, [claim])
+
+    def missed(self) -> None:
+        """It was taken a while ago, and nothing was heard."""
+        if self.token:
+            self._lose(self.token)
+            self._forget()
+            self._soon(self._withdraw_until_done)
+
+    async def stop(self) -> None:
+        """Offer nothing any more; what was claimed without a word is noted.
+
+        Raises:
+            StoreError: The database cannot be used: nobody knows whether it is withdrawn.
+            TimeoutError: It did not answer.
+
+        If cancelled, the statement is waited for.
+        """
+        self._has_stopped = True
+        if not self._is_withdrawn:
+            await self._withdraw()
+
+    def _soon(self, act: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        if self._start_soon is not None and not self._is_busy:
+            self._is_busy = True
+            self._start_soon(self._alone, act)
+
+    async def _alone(self, act: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await act()
+        finally:
+            self._is_busy = False
+
+    async def _make(self) -> None:
+        await anyio.sleep(IDLE_S)
+        ear, worker_id = self._ear, self._identity.worker_id
+        if ear is None or self._has_stopped or not self.is_idle():
+            return
+        self.token, self._worker_id, self._is_withdrawn = self._identity.next_token(), worker_id, False
+        self._expected.add(self.token)
+        is_made = False
+        try:
+            with anyio.CancelScope(shield=True):
+                async with self._one_at_a_time, asyncio.timeout(DEADLINE_S):
+                    is_made = await make_offer(ear, worker_id, self.token, self._heard, self._identity.tasks)
+        except (AsyncqError, TimeoutError):
+            ear.drop()  # It may stand, and nobody would hear.
+        if not is_made or ear is not self._ear:
+            await self._withdraw_until_done()
+
+    async def _withdraw_until_done(self) -> None:
+        """While it is not known to be withdrawn, a job that is added may be claimed and wait."""
+        while True:
+            try:
+                await self._withdraw()
+                return
+            except (AsyncqError, TimeoutError):
+                await anyio.sleep(AGAIN_S)
+
+    async def _withdraw(self) -> None:
+        taken: int | None = None
+        async with self._one_at_a_time, shielded(self._line, DEADLINE_S):
+            taken = await withdraw_offer(self._line, self._worker_id)
+        # What was heard while it was withdrawn is no loss.
+        if taken is not None and taken == self.token:
+            self._lose(taken)
+        self._forget()
+        self._is_withdrawn = True
+
+    def _lose(self, token: int) -> None:
+        self._lost.note(self._worker_id, token)
+        self.wake()
+
+    def _forget(self) -> None:
+        self._expected.discard(self.token)
+        self.token = 0
+
+
+def _never() -> bool:
+    return False
+
+
+def _nowhere(worker_id: int, claims: list[Claim]) -> None:
+    raise AssertionError(f"claims {claims} of worker {worker_id} have nowhere to go")

@@ -1,0 +1,84 @@
+"""What an idle worker offers to adds, and the job that one of them sends along."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from asyncq.domain.job import Claim
+from asyncq.store.database import Line
+from asyncq.store.listen import Listening
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class HandedOver(msgspec.Struct, frozen=True, array_like=True):
+    """What `_hand_over` in SQL says of a job."""
+
+    token: int
+    id: int
+    task_id: int
+    max_attempts: int
+    priority: int
+    moment_us: int
+    payload: msgspec.Raw
+    meta: str | None
+
+
+_read = msgspec.json.Decoder(HandedOver).decode
+
+
+def handed_over(text: str) -> Claim | None:
+    """Read what is said of a job that was claimed by an offer; None if it says nothing that can be understood."""
+    try:
+        job = _read(text)
+    except msgspec.MsgspecError:
+        return None
+    moment = _EPOCH + timedelta(microseconds=job.moment_us)
+    # fmt: off
+    return Claim(
+        job.id, job.task_id, None, job.token, 0, job.max_attempts, 0, job.priority, 0,
+        moment, moment, moment, None, None, bytes(job.payload).decode(), job.meta, None,
+    )
+    # fmt: on
+
+
+async def make_offer(ear: Listening, worker_id: int, token: int, heard: int, task_ids: Collection[int]) -> bool:
+    """Offer to take one job that is added.
+
+    Args:
+        ear: The worker's connection that listens: there it will be told.
+        worker_id: Who offers.
+        token: That of the claim, never used before.
+        heard: The token of the last offer of whose job it has heard.
+        task_ids: The tasks that it knows.
+
+    Returns:
+        Whether it is made. Not where one is taken of which the worker has not heard, nor if it was declared dead.
+
+    Raises:
+        StoreError: See `failures.calling`; it may have been made.
+    """
+    return await ear.make_offer(worker_id, token, heard, list(task_ids))
+
+
+async def withdraw_offer(line: Line, worker_id: int) -> int | None:
+    """Offer nothing from now on.
+
+    Args:
+        line: Any connection of the worker.
+        worker_id: Who offered.
+
+    Returns:
+        The token by which a job was claimed since the last offer, heard of or not; None if none was.
+
+    Raises:
+        StoreError: See `failures.calling`.
+
+    If cancelled, it may be withdrawn or not: callers shield it.
+    """
+    rows = await line.fetch("withdraw_offer", worker_id)
+    token: int | None = rows[0]["token"] if rows else None
+    return token

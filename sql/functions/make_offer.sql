@@ -1,0 +1,25 @@
+-- An idle worker offers to take a job of one of these tasks, by this token. Returns whether it does.
+--
+-- hold: this session does not hold the lock yet that says that it listens for this worker.
+-- heard: the token of the last offer that was taken and heard of. One that was taken without a word stays as it is: its job is
+-- to be returned first. Who was declared dead has no row.
+-- An offer that is lost in a crash was of a connection that is lost too: its commit need not be waited for.
+
+create or replace function asyncq._make_offer(
+  worker int, token bigint, heard bigint, task_ids int[], channel text, hold boolean)
+  returns boolean
+  language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  as $$
+begin
+  -- An adder may ask at this moment; another connection of the worker may still hold it, which the server believes to live.
+  if hold and not pg_try_advisory_lock(asyncq._lock_space(), -1 - worker) then
+    return false;
+  end if;
+  perform set_config('synchronous_commit', 'off', true);
+  update asyncq._offers as offer
+    set token = _make_offer.token, job_id = null, task_ids = _make_offer.task_ids, channel = _make_offer.channel
+    where offer.worker_id = worker and (offer.job_id is null or offer.token = heard);
+  return found;
+end
+$$;
