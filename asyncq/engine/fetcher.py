@@ -25,6 +25,7 @@ from asyncq.engine.pace import Pace
 from asyncq.engine.shield import Patience, shielded
 from asyncq.store.database import Line
 from asyncq.store.jobs import START, Form, Place, fetch_jobs, next_due_s, plan, poll
+from asyncq.store.listen import Listening
 from asyncq.store.workers import tell_flags
 
 AHEAD_S = 0.025  # how much work, in time, is fetched ahead of free slots
@@ -83,7 +84,7 @@ class Fetcher:
         self._stopping = False
         self._scope = anyio.CancelScope()
         self.lost = LostClaims(line, observers)
-        self.offer = Offer(line, identity, self.lost, self.expected)
+        self.offer = Offer(line, identity, observers, self.lost, self.expected)
         self.offer.is_idle, self.offer.receive, self.offer.wake = self._has_nothing_to_do, self.receive, self.wake
         self.drained = False
         self._look_at = 0.0
@@ -107,6 +108,21 @@ class Fetcher:
         """Something becomes due after a delay: look for it then."""
         self._look_at = min(self._look_at, _now() + delay_s)
         self._stir.set()
+
+    def open(self, start_soon: Callable[..., object]) -> None:
+        """From now on it can be on the lookout and make offers; by this tasks are started."""
+        self.lookout.open(start_soon)
+        self.offer.open(start_soon)
+
+    def connected(self, ear: Listening) -> None:
+        """The worker listens."""
+        self.offer.connected(ear)
+        self.lookout.connected(ear)
+
+    def disconnected(self) -> None:
+        """It does not listen."""
+        self.offer.lost()
+        self.lookout.lost()
 
     def let_go(self, reason: str) -> None:
         """Give back the claims that have not started."""
@@ -145,6 +161,7 @@ class Fetcher:
         """
         with self._scope:
             await self._until_stopped(progress, give_up_s)
+        await self.offer.stop()
 
     async def _until_stopped(self, progress: Callable[[], None], give_up_s: float | None) -> None:
         self._pace.look(_now(), self._finished())

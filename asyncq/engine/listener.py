@@ -14,9 +14,8 @@ from anyio.abc import TaskStatus
 from asyncq.domain.errors import AsyncqError, ConfigurationError, StoreUnavailable
 from asyncq.domain.events import ListenConnected, ListenLost, PollingOnly
 from asyncq.engine.backoff import backoff_s
-from asyncq.engine.lookout import Lookout
+from asyncq.engine.fetcher import Fetcher
 from asyncq.engine.observers import Observers
-from asyncq.engine.offer import Offer
 from asyncq.store.database import Database
 from asyncq.store.listen import Listening, channel, listening
 
@@ -30,8 +29,7 @@ HOPELESS_S = 60.0  # where somebody has to mend the DSN or the pooler
 async def listen(
     database: Database | None,
     observers: Observers,
-    lookout: Lookout,
-    offer: Offer,
+    fetcher: Fetcher,
     heard: Callable[[str], None],
     cancelled: Callable[[int, int, int], None],
     look: Callable[[], None],
@@ -44,8 +42,8 @@ async def listen(
     Args:
         database: Where; None if there is no way to the server that keeps a session.
         observers: Told when the connection works and when it is lost.
-        lookout: Told when the connection works, which makes the worker look for jobs, and when it is lost.
-        offer: Told of the same, and when it was taken.
+        fetcher: Its lookout and its offer are told when the connection works, which makes the worker look for jobs, and
+            when it is lost.
         heard: Called for each notification that something may be due, with its text.
         cancelled: Called for each running job that was cancelled; see `store.listen.listening`.
         look: Called for each connect, as jobs may have been cancelled meanwhile; and when all workers are to beat.
@@ -61,18 +59,16 @@ async def listen(
     while True:
         attempt += 1
         try:
-            async with listening(database, heard, cancelled, changed, look, offer.heard) as connection:
+            async with listening(database, heard, cancelled, changed, look, fetcher.offer.heard) as connection:
                 observers.emit(ListenConnected(channel=channel(database.schema), attempt=attempt))
                 attempt = 0
-                offer.connected(connection)
-                lookout.connected(connection)
+                fetcher.connected(connection)
                 look()
                 changed()
                 _started(task_status)
                 await _until_lost(connection)
         except AsyncqError as error:
-            offer.lost()
-            lookout.lost()
+            fetcher.disconnected()
             wait_s = backoff_s(attempt + 1, FIRST_RETRY_S, SLOWEST_RETRY_S)
             if isinstance(error, ConfigurationError):
                 wait_s = HOPELESS_S

@@ -14,9 +14,11 @@ from typing import Any
 import anyio
 
 from asyncq.domain.errors import AsyncqError
+from asyncq.domain.events import MaintenanceFailed
 from asyncq.domain.job import Claim
 from asyncq.engine.identity import Identity
 from asyncq.engine.lost_claims import LostClaims
+from asyncq.engine.observers import Observers
 from asyncq.engine.shield import shielded
 from asyncq.store.database import Line
 from asyncq.store.listen import Listening
@@ -33,6 +35,7 @@ class Offer:
     Args:
         line: A connection on which it can be withdrawn while nobody listens.
         identity: Who offers.
+        observers: Told when it cannot be withdrawn.
         lost: Told of what was claimed without a word.
         expected: The tokens of the claims that are awaited.
 
@@ -43,9 +46,12 @@ class Offer:
         wake: Makes the fetcher look for jobs, and for claims that were lost.
     """
 
-    def __init__(self, line: Line, identity: Identity, lost: LostClaims, expected: set[int]) -> None:
+    def __init__(
+        self, line: Line, identity: Identity, observers: Observers, lost: LostClaims, expected: set[int]
+    ) -> None:
         self._line = line
         self._identity = identity
+        self._observers = observers
         self._lost = lost
         self._expected = expected
         self.is_idle: Callable[[], bool] = _never
@@ -98,17 +104,18 @@ class Offer:
             self._soon(self._withdraw_until_done)
 
     async def stop(self) -> None:
-        """Offer nothing any more; what was claimed without a word is noted.
-
-        Raises:
-            StoreError: The database cannot be used: nobody knows whether it is withdrawn.
-            TimeoutError: It did not answer.
+        """Offer nothing any more; if that fails, the worker's row stays, and others take over after the lease.
 
         If cancelled, the statement is waited for.
         """
         self._has_stopped = True
-        if not self._is_withdrawn:
+        if self._is_withdrawn:
+            return
+        try:
             await self._withdraw()
+        except (AsyncqError, TimeoutError) as error:
+            said = str(error) or type(error).__name__
+            self._observers.emit(MaintenanceFailed(error=f"an offer could not be withdrawn: {said}"))
 
     def _soon(self, act: Callable[[], Coroutine[Any, Any, None]]) -> None:
         if self._start_soon is not None and not self._is_busy:

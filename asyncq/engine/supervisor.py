@@ -260,8 +260,7 @@ class Supervisor:
         self._completer = Completer(self._writing, self._announcer, self._observers, self._settled, succession)
         self._fetcher.give_back = self._completer.give_back
         self._membership.open(group)
-        self._fetcher.lookout.open(group.start_soon)
-        self._fetcher.offer.open(group.start_soon)
+        self._fetcher.open(group.start_soon)
         group.start_soon(self._stand_in.run)
         group.start_soon(self._complete)
         for _ in range(self._options.concurrency):
@@ -278,8 +277,7 @@ class Supervisor:
                     listen,
                     self._ear,
                     self._observers,
-                    self._fetcher.lookout,
-                    self._fetcher.offer,
+                    self._fetcher,
                     self._heard,
                     self._heard_of_cancelled,
                     self._heartbeat.beat_now,
@@ -366,7 +364,6 @@ class Supervisor:
         with anyio.move_on_after(FLUSH_S):
             # A fetch that was under way gives back what it brings.
             await self._fetched.wait()
-            await self._withdraw()
             self._completer.close()
             await self._written.wait()
             await self._told.wait()
@@ -375,14 +372,6 @@ class Supervisor:
         self._clear_away()
         await self._heartbeat.stop(keep_claims=bool(stuck))
         await self._leave(stuck)
-
-    async def _withdraw(self) -> None:
-        """Offer nothing; if that fails, this worker's row stays, and others take over after the lease."""
-        try:
-            await self._fetcher.offer.stop()
-        except (AsyncqError, TimeoutError) as error:
-            said = str(error) or type(error).__name__
-            self._observers.emit(MaintenanceFailed(error=f"an offer could not be withdrawn: {said}"))
 
     async def _let_finish(self, stop: StopRequest) -> None:
         """Running handlers may finish within the grace period; then they are cancelled."""

@@ -407,8 +407,8 @@ async def _shun_sorts(connection: asyncpg.Connection) -> None:
 
 
 async def hang_up(connection: asyncpg.Connection) -> None:
-    """Close a connection, within a second or by force; nothing if it is closed."""
-    if connection.is_closed():
+    """Close a connection, within a second or by force; nothing if it is closed, or was of a pool that has it back."""
+    if is_closed(connection):
         return
     try:
         await connection.close(timeout=HANG_UP_S)

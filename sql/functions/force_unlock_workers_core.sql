@@ -16,7 +16,6 @@ declare
 begin
   forgotten := array(
     select worker.id from asyncq._workers as worker where worker.id::text = any(worker_ids) order by worker.id for update);
-  delete from asyncq._offers where worker_id = any(forgotten);
   delete from asyncq._workers where id = any(forgotten);
   perform pg_notify('asyncq:cancel', gone.id || ' 0 0') from unnest(forgotten) as gone(id);
   -- They hold claims for as long as they are open, and would be waited for.

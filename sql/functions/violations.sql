@@ -43,11 +43,6 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   where not exists (
     select from asyncq._jobs as job where job.queue = queue.name and job.locked_by = queue.locked_by)
   union all
-  -- Nobody offers anything who is not known: a job that is claimed by it would wait.
-  select 'orphan_offer', offer.job_id, format('was offered by worker %s, which is not known any more', offer.worker_id)
-  from asyncq._offers as offer
-  where not exists (select from asyncq._workers as worker where worker.id = offer.worker_id)
-  union all
   -- The task of a job has a name.
   select 'nameless_task', job.id, format('its task %s has no name: no worker can know it', job.task_id)
   from asyncq._jobs as job

@@ -1,5 +1,6 @@
 -- What idle workers offer: to take the next job that is added by itself at once. The add claims it for the worker and sends it
--- along, so that no worker has to look for it. A worker has a row here for as long as it has one in _workers.
+-- along, so that no worker has to look for it. A worker has a row here for as long as it has one in _workers: nobody can offer who is
+-- not known, whose claims nobody would return.
 --   token    of the claim; null: nothing is offered
 --   job_id   the job that was claimed by it: the offer is taken, until its worker makes a new one
 --   channel  where the worker hears of that, a secret: who knows it could have the worker run what is no job
@@ -7,7 +8,8 @@
 create table asyncq._offers (
   token bigint,
   job_id bigint,
-  worker_id int constraint offers_pkey primary key,
+  worker_id int constraint offers_pkey primary key
+    constraint offers_worker_id_fkey references asyncq._workers on delete cascade,
   channel text,
   task_ids int[],
   constraint offers_taken_check check (job_id is null or token is not null)

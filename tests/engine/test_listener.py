@@ -85,13 +85,13 @@ async def test_a_notification_of_another_schema_wakes_nobody(
     heard = asyncio.Event()
     real = supervisor.listen
 
-    async def note(database: Any, observers: Any, lookout: Any, hear: Any, *others: Any, **more: Any) -> None:
+    async def note(database: Any, observers: Any, fetcher: Any, hear: Any, *others: Any, **more: Any) -> None:
         def noting(text: str) -> None:
             wakes.append(text)
             heard.set()
             hear(text)
 
-        await real(database, observers, lookout, noting, *others, **more)
+        await real(database, observers, fetcher, noting, *others, **more)
 
     monkeypatch.setattr(supervisor, "listen", note)
     async with make_worker(nothing).start():

@@ -72,16 +72,22 @@ def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_one_of_many_idle_workers_looks_for_a_job_that_was_added(
-    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+    dsn: str,
+    schema: str,
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    db: asyncpg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The others would find nothing."""
+    """The others would find nothing. On the connection of a caller it takes no offer."""
     counted = Looks(monkeypatch)
     async with session(dsn, schema) as sql, AsyncExitStack() as stack:
         for _ in range(5):
             await stack.enter_async_context(make_worker(nothing, poll=60).start())
         await settled(sql)
         await wait_until(counted.have_ended, description="the workers to rest")
-        await client.add_job(nothing)
+        await client.add_job(nothing, connection=db)
         await seen.wait_for(JobCompleted)
         await anyio.sleep(0.1)
 
@@ -186,7 +192,7 @@ async def test_a_worker_that_stops_hands_over_before_its_handlers_have_ended(
 
 
 async def test_a_worker_that_cannot_fetch_hands_over(
-    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection
 ) -> None:
     """It hears of the add, and tries again and again; another one could run the job at once."""
     failing = Seen()
@@ -199,7 +205,7 @@ async def test_a_worker_that_cannot_fetch_hands_over(
         async with make_worker(nothing, poll=60).start():
             await settled(sql)
             link.refuse("fetch")
-            added = await client.add_job(nothing)
+            added = await client.add_job(nothing, connection=db)
             await failing.wait_for(FetchFailed)
             await seen.wait_for(JobCompleted)
             link.mend()

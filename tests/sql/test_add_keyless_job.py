@@ -10,6 +10,7 @@ from tests.sql.test_wake_for import TIMES
 from tests.waiting import wait_until
 
 FULL = ("t", '{"p": 1}', "q", "2040-01-01T00:00:00+00:00", 3, -7, '{"f": true}', '{"m": 1}')
+IN_A_TRANSACTION = False  # not at once
 BARE = ("t", "[]", None, None, None, None, None, None)
 TWIN = """
 select id from asyncq._add_jobs(array[$1], array[$2::text]::json[], array[$3], array[$4::text::timestamptz],
@@ -18,8 +19,8 @@ select id from asyncq._add_jobs(array[$1], array[$2::text]::json[], array[$3], a
 
 
 async def add(sql: Session, *values: Any) -> int | None:
-    """Call it as the client does."""
-    ((job_id,),) = await sql.run("add_keyless_job", *values)
+    """Call it as the client does in a transaction of its caller's."""
+    ((job_id,),) = await sql.run("add_keyless_job", *values, IN_A_TRANSACTION)
     return job_id
 
 

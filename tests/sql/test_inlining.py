@@ -8,7 +8,7 @@ from tests.sql.session import Session
 STATEMENTS = {
     "fetch_jobs": "1, 1, 10, '{1}', '{f}', null, null, null, null, null",
     "fetch_plain_jobs": "1, 1, 10, '{1}', '{f}', null, null, null, null, null, false",
-    "next_due": "1, null, null, null, null",
+    "next_due": "1, null, null, null, null, null, null",
     "unknown_tasks": "'{1}'",
 }
 

@@ -8,7 +8,7 @@ from tests.sql.session import Session
 
 async def due_in(sql: Session, since_s: float = 0.5) -> float | None:
     """The answer."""
-    (row,) = await sql.run("next_due", since_s, None, None, None, None)
+    (row,) = await sql.run("next_due", since_s, None, None, None, None, None, None)
     return row["delay_s"]
 
 
@@ -60,7 +60,9 @@ async def test_a_job_that_was_due_before_the_last_fetch_is_no_reason_to_look_aga
 async def test_the_time_may_be_given(sql: Session) -> None:
     """For tests that move it."""
     await add(sql, run_at="now() + interval '10 s'")
-    (row,) = await sql.run("next_due", 0.5, await sql.value("select now() + interval '4 s'"), None, None, None)
+    (row,) = await sql.run(
+        "next_due", 0.5, await sql.value("select now() + interval '4 s'"), None, None, None, None, None
+    )
 
     assert 6.0 == row["delay_s"]
 
@@ -78,8 +80,8 @@ async def test_before_a_cursor_no_job_without_a_queue_counts(sql: Session) -> No
     await add(sql, run_at="now() + interval '9 s'")
     await add(sql, run_at="now() + interval '1 s'", priority=-1)
     run_at = await sql.value("select run_at from asyncq._jobs where id = $1", place)
-    (row,) = await sql.run("next_due", 0.5, None, 0, run_at, place)
+    (row,) = await sql.run("next_due", 0.5, None, 0, run_at, place, None, None)
     await add(sql, queue="q", run_at="now() + interval '2 s'")
-    (queued,) = await sql.run("next_due", 0.5, None, 0, run_at, place)
+    (queued,) = await sql.run("next_due", 0.5, None, 0, run_at, place, None, None)
 
     assert (9.0, 2.0) == (row["delay_s"], queued["delay_s"])

@@ -237,7 +237,7 @@ async def test_a_beat_looks_at_the_cancelled_jobs_of_its_worker_only(full: Expla
 
 async def test_the_next_due_time_is_a_few_probes(full: Explainer) -> None:
     """Of 20,000 jobs that are due and 20,000 that will be, one of each priority and kind is read, twice."""
-    plan = await full.explain("next_due", "1", "null", "null", "null", "null")
+    plan = await full.explain("next_due", "1", "null", "null", "null", "null", "null", "null")
 
     assert_no_scan_of_jobs(plan)
     assert plan.rows <= 20
@@ -265,7 +265,7 @@ async def test_an_empty_table_costs_a_fetch_nothing(dsn: str) -> None:
         explainer = Explainer(sql)
 
         assert (await explainer.fetch(500)).buffers <= 20
-        assert (await explainer.explain("next_due", "1", "null", "null", "null", "null")).buffers <= 20
+        assert (await explainer.explain("next_due", "1", "null", "null", "null", "null", "null", "null")).buffers <= 20
 
 
 @pytest.mark.parametrize("analysed", [False, True])

@@ -109,6 +109,18 @@ async def test_closing_waits_for_what_is_in_use_and_leaves_nothing(pool: asyncpg
     assert 0 == pool.get_size()
 
 
+async def test_closing_is_no_matter_of_those_that_broke_meanwhile(dsn: str, made: Spares) -> None:
+    """The server may have been restarted since."""
+    broken = await made.acquire()
+    pid = broken.get_server_pid()
+    await made.release(broken, is_well=True)
+    killer = await asyncpg.connect(dsn)
+    await killer.execute(f"select pg_terminate_backend({pid})")
+    await killer.close()
+    await wait_until(lambda: is_closed(broken), description="the driver to notice")
+    await made.close()
+
+
 async def test_a_close_that_is_cancelled_cuts_all_off(dsn: str, pool: asyncpg.Pool, made: Spares) -> None:
     """As in a task group that is cancelled, where no await completes: the server must not keep a connection for it."""
     spare, used = await made.acquire(), await made.acquire()
