@@ -310,15 +310,19 @@ class Fetcher:
         return self._woken or not self._rests or _now() >= self._look_at
 
     async def _sees_nothing(self) -> bool:
-        """At a poll, without another reason to look: one question tells whether anything is due, for whomever."""
-        if self._woken or not self.drained or self.looks.cost_s > CHEAP_S:
+        """At a poll, without another reason to look: one question tells whether anything is due, for whomever.
+
+        And whether the offer was taken without a word.
+        """
+        tells = self.drained and self.looks.cost_s <= CHEAP_S
+        if self._woken or not (tells or self.offer.token):
             return False
         due_s, is_taken, offer = None, False, self.offer.token
         async with shielded(self._line, self._patience.deadline_s):
             due_s, is_taken = await poll(self._line, self._identity.worker_id, offer)
         if is_taken and offer == self.offer.token:
             self.offer.missed()
-        if due_s is not None and due_s <= 0:
+        if not tells or (due_s is not None and due_s <= 0):
             return False
         pause_s = self._options.poll_s if due_s is None else min(self._options.poll_s, due_s)
         self._look_at = _now() + pause_s
@@ -335,8 +339,8 @@ class Fetcher:
         await self._sleep(wanted)
 
     def _has_nothing_to_do(self) -> bool:
-        is_free = self.buffer.waiting >= self._options.concurrency and self.has_room and self.may_fetch()
-        return is_free and self.is_idle and self.looks.cost_s <= CHEAP_S
+        is_free = self.buffer.waiting >= self._options.concurrency and not self._stopping
+        return is_free and self.is_idle and self.may_fetch()
 
     async def _sleep(self, wanted: int) -> None:
         """Until something happens; with a free slot, until it is time to look again."""

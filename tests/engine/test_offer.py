@@ -1,0 +1,249 @@
+"""The offer: an idle worker runs the job of an add without having looked for it. The poll is a minute, unless said."""
+
+import asyncio
+from typing import Any
+
+import anyio
+import asyncpg
+import msgspec
+import pytest
+
+from asyncq import Client, JobContext, task
+from asyncq.domain.events import JobCancelled, JobCompleted, JobsReturned, JobStarted, ListenConnected, WorkerLost
+from asyncq.engine.offer import Offer
+from asyncq.store.database import Line
+from tests.engine.conftest import MakeWorker
+from tests.engine.faults import terminate
+from tests.engine.seen import Seen
+from tests.sql.offering import add_at_once
+from tests.sql.session import Session, session
+from tests.waiting import wait_until
+
+
+class Order(msgspec.Struct):
+    """What a job is about."""
+
+    number: int
+    note: str
+
+
+@task
+async def nothing() -> None:
+    """The least job."""
+
+
+@task
+async def other() -> None:
+    """Of another worker."""
+
+
+async def offered(sql: Session, count: int = 1) -> None:
+    """Wait until so many offers stand."""
+    open_ones = "select count(*) = $1 from asyncq._offers where token is not null and job_id is null"
+    await wait_until(lambda: sql.value(open_ones, count), description=f"{count} offers")
+
+
+class Asked:
+    """Notes what a worker asks the server."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.names: list[str] = []
+        real = Line.fetch
+
+        async def fetch(line: Line, name: str, *args: Any) -> Any:
+            self.names.append(name)
+            return await real(line, name, *args)
+
+        monkeypatch.setattr(Line, "fetch", fetch)
+
+    @property
+    def looks(self) -> list[str]:
+        """The fetches among them."""
+        return [name for name in self.names if name.startswith("fetch")]
+
+
+async def test_a_job_that_is_added_starts_without_a_look(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Again and again: the offer is made anew once the worker is idle."""
+    async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start():
+        await offered(sql)
+        asked = Asked(monkeypatch)
+        ids: list[int] = []
+        for _ in range(3):
+            ids.append((await client.add_job(nothing)).id)
+            await seen.wait_for(JobCompleted, len(ids))
+            await offered(sql)
+
+    assert (ids, []) == (seen.ids(JobCompleted), asked.looks)
+
+
+async def test_the_handler_is_given_what_was_added(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """As if it had been fetched."""
+    given: list[Any] = []
+
+    @task
+    async def ship(order: Order, ctx: JobContext) -> None:
+        given.append((order, ctx.job.id, ctx.attempt, ctx.job.priority, ctx.job.max_attempts, ctx.job.meta))
+
+    async with session(dsn, schema) as sql, make_worker(ship, poll=60).start():
+        await offered(sql)
+        added = await client.add_job(ship, Order(7, 'a "ü"'), priority=3, max_attempts=2, meta={"trace": "x"})
+        await seen.wait_for(JobCompleted)
+
+    assert [(Order(7, 'a "ü"'), added.id, 1, 3, 2, {"trace": "x"})] == given
+
+
+async def test_jobs_that_come_at_once_all_run_once(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """One of them takes the offer."""
+    async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start():
+        await offered(sql)
+        added = await asyncio.gather(*(client.add_job(nothing) for _ in range(30)))
+        await seen.wait_for(JobCompleted, len(added))
+        await anyio.sleep(0.1)
+
+    assert sorted(job.id for job in added) == sorted(seen.ids(JobStarted))
+
+
+async def test_a_job_goes_to_a_worker_that_knows_its_task(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker
+) -> None:
+    """Each of several kinds has its own offer."""
+    one, two = Seen(), Seen()
+    async with (
+        session(dsn, schema) as sql,
+        make_worker(nothing, poll=60, observers=[one]).start(),
+        make_worker(other, poll=60, observers=[two]).start(),
+    ):
+        await offered(sql, 2)
+        added = [(await client.add_job(kind)).id for kind in (other, nothing)]
+        await one.wait_for(JobCompleted)
+        await two.wait_for(JobCompleted)
+
+    assert ([added[1]], [added[0]]) == (one.ids(JobCompleted), two.ids(JobCompleted))
+
+
+async def test_a_worker_that_is_busy_makes_no_offer(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """What it fetches then shares its slots fairly, and a handler that blocks the loop keeps no job waiting."""
+    leave = asyncio.Event()
+
+    @task
+    async def hold() -> None:
+        await leave.wait()
+
+    async with session(dsn, schema) as sql, make_worker(hold, poll=60, concurrency=2).start():
+        await offered(sql)
+        await client.add_job(hold)
+        await seen.wait_for(JobStarted)
+        await anyio.sleep(0.1)
+        taken = await sql.value("select job_id is not null from asyncq._offers")
+        await client.add_job(hold)
+        await seen.wait_for(JobStarted, 2)
+        leave.set()
+        await offered(sql)
+
+    assert taken
+
+
+async def test_what_was_taken_as_the_connection_broke_that_listens_is_returned(
+    dsn: str, schema: str, db: asyncpg.Connection, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """The worker asks what was claimed for it, and waits for the add."""
+    async with session(dsn, schema) as sql, session(dsn, schema) as adder, make_worker(nothing, poll=60).start():
+        await offered(sql)
+        async with adder.connection.transaction():
+            job = await add_at_once(adder, nothing.name)
+            await terminate(db, schema, "listen")
+            await seen.wait_for(ListenConnected, 2)
+        await seen.wait_for(JobCompleted, limit_s=5)
+        await offered(sql)
+
+    assert ([job], [job]) == (seen.ids(JobCompleted), [*seen.of(JobsReturned)[0].job_ids])
+
+
+async def test_a_message_that_never_comes_costs_a_poll(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link may be half open."""
+    monkeypatch.setattr(Offer, "heard", lambda offer, text: None)
+    async with session(dsn, schema) as sql, make_worker(nothing, poll=0.3).start():
+        await offered(sql)
+        added = await client.add_job(nothing)
+        await seen.wait_for(JobCompleted, limit_s=5)
+
+    assert [added.id] == seen.ids(JobStarted)
+
+
+async def test_a_worker_that_stops_while_its_offer_is_being_taken_returns_the_job(
+    dsn: str, schema: str, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """It waits for the add; nobody has run the job, and no attempt is counted."""
+    async with session(dsn, schema) as sql, session(dsn, schema) as adder:
+        async with session(dsn, schema) as watcher, asyncio.TaskGroup() as group:
+            stopped = asyncio.Event()
+
+            async def work() -> None:
+                async with make_worker(nothing, poll=60).start():
+                    await offered(sql)
+                    await adder.execute("begin")
+                    await add_at_once(adder, nothing.name)
+                stopped.set()
+
+            group.create_task(work())
+            waiting = """
+                select exists (select from pg_catalog.pg_locks as held where not held.granted and $1 = any(
+                  pg_catalog.pg_blocking_pids(held.pid)))"""
+            pid = adder.connection.get_server_pid()
+            await wait_until(lambda: watcher.value(waiting, pid), description="the worker to wait for the add")
+            assert not stopped.is_set()
+            await adder.execute("commit")
+        left = tuple(await sql.row("select locked_by, attempts from asyncq._jobs"))
+        workers = await sql.value("select count(*) from asyncq._workers")
+        await make_worker(nothing).run_once()
+
+    assert ((None, 0), 0, 1) == (left, workers, len(seen.ids(JobCompleted)))
+
+
+async def test_a_job_that_is_cancelled_on_its_way_never_starts(
+    dsn: str, schema: str, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """Both messages come with the same commit."""
+    async with session(dsn, schema) as sql, session(dsn, schema) as adder, make_worker(nothing, poll=60).start():
+        await offered(sql)
+        async with adder.connection.transaction():
+            job = await add_at_once(adder, nothing.name)
+            await adder.rows("select from asyncq.cancel_jobs(array[$1::bigint])", job)
+        await seen.wait_for(JobCancelled)
+
+    assert ([job], []) == (seen.ids(JobCancelled), seen.ids(JobCompleted))
+
+
+async def test_a_worker_that_was_declared_dead_offers_under_its_new_id(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """The old offer ended with its row."""
+    async with session(dsn, schema) as sql, make_worker(nothing, poll=0.2, lease=1).start():
+        await offered(sql)
+        (old,) = await sql.values("delete from asyncq._workers returning id")
+        await seen.wait_for(WorkerLost)
+        await offered(sql)
+        (new,) = await sql.values("select worker_id from asyncq._offers")
+        added = await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+
+    assert old != new
+    assert [added.id] == seen.ids(JobCompleted)
+
+
+async def test_a_worker_that_only_polls_offers_nothing(dsn: str, schema: str, make_worker: MakeWorker) -> None:
+    """It would not hear."""
+    async with session(dsn, schema) as sql, make_worker(nothing, listen=False, poll=0.05).start():
+        await anyio.sleep(0.3)
+
+        assert [None] == await sql.values("select token from asyncq._offers")

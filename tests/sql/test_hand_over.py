@@ -1,0 +1,186 @@
+"""`_hand_over`, and the adds that do it: a job that is added at once is claimed for a worker that offers to."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from asyncq.store.offers import handed_over
+from tests.sql.jobs import fetch
+from tests.sql.offering import AT_ONCE, CHANNEL, FIRST, add_at_once, holders, offering
+from tests.sql.session import Session, session
+from tests.store.test_isolation import waits
+from tests.waiting import wait_until
+
+THOROUGH = True
+PAYLOAD = '{"b" :1,\n "a":"ü\\u0041\\"", "big": 12345678901234567890.10}'
+
+
+async def test_what_is_told_is_what_a_fetch_would_bring(own: Session, idle: Session) -> None:
+    """To the byte: the payload is not rewritten on its way."""
+    told: list[str] = []
+    await idle.connection.add_listener(CHANNEL, lambda *about: told.append(about[3]))
+    worker = await offering(idle, FIRST)
+    job = await add_at_once(own, payload=PAYLOAD, meta='{"m": [1, "é"]}')
+    await wait_until(lambda: told, description="the job")
+    claim = handed_over(told[0])
+    held = await own.row("select locked_by, lock_token, locked_at = run_at, pg_typeof(id)::text from asyncq._jobs")
+    await own.execute("update asyncq._jobs set locked_by = null, locked_at = null, lock_token = null")
+    (row,) = await fetch(own, token=FIRST, worker=worker)
+
+    assert (job, PAYLOAD, (worker, FIRST, True)) == (claim and claim.id, claim and claim.payload, tuple(held)[:3])
+    assert claim is not None
+    assert tuple(row) == tuple(getattr(claim, name) for name in type(claim).__struct_fields__)
+
+
+async def test_an_offer_is_for_one_job(own: Session, idle: Session) -> None:
+    """The second job is anybody's, whatever has become of the worker meanwhile."""
+    await offering(idle, FIRST)
+    for _ in range(2):
+        await add_at_once(own)
+
+    assert [FIRST, None] == await holders(own)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"queue": "q"},
+        {"run_at": "2000-01-01T00:00:00+00:00"},
+        {"flags": '{"f": true}'},
+        {"payload": json.dumps("x" * 7000)},
+        {"payload": json.dumps("x" * 4000), "meta": json.dumps({"m": "x" * 4000})},
+        {"task": "u"},
+    ],
+    ids=["queue", "run_at", "flags", "payload", "meta", "task"],
+)
+async def test_what_needs_a_decision_or_has_no_room_is_fetched(
+    own: Session, idle: Session, option: dict[str, Any]
+) -> None:
+    """A queue may be busy, a flag forbidden, an earlier job be first; a notification has 8,000 bytes."""
+    await offering(idle, FIRST)
+    await add_at_once(own, **option)
+
+    assert [None] == await holders(own)
+
+
+async def test_the_largest_job_that_is_told_has_room(own: Session, idle: Session) -> None:
+    """Of two bytes a character, as most that is not English."""
+    await offering(idle, FIRST)
+    await add_at_once(own, payload='"' + "ü" * 3499 + '"')
+
+    assert [FIRST] == await holders(own)
+
+
+async def test_a_transaction_of_a_caller_takes_no_offer(own: Session, idle: Session) -> None:
+    """It may last; a worker would wait for its end before it can stop."""
+    await offering(idle, FIRST)
+    await own.run("add_keyless_job", "t", "{}", *[None] * 6, not AT_ONCE)
+
+    assert [None] == await holders(own)
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+async def test_at_other_levels_no_offer_is_taken_and_nothing_fails(
+    dsn: str, own: Session, idle: Session, level: str
+) -> None:
+    """A role may have one of them as its default; an offer that was just renewed would be an error there."""
+    worker = await offering(idle, FIRST)
+    async with session(dsn, own.schema) as adder:
+        await adder.execute(f"set default_transaction_isolation = '{level}'")
+        async with adder.connection.transaction(isolation=level.replace(" ", "_")):
+            await adder.value("select 1")
+            await idle.run("make_offer", worker, FIRST + 1, 0, [1], CHANNEL, not FIRST)
+            await add_at_once(adder)
+
+    assert [None] == await holders(own)
+
+
+async def test_a_worker_that_does_not_listen_any_more_is_passed_over(own: Session, idle: Session) -> None:
+    """Its process was killed a moment ago: nobody would hear."""
+    await offering(idle, FIRST)
+    await idle.execute("select pg_advisory_unlock_all()")
+    await add_at_once(own)
+
+    assert [None] == await holders(own)
+
+
+async def test_no_add_waits_for_another_one(dsn: str, own: Session, idle: Session) -> None:
+    """The first one holds the offer until it has committed."""
+    await offering(idle, FIRST)
+    async with session(dsn, own.schema) as first, first.connection.transaction():
+        await add_at_once(first)
+        async with asyncio.timeout(5):
+            await add_at_once(own)
+
+    assert [FIRST, None] == await holders(own)
+
+
+async def test_an_add_that_rolls_back_leaves_the_offer_as_it_was(dsn: str, own: Session, idle: Session) -> None:
+    """The next one takes it."""
+    await offering(idle, FIRST)
+    async with session(dsn, own.schema) as first:
+        transaction = first.connection.transaction()
+        await transaction.start()
+        await add_at_once(first)
+        await transaction.rollback()
+    await add_at_once(own)
+
+    assert [FIRST] == await holders(own)
+
+
+async def test_a_withdrawal_waits_for_an_add_that_holds_the_offer(dsn: str, own: Session, idle: Session) -> None:
+    """So nothing is claimed after it that it does not tell of."""
+    worker = await offering(idle, FIRST)
+    async with session(dsn, own.schema) as adder, session(dsn, own.schema) as other:
+        pid = other.connection.get_server_pid()
+        await adder.execute("begin")
+        await add_at_once(adder)
+        async with asyncio.TaskGroup() as group:
+            withdrawing = group.create_task(other.run("withdraw_offer", worker))
+            await wait_until(lambda: waits(own, pid), description="the withdrawal to wait")
+            await adder.execute("commit")
+
+    assert [FIRST] == [row["token"] for row in withdrawing.result()]
+
+
+async def test_the_rescue_of_a_worker_passes_over_one_to_whom_a_job_is_being_handed(
+    dsn: str, own: Session, idle: Session
+) -> None:
+    """It waits for nobody; the next rescue finds the job."""
+    await offering(idle, FIRST)
+    await own.execute("update asyncq._workers set last_seen = '2000-01-01'")
+    async with session(dsn, own.schema) as adder, adder.connection.transaction():
+        await add_at_once(adder)
+        async with asyncio.timeout(5):
+            early = await own.run("rescue_jobs", THOROUGH)
+        kept = await own.values("select id from asyncq._workers")
+    late = await own.run("rescue_jobs", not THOROUGH)
+
+    assert ([], 1, 1, []) == (early, len(kept), len(late), await own.values("select id from asyncq._workers"))
+
+
+async def test_a_worker_that_is_being_rescued_is_offered_nothing(dsn: str, own: Session, idle: Session) -> None:
+    """Its offer goes before its claims are looked for."""
+    await offering(idle, FIRST)
+    await own.execute("update asyncq._workers set last_seen = '2000-01-01'")
+    async with session(dsn, own.schema) as rescuer, rescuer.connection.transaction():
+        await rescuer.run("rescue_jobs", not THOROUGH)
+        async with asyncio.timeout(5):
+            await add_at_once(own)
+
+    assert [None] == await holders(own)
+
+
+async def test_a_task_that_is_not_stored_takes_no_offer(own: Session, idle: Session) -> None:
+    """Nothing is added yet: the other way stores the name."""
+    await offering(idle, FIRST)
+
+    assert await add_at_once(own, "unknown") is None
+    assert [None] == await own.values("select job_id from asyncq._offers")
+
+
+def test_what_is_no_job_is_told_apart() -> None:
+    """Who may send on the channel may send anything."""
+    assert [None] * 4 == [handed_over(text) for text in ("", "[]", '{"id": 1}', '["x",1,1,1,1,1,{},null]')]

@@ -1,0 +1,83 @@
+"""`_make_offer`, and what withdraws it: an idle worker lets adds claim one job for it."""
+
+import pytest
+
+from tests.sql.offering import CHANNEL, add_at_once, offering, register
+from tests.sql.session import Session, session
+
+FIRST, SECOND = 11, 12
+
+
+async def make(sql: Session, worker: int, token: int, *, heard: int = 0, hold: bool = True) -> bool:
+    """Offer to take a job of task 1."""
+    ((is_made,),) = await sql.run("make_offer", worker, token, heard, [1], CHANNEL, hold)
+    return is_made
+
+
+async def offer(sql: Session) -> tuple[int | None, bool]:
+    """The only offer: its token, and whether it was taken."""
+    row = await sql.row("select token, job_id is not null from asyncq._offers")
+    return row[0], row[1]
+
+
+async def test_an_offer_stands_until_it_is_taken_or_withdrawn(own: Session, idle: Session) -> None:
+    """Who makes one says by which token the job is claimed."""
+    worker = await register(own)
+    none = await offer(own)
+    is_made = await make(idle, worker, FIRST)
+    stands = await offer(own)
+    (withdrawn,) = await own.run("withdraw_offer", worker)
+
+    assert ((None, False), True, (FIRST, False)) == (none, is_made, stands)
+    assert (None, (None, False)) == (withdrawn["token"], await offer(own))
+
+
+async def test_who_withdraws_is_told_what_was_claimed(own: Session, idle: Session) -> None:
+    """Whether it was heard of is the worker's to know."""
+    worker = await offering(idle, FIRST)
+    await add_at_once(own)
+    (withdrawn,) = await own.run("withdraw_offer", worker)
+
+    assert (FIRST, (None, False)) == (withdrawn["token"], await offer(own))
+
+
+@pytest.mark.parametrize("heard", [0, FIRST])
+async def test_an_offer_that_was_taken_is_renewed_only_by_who_has_heard_of_it(
+    own: Session, idle: Session, heard: int
+) -> None:
+    """Otherwise its job would be forgotten."""
+    worker = await offering(idle, FIRST)
+    await add_at_once(own)
+    is_made = await make(idle, worker, SECOND, heard=heard)
+
+    assert (heard == FIRST) == is_made
+    assert ((SECOND, False) if heard else (FIRST, True)) == await offer(own)
+
+
+async def test_who_was_declared_dead_offers_nothing(own: Session, idle: Session) -> None:
+    """Its row is gone with that of the worker."""
+    worker = await offering(idle, FIRST)
+    await own.execute("delete from asyncq._workers")
+
+    assert not await make(idle, worker, SECOND)
+    assert [] == await own.run("withdraw_offer", worker)
+
+
+async def test_only_one_connection_speaks_for_a_worker(dsn: str, own: Session, idle: Session) -> None:
+    """The server may believe that an older one lives."""
+    worker = await offering(idle, FIRST)
+    async with session(dsn, own.schema) as newer:
+        assert not await make(newer, worker, SECOND)
+    assert (FIRST, False) == await offer(own)
+
+
+async def test_a_worker_is_not_removed_while_its_offer_stands_or_was_taken(own: Session, idle: Session) -> None:
+    """It would leave a claim that nobody returns."""
+    worker = await offering(idle, FIRST)
+    refused = await own.run("remove_worker", worker)
+    await add_at_once(own)
+    refused += await own.run("remove_worker", worker)
+    await own.run("withdraw_offer", worker)
+    removed = await own.run("remove_worker", worker)
+
+    assert ([], [worker], []) == (refused, [row["id"] for row in removed], await own.rows("select from asyncq._offers"))
