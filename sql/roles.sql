@@ -134,7 +134,6 @@ grant execute on function
   asyncq._force_unlock_workers,
   asyncq._gate,
   asyncq._grace,
-  asyncq._hand_over,
   asyncq._has_failed,
   asyncq._has_lookout,
   asyncq._hold_claim,

@@ -15,7 +15,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class HandedOver(msgspec.Struct, frozen=True, array_like=True):
-    """What `_hand_over` in SQL says of a job."""
+    """What `_add_keyless_job` in SQL says of a job."""
 
     token: int
     id: int

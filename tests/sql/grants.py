@@ -91,7 +91,6 @@ WORKER = {
     "function _force_unlock_workers": "execute",
     "function _gate": "execute",
     "function _grace": "execute",
-    "function _hand_over": "execute",
     "function _has_failed": "execute",
     "function _has_lookout": "execute",
     "function _hold_claim": "execute",

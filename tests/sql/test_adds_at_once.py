@@ -1,4 +1,4 @@
-"""`_hand_over`, and the adds that do it: a job that is added at once is claimed for a worker that offers to."""
+"""`_add_keyless_job` at once: the job is claimed for a worker that offers to take one, and sent along."""
 
 import asyncio
 import json
