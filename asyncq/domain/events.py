@@ -195,7 +195,7 @@ class FetchFailed(Event, frozen=True, kw_only=True):
 
 
 class JobsFetched(Event, frozen=True, kw_only=True):
-    """A fetch has claimed jobs."""
+    """A fetch has claimed jobs; of one that an add claimed for this worker nothing is told before it starts."""
 
     count: int
     wanted: int

@@ -9,7 +9,15 @@ import msgspec
 import pytest
 
 from asyncq import Client, JobContext, task
-from asyncq.domain.events import JobCancelled, JobCompleted, JobsReturned, JobStarted, ListenConnected, WorkerLost
+from asyncq.domain.events import (
+    JobCancelled,
+    JobCompleted,
+    JobLost,
+    JobsReturned,
+    JobStarted,
+    ListenConnected,
+    WorkerLost,
+)
 from asyncq.engine.offer import Offer
 from asyncq.store.database import Line
 from tests.engine.conftest import MakeWorker
@@ -178,6 +186,22 @@ async def test_a_message_that_never_comes_costs_a_poll(
         await seen.wait_for(JobCompleted, limit_s=5)
 
     assert [added.id] == seen.ids(JobStarted)
+
+
+async def test_a_message_of_another_offer_is_no_job(dsn: str, schema: str, make_worker: MakeWorker, seen: Seen) -> None:
+    """It was withdrawn meanwhile, and its job is returned: to run it too would double it."""
+    async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start():
+        await offered(sql)
+        said = """
+            select pg_notify(channel,
+              json_build_array(token + further, 1, task_ids[1], 25, 0, 0, '{}'::json, null)::text)
+            from asyncq._offers, unnest(array[1, 0]) as further order by further desc"""
+        await sql.rows(said)
+        await seen.wait_for(JobStarted)
+        await anyio.sleep(0.1)
+        await wait_until(lambda: seen.of(JobLost), description="the claim of the second message to be refused")
+
+    assert 1 == len(seen.of(JobStarted))
 
 
 async def test_a_worker_that_stops_while_its_offer_is_being_taken_returns_the_job(
