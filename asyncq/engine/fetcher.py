@@ -207,7 +207,7 @@ class Fetcher:
         after = self.looks.begin(sent_at, woken or forbidden != self.flags_of(worker_id))
         form = self._forms.choose(sent_at, woken=woken, is_dear=after is START and self.looks.is_dear)
         claims = await self._claim(worker_id, wanted, forbidden, after, form)
-        saw_all = self._forms.took(claims, wanted) and len(claims) < wanted
+        saw_all = self._forms.took(claims, wanted, _now()) and len(claims) < wanted
         if not self.receive(worker_id, claims):
             return 0
         if claims:

@@ -1,8 +1,9 @@
 """Which form a fetch has: whether it asks for jobs of named queues too.
 
 To ask for them costs twice as much, and brings nothing while all queues that have jobs are busy. So for a moment after
-a fetch that brought none of them, the next ones ask for jobs without a queue alone. Whatever may free a queue here
-wakes the fetcher, and ends that moment.
+a fetch that brought none of them, the next ones ask for jobs without a queue alone; for longer if it was expensive, but
+not for longer than a look may be behind what was added. Whatever may free a queue here wakes the fetcher, and ends that
+moment.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from collections.abc import Sequence
 from asyncq.domain.job import Claim
 from asyncq.store.jobs import Form
 
-MOMENT_S = 0.025
+MOMENT_S = 0.025  # at least
+LONGEST_S = 0.1
+SHARE = 20  # a moment lasts so many times as long as the fetch took
 
 
 class Forms:
@@ -41,8 +44,13 @@ class Forms:
         self._asked_at = now
         return self._form
 
-    def took(self, claims: Sequence[Claim], wanted: int) -> bool:
+    def took(self, claims: Sequence[Claim], wanted: int, now: float) -> bool:
         """Note what the fetch has brought.
+
+        Args:
+            claims: What it has brought.
+            wanted: How many it was to bring at most.
+            now: When it was answered.
 
         Returns:
             Whether fewer claims than wanted are all that there is.
@@ -52,5 +60,6 @@ class Forms:
                 self._plain_until = float("-inf")
             return False
         self._brings_queues = any(claim.queue is not None for claim in claims)
-        self._plain_until = float("-inf") if self._brings_queues else self._asked_at + MOMENT_S
+        moment_s = max(MOMENT_S, min(SHARE * (now - self._asked_at), LONGEST_S))
+        self._plain_until = float("-inf") if self._brings_queues else self._asked_at + moment_s
         return True

@@ -35,17 +35,27 @@ def test_after_a_fetch_without_jobs_of_queues_the_next_ones_do_not_ask_for_them_
     made = Forms()
     seen = [made.choose(0)]
     for now in (0.0, MOMENT_S / 2, MOMENT_S):
-        assert made.took(PLAIN, 2) is (seen[-1] != "plain")
+        assert made.took(PLAIN, 2, 0) is (seen[-1] != "plain")
         seen.append(made.choose(now))
 
     assert ["plain first", "plain", "plain", "plain first"] == seen
+
+
+@pytest.mark.parametrize(("took_s", "moment_s"), [(0.0, 0.025), (0.001, 0.025), (0.003, 0.06), (0.1, 0.1)])
+def test_after_an_expensive_fetch_the_moment_is_longer(took_s: float, moment_s: float) -> None:
+    """A twentieth of the time is its price, within bounds."""
+    made = Forms()
+    made.choose(0)
+    made.took(PLAIN, 2, took_s)
+
+    assert ("plain", "plain first") == (made.choose(moment_s * 0.99), made.choose(moment_s))
 
 
 def test_whatever_may_have_freed_a_queue_ends_that_moment() -> None:
     """A job of that queue may be the most urgent one."""
     made = Forms()
     made.choose(0)
-    made.took(PLAIN, 2)
+    made.took(PLAIN, 2, 0)
 
     assert "plain first" == made.choose(0, woken=True)
 
@@ -54,21 +64,21 @@ def test_fewer_than_wanted_are_not_all_as_long_as_nobody_asked_for_those_of_queu
     """The next fetch does."""
     made = Forms()
     made.choose(0)
-    made.took(PLAIN, 2)
+    made.took(PLAIN, 2, 0)
     made.choose(0)
 
-    assert not made.took(PLAIN, 3)
+    assert not made.took(PLAIN, 3, 0)
     assert "plain first" == made.choose(0)
-    assert made.took(PLAIN, 3)
+    assert made.took(PLAIN, 3, 0)
 
 
 def test_while_jobs_of_queues_come_they_are_asked_for_in_one_step() -> None:
     """The short form would bring nothing."""
     made = Forms()
     made.choose(0)
-    made.took(SERIAL, 2)
+    made.took(SERIAL, 2, 0)
     seen = [made.choose(0)]
-    made.took(PLAIN, 2)
+    made.took(PLAIN, 2, 0)
     seen.append(made.choose(MOMENT_S))
 
     assert ["all", "plain first"] == seen
@@ -78,7 +88,7 @@ def test_an_expensive_look_is_not_asked_in_two_steps() -> None:
     """It will hardly bring anything."""
     made = Forms()
     made.choose(0)
-    made.took(PLAIN, 2)
+    made.took(PLAIN, 2, 0)
 
     assert "all" == made.choose(0, is_dear=True)
 
