@@ -159,7 +159,9 @@ async def latency(server: Server, adds: int) -> str:
     if len(starts) != adds + WARM_UP:
         raise Unfit(f"{len(starts)} calls for {adds + WARM_UP} jobs")
     sent = sorted(sent for sent, _ in starts)
-    found = steps(sent, added["returned"], seen["heard"], seen["asked"], seen["answered"], starts, WARM_UP)
+    found = steps(sent, added["returned"], seen["told"], starts, WARM_UP)
+    if not found:
+        raise Unfit("no add has claimed its job for the worker")
     whole, returned = found.pop(WHOLE), found.pop(RETURN)
     lines = [f"| {step} | {ms:.3f} |" for step, ms in found.items()]
     told = f"| {WHOLE} | {whole:.3f} |\n| {RETURN} | {returned:.3f} |"

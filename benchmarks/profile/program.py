@@ -12,8 +12,7 @@ from typing import Any
 import uvloop
 
 from asyncq import Client, Worker
-from asyncq.engine import fetcher
-from asyncq.engine.lookout import Lookout
+from asyncq.engine.offer import Offer
 from benchmarks import tasks
 from benchmarks.work import fill
 
@@ -42,30 +41,19 @@ async def drain(dsn: str, jobs: int) -> None:
 
 
 async def idle(dsn: str, _: int) -> None:
-    """Run jobs as they come, and note when each step was reached, until told to stop."""
-    heard: list[int] = []
-    asked: list[int] = []
-    answered: list[int] = []
-    hear_of_jobs, fetch = Lookout.heard, fetcher.fetch_jobs
+    """Run jobs as they come, and note when each was told of, until told to stop."""
+    told: list[int] = []
+    hear_of_offer = Offer.heard
 
-    def noting_heard(self: Lookout, text: str) -> None:
-        heard.append(time.monotonic_ns())
-        hear_of_jobs(self, text)
+    def noting(self: Offer, text: str) -> None:
+        told.append(time.monotonic_ns())
+        hear_of_offer(self, text)
 
-    async def noting_fetch(*args: Any) -> Any:
-        began = time.monotonic_ns()
-        claims = await fetch(*args)
-        if claims:
-            asked.append(began)
-            answered.append(time.monotonic_ns())
-        return claims
-
-    Lookout.heard = noting_heard
-    fetcher.fetch_jobs = noting_fetch
+    Offer.heard = noting
     async with Worker(dsn, tasks=[tasks.stamp]).start():
         tell(ready=True)
         await hear()
-    tell(heard=heard, asked=asked, answered=answered, starts=tasks.starts)
+    tell(told=told, starts=tasks.starts)
 
 
 async def add(dsn: str, jobs: int) -> None:
