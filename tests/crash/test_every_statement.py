@@ -179,7 +179,13 @@ class Life:
             except StoreError:
                 assert attempt == 0
 
+    async def _is_idle(self) -> bool:
+        """Whether the worker offers to take a job."""
+        async with session(self._dsn, self._schema) as sql:
+            return await sql.value("select exists (select from asyncq._offers where token is not null)")
+
     async def _add_and_wait(self, tasks: list[Any]) -> None:
+        await wait_until(self._is_idle, description="the worker to be idle")
         async with Client(self._dsn, schema=self._schema) as client:
             for each in tasks[:-2]:
                 count = 2 if each.name == "serial" else 1
