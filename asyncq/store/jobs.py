@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Literal
 
 import asyncpg
@@ -13,6 +14,10 @@ from asyncq.domain.job import Claim, Job
 from asyncq.domain.outcome import Ending, Settlement
 from asyncq.store.database import Database, Line
 from asyncq.store.failures import calling
+
+# Of a claim, where it stands in the order of running; of a settlement, its job.
+_place = attrgetter("priority", "run_at", "id")
+_id = attrgetter("id")
 
 # What `_document` in SQL says of a job.
 read_job = msgspec.json.Decoder(Job).decode
@@ -153,10 +158,6 @@ def _plain(
         *(id, task_id, None, token, more.attempts, max_attempts, more.interruptions, priority, more.revision),
         *(run_at, created, updated, key, more.flags, payload, more.meta, more.last_error),
     )
-
-
-def _place(claim: Claim) -> tuple[int, datetime, int]:
-    return claim.priority, claim.run_at, claim.id
 
 
 async def next_due_s(line: Line, since_s: float | None, after: Place = START) -> float | None:
@@ -315,10 +316,6 @@ async def return_lost(line: Line, worker_id: int, tokens: Collection[int]) -> se
     return set(await _ids(line, "return_lost", worker_id, sorted(tokens)))
 
 
-def _id(settlement: Settlement) -> int:
-    return settlement.id
-
-
 def _claims(settlements: Sequence[Settlement]) -> tuple[list[int], list[int]]:
     return [item.id for item in settlements], [item.token for item in settlements]
 
@@ -329,4 +326,4 @@ def _text(numbers: Sequence[int]) -> str:
 
 
 async def _ids(line: Line, name: str, *args: Any) -> list[int]:
-    return [row["id"] for row in await line.fetch(name, *args)]
+    return [row[0] for row in await line.fetch(name, *args)]
