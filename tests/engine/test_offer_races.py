@@ -2,11 +2,15 @@
 
 from collections.abc import AsyncIterator
 
+import anyio
 import pytest
 
 from asyncq import Client, task
 from asyncq.domain.events import JobCompleted
-from asyncq.engine import fetcher, looks
+from asyncq.engine import fetcher, looks, lost_claims
+from asyncq.engine.lost_claims import LostClaims
+from asyncq.engine.observers import Observers
+from asyncq.store.database import Database, Line
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.sql.session import Session, session
@@ -45,6 +49,29 @@ async def add(sql: Session) -> int:
     """Add a job as a client does that commits at once."""
     ((job_id,),) = await sql.run("add_keyless_job", "nothing", "{}", *[None] * 6, AT_ONCE)
     return job_id
+
+
+async def test_a_claim_that_is_lost_while_others_are_returned_does_not_wait(
+    dsn: str, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broken link loses an offer and the answer to a fetch at the same time."""
+    line = Line(Database(dsn, schema), "test")
+    lost = LostClaims(line, Observers([]))
+
+    async def return_lost(_: Line, worker_id: int, tokens: list[int]) -> list[int]:
+        if tokens == [1]:
+            await anyio.sleep(0.01)
+            lost.note(worker_id, 2)
+        return []
+
+    monkeypatch.setattr(lost_claims, "return_lost", return_lost)
+    lost.note(7, 1)
+    await lost.give_back()
+    another = lost.is_time
+    await lost.give_back()
+    await line.close()
+
+    assert (True, False) == (another, lost.is_time)
 
 
 @pytest.mark.parametrize("mark", ['"', "\\", "\n", "ü", "\x01", "x"])
