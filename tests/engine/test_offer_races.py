@@ -1,17 +1,21 @@
 """Offers in the wrong moment: whatever breaks or comes between, the job of an add runs once, and soon."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import anyio
+import asyncpg
 import pytest
 
-from asyncq import Client, task
+from asyncq import Client, StoreUnavailable, Worker, task
 from asyncq.domain.events import JobCompleted
-from asyncq.engine import fetcher, looks, lost_claims
+from asyncq.engine import fetcher, looks, lost_claims, offer
 from asyncq.engine.lost_claims import LostClaims
 from asyncq.engine.observers import Observers
 from asyncq.store.database import Database, Line
 from tests.engine.conftest import MakeWorker
+from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
 from tests.sql.session import Session, session
 from tests.waiting import wait_until
@@ -49,6 +53,88 @@ async def add(sql: Session) -> int:
     """Add a job as a client does that commits at once."""
     ((job_id,),) = await sql.run("add_keyless_job", "nothing", "{}", *[None] * 6, AT_ONCE)
     return job_id
+
+
+@pytest.mark.parametrize("when", ["sent", "after"])
+async def test_a_job_is_run_whose_offer_was_withdrawn_by_a_statement_without_an_answer(
+    dsn: str, schema: str, sql: Session, seen: Seen, when: Any
+) -> None:
+    """The offer is gone when the worker asks again, and nothing tells that a job was claimed by it."""
+    async with (
+        link_to(dsn) as link,
+        Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start(),
+    ):
+        await stands(sql)
+        link.hold("listen", "answers")
+        job_id = await add(sql)
+        link.cut_at_statement("fetch", when, "withdrawn")
+        link.lose("listen")
+        await seen.wait_for(JobCompleted, limit_s=SOON_S)
+        assert 1 == link.cuts[when]
+
+    assert [job_id] == seen.ids(JobCompleted)
+
+
+async def test_a_worker_that_stops_leaves_no_claim_although_the_answer_to_its_withdrawal_was_lost(
+    dsn: str, schema: str, sql: Session, seen: Seen
+) -> None:
+    """Its row goes: after that nobody would look for the claim for minutes."""
+    async with link_to(dsn) as link:
+        async with Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start():
+            await stands(sql)
+            link.hold("listen", "answers")
+            await add(sql)
+            link.cut_at_statement("fetch", "after", "withdrawn")
+        assert 1 == link.cuts["after"]
+        link.mend()
+
+    assert [None] == await sql.values("select locked_by from asyncq._jobs")
+
+
+async def test_an_add_that_is_stuck_in_its_transaction_does_not_keep_a_worker_from_its_jobs(
+    dsn: str, schema: str, sql: Session, db: asyncpg.Connection, seen: Seen, make_worker: MakeWorker
+) -> None:
+    """Behind a pooler an add is a transaction, and its process may be stopped in it: the offer is withdrawn later."""
+    async with make_worker(nothing).start(), session(dsn, schema) as adder:
+        await stands(sql)
+        async with adder.connection.transaction():
+            stuck = await add(adder)
+            await terminate(db, schema, "listen")
+            await anyio.sleep(0.3)
+            added = [(await sql.rows("select id from asyncq.add_job('nothing')"))[0][0] for _ in range(3)]
+            await seen.wait_for(JobCompleted, 3, limit_s=2)
+            assert added == sorted(seen.ids(JobCompleted))
+        await seen.wait_for(JobCompleted, 4, limit_s=SOON_S)
+
+    assert [*added, stuck] == seen.ids(JobCompleted)
+
+
+async def test_an_offer_whose_making_came_late_is_found_out(
+    dsn: str, schema: str, sql: Session, client: Client, seen: Seen, make_worker: MakeWorker, monkeypatch: Any
+) -> None:
+    """Its statement lay on the way until the worker had given it up; an add came before the old connection ended."""
+    given: list[tuple[Any, ...]] = []
+    has_come = asyncio.Event()
+    real = offer.make_offer
+
+    async def make_offer(*args: Any) -> bool:
+        given.append(args)
+        if len(given) == 1:
+            raise StoreUnavailable("no answer", outcome="unknown")
+        await has_come.wait()
+        return await real(*args)
+
+    monkeypatch.setattr(offer, "make_offer", make_offer)
+    async with make_worker(nothing).start(), session(dsn, schema) as late:
+        await wait_until(lambda: len(given) == 2, description="the worker to go on")
+        ear, worker_id, token, heard, tasks = given[0]
+        await late.run("make_offer", worker_id, token, heard, list(tasks), ear.secret_channel, True)  # noqa: FBT003
+        added = await client.add_job(nothing)
+        assert [token] == await sql.values("select lock_token from asyncq._jobs")
+        has_come.set()
+        await seen.wait_for(JobCompleted, limit_s=SOON_S)
+
+    assert [added.id] == seen.ids(JobCompleted)
 
 
 async def test_a_claim_that_is_lost_while_others_are_returned_does_not_wait(
