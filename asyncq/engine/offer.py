@@ -27,6 +27,7 @@ from asyncq.store.offers import handed_over, make_offer, withdraw_offer
 IDLE_S = 0.002  # where jobs come faster than this, one look finds several
 DEADLINE_S = 5.0
 AGAIN_S = 0.25
+BUSY_S = 1.0  # an offer that is older ends when its worker has something to do
 STOP_S = 2.0  # how long a worker that stops tries to withdraw one
 
 
@@ -64,6 +65,7 @@ class Offer:
         self._is_busy = self._has_stopped = False
         self._is_withdrawn = True
         self._is_unsure = False  # whether nobody knows what became of it
+        self._made_at = 0.0
         self._one_at_a_time = asyncio.Lock()
 
     def open(self, start_soon: Callable[..., object]) -> None:
@@ -86,7 +88,11 @@ class Offer:
             # It was declared dead, and its offer has ended with it.
             self._forget()
             self._is_withdrawn = True
-        if not self.token and not self._has_stopped and self._ear is not None and self.is_idle():
+        if not self.is_idle():
+            # A busy worker does not ask whether it is taken.
+            if self.token and _now() - self._made_at > BUSY_S:
+                self._soon(self._make_another)
+        elif not self.token and not self._has_stopped and self._ear is not None:
             self._soon(self._make)
 
     def heard(self, text: str) -> None:
@@ -141,7 +147,7 @@ class Offer:
             return
         self.token, self._worker_id, self._is_withdrawn = self._identity.next_token(), worker_id, False
         self._expected.add(self.token)
-        self._is_unsure = is_made = False
+        self._made_at, self._is_unsure, is_made = _now(), False, False
         try:
             with anyio.CancelScope(shield=True):
                 async with self._one_at_a_time, asyncio.timeout(DEADLINE_S):
@@ -151,6 +157,10 @@ class Offer:
             ear.drop()  # It may stand, and nobody would hear.
         if not is_made or ear is not self._ear:
             await self._withdraw_until_done()
+
+    async def _make_another(self) -> None:
+        await self._withdraw_until_done()
+        await self._make()  # If the worker has nothing to do again by then: nobody has asked for it meanwhile.
 
     async def _withdraw_until_done(self) -> None:
         """While it is not known to be withdrawn, a job that is added may be claimed and wait."""

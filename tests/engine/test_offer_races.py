@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from asyncq import Client, StoreUnavailable, Worker, task
-from asyncq.domain.events import JobCompleted
+from asyncq.domain.events import JobCompleted, JobsReturned, JobStarted
 from asyncq.engine import fetcher, looks, lost_claims, offer
 from asyncq.engine.lost_claims import LostClaims
 from asyncq.engine.observers import Observers
@@ -135,6 +135,55 @@ async def test_an_offer_whose_making_came_late_is_found_out(
         await seen.wait_for(JobCompleted, limit_s=SOON_S)
 
     assert [added.id] == seen.ids(JobCompleted)
+
+
+async def test_a_job_that_was_handed_to_a_worker_that_has_become_busy_goes_back_at_once(
+    sql: Session, client: Client, seen: Seen, make_worker: MakeWorker, db: asyncpg.Connection
+) -> None:
+    """Its offer stood when other jobs came: what has no slot after a moment is for others."""
+    release = asyncio.Event()
+
+    @task
+    async def wait() -> None:
+        await release.wait()
+
+    async with make_worker(wait, nothing, concurrency=1).start():
+        await stands(sql)
+        await client.add_job(wait, connection=db)
+        await seen.wait_for(JobStarted)
+        added = await client.add_job(nothing)
+        await seen.wait_for(JobsReturned, limit_s=SOON_S)
+        release.set()
+        await seen.wait_for(JobCompleted, 2)
+
+    assert [(added.id,)] == [event.job_ids for event in seen.of(JobsReturned)]
+
+
+async def test_a_busy_worker_does_not_go_on_offering(
+    dsn: str, schema: str, sql: Session, client: Client, db: asyncpg.Connection
+) -> None:
+    """It looks for nothing while all slots are taken: on a connection that is half open nobody would find the job."""
+    busy, idle, release = Seen(), Seen(), asyncio.Event()
+
+    @task
+    async def wait() -> None:
+        await release.wait()
+
+    async with (
+        link_to(dsn) as link,
+        Worker(link.dsn, [wait, nothing], schema=schema, observers=[busy], poll=0.2, concurrency=1).start(),
+    ):
+        await stands(sql)
+        await client.add_job(wait, connection=db)
+        await busy.wait_for(JobStarted)
+        link.hold_open("listen")
+        await client.add_job(nothing)
+        options: dict[str, Any] = {"schema": schema, "observers": [idle], "poll": 0.2, "listen": False}
+        async with Worker(dsn, [nothing], **options).start():
+            await idle.wait_for(JobCompleted, limit_s=3)
+        release.set()
+        await busy.wait_for(JobCompleted)
+        link.mend()
 
 
 async def test_a_claim_that_is_lost_while_others_are_returned_does_not_wait(
