@@ -9,7 +9,8 @@ import asyncpg
 import pytest
 
 from asyncq import Client, StoreUnavailable, Worker, task
-from asyncq.domain.events import JobCompleted, JobsReturned, JobStarted
+from asyncq.domain.events import JobCompleted, JobsReturned, JobStarted, WorkerLost
+from asyncq.domain.job import Claim
 from asyncq.engine import fetcher, looks, lost_claims, offer
 from asyncq.engine.lost_claims import LostClaims
 from asyncq.engine.observers import Observers
@@ -219,3 +220,104 @@ async def test_a_job_that_does_not_fit_into_a_notification_is_added_all_the_same
             await stands(sql)
             await client.add_job(nothing, meta={"m": mark * length})
             await seen.wait_for(JobCompleted, count, limit_s=SOON_S)
+
+
+class Stand:
+    """An offer that was taken, and a withdrawal whose answer the test gives."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.received: list[int] = []
+        self.answer: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        line: Any = self
+        identity: Any = self
+        ear: Any = self
+        self.worker_id, self.tasks = 7, {3: nothing}
+        self.lost = LostClaims(line, Observers([]))
+        self.offer = offer.Offer(line, identity, Observers([]), self.lost, set())
+        self.offer.is_idle, self.offer.receive = lambda: True, self._receive
+        self.offer.connected(ear)
+
+        async def make_offer(*_: Any) -> bool:
+            return True
+
+        async def withdraw_offer(*_: Any) -> int | None:
+            return await self.answer
+
+        monkeypatch.setattr(offer, "make_offer", make_offer)
+        monkeypatch.setattr(offer, "withdraw_offer", withdraw_offer)
+
+    def _receive(self, _: int, claims: list[Claim]) -> None:
+        self.received += [claim.token for claim in claims]
+
+    def next_token(self) -> int:
+        """The only one."""
+        return 1
+
+    async def ready(self) -> None:
+        """As a line is."""
+
+    async def be_withdrawn(self, *, is_heard_first: bool) -> None:
+        """It is taken, and withdrawn; in which order the worker hears of both."""
+        async with anyio.create_task_group() as group:
+            self.offer.open(group.start_soon)
+            self.offer.consider()
+            await wait_until(lambda: bool(self.offer.token), description="the offer")
+            group.start_soon(self.offer.stop)
+            await anyio.sleep(0.01)
+            if is_heard_first:
+                self._hear()
+            self.answer.set_result(1)
+        self._hear()
+
+    def _hear(self) -> None:
+        self.offer.heard("[1, 2, 3, 25, 0, 1700000000000000, {}, null]")
+
+
+@pytest.mark.parametrize("is_heard_first", [False, True])
+async def test_a_claim_that_is_heard_of_beside_its_withdrawal_runs_or_is_returned_and_never_both(
+    monkeypatch: pytest.MonkeyPatch, *, is_heard_first: bool
+) -> None:
+    """The two come on two connections, in any order."""
+    stand = Stand(monkeypatch)
+    await stand.be_withdrawn(is_heard_first=is_heard_first)
+
+    assert ([1] if is_heard_first else []) == stand.received
+    assert is_heard_first != stand.lost.is_time
+
+
+async def test_a_worker_that_was_declared_dead_offers_under_its_new_id(
+    sql: Session, client: Client, seen: Seen, make_worker: MakeWorker
+) -> None:
+    """On the same connection, which holds the lock of the old id still."""
+    async with make_worker(nothing).start():
+        for count in range(1, 4):
+            await stands(sql)
+            assert await sql.value("select asyncq._is_listening(id) from asyncq._workers")
+            added = await client.add_job(nothing)
+            await seen.wait_for(JobCompleted, count, limit_s=SOON_S)
+            assert [added.id] == seen.ids(JobCompleted)[count - 1 :]
+            await stands(sql)
+            await sql.rows("select from asyncq.force_unlock_workers(array(select id::text from asyncq._workers))")
+            await seen.wait_for(WorkerLost, count)
+
+
+async def test_a_job_that_is_cancelled_before_its_worker_has_heard_of_it_does_not_start(
+    dsn: str, schema: str, sql: Session, client: Client, seen: Seen
+) -> None:
+    """The next beat tells of it, and the claim comes later."""
+    async with link_to(dsn) as link:
+        options: dict[str, Any] = {"schema": schema, "observers": [seen], "poll": 60, "lease": 1}
+        async with Worker(link.dsn, [nothing], **options).start():
+            await stands(sql)
+            link.hold("listen", "answers")
+            await client.add_job(nothing)
+            await sql.rows("select from asyncq.cancel_jobs(array(select id from asyncq._jobs))")
+            await anyio.sleep(0.8)  # two beats
+            link.deliver("listen")
+            await wait_until(lambda: _is_empty(sql), description="the job to end")
+
+    assert ([], 1) == (seen.ids(JobStarted), len(seen.of(JobsReturned)))
+
+
+async def _is_empty(sql: Session) -> bool:
+    return not await sql.rows("select from asyncq._jobs")
