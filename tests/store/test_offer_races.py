@@ -167,3 +167,33 @@ async def test_a_worker_that_does_not_listen_is_given_nothing(
 async def test_a_payload_that_the_driver_cannot_read_is_no_error(payload: str) -> None:
     """The next poll finds that the offer is taken, and a fetch gets the job."""
     assert handed_over(f"[1, 2, 3, 25, 0, 1700000000000000, {payload}, null]") is None
+
+
+LOOKED_AT = """
+create or replace function asyncq._is_listening(worker int) returns boolean language plpgsql volatile as $$
+begin
+  perform pg_catalog.pg_advisory_xact_lock_shared(4242);
+  return true;
+end $$
+"""
+
+
+@pytest.mark.parametrize("token", [None, 2])
+async def test_an_offer_that_changes_while_an_add_looks_at_it_is_taken_as_it_is_then(
+    sql: Session, other: Session, adder: Session, worker: int, token: int | None
+) -> None:
+    """Withdrawn it is not taken, and made anew it is taken by its new token: the worker waits for no other."""
+    tasks = [await sql.value("select id from asyncq._tasks")]
+    await sql.execute(LOOKED_AT + "; select pg_advisory_lock(4242)")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(add(adder))
+        await wait_until(
+            lambda: sql.value("select exists (select from pg_locks where objid = 4242 and not granted)"),
+            description="the add to look",
+        )
+        await other.run("withdraw_offer", worker)
+        if token:
+            await sql.run("make_offer", worker, token, 0, tasks, "c", HOLD)
+        await sql.execute("select pg_advisory_unlock(4242)")
+
+    assert [token] == await sql.values("select lock_token from asyncq._jobs")
