@@ -254,6 +254,7 @@ class Fetcher:
             return False
         if claims:
             self.buffer.put(self.admit(claims))
+            self._stir.set()  # If they came by themselves: what finds no free slot goes back in time.
         return True
 
     async def _claim(

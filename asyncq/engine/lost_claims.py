@@ -61,4 +61,5 @@ class LostClaims:
                     self._observers.emit(JobsReturned(job_ids=tuple(sorted(ids)), reason=reason))
                     await wake_workers(self._line)  # There may be no free slot here.
         self._noted = {lost: at for lost, at in self._noted.items() if now - at < FORGET_S}
-        self._look_at = now + AGAIN_S
+        if self._look_at <= now:  # Else some were noted meanwhile.
+            self._look_at = now + AGAIN_S

@@ -27,6 +27,8 @@ from asyncq.store.offers import handed_over, make_offer, withdraw_offer
 IDLE_S = 0.002  # where jobs come faster than this, one look finds several
 DEADLINE_S = 5.0
 AGAIN_S = 0.25
+BUSY_S = 1.0  # an offer that is older ends when its worker has something to do
+STOP_S = 2.0  # how long a worker that stops tries to withdraw one
 
 
 class Offer:
@@ -62,6 +64,8 @@ class Offer:
         self._start_soon: Callable[..., object] | None = None
         self._is_busy = self._has_stopped = False
         self._is_withdrawn = True
+        self._is_unsure = False  # whether nobody knows what became of it
+        self._made_at = 0.0
         self._one_at_a_time = asyncio.Lock()
 
     def open(self, start_soon: Callable[..., object]) -> None:
@@ -84,7 +88,11 @@ class Offer:
             # It was declared dead, and its offer has ended with it.
             self._forget()
             self._is_withdrawn = True
-        if not self.token and not self._has_stopped and self._ear is not None and self.is_idle():
+        if not self.is_idle():
+            # A busy worker does not ask whether it is taken.
+            if self.token and _now() - self._made_at > BUSY_S:
+                self._soon(self._make_another)
+        elif not self.token and not self._has_stopped and self._ear is not None:
             self._soon(self._make)
 
     def heard(self, text: str) -> None:
@@ -99,8 +107,7 @@ class Offer:
     def missed(self) -> None:
         """It was taken a while ago, and nothing was heard."""
         if self.token:
-            self._lose(self.token)
-            self._forget()
+            self._give_up()
             self._soon(self._withdraw_until_done)
 
     async def stop(self) -> None:
@@ -109,13 +116,18 @@ class Offer:
         If cancelled, the statement is waited for.
         """
         self._has_stopped = True
-        if self._is_withdrawn:
-            return
-        try:
-            await self._withdraw()
-        except (AsyncqError, TimeoutError) as error:
-            said = str(error) or type(error).__name__
-            self._observers.emit(MaintenanceFailed(error=f"an offer could not be withdrawn: {said}"))
+        until = _now() + STOP_S
+        while not self._is_withdrawn:
+            try:
+                await self._withdraw()
+            except (AsyncqError, TimeoutError) as error:
+                if _now() < until:
+                    await anyio.sleep(AGAIN_S)
+                    continue
+                said = str(error) or type(error).__name__
+                self._observers.emit(MaintenanceFailed(error=f"an offer could not be withdrawn: {said}"))
+                self._give_up()
+                return
 
     def _soon(self, act: Callable[[], Coroutine[Any, Any, None]]) -> None:
         if self._start_soon is not None and not self._is_busy:
@@ -135,19 +147,24 @@ class Offer:
             return
         self.token, self._worker_id, self._is_withdrawn = self._identity.next_token(), worker_id, False
         self._expected.add(self.token)
-        is_made = False
+        self._made_at, self._is_unsure, is_made = _now(), False, False
         try:
             with anyio.CancelScope(shield=True):
                 async with self._one_at_a_time, asyncio.timeout(DEADLINE_S):
                     is_made = await make_offer(ear, worker_id, self.token, self._heard, self._identity.tasks)
-        except (AsyncqError, TimeoutError):
+        except (AsyncqError, TimeoutError) as error:
+            self._is_unsure = _is_unknown(error)
             ear.drop()  # It may stand, and nobody would hear.
         if not is_made or ear is not self._ear:
             await self._withdraw_until_done()
 
+    async def _make_another(self) -> None:
+        await self._withdraw_until_done()
+        await self._make()  # If the worker has nothing to do again by then: nobody has asked for it meanwhile.
+
     async def _withdraw_until_done(self) -> None:
         """While it is not known to be withdrawn, a job that is added may be claimed and wait."""
-        while True:
+        while not self._has_stopped:  # Then `stop` sees to it, and to what was lost.
             try:
                 await self._withdraw()
                 return
@@ -156,13 +173,25 @@ class Offer:
 
     async def _withdraw(self) -> None:
         taken: int | None = None
-        async with self._one_at_a_time, shielded(self._line, DEADLINE_S):
-            taken = await withdraw_offer(self._line, self._worker_id)
-        # What was heard while it was withdrawn is no loss.
-        if taken is not None and taken == self.token:
+        try:
+            async with self._one_at_a_time, shielded(self._line, DEADLINE_S):
+                taken = await withdraw_offer(self._line, self._worker_id)
+        except (AsyncqError, TimeoutError) as error:
+            self._is_unsure = self._is_unsure or _is_unknown(error)
+            raise
+        # What was heard while it was withdrawn is no loss. An older one was made late, after it was given up.
+        if taken is not None and taken > self._heard:
             self._lose(taken)
+        if self._is_unsure:
+            self._give_up()
         self._forget()
-        self._is_withdrawn = True
+        self._is_unsure, self._is_withdrawn = False, True
+
+    def _give_up(self) -> None:
+        """It may have been taken; it is not listened to any more."""
+        if self.token:
+            self._lose(self.token)
+            self._forget()
 
     def _lose(self, token: int) -> None:
         self._lost.note(self._worker_id, token)
@@ -171,6 +200,14 @@ class Offer:
     def _forget(self) -> None:
         self._expected.discard(self.token)
         self.token = 0
+
+
+def _is_unknown(error: Exception) -> bool:
+    return isinstance(error, TimeoutError) or getattr(error, "outcome", "") == "unknown"
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _never() -> bool:

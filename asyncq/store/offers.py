@@ -34,7 +34,7 @@ def handed_over(text: str) -> Claim | None:
     """Read what is said of a job that was claimed by an offer; None if it says nothing that can be understood."""
     try:
         job = _read(text)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return None
     moment = _EPOCH + timedelta(microseconds=job.moment_us)
     # fmt: off

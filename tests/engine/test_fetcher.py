@@ -564,7 +564,7 @@ async def test_an_answer_of_forbidden_flags_that_is_no_list_is_an_error_of_the_f
 async def test_forbidden_flags_are_asked_before_each_fetch(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
     """A circuit breaker opens and closes while the worker runs."""
     forbidden = {"slow"}
-    async with make_worker(nothing, forbidden_flags=lambda: sorted(forbidden)).start():
+    async with make_worker(nothing, forbidden_flags=lambda: sorted(forbidden), poll=0.1).start():
         flagged = await client.add_job(nothing, flags=["slow"])
         free = await client.add_job(nothing)
         await seen.wait_for(JobCompleted)

@@ -1,0 +1,323 @@
+"""Offers in the wrong moment: whatever breaks or comes between, the job of an add runs once, and soon."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+import asyncpg
+import pytest
+
+from asyncq import Client, StoreUnavailable, Worker, task
+from asyncq.domain.events import JobCompleted, JobsReturned, JobStarted, WorkerLost
+from asyncq.domain.job import Claim
+from asyncq.engine import fetcher, looks, lost_claims, offer
+from asyncq.engine.lost_claims import LostClaims
+from asyncq.engine.observers import Observers
+from asyncq.store.database import Database, Line
+from tests.engine.conftest import MakeWorker
+from tests.engine.faults import link_to, terminate
+from tests.engine.seen import Seen
+from tests.sql.session import Session, session
+from tests.waiting import wait_until
+
+AT_ONCE = True
+SOON_S = 5.0
+STANDS = "select exists (select from asyncq._offers where token is not null and job_id is null)"
+
+
+@task
+async def nothing() -> None:
+    """The least job."""
+
+
+@pytest.fixture(autouse=True)
+def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No look is expensive: on a busy machine a worker would make no offer."""
+    monkeypatch.setattr(looks, "CHEAP_S", 60.0)
+    monkeypatch.setattr(fetcher, "CHEAP_S", 60.0)
+
+
+@pytest.fixture
+async def sql(dsn: str, schema: str) -> AsyncIterator[Session]:
+    """A session that commits each statement."""
+    async with session(dsn, schema) as opened:
+        yield opened
+
+
+async def stands(sql: Session) -> None:
+    """Wait until an offer is made."""
+    await wait_until(lambda: sql.value(STANDS), description="an offer")
+
+
+async def add(sql: Session) -> int:
+    """Add a job as a client does that commits at once."""
+    ((job_id,),) = await sql.run("add_keyless_job", "nothing", "{}", *[None] * 6, AT_ONCE)
+    return job_id
+
+
+@pytest.mark.parametrize("when", ["sent", "after"])
+async def test_a_job_is_run_whose_offer_was_withdrawn_by_a_statement_without_an_answer(
+    dsn: str, schema: str, sql: Session, seen: Seen, when: Any
+) -> None:
+    """The offer is gone when the worker asks again, and nothing tells that a job was claimed by it."""
+    async with (
+        link_to(dsn) as link,
+        Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start(),
+    ):
+        await stands(sql)
+        link.hold("listen", "answers")
+        job_id = await add(sql)
+        link.cut_at_statement("fetch", when, "withdrawn")
+        link.lose("listen")
+        await seen.wait_for(JobCompleted, limit_s=SOON_S)
+        assert 1 == link.cuts[when]
+
+    assert [job_id] == seen.ids(JobCompleted)
+
+
+async def test_a_worker_that_stops_leaves_no_claim_although_the_answer_to_its_withdrawal_was_lost(
+    dsn: str, schema: str, sql: Session, seen: Seen
+) -> None:
+    """Its row goes: after that nobody would look for the claim for minutes."""
+    async with link_to(dsn) as link:
+        async with Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start():
+            await stands(sql)
+            link.hold("listen", "answers")
+            await add(sql)
+            link.cut_at_statement("fetch", "after", "withdrawn")
+        assert 1 == link.cuts["after"]
+        link.mend()
+
+    assert [None] == await sql.values("select locked_by from asyncq._jobs")
+
+
+async def test_an_add_that_is_stuck_in_its_transaction_does_not_keep_a_worker_from_its_jobs(
+    dsn: str, schema: str, sql: Session, db: asyncpg.Connection, seen: Seen, make_worker: MakeWorker
+) -> None:
+    """Behind a pooler an add is a transaction, and its process may be stopped in it: the offer is withdrawn later."""
+    async with make_worker(nothing).start(), session(dsn, schema) as adder:
+        await stands(sql)
+        async with adder.connection.transaction():
+            stuck = await add(adder)
+            await terminate(db, schema, "listen")
+            await anyio.sleep(0.3)
+            added = [(await sql.rows("select id from asyncq.add_job('nothing')"))[0][0] for _ in range(3)]
+            await seen.wait_for(JobCompleted, 3, limit_s=2)
+            assert added == sorted(seen.ids(JobCompleted))
+        await seen.wait_for(JobCompleted, 4, limit_s=SOON_S)
+
+    assert [*added, stuck] == seen.ids(JobCompleted)
+
+
+async def test_an_offer_whose_making_came_late_is_found_out(
+    dsn: str, schema: str, sql: Session, client: Client, seen: Seen, make_worker: MakeWorker, monkeypatch: Any
+) -> None:
+    """Its statement lay on the way until the worker had given it up; an add came before the old connection ended."""
+    given: list[tuple[Any, ...]] = []
+    has_come = asyncio.Event()
+    real = offer.make_offer
+
+    async def make_offer(*args: Any) -> bool:
+        given.append(args)
+        if len(given) == 1:
+            raise StoreUnavailable("no answer", outcome="unknown")
+        await has_come.wait()
+        return await real(*args)
+
+    monkeypatch.setattr(offer, "make_offer", make_offer)
+    async with make_worker(nothing).start(), session(dsn, schema) as late:
+        await wait_until(lambda: len(given) == 2, description="the worker to go on")
+        ear, worker_id, token, heard, tasks = given[0]
+        await late.run("make_offer", worker_id, token, heard, list(tasks), ear.secret_channel, True)  # noqa: FBT003
+        added = await client.add_job(nothing)
+        assert [token] == await sql.values("select lock_token from asyncq._jobs")
+        has_come.set()
+        await seen.wait_for(JobCompleted, limit_s=SOON_S)
+
+    assert [added.id] == seen.ids(JobCompleted)
+
+
+async def test_a_job_that_was_handed_to_a_worker_that_has_become_busy_goes_back_at_once(
+    sql: Session, client: Client, seen: Seen, make_worker: MakeWorker, db: asyncpg.Connection
+) -> None:
+    """Its offer stood when other jobs came: what has no slot after a moment is for others."""
+    release = asyncio.Event()
+
+    @task
+    async def wait() -> None:
+        await release.wait()
+
+    async with make_worker(wait, nothing, concurrency=1).start():
+        await stands(sql)
+        await client.add_job(wait, connection=db)
+        await seen.wait_for(JobStarted)
+        added = await client.add_job(nothing)
+        await seen.wait_for(JobsReturned, limit_s=SOON_S)
+        release.set()
+        await seen.wait_for(JobCompleted, 2)
+
+    assert [(added.id,)] == [event.job_ids for event in seen.of(JobsReturned)]
+
+
+async def test_a_busy_worker_does_not_go_on_offering(
+    dsn: str, schema: str, sql: Session, client: Client, db: asyncpg.Connection
+) -> None:
+    """It looks for nothing while all slots are taken: on a connection that is half open nobody would find the job."""
+    busy, idle, release = Seen(), Seen(), asyncio.Event()
+
+    @task
+    async def wait() -> None:
+        await release.wait()
+
+    async with (
+        link_to(dsn) as link,
+        Worker(link.dsn, [wait, nothing], schema=schema, observers=[busy], poll=0.2, concurrency=1).start(),
+    ):
+        await stands(sql)
+        await client.add_job(wait, connection=db)
+        await busy.wait_for(JobStarted)
+        link.hold_open("listen")
+        await client.add_job(nothing)
+        options: dict[str, Any] = {"schema": schema, "observers": [idle], "poll": 0.2, "listen": False}
+        async with Worker(dsn, [nothing], **options).start():
+            await idle.wait_for(JobCompleted, limit_s=3)
+        release.set()
+        await busy.wait_for(JobCompleted)
+        link.mend()
+
+
+async def test_a_claim_that_is_lost_while_others_are_returned_does_not_wait(
+    dsn: str, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broken link loses an offer and the answer to a fetch at the same time."""
+    line = Line(Database(dsn, schema), "test")
+    lost = LostClaims(line, Observers([]))
+
+    async def return_lost(_: Line, worker_id: int, tokens: list[int]) -> list[int]:
+        if tokens == [1]:
+            await anyio.sleep(0.01)
+            lost.note(worker_id, 2)
+        return []
+
+    monkeypatch.setattr(lost_claims, "return_lost", return_lost)
+    lost.note(7, 1)
+    await lost.give_back()
+    another = lost.is_time
+    await lost.give_back()
+    await line.close()
+
+    assert (True, False) == (another, lost.is_time)
+
+
+@pytest.mark.parametrize("mark", ['"', "\\", "\n", "ü", "\x01", "x"])
+async def test_a_job_that_does_not_fit_into_a_notification_is_added_all_the_same(
+    sql: Session, client: Client, seen: Seen, make_worker: MakeWorker, mark: str
+) -> None:
+    """What it says of itself is told as a text, in which each quotation mark takes two bytes."""
+    async with make_worker(nothing).start():
+        for count, length in enumerate((500, 1100, 2000, 3400, 6900), start=1):
+            await stands(sql)
+            await client.add_job(nothing, meta={"m": mark * length})
+            await seen.wait_for(JobCompleted, count, limit_s=SOON_S)
+
+
+class Stand:
+    """An offer that was taken, and a withdrawal whose answer the test gives."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.received: list[int] = []
+        self.answer: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        line: Any = self
+        identity: Any = self
+        ear: Any = self
+        self.worker_id, self.tasks = 7, {3: nothing}
+        self.lost = LostClaims(line, Observers([]))
+        self.offer = offer.Offer(line, identity, Observers([]), self.lost, set())
+        self.offer.is_idle, self.offer.receive = lambda: True, self._receive
+        self.offer.connected(ear)
+
+        async def make_offer(*_: Any) -> bool:
+            return True
+
+        async def withdraw_offer(*_: Any) -> int | None:
+            return await self.answer
+
+        monkeypatch.setattr(offer, "make_offer", make_offer)
+        monkeypatch.setattr(offer, "withdraw_offer", withdraw_offer)
+
+    def _receive(self, _: int, claims: list[Claim]) -> None:
+        self.received += [claim.token for claim in claims]
+
+    def next_token(self) -> int:
+        """The only one."""
+        return 1
+
+    async def ready(self) -> None:
+        """As a line is."""
+
+    async def be_withdrawn(self, *, is_heard_first: bool) -> None:
+        """It is taken, and withdrawn; in which order the worker hears of both."""
+        async with anyio.create_task_group() as group:
+            self.offer.open(group.start_soon)
+            self.offer.consider()
+            await wait_until(lambda: bool(self.offer.token), description="the offer")
+            group.start_soon(self.offer.stop)
+            await anyio.sleep(0.01)
+            if is_heard_first:
+                self._hear()
+            self.answer.set_result(1)
+        self._hear()
+
+    def _hear(self) -> None:
+        self.offer.heard("[1, 2, 3, 25, 0, 1700000000000000, {}, null]")
+
+
+@pytest.mark.parametrize("is_heard_first", [False, True])
+async def test_a_claim_that_is_heard_of_beside_its_withdrawal_runs_or_is_returned_and_never_both(
+    monkeypatch: pytest.MonkeyPatch, *, is_heard_first: bool
+) -> None:
+    """The two come on two connections, in any order."""
+    stand = Stand(monkeypatch)
+    await stand.be_withdrawn(is_heard_first=is_heard_first)
+
+    assert ([1] if is_heard_first else []) == stand.received
+    assert is_heard_first != stand.lost.is_time
+
+
+async def test_a_worker_that_was_declared_dead_offers_under_its_new_id(
+    sql: Session, client: Client, seen: Seen, make_worker: MakeWorker
+) -> None:
+    """On the same connection, which holds the lock of the old id still."""
+    async with make_worker(nothing).start():
+        for count in range(1, 4):
+            await stands(sql)
+            assert await sql.value("select asyncq._is_listening(id) from asyncq._workers")
+            added = await client.add_job(nothing)
+            await seen.wait_for(JobCompleted, count, limit_s=SOON_S)
+            assert [added.id] == seen.ids(JobCompleted)[count - 1 :]
+            await stands(sql)
+            await sql.rows("select from asyncq.force_unlock_workers(array(select id::text from asyncq._workers))")
+            await seen.wait_for(WorkerLost, count)
+
+
+async def test_a_job_that_is_cancelled_before_its_worker_has_heard_of_it_does_not_start(
+    dsn: str, schema: str, sql: Session, client: Client, seen: Seen
+) -> None:
+    """The next beat tells of it, and the claim comes later."""
+    async with link_to(dsn) as link:
+        options: dict[str, Any] = {"schema": schema, "observers": [seen], "poll": 60, "lease": 1}
+        async with Worker(link.dsn, [nothing], **options).start():
+            await stands(sql)
+            link.hold("listen", "answers")
+            await client.add_job(nothing)
+            await sql.rows("select from asyncq.cancel_jobs(array(select id from asyncq._jobs))")
+            await anyio.sleep(0.8)  # two beats
+            link.deliver("listen")
+            await wait_until(lambda: _is_empty(sql), description="the job to end")
+
+    assert ([], 1) == (seen.ids(JobStarted), len(seen.of(JobsReturned)))
+
+
+async def _is_empty(sql: Session) -> bool:
+    return not await sql.rows("select from asyncq._jobs")

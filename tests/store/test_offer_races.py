@@ -1,0 +1,199 @@
+"""An add that is about to take an offer meets whoever ends its worker: the job is claimed by nobody, or returned."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+
+import anyio
+import asyncpg
+import pytest
+
+from asyncq.store.offers import handed_over
+from tests.sql.jobs import claimed
+from tests.sql.session import Session, session
+from tests.waiting import wait_until
+
+AT_ONCE = True
+HOLD = True
+OFFERS = "select token, job_id from asyncq._offers"
+TOKENS = [1]
+
+
+@pytest.fixture
+async def adder(dsn: str, schema: str) -> AsyncIterator[Session]:
+    """Who adds in a transaction that is open for a while, as behind a pooler."""
+    async with session(dsn, schema) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def worker(sql: Session) -> int:
+    """A worker that offers; its LISTEN connection is `sql`."""
+    await sql.execute("select asyncq._store_tasks('{t}')")
+    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", ["t"], 0)
+    await sql.run("make_offer", row["id"], 1, 0, [await sql.value("select id from asyncq._tasks")], "c", HOLD)
+    return row["id"]
+
+
+async def add(sql: Session) -> int:
+    """Add a job as a client does that commits at once."""
+    ((job_id,),) = await sql.run("add_keyless_job", "t", "{}", *[None] * 6, AT_ONCE)
+    return job_id
+
+
+async def begun_during(adder: Session, sql: Session, act: Awaitable[object]) -> int:
+    """Begin to do something while an add that has taken an offer is open, and finish it when that is committed."""
+    async with asyncio.TaskGroup() as group, adder.connection.transaction():
+        job_id = await add(adder)
+        doing = group.create_task(_until_done(act))
+        with anyio.move_on_after(0.3):
+            await wait_until(doing.done, description="the act to end, or to wait for the add")
+    return job_id
+
+
+async def _until_done(act: Awaitable[object]) -> None:
+    await act
+
+
+async def die(sql: Session) -> None:
+    """The worker is dead: it was silent for longer than its lease."""
+    await sql.execute("update asyncq._workers set last_seen = last_seen - interval '1 min'")
+
+
+async def test_a_rescue_beside_an_add_leaves_the_worker_to_the_next_one(
+    sql: Session, other: Session, adder: Session, worker: int
+) -> None:
+    """It waits for nobody; were the worker's row gone, the claim would be of nobody, and found minutes later."""
+    await die(sql)
+    job_id = await begun_during(adder, sql, other.rows("select from asyncq._rescue_jobs(false)"))
+    kept = await sql.values("select id from asyncq._workers")
+    found = await claimed(sql)
+    rescued = await sql.values("select job_id from asyncq._rescue_jobs(false)")
+
+    assert ([worker], [job_id], [job_id]) == (kept, found, rescued)
+    assert ([], []) == (await claimed(sql), await sql.values("select id from asyncq._workers"))
+
+
+async def test_after_a_rescue_nothing_is_claimed_for_the_dead(sql: Session, other: Session, worker: int) -> None:
+    """Though its connection may look well to the server, as that of a process that was stopped."""
+    await die(sql)
+    await sql.rows("select from asyncq._rescue_jobs(false)")
+    await add(other)
+
+    assert [] == await claimed(sql)
+    assert [] == await sql.rows(OFFERS)
+
+
+async def test_workers_that_are_declared_dead_lose_what_an_add_claims_for_them_at_this_moment(
+    sql: Session, other: Session, adder: Session, worker: int
+) -> None:
+    """It is waited for."""
+    forced = other.rows("select from asyncq.force_unlock_workers($1)", [str(worker)])
+    job_id = await begun_during(adder, sql, forced)
+
+    assert [job_id] == await sql.values("select id from asyncq._jobs")
+    assert ([], []) == (await claimed(sql), await sql.rows(OFFERS))
+
+
+async def test_a_worker_is_not_removed_while_an_add_takes_its_offer(
+    sql: Session, other: Session, adder: Session, worker: int
+) -> None:
+    """It did not withdraw it, so it does not know of the claim."""
+    job_id = await begun_during(adder, sql, other.run("remove_worker", worker))
+
+    assert ([worker], [job_id]) == (await sql.values("select id from asyncq._workers"), await claimed(sql))
+
+
+async def test_an_offer_that_an_add_is_about_to_take_cannot_be_withdrawn(
+    sql: Session, other: Session, adder: Session, worker: int
+) -> None:
+    """Nor is that waited for; the next try tells of the claim."""
+    async with adder.connection.transaction():
+        await add(adder)
+        with pytest.raises(asyncpg.LockNotAvailableError):
+            await other.run("withdraw_offer", worker)
+
+    assert TOKENS == [row["token"] for row in await other.run("withdraw_offer", worker)]
+    assert [None] == [row["token"] for row in await other.run("withdraw_offer", worker)]
+
+
+async def test_an_add_that_fails_after_it_has_taken_an_offer_leaves_it_as_it_was(
+    sql: Session, adder: Session, worker: int
+) -> None:
+    """The next one takes it."""
+    await adder.refusal("select asyncq._add_keyless_job('t', '{}', null, null, 0, null, null, '{}', true)")
+    before = await sql.rows(OFFERS)
+    job_id = await add(adder)
+
+    assert ([(1, None)], [(1, job_id)]) == ([tuple(row) for row in before], [tuple(await sql.row(OFFERS))])
+
+
+async def test_of_two_adds_at_once_one_takes_the_offer_and_none_waits(
+    sql: Session, other: Session, adder: Session, worker: int
+) -> None:
+    """The other one tells whoever looks out."""
+    async with adder.connection.transaction():
+        first = await add(adder)
+        with anyio.fail_after(2):
+            await add(other)
+
+    assert [first] == await claimed(sql)
+    assert 2 == await sql.value("select count(*) from asyncq._jobs")
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_a_worker_that_does_not_listen_is_given_nothing(
+    dsn: str, schema: str, sql: Session, other: Session, *, late: bool
+) -> None:
+    """Its lock ends with the connection, and the offer, which is still there, counts no more."""
+    async with session(dsn, schema) as ear:
+        await ear.execute("select asyncq._store_tasks('{t}')")
+        (row,) = await ear.run("register_worker", 30.0, 1, 1, "h", ["t"], 0)
+        tasks = [await ear.value("select id from asyncq._tasks")]
+        await ear.run("make_offer", row["id"], 1, 0, tasks, "c", HOLD)
+        if late:
+            # The next connection of the worker holds nothing while the server believes that the first one lives.
+            assert [(False,)] == [
+                tuple(made) for made in await sql.run("make_offer", row["id"], 2, 0, tasks, "d", HOLD)
+            ]
+    await wait_until(
+        lambda: other.value(f"select not asyncq._is_listening({row['id']})"), description="the connection to end"
+    )
+    await add(other)
+
+    assert [] == await claimed(sql)
+
+
+@pytest.mark.parametrize("payload", [r'"\ud800"', "[" * 3400 + "]" * 3400], ids=["half a character", "deep"])
+async def test_a_payload_that_the_driver_cannot_read_is_no_error(payload: str) -> None:
+    """The next poll finds that the offer is taken, and a fetch gets the job."""
+    assert handed_over(f"[1, 2, 3, 25, 0, 1700000000000000, {payload}, null]") is None
+
+
+LOOKED_AT = """
+create or replace function asyncq._is_listening(worker int) returns boolean language plpgsql volatile as $$
+begin
+  perform pg_catalog.pg_advisory_xact_lock_shared(4242);
+  return true;
+end $$
+"""
+
+
+@pytest.mark.parametrize("token", [None, 2])
+async def test_an_offer_that_changes_while_an_add_looks_at_it_is_taken_as_it_is_then(
+    sql: Session, other: Session, adder: Session, worker: int, token: int | None
+) -> None:
+    """Withdrawn it is not taken, and made anew it is taken by its new token: the worker waits for no other."""
+    tasks = [await sql.value("select id from asyncq._tasks")]
+    await sql.execute(LOOKED_AT + "; select pg_advisory_lock(4242)")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(add(adder))
+        await wait_until(
+            lambda: sql.value("select exists (select from pg_locks where objid = 4242 and not granted)"),
+            description="the add to look",
+        )
+        await other.run("withdraw_offer", worker)
+        if token:
+            await sql.run("make_offer", worker, token, 0, tasks, "c", HOLD)
+        await sql.execute("select pg_advisory_unlock(4242)")
+
+    assert [token] == await sql.values("select lock_token from asyncq._jobs")
