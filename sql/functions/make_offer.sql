@@ -2,7 +2,7 @@
 --
 -- hold: this session does not hold the lock yet that says that it listens for this worker.
 -- heard: the token of the last offer that was taken and heard of. One that was taken without a word stays as it is: its job is
--- to be returned first. Who was declared dead has no row.
+-- to be returned first. Who was declared dead has no row; who came back while it was being rescued has lost it, and gets another.
 -- An offer that is lost in a crash was of a connection that is lost too: its commit need not be waited for.
 
 create or replace function asyncq._make_offer(
@@ -20,6 +20,13 @@ begin
   update asyncq._offers as offer
     set token = _make_offer.token, job_id = null, task_ids = _make_offer.task_ids, channel = _make_offer.channel
     where offer.worker_id = worker and (offer.job_id is null or offer.token = heard);
+  if not found then
+    -- While a rescue holds the worker's row, it offers nothing.
+    insert into asyncq._offers (worker_id, token, task_ids, channel)
+      select alive.id, _make_offer.token, _make_offer.task_ids, _make_offer.channel
+      from asyncq._workers as alive where alive.id = worker for key share skip locked
+      on conflict do nothing;
+  end if;
   return found;
 end
 $$;

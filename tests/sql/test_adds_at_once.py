@@ -10,7 +10,6 @@ from asyncq.store.offers import handed_over
 from tests.sql.jobs import fetch
 from tests.sql.offering import AT_ONCE, CHANNEL, FIRST, add_at_once, holders, offering
 from tests.sql.session import Session, session
-from tests.store.test_isolation import waits
 from tests.waiting import wait_until
 
 THOROUGH = True
@@ -128,21 +127,6 @@ async def test_an_add_that_rolls_back_leaves_the_offer_as_it_was(dsn: str, own: 
     await add_at_once(own)
 
     assert [FIRST] == await holders(own)
-
-
-async def test_a_withdrawal_waits_for_an_add_that_holds_the_offer(dsn: str, own: Session, idle: Session) -> None:
-    """So nothing is claimed after it that it does not tell of."""
-    worker = await offering(idle, FIRST)
-    async with session(dsn, own.schema) as adder, session(dsn, own.schema) as other:
-        pid = other.connection.get_server_pid()
-        await adder.execute("begin")
-        await add_at_once(adder)
-        async with asyncio.TaskGroup() as group:
-            withdrawing = group.create_task(other.run("withdraw_offer", worker))
-            await wait_until(lambda: waits(own, pid), description="the withdrawal to wait")
-            await adder.execute("commit")
-
-    assert [FIRST] == [row["token"] for row in withdrawing.result()]
 
 
 async def test_the_rescue_of_a_worker_passes_over_one_to_whom_a_job_is_being_handed(

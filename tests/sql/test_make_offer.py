@@ -81,3 +81,17 @@ async def test_a_worker_is_not_removed_while_its_offer_stands_or_was_taken(own: 
     removed = await own.run("remove_worker", worker)
 
     assert ([], [worker], []) == (refused, [row["id"] for row in removed], await own.rows("select from asyncq._offers"))
+
+
+async def test_a_worker_that_came_back_while_it_was_being_rescued_offers_again(
+    dsn: str, own: Session, idle: Session
+) -> None:
+    """Its row in _workers stayed, as one of its claims was held; its offer was removed."""
+    worker = await offering(idle, FIRST)
+    await own.execute("delete from asyncq._offers")
+    async with session(dsn, own.schema) as rescuer, rescuer.connection.transaction():
+        await rescuer.rows("select from asyncq._workers where id = $1 for update", worker)
+        meanwhile = await make(idle, worker, SECOND, hold=False)
+    afterwards = await make(idle, worker, SECOND, hold=False)
+
+    assert (False, True, (SECOND, False)) == (meanwhile, afterwards, await offer(own))
