@@ -575,9 +575,16 @@ MUTANTS = [
     Mutant(
         "what was claimed by an offer without a word is forgotten",
         "asyncq/engine/offer.py",
-        "if taken is not None and taken == self.token:",
+        "if taken is not None and taken > self._heard:",
         "if taken == -1:",
         ("tests/engine/test_offer.py",),
+    ),
+    Mutant(
+        "a withdrawal waits for an add that is stuck",
+        "sql/queries/withdraw_offer.sql",
+        "for no key update nowait",
+        "for no key update",
+        ("tests/engine/test_offer_races.py", "tests/store/test_offer_races.py"),
     ),
     Mutant(
         "a poll does not look whether the offer was taken",
