@@ -115,6 +115,7 @@ class Life:
         self._dsn = dsn
         self._schema = schema
         self.runs: Counter[str] = Counter()
+        self._added = asyncio.Event()
 
     def tasks(self) -> list[Any]:
         """Jobs that complete, run in series, fail once, snooze once, are cancelled, belonged to a dead worker; and two
@@ -128,6 +129,9 @@ class Life:
         @task(queue="q")
         async def serial() -> None:
             self.runs["serial"] += 1
+            await self._added.wait()
+            # An add that was just told of ends the turn of a queue: then the next job of it is fetched.
+            await asyncio.sleep(0.1)
 
         @task(retry=NOW)
         async def flaky(ctx: JobContext) -> None:
@@ -191,6 +195,7 @@ class Life:
                 count = 2 if each.name == "serial" else 1
                 for number in range(count):
                     await self._add(client, each.job().with_options(idempotency_key=f"{each.name} {number}"))
+            self._added.set()
             await wait_until(lambda: self.runs["endless"] > 0, description="the endless job to run")
             (endless,) = await client.admin.list_jobs(task="endless")
             await client.admin.cancel_jobs([endless.id])
