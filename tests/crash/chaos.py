@@ -5,7 +5,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from tests.crash.watch import GAPS, TIMES, Watch, ask, left_behind, wait_for_the
 SCHEMA = "asyncq"
 QUEUES = (None, None, None, None, None, None, "a", "b")
 AT_ONCE = 4
+SINGLES = 8_000_000  # from here on they are numbered, all of the first kind
 PAUSE_S = 0.025
 END_S = 60
 PATIENCE_S = 20
@@ -77,7 +78,7 @@ class Chaos:
             group.cancel_scope.cancel()
 
     async def _add_for_ever(self) -> None:
-        """A few in each call; every fifth job is due a little later."""
+        """A few in each call, of which every fifth job is due a little later; and one alone, which may be handed over."""
         async with Client(self._server.dsn) as client:
             for first in itertools.count(step=AT_ONCE):
                 jobs = {number: self._job(number) for number in range(first, first + AT_ONCE)}
@@ -89,6 +90,13 @@ class Chaos:
                     else:
                         self.due |= {number: due for number, (_, due) in jobs.items()}
                 await anyio.sleep(PAUSE_S)
+                await self._add_alone(client, SINGLES + first * len(KINDS))
+
+    async def _add_alone(self, client: Client, number: int) -> None:
+        """Without an idempotency key: one of which nobody knows whether it was added may run, and need not."""
+        with suppress(StoreError):
+            await client.add_job(chaos_worker.note, number)
+            self.due[number] = 0
 
     def _job(self, number: int) -> tuple[JobSpec, int]:
         task = getattr(chaos_worker, KINDS[number % len(KINDS)])
