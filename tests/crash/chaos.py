@@ -25,6 +25,7 @@ SCHEMA = "asyncq"
 QUEUES = (None, None, None, None, None, None, "a", "b")
 AT_ONCE = 4
 SINGLES = 8_000_000  # from here on they are numbered, all of the first kind
+LULL, LULL_S = 10 * AT_ONCE, 0.2
 PAUSE_S = 0.025
 END_S = 60
 PATIENCE_S = 20
@@ -78,7 +79,7 @@ class Chaos:
             group.cancel_scope.cancel()
 
     async def _add_for_ever(self) -> None:
-        """A few in each call, of which every fifth job is due a little later; and one alone, which may be handed over."""
+        """A few in each call; every fifth job is due a little later. Now and then, after a lull, some alone."""
         async with Client(self._server.dsn) as client:
             for first in itertools.count(step=AT_ONCE):
                 jobs = {number: self._job(number) for number in range(first, first + AT_ONCE)}
@@ -90,13 +91,17 @@ class Chaos:
                     else:
                         self.due |= {number: due for number, (_, due) in jobs.items()}
                 await anyio.sleep(PAUSE_S)
-                await self._add_alone(client, SINGLES + first * len(KINDS))
+                if first % LULL == 0:
+                    await anyio.sleep(LULL_S)
+                    await self._add_alone(client, SINGLES + first * len(KINDS))
 
-    async def _add_alone(self, client: Client, number: int) -> None:
-        """Without an idempotency key: one of which nobody knows whether it was added may run, and need not."""
-        with suppress(StoreError):
-            await client.add_job(chaos_worker.note, number)
-            self.due[number] = 0
+    async def _add_alone(self, client: Client, first: int) -> None:
+        """Some that idle workers are handed, as they have no idempotency key; what failed may run, and need not."""
+        for number in range(first, first + 5 * len(KINDS), len(KINDS)):
+            with suppress(StoreError):
+                await client.add_job(chaos_worker.note, number)
+                self.due[number] = 0
+            await anyio.sleep(PAUSE_S)
 
     def _job(self, number: int) -> tuple[JobSpec, int]:
         task = getattr(chaos_worker, KINDS[number % len(KINDS)])

@@ -54,6 +54,10 @@ class Fate:
         """Whether it may have been kept from settling a run for so long that others took over."""
         return _touches([*self.stalled, *self.cut_off], run)
 
+    def has_just_woken(self, run: Run) -> bool:
+        """Whether a run began as it went on after it was stopped for long: of a claim that others had taken over."""
+        return any(began <= run.began <= ended + SETTLED_NS for began, ended in self.stalled)
+
     def lived_until(self, moment: int) -> bool:
         """Whether it still lived at a moment."""
         return not 0 < self.died < moment
@@ -126,12 +130,13 @@ def early(runs: Iterable[Run], due: Mapping[int, int], moves: Spans) -> list[Run
 def uncounted(runs: Iterable[Run], fates: dict[int, Fate]) -> Iterator[tuple[Run, Run]]:
     """Yield runs that follow another one of the job, and whose attempt is not what that one says.
 
-    Attempts never fall. A failure that was written down is one; what was cancelled, or taken back, need not be.
+    Attempts never fall, but in a process that was stalled, and begins what it claimed before that. A failure that was
+    written down is one; what was cancelled, or taken back, need not be.
     """
     for earlier, later in _followed(runs):
         fate = fates[earlier.process]
         was_settled = earlier.ending == "failed" and not fate.may_repeat(earlier) and fate.lived_until(later.began)
-        if later.attempt < earlier.attempt + was_settled:
+        if later.attempt < earlier.attempt + was_settled and not fates[later.process].has_just_woken(later):
             yield earlier, later
 
 

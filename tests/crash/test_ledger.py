@@ -71,6 +71,14 @@ def test_a_failure_is_an_attempt_and_attempts_never_fall(ending: str, attempts: 
     assert wrong == len([*ledger.uncounted(runs, {0: Fate()})])
 
 
+@pytest.mark.parametrize(("stalled", "wrong"), [(span(9, 13), 0), (span(1, 5), 1)], ids=["stalled", "long before"])
+def test_a_process_that_goes_on_may_begin_what_others_have_run_meanwhile(stalled: ledger.Spans, wrong: int) -> None:
+    """Its claim was refused by then: what it comes to is not written."""
+    runs = [run(10, 12, attempt=2), run(14, 15, "cancelled", attempt=1)]
+
+    assert wrong == len([*ledger.uncounted(runs, {0: Fate(stalled=stalled)})])
+
+
 def test_attempts_without_runs_are_counted() -> None:
     """A few are named and never begin, when their worker dies."""
     assert 3 == ledger.lost_starts([run(10, 12, "failed"), run(13, 14, attempt=5)])
