@@ -28,6 +28,18 @@ async def made(pool: asyncpg.Pool) -> AsyncIterator[Spares]:
     await made.close()
 
 
+async def break_one(dsn: str, made: Spares) -> int:
+    """Let a spare connection end, as a restart of the server does. Returns the process that served it."""
+    broken = await made.acquire()
+    pid = broken.get_server_pid()
+    await made.release(broken, is_well=True)
+    killer = await asyncpg.connect(dsn)
+    await killer.execute(f"select pg_terminate_backend({pid})")
+    await killer.close()
+    await wait_until(lambda: is_closed(broken), description="the driver to notice")
+    return pid
+
+
 async def test_what_was_given_back_is_taken_again_without_the_pool(pool: asyncpg.Pool, made: Spares) -> None:
     """The one that was used last, whose memory is warm."""
     first, second = await made.acquire(), await made.acquire()
@@ -63,13 +75,7 @@ async def test_who_waits_gets_the_next_one(made: Spares) -> None:
 
 async def test_one_that_broke_meanwhile_is_replaced(dsn: str, made: Spares) -> None:
     """A restart of the server ends all of them."""
-    broken = await made.acquire()
-    pid = broken.get_server_pid()
-    await made.release(broken, is_well=True)
-    killer = await asyncpg.connect(dsn)
-    await killer.execute(f"select pg_terminate_backend({pid})")
-    await killer.close()
-    await wait_until(lambda: is_closed(broken), description="the driver to notice")
+    pid = await break_one(dsn, made)
     connection = await made.acquire()
 
     assert pid != await connection.fetchval("select pg_backend_pid()")
@@ -109,16 +115,12 @@ async def test_closing_waits_for_what_is_in_use_and_leaves_nothing(pool: asyncpg
     assert 0 == pool.get_size()
 
 
-async def test_closing_is_no_matter_of_those_that_broke_meanwhile(dsn: str, made: Spares) -> None:
+async def test_closing_is_no_matter_of_those_that_broke_meanwhile(dsn: str, pool: asyncpg.Pool, made: Spares) -> None:
     """The server may have been restarted since."""
-    broken = await made.acquire()
-    pid = broken.get_server_pid()
-    await made.release(broken, is_well=True)
-    killer = await asyncpg.connect(dsn)
-    await killer.execute(f"select pg_terminate_backend({pid})")
-    await killer.close()
-    await wait_until(lambda: is_closed(broken), description="the driver to notice")
+    await break_one(dsn, made)
     await made.close()
+
+    assert 0 == pool.get_size()
 
 
 async def test_a_close_that_is_cancelled_cuts_all_off(dsn: str, pool: asyncpg.Pool, made: Spares) -> None:
