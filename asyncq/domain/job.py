@@ -10,6 +10,7 @@ from typing import Any, Literal, NoReturn, Self, TypedDict, Unpack
 import msgspec
 
 from asyncq.domain.errors import InvalidJob
+from asyncq.domain.moment import datetime_of
 from asyncq.domain.payload import check_text, encode
 from asyncq.domain.states import JobState
 from asyncq.domain.unique import UNIQUE_CODE, OnConflict, UniquePolicy
@@ -204,6 +205,9 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     """A job that this worker holds: the columns of `fetch_jobs`, in their order.
 
     None of them can lead back to it, so that the garbage collector need not look at it, of which there are many.
+
+    Attributes:
+        due: The moment of `run_at`, see `moment.py`; so are `created` and `updated`.
     """
 
     id: int
@@ -215,14 +219,29 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     interruptions: int
     priority: int
     revision: int
-    run_at: datetime
-    created_at: datetime
-    updated_at: datetime
+    due: int
+    created: int
+    updated: int
     key: str | None
     flags: str | None
     payload: str
     meta: str | None
     last_error: str | None
+
+    @property
+    def run_at(self) -> datetime:
+        """When it was due."""
+        return datetime_of(self.due)
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was added."""
+        return datetime_of(self.created)
+
+    @property
+    def updated_at(self) -> datetime:
+        """When it was changed last."""
+        return datetime_of(self.updated)
 
     @property
     def place(self) -> tuple[int, datetime, int]:

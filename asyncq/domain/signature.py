@@ -102,10 +102,10 @@ class Signature:
             values: tuple[Any, ...] = (self._default,)
         else:
             values = self._read(payload)
-        named: dict[str, Any] = {}
-        if self._names:
-            named.update(zip(self._names, values[self._positions :], strict=True))
-            values = values[: self._positions]
+        if not self._names and not self.takes_context:
+            return values, {}
+        named: dict[str, Any] = dict(zip(self._names, values[self._positions :], strict=True))
+        values = values[: self._positions]
         if self._context_at is not None:
             values = (*values[: self._context_at], context, *values[self._context_at :])
         elif self.takes_context:

@@ -32,8 +32,8 @@ from asyncq.domain.outcome import (
     Snoozed,
 )
 from asyncq.engine import isolation
-from asyncq.engine.executor import Run
 from asyncq.engine.observers import Observers
+from asyncq.engine.run import Run
 
 JobEventT = TypeVar("JobEventT", bound=JobEvent)
 

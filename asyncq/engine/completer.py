@@ -9,6 +9,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Collection, Iterable
+from operator import itemgetter
 from typing import assert_never
 
 import anyio
@@ -21,8 +22,8 @@ from asyncq.domain.outcome import Ending, Outcome, Returned, Settlement, overrul
 from asyncq.domain.retry import DefaultRetry
 from asyncq.engine.announcer import Announcer
 from asyncq.engine.backoff import backoff_s
-from asyncq.engine.executor import Run
 from asyncq.engine.observers import Observers
+from asyncq.engine.run import Run
 from asyncq.engine.shield import Patience, shielded
 from asyncq.engine.succession import Succession
 from asyncq.store import jobs as store
@@ -175,8 +176,10 @@ class Completer:
                 await self._line.rest()
 
     async def _write_batch(self) -> None:
-        ids = list(self._pending)[:BATCH]
-        self._writing = {job_id: self._pending.pop(job_id) for job_id in ids}
+        if len(self._pending) <= BATCH:
+            self._writing, self._pending = self._pending, {}
+        else:
+            self._writing = {job_id: self._pending.pop(job_id) for job_id in list(self._pending)[:BATCH]}
         tries = 0
         uncertain = False
         while self._writing:
@@ -198,50 +201,49 @@ class Completer:
             uncertain: Whether an earlier try may have been committed although its answer was lost. A claim that is not
                 held any more then counts as settled by it.
         """
-        for worker_id in {ended.worker_id for ended in self._writing.values()}:
-            mine = {job_id: ended for job_id, ended in self._writing.items() if ended.worker_id == worker_id}
-            room = self._succession.room(worker_id)
-            for is_done in (True, False):
-                part = {job_id: ended for job_id, ended in mine.items() if ended.settlement.done is is_done}
-                if part:
-                    follow = is_done and any(ended.settlement.queue is not None for ended in part.values())
-                    await self._write_part(worker_id, part, uncertain, room if follow else 0)
+        parts: dict[tuple[int, bool], list[Ended]] = {}
+        for ended in self._writing.values():
+            parts.setdefault((ended.worker_id, ended.settlement.done), []).append(ended)
+        # Those that ended well come first: their queues go on.
+        for (worker_id, is_done), part in sorted(parts.items(), key=itemgetter(0), reverse=True):
+            await self._write_part(worker_id, part, uncertain, self._succession.room(worker_id) if is_done else 0)
 
-    async def _write_part(self, worker_id: int, part: dict[int, Ended], uncertain: bool, room: int) -> None:
-        settlements = [ended.settlement for ended in part.values()]
+    async def _write_part(self, worker_id: int, part: list[Ended], uncertain: bool, room: int) -> None:
+        settlements = [ended.settlement for ended in part]
         go_on: set[str] = set()
-        if room:
+        if room and any(settlement.queue is not None for settlement in settlements):
             written, go_on = await self._succession.settle(worker_id, settlements, room)
         else:
             written = await store.settle(self._line, worker_id, settlements)
         # Told at once: if a statement that follows fails, the next try does not find them.
-        self._conclude({job_id: ended for job_id, ended in part.items() if job_id in written}, {}, go_on)
+        self._conclude([ended for ended in part if ended.settlement.id in written], {}, go_on)
         if missed := [settlement for settlement in settlements if settlement.id not in written]:
             await self._sort_out(worker_id, missed, uncertain)
 
     async def _sort_out(self, worker_id: int, missed: list[Settlement], uncertain: bool) -> None:
         """Settlements that were not written: special ones, rows that others hold, claims that were lost."""
         special = await store.settle_special(self._line, worker_id, missed)
-        self._conclude({job_id: self._writing[job_id] for job_id in special}, special)
+        self._conclude([self._writing[job_id] for job_id in special], special)
         missed = [settlement for settlement in missed if settlement.id not in special]
         later = await store.still_held(self._line, worker_id, missed) if missed else set[int]()
         for job_id in later:
             self._held_back[job_id] = self._writing.pop(job_id)
             self._later_at = time.perf_counter() + LATER_S
-        gone = [settlement.id for settlement in missed if settlement.id not in later]
-        self._conclude({job_id: self._writing[job_id] for job_id in gone}, {}, written=uncertain)
+        gone = [self._writing[settlement.id] for settlement in missed if settlement.id not in later]
+        self._conclude(gone, {}, written=uncertain)
 
     def _conclude(
-        self, part: dict[int, Ended], endings: dict[int, Ending], go_on: Collection[str] = (), *, written: bool = True
+        self, part: list[Ended], endings: dict[int, Ending], go_on: Collection[str] = (), *, written: bool = True
     ) -> None:
         """It is known what became of these."""
         changes: list[Settlement] = []
-        for job_id, ended in part.items():
-            del self._writing[job_id]
-            ending = endings.get(job_id)
+        for ended in part:
+            settlement = ended.settlement
+            del self._writing[settlement.id]
+            ending = endings.get(settlement.id)
             self._announce(ended, ending, written)
-            if ended.settlement.queue not in go_on:
-                changes.append(ended.settlement if ending is None else overruled(ended.settlement, ending))
+            if settlement.queue not in go_on:
+                changes.append(settlement if ending is None else overruled(settlement, ending))
         if part:
             self._settled(changes)
 

@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import signal
 import threading
-import time
 import traceback
 from collections.abc import Callable, Collection
 from functools import partial
@@ -30,88 +29,15 @@ from asyncq.domain.outcome import (
     clean_error,
 )
 from asyncq.domain.payload import decode_error
-from asyncq.domain.task import Task
 from asyncq.engine import isolation
 from asyncq.engine.context import JobContext, Surroundings
 from asyncq.engine.identity import Identity
 from asyncq.engine.leftovers import Leftovers
 from asyncq.engine.observers import Observers
-from asyncq.engine.settling import JobTransaction, OwnTransactions, Settled, Settling
+from asyncq.engine.run import Run
+from asyncq.engine.settling import JobTransaction, OwnTransactions, Settling
 
 COMPLETED = Completed()
-
-
-class Run:
-    """A job that runs now.
-
-    Attributes:
-        claim: Its claim.
-        task: Its task.
-        worker_id: The worker's id under which it was claimed.
-        context: Its context.
-        settling: How its handler may settle it; None if it takes no context.
-        handler: The asyncio task of the handler, once it was created.
-        cancelled: Whether its job was cancelled.
-        interrupted: Whether the worker cancelled it.
-        in_thread: Whether its thread runs, which cannot be cancelled.
-        thread_id: That thread, once it has begun.
-        is_replaced: Whether it is stuck, and another job loop has taken the place of its own.
-        started_at: When, on the performance counter.
-    """
-
-    __slots__ = (
-        "cancelled",
-        "claim",
-        "context",
-        "handler",
-        "in_thread",
-        "interrupted",
-        "is_replaced",
-        "settling",
-        "started_at",
-        "task",
-        "thread_id",
-        "worker_id",
-    )
-
-    def __init__(
-        self,
-        claim: Claim,
-        task: Task[...],
-        worker_id: int,
-        context: JobContext | None,
-        settling: Settling | None = None,
-    ) -> None:
-        self.claim = claim
-        self.task = task
-        self.worker_id = worker_id
-        self.context = context
-        self.settling = settling
-        self.handler: asyncio.Task[Any] | None = None
-        self.cancelled = False
-        self.interrupted = False
-        self.in_thread = False
-        self.thread_id = 0
-        self.is_replaced = False
-        self.started_at = time.perf_counter()
-
-    @property
-    def settled(self) -> Settled | None:
-        """What a transaction of its handler has made of the job; None if it is still to be settled."""
-        return None if self.settling is None else self.settling.settled
-
-    def tell(self) -> None:
-        """Let the handler know that it should finish soon."""
-        if self.context is not None:
-            self.context.cancelled.set()
-
-    def cancel(self) -> None:
-        """Cancel the handler, once; a thread cannot be cancelled, and its job runs as long as it does."""
-        self.tell()
-        if not self.interrupted and self.handler is not None:
-            self.interrupted = True
-            if not self.in_thread:
-                self.handler.cancel()
 
 
 class Executor:
@@ -154,12 +80,11 @@ class Executor:
 
         If cancelled, the handler goes on: stopping is `Run.cancel`.
         """
-        task, worker_id = self._identity.task(claim.task_id), self._identity.worker_id
-        run = self._make_run(claim, task, worker_id)
+        run = self._make_run(claim)
         if self._observers.wanted(JobStarted):
-            self._observers.emit(JobStarted(claim=claim, task=task.name, attempt=claim.attempts + 1))
+            self._observers.emit(JobStarted(claim=claim, task=run.task.name, attempt=claim.attempts + 1))
         try:
-            args, kwargs = task.signature.decode(claim.payload, run.context)
+            args, kwargs = run.task.signature.decode(claim.payload, run.context)
         except (msgspec.MsgspecError, RecursionError) as error:
             self.finished += 1
             return run, Failed(clean_error(f"{type(error).__name__}: {decode_error(error)}"))
@@ -169,8 +94,18 @@ class Executor:
         self.running.add(run)
         if self._stopping:
             run.tell()
+        settling = run.settling
         try:
-            outcome = await self._call(run, args, kwargs)
+            handler = run.handler = self._start(run, args, kwargs)
+            # Most have ended by now, where Python starts tasks eagerly.
+            end = handler.result() if isolation.has_ended(handler) else await isolation.end_of(handler)
+            outcome = self._outcome_of(run, end)
+            if settling is not None:
+                outcome = await settling.end(outcome, end.error if isinstance(end, isolation.Raised) else None)
+        except BaseException:
+            if settling is not None:
+                settling.abandon()
+            raise
         finally:
             self.finished += 1
             if run.handler is None or run.handler.done():
@@ -179,9 +114,10 @@ class Executor:
                 run.handler = None
         return run, outcome
 
-    def _make_run(self, claim: Claim, task: Task[...], worker_id: int) -> Run:
+    def _make_run(self, claim: Claim) -> Run:
+        task, worker_id = self._identity.task(claim.task_id), self._identity.worker_id
         if not task.signature.takes_context:
-            return Run(claim, task, worker_id, None)
+            return Run(claim, task, worker_id)
         means = self._surroundings.means
         settling: Settling
         if task.isolation is None:
@@ -191,26 +127,14 @@ class Executor:
         context = JobContext(claim, task.name, worker_id, self._surroundings, settling)
         return Run(claim, task, worker_id, context, settling)
 
-    async def _call(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
-        settling = run.settling
-        handler = partial(run.task.handler, *args, **kwargs)
+    def _start(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> asyncio.Task[Any]:
+        handler, settling = run.task.handler, run.settling
+        variables = self._leftovers.mark(run.task.name, run)
         if settling is not None and settling.is_shared:
-            call = partial(_begin_and_call, settling, handler)
-        else:
-            call = handler if run.task.signature.is_async else partial(self._in_thread, run, handler)
-        run.handler = isolation.start(call, self._leftovers.mark(run.task.name, run))
-        try:
-            # Most handlers have ended by now, where Python starts tasks eagerly.
-            ended = run.handler.done() and not run.handler.cancelled()
-            end = run.handler.result() if ended else await isolation.end_of(run.handler)
-            outcome = self._outcome_of(run, end)
-            if settling is None:
-                return outcome
-            return await settling.end(outcome, end.error if isinstance(end, isolation.Raised) else None)
-        except BaseException:
-            if settling is not None:
-                settling.abandon()
-            raise
+            return isolation.start(variables, _begin_and_call, settling, handler, args, kwargs)
+        if not run.task.signature.is_async:
+            return isolation.start(variables, self._in_thread, run, partial(handler, *args, **kwargs))
+        return isolation.start(variables, handler, *args, **kwargs)
 
     def _outcome_of(self, run: Run, end: Any) -> Outcome:
         if isinstance(end, isolation.Raised):
@@ -287,9 +211,11 @@ def _noting_thread(run: Run, call: Callable[[], Any]) -> Any:
     return call()
 
 
-async def _begin_and_call(settling: Settling, handler: Callable[[], Any]) -> Any:
+async def _begin_and_call(
+    settling: Settling, handler: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     await settling.begin()
-    return await handler()
+    return await handler(*args, **kwargs)
 
 
 def _outcome(run: Run, end: BaseException) -> Outcome:

@@ -20,9 +20,10 @@ from asyncq.domain.events import Event, LoopBlocked
 from asyncq.domain.outcome import clean_error
 from asyncq.domain.sentence import plain
 from asyncq.engine import stacks
-from asyncq.engine.executor import Executor, Run
+from asyncq.engine.executor import Executor
 from asyncq.engine.identity import Identity
 from asyncq.engine.leftovers import Leftovers
+from asyncq.engine.run import Run
 
 TRIES = 3
 

@@ -22,20 +22,29 @@ class Raised(msgspec.Struct, frozen=True):
     error: BaseException
 
 
-def start(call: Callable[[], Coroutine[Any, Any, Any]], variables: Context) -> asyncio.Task[Any]:
+def start(
+    variables: Context, function: Callable[..., Coroutine[Any, Any, Any]], /, *args: Any, **kwargs: Any
+) -> asyncio.Task[Any]:
     """Start user code in a task of its own; eagerly where Python can.
 
     Args:
-        call: The code.
         variables: The context variables that it sees.
+        function: The code, a coroutine function.
+        *args: What it is called with.
+        **kwargs: The same, by name.
 
     Returns:
         The task, for `end_of`.
     """
-    loop = asyncio.get_running_loop()
+    loop, code = asyncio.get_running_loop(), _caught(function, args, kwargs)
     if sys.version_info >= (3, 12):
-        return asyncio.Task(_caught(call), loop=loop, context=variables, eager_start=True)
-    return asyncio.Task(_caught(call), loop=loop, context=variables)
+        return asyncio.Task(code, loop=loop, context=variables, eager_start=True)
+    return asyncio.Task(code, loop=loop, context=variables)
+
+
+def has_ended(task: asyncio.Task[Any]) -> bool:
+    """Whether the code of a task of `start` has ended; the task's result is then what `end_of` returns."""
+    return task.done() and not task.cancelled()
 
 
 async def end_of(task: asyncio.Task[Any]) -> Any:
@@ -75,15 +84,15 @@ async def call(function: Callable[..., Any], *args: Any) -> Any:
         answer = function(*args)
         return await answer if inspect.isawaitable(answer) else answer
 
-    task = start(run, copy_context())
+    task = start(copy_context(), run)
     try:
         return await end_of(task)
     finally:
         task.cancel()
 
 
-async def _caught(call: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+async def _caught(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     try:
-        return await call()
+        return await function(*args, **kwargs)
     except BaseException as error:  # noqa: BLE001 - see the top of the file
         return Raised(error)

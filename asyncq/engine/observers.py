@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 from asyncq.domain.events import Event, Observer, ObserverFailed, observer
@@ -14,32 +15,30 @@ class Observers:
 
     Args:
         observers: They; a plain function is told everything.
+
+    Attributes:
+        wanted: Whether anybody wants events of a type, so that the others need not be built.
     """
 
     def __init__(self, observers: Iterable[Observer | Callable[[Any], None]]) -> None:
         self._observers = [item if isinstance(item, Observer) else observer()(item) for item in observers]
-        self._by_type: dict[type[Event], list[Observer]] = {}
-
-    def wanted(self, kind: type[Event]) -> bool:
-        """Whether anybody wants events of a type, so that the others need not be built."""
         # Asked for each job, twice.
-        told = self._by_type.get(kind)
-        return bool(self._who(kind) if told is None else told)
+        self._told = cache(self._who)
+        self.wanted = cache(self._is_wanted)
 
     def emit(self, event: Event) -> None:
         """Tell who wants it; what an observer raises becomes an ObserverFailed event."""
-        for told in self._who(type(event)):
+        for told in self._told(type(event)):
             try:
                 told(event)
             except Exception as error:  # noqa: BLE001 - an observer's error is reported, never raised
                 self._failed(told, event, error)
 
+    def _is_wanted(self, kind: type[Event]) -> bool:
+        return bool(self._told(kind))
+
     def _who(self, kind: type[Event]) -> list[Observer]:
-        try:
-            return self._by_type[kind]
-        except KeyError:
-            told = [item for item in self._observers if issubclass(kind, tuple(item.wants))]
-            return self._by_type.setdefault(kind, told)
+        return [item for item in self._observers if issubclass(kind, tuple(item.wants))]
 
     def _failed(self, told: Observer, event: Event, error: Exception) -> None:
         if isinstance(event, ObserverFailed):

@@ -14,9 +14,10 @@ from anyio import CapacityLimiter
 
 from asyncq.domain.events import HandlerStuck, TooManyStuck
 from asyncq.engine import stacks
-from asyncq.engine.executor import Executor, Run
+from asyncq.engine.executor import Executor
 from asyncq.engine.identity import Identity
 from asyncq.engine.observers import Observers
+from asyncq.engine.run import Run
 
 STUCK_S = 5.0  # how long a cancelled handler may take to end
 

@@ -11,12 +11,13 @@ import asyncpg
 import msgspec
 
 from asyncq.domain.job import Claim, Job
+from asyncq.domain.moment import read_moment
 from asyncq.domain.outcome import Ending, Settlement
 from asyncq.store.database import Database, Line
 from asyncq.store.failures import calling
 
 # Of a claim, where it stands in the order of running; of a settlement, its job.
-_place = attrgetter("priority", "run_at", "id")
+_place = attrgetter("priority", "due", "id")
 _id = attrgetter("id")
 
 # What `_document` in SQL says of a job.
@@ -102,7 +103,7 @@ async def fetch_jobs(
     if rows or form == "plain":
         claims = [_plain(token, *row) for row in rows]
     else:
-        claims = [Claim(*row) for row in await line.fetch("fetch_jobs", *arguments)]
+        claims = [read_claim(*row) for row in await line.fetch("fetch_jobs", *arguments)]
     claims.sort(key=_place)
     return claims
 
@@ -114,6 +115,11 @@ async def plan(line: Line) -> None:
         StoreError: See `failures.calling`.
     """
     await fetch_jobs(line, 0, 0, 0, [], None, START)
+
+
+def read_claim(*row: Any) -> Claim:
+    """A row of `fetch_jobs`."""
+    return Claim(*row[:9], *map(read_moment, row[9:12]), *row[12:])
 
 
 class Rest(msgspec.Struct, frozen=True, array_like=True):
@@ -136,27 +142,28 @@ def _plain(
     task_id: int,
     max_attempts: int,
     priority: int,
-    run_at: datetime,
-    created_at: datetime | None,
-    updated_at: datetime | None,
+    run_at: bytes,
+    created_at: bytes | None,
+    updated_at: bytes | None,
     key: str | None,
     payload: str,
     rest: str | None,
 ) -> Claim:
     """A row of `fetch_plain_jobs`, whose nulls stand for what is usual."""
-    created = created_at or run_at
-    updated = updated_at or created
+    due = read_moment(run_at)
+    created = read_moment(created_at) if created_at else due
+    updated = read_moment(updated_at) if updated_at else created
     if rest is None:
         # fmt: off
         return Claim(
             id, task_id, None, token, 0, max_attempts, 0, priority, 0,
-            run_at, created, updated, key, None, payload, None, None,
+            due, created, updated, key, None, payload, None, None,
         )
         # fmt: on
     more = _read_rest(rest)
     return Claim(
         *(id, task_id, None, token, more.attempts, max_attempts, more.interruptions, priority, more.revision),
-        *(run_at, created, updated, key, more.flags, payload, more.meta, more.last_error),
+        *(due, created, updated, key, more.flags, payload, more.meta, more.last_error),
     )
 
 
@@ -216,7 +223,9 @@ async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]
     written: set[int] = set()
     in_order = sorted(settlements, key=_id)
     if done := [item for item in in_order if item.done]:
-        written.update(await _ids(line, "settle_completed", worker_id, *map(_text, _claims(done))))
+        ids, tokens = _claims(done)
+        (row,) = await line.fetch("settle_completed", worker_id, _text(ids), _text(tokens))
+        written.update(ids if row["written"] is None else row["written"])
     if changed := [item for item in in_order if not item.done]:
         written.update(
             await _ids(
@@ -267,7 +276,7 @@ async def settle_and_take(
         "settle_and_take", worker_id, *_claims(in_order), limit, token, list(task_ids), forbidden_flags, None
     )
     written = {row["settled"] for row in rows if row["settled"] is not None}
-    claims = [Claim(*list(row)[1:]) for row in rows if row["settled"] is None]
+    claims = [read_claim(*list(row)[1:]) for row in rows if row["settled"] is None]
     return written, sorted(claims, key=_place)
 
 

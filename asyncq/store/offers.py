@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import msgspec
 
 from asyncq.domain.job import Claim
+from asyncq.domain.moment import moment_of
 from asyncq.store.database import Line
 from asyncq.store.listen import Listening
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNIX = moment_of(datetime(1970, 1, 1, tzinfo=UTC))
 
 
 class HandedOver(msgspec.Struct, frozen=True, array_like=True):
@@ -36,7 +37,7 @@ def handed_over(text: str) -> Claim | None:
         job = _read(text)
     except (msgspec.MsgspecError, RecursionError):
         return None
-    moment = _EPOCH + timedelta(microseconds=job.moment_us)
+    moment = _UNIX + job.moment_us
     # fmt: off
     return Claim(
         job.id, job.task_id, None, job.token, 0, job.max_attempts, 0, job.priority, 0,

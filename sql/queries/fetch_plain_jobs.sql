@@ -1,4 +1,4 @@
--- fetch_plain_jobs(worker int, token bigint, max int, task_ids int[], forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, beside_queues bool) -> id bigint, task_id int, max_attempts int2, priority int2, run_at timestamptz, created_at timestamptz, updated_at timestamptz, key text, payload json, rest text
+-- fetch_plain_jobs(worker int, token bigint, max int, task_ids int[], forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, beside_queues bool) -> id bigint, task_id int, max_attempts int2, priority int2, run_at bytea, created_at bytea, updated_at bytea, key text, payload json, rest text
 -- fetch_jobs for the usual case, at half its price: no job of a named queue waits. Where one does, nothing is claimed, and
 -- the caller asks fetch_jobs; unless beside_queues says that they do not matter now. To tell a column costs the client more
 -- than to ask for it costs here, so that what is usual is not told: a null created_at is run_at, a null updated_at is
@@ -42,9 +42,9 @@ plain as materialized (
 update asyncq._jobs
 set locked_by = $1, locked_at = coalesce($9, asyncq.now()), lock_token = $2
 where id = any(array(select id from plain))
-returning id, task_id, max_attempts, priority, run_at,
-  nullif(created_at, run_at) as created_at,
-  nullif(updated_at, created_at) as updated_at,
+returning id, task_id, max_attempts, priority, timestamptz_send(run_at) as run_at,
+  timestamptz_send(nullif(created_at, run_at)) as created_at,
+  timestamptz_send(nullif(updated_at, created_at)) as updated_at,
   key, payload,
   case when attempts > 0 or interruptions > 0 or revision > 0 or flags is not null or meta is not null
       or last_error is not null

@@ -13,7 +13,7 @@ from asyncq.domain.job import Claim
 from tests.ids import written
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
-CLAIM = Claim(7, 1, None, 1, 0, 25, 0, 0, 0, NOW, NOW, NOW, None, None, "{}", None, None)
+CLAIM = Claim(7, 1, None, 1, 0, 25, 0, 0, 0, 0, 0, 0, None, None, "{}", None, None)
 
 
 def test_an_observer_is_told_through_its_function() -> None:

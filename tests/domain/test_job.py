@@ -8,6 +8,7 @@ import pytest
 from asyncq.domain.deduplication import question
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.job import OPTIONS, Claim, JobKeyMode, JobOptions, JobSpec, check
+from asyncq.domain.moment import moment_of
 from asyncq.domain.states import JobState
 from asyncq.domain.unique import UniquePolicy
 from tests.asking import RIGHT, WRONG
@@ -267,7 +268,7 @@ def test_the_order_of_running_is_priority_then_time_then_id() -> None:
     """First in, first out among equals."""
 
     def claim(job_id: int, priority: int, run_at: datetime) -> Claim:
-        return Claim(job_id, 1, None, 1, 0, 25, 0, priority, 0, run_at, NOW, NOW, None, None, "{}", None, None)
+        return Claim(job_id, 1, None, 1, 0, 25, 0, priority, 0, moment_of(run_at), 0, 0, None, None, "{}", None, None)
 
     later = NOW + timedelta(seconds=1)
     jobs = [claim(1, 1, NOW), claim(4, 0, later), claim(3, 0, NOW), claim(2, 0, NOW), claim(5, -1, later)]

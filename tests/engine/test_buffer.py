@@ -13,7 +13,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def claim(number: int) -> Claim:
     """A claim of the job of that id."""
-    return Claim(number, 1, None, 1, 0, 25, 0, 0, 0, NOW, NOW, NOW, None, None, "{}", None, None)
+    return Claim(number, 1, None, 1, 0, 25, 0, 0, 0, 0, 0, 0, None, None, "{}", None, None)
 
 
 def make() -> tuple[Buffer, list[int]]:

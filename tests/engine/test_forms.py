@@ -18,7 +18,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 def claim(queue: str | None = None) -> Claim:
     """A claim of a job of a queue, or of none."""
-    return Claim(1, 1, queue, 1, 0, 25, 0, 0, 0, NOON, NOON, NOON, None, None, "{}", None, None)
+    return Claim(1, 1, queue, 1, 0, 25, 0, 0, 0, 0, 0, 0, None, None, "{}", None, None)
 
 
 @task

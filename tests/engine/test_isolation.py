@@ -21,7 +21,7 @@ async def test_what_it_raises_is_a_value(error: BaseException) -> None:
         await asyncio.sleep(0)
         raise error
 
-    end = await isolation.end_of(isolation.start(fail, copy_context()))
+    end = await isolation.end_of(isolation.start(copy_context(), fail))
 
     assert Raised(error) == end
 
@@ -32,7 +32,7 @@ async def test_a_task_that_is_cancelled_before_its_first_step_is_a_value_too() -
     async def work() -> None:
         await asyncio.sleep(0)
 
-    task = isolation.start(work, copy_context())
+    task = isolation.start(copy_context(), work)
     task.cancel()
     end = await isolation.end_of(task)
 
@@ -48,7 +48,7 @@ async def test_cancelling_who_waits_does_not_cancel_what_runs() -> None:
         await leave.wait()
         return "done"
 
-    task = isolation.start(work, copy_context())
+    task = isolation.start(copy_context(), work)
     waiting = asyncio.get_running_loop().create_task(isolation.end_of(task))
     await asyncio.sleep(0)
     waiting.cancel()
@@ -65,7 +65,7 @@ async def test_its_context_variables_are_its_own() -> None:
     async def work() -> None:
         variable.set(1)
 
-    await isolation.end_of(isolation.start(work, copy_context()))
+    await isolation.end_of(isolation.start(copy_context(), work))
 
     assert 0 == variable.get()
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from asyncq import Client, task
 from asyncq.domain.events import JobCompleted
 from asyncq.domain.job import Claim
+from asyncq.domain.moment import moment_of
 from asyncq.engine import looks
 from asyncq.engine.looks import CHEAP_S, FROM_START_S, IDLE_SHARE, MARGIN_S, NARROW_S, SHARE, SLOW_S, Looks
 from asyncq.store.jobs import START, Place
@@ -23,7 +24,7 @@ WANTED = 2
 def claim(number: int, priority: int = 0, queue: str | None = None) -> Claim:
     """A claim whose place in the order is its number."""
     at = NOON + timedelta(seconds=number)
-    return Claim(number, 1, queue, 3, 0, 25, 0, priority, 0, at, NOON, NOON, None, None, "null", None, None)
+    return Claim(number, 1, queue, 3, 0, 25, 0, priority, 0, moment_of(at), 0, 0, None, None, "null", None, None)
 
 
 def place(number: int, priority: int = 0) -> Place:

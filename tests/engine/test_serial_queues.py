@@ -65,7 +65,7 @@ def ignore_queues(monkeypatch: pytest.MonkeyPatch, schema: str) -> None:
                       where locked_by is null and run_at <= now() and attempts < max_attempts
                       order by id limit {limit} for update skip locked))
                     returning id, task_id, queue, lock_token, attempts, max_attempts, interruptions, priority,
-                      revision, run_at, created_at, updated_at, key, flags::text, payload::text, meta::text,
+                      revision, 0, 0, 0, key, flags::text, payload::text, meta::text,
                       last_error""")
         return [Claim(*row) for row in rows]
 

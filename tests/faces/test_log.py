@@ -14,7 +14,7 @@ NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 def failed(task: str, error: str) -> JobFailed:
     """A job has failed."""
-    claim = Claim(7, 1, 2, 3, 0, 25, 0, 0, 0, NOW, NOW, NOW, None, "{}", None, None, None)
+    claim = Claim(7, 1, 2, 3, 0, 25, 0, 0, 0, 0, 0, 0, None, "{}", None, None, None)
     return JobFailed(claim=claim, task=task, attempt=1, duration_s=1.0, error=error)
 
 

@@ -28,7 +28,7 @@ KINDS = [
 ]
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 SECRET = "payload-key-flag-or-meta"
-CLAIM = Claim(7, 1, 2, 3, 0, 25, 0, 0, 0, NOW, NOW, NOW, SECRET, f'["{SECRET}"]', SECRET, SECRET, None)
+CLAIM = Claim(7, 1, 2, 3, 0, 25, 0, 0, 0, 0, 0, 0, SECRET, f'["{SECRET}"]', SECRET, SECRET, None)
 SAMPLES: dict[Any, Any] = {
     int: 3,
     float: 1.25,

@@ -5,6 +5,7 @@ from typing import Any
 
 import asyncpg
 
+from asyncq.domain.moment import read_moment
 from tests.sql.session import Session
 
 WORKER = 1
@@ -58,7 +59,7 @@ async def fetch(
     ids = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
     further = [beside] if form == "fetch_plain_jobs" else []
     rows = await sql.run(form, worker, token, limit, ids, forbidden, *after, now, since_s, *further)
-    return sorted(rows, key=lambda row: (row["priority"], row["run_at"], row["id"]))
+    return sorted(rows, key=lambda row: (row["priority"], read_moment(row["run_at"]), row["id"]))
 
 
 async def fetched(sql: Session, limit: int = 100, **options: Any) -> list[int]:
@@ -70,8 +71,8 @@ async def complete(sql: Session, claims: Sequence[asyncpg.Record], worker: int =
     """Settle claims as completed. Returns the ids that were written."""
     pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
     arrays = ("{" + ",".join(str(pair[place]) for pair in pairs) + "}" for place in (0, 1))
-    rows = await sql.run("settle_completed", worker, *arrays)
-    return [row["id"] for row in rows]
+    (row,) = await sql.run("settle_completed", worker, *arrays)
+    return [id_ for id_, _ in pairs] if row["written"] is None else row["written"]
 
 
 async def settle_and_take(

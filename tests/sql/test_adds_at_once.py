@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from asyncq.store.jobs import read_claim
 from asyncq.store.offers import handed_over
 from tests.sql.jobs import fetch
 from tests.sql.offering import AT_ONCE, CHANNEL, FIRST, add_at_once, holders, offering
@@ -29,8 +30,7 @@ async def test_what_is_told_is_what_a_fetch_would_bring(own: Session, idle: Sess
     (row,) = await fetch(own, token=FIRST, worker=worker)
 
     assert (job, PAYLOAD, (worker, FIRST, True)) == (claim and claim.id, claim and claim.payload, tuple(held)[:3])
-    assert claim is not None
-    assert tuple(row) == tuple(getattr(claim, name) for name in type(claim).__struct_fields__)
+    assert read_claim(*row) == claim
 
 
 async def test_an_offer_is_for_one_job(own: Session, idle: Session) -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from asyncq.domain.moment import datetime_of, read_moment
 from tests.sql.jobs import add, add_many, change, complete, fetch, fetched, locked_queues
 from tests.sql.session import Session
 
@@ -93,9 +94,10 @@ async def test_a_claim_says_what_the_row_holds(sql: Session) -> None:
         update asyncq._jobs set attempts = 2, interruptions = 1, revision = 4, last_error = 'e', key = 'k'""")
     stored = dict(await sql.row("select * from asyncq._jobs"))
     (claim,) = await fetch(sql, token=5)
+    moments = {name: datetime_of(read_moment(claim[name])) for name in ("run_at", "created_at", "updated_at")}
 
     assert {name: stored[name] for name in dict(claim) if name != "lock_token"} == {
-        name: value for name, value in dict(claim).items() if name != "lock_token"
+        name: value for name, value in (dict(claim) | moments).items() if name != "lock_token"
     }
     assert (5, {"f": True}, {"m": 1}) == (claim["lock_token"], json.loads(claim["flags"]), json.loads(claim["meta"]))
 
@@ -212,7 +214,7 @@ async def test_draining_with_a_cursor_takes_each_job_once_in_order(sql: Session,
     order: list[tuple[int, object, int]] = []
     after = (None, None, None)
     while claims := await fetch(sql, 7, form=form, after=after):
-        order += [(claim["priority"], claim["run_at"], claim["id"]) for claim in claims]
+        order += [(claim["priority"], datetime_of(read_moment(claim["run_at"])), claim["id"]) for claim in claims]
         after = order[-1]
 
     assert sorted(order) == order
