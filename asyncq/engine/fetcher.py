@@ -12,6 +12,7 @@ from asyncq.domain.events import FetchFailed, JobsFetched
 from asyncq.domain.job import Claim
 from asyncq.domain.options import WorkerOptions
 from asyncq.engine.backoff import backoff_s
+from asyncq.engine.batch import Batch
 from asyncq.engine.buffer import Buffer
 from asyncq.engine.flags import current_flags
 from asyncq.engine.forms import Forms
@@ -98,6 +99,7 @@ class Fetcher:
         self._asked = self._promised = 0  # claims that a fetch, and successions, may bring
         self._forms = Forms()
         self._took_s = 0.0
+        self._batch = Batch(options.batch)
 
     def wake(self) -> None:
         """Something may have become due: look for it now."""
@@ -216,6 +218,7 @@ class Fetcher:
                 self._observers.emit(JobsFetched(count=len(claims), wanted=wanted, duration_s=_now() - sent_at))
         self.looks.took(claims, wanted)
         self._took_s = _now() - sent_at
+        self._batch.took(len(claims), self._took_s)
         self.drained = saw_all and after is START
         self._rests = self.drained or (saw_all and not self.looks.may_be_full(_now()))
         if self._rests and claims:
@@ -303,7 +306,7 @@ class Fetcher:
     def _wanted(self, asked: int = 0) -> int:
         pace = self._pace.look(_now(), self._finished())
         coming = len(self.buffer) + self._promised + asked
-        return wanted_now(self.buffer.waiting, coming, pace, self._options.batch, self._took_s)
+        return wanted_now(self.buffer.waiting, coming, pace, self._batch.size, self._took_s)
 
     def _is_time(self, wanted: int) -> bool:
         if not wanted or not self.may_fetch():

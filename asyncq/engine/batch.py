@@ -1,0 +1,26 @@
+"""How many jobs one fetch takes: as many as it claims in a short time, since while it lasts nobody runs them."""
+
+from __future__ import annotations
+
+AIM_S = 0.01  # the longest fetches take twice as long as most
+LEAST = 100  # what fewer claims took says little: the way there and back, and the commit
+
+
+class Batch:
+    """The size of one worker's fetches.
+
+    Args:
+        most: The most that one takes.
+
+    Attributes:
+        size: How many the next one takes at most.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = self.size = most
+
+    def took(self, claims: int, duration_s: float) -> None:
+        """A fetch has brought so many claims in so many seconds."""
+        if claims >= min(LEAST, self._most):
+            fitting = int(claims * AIM_S / max(duration_s, 1e-6))
+            self.size = max(min(fitting, self._most), min(LEAST, self._most))

@@ -1,0 +1,87 @@
+"""How many jobs one fetch takes."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from asyncq import Client, task
+from asyncq.domain.job import Claim
+from asyncq.engine import fetcher
+from asyncq.engine.batch import AIM_S, LEAST, Batch
+from tests.engine.conftest import MakeWorker
+
+MOST = 500
+
+
+@task
+async def nothing() -> None:
+    """The least job."""
+
+
+@pytest.mark.parametrize(
+    ("claims", "duration_s", "size"),
+    [
+        (MOST, AIM_S / 2, MOST),
+        (MOST, AIM_S, MOST),
+        (MOST, 2 * AIM_S, MOST / 2),
+        (MOST, 100 * AIM_S, LEAST),
+        (2 * LEAST, 2 * AIM_S, LEAST),
+        (2 * LEAST, AIM_S, 2 * LEAST),
+        (MOST, 0.0, MOST),
+    ],
+)
+def test_a_fetch_takes_as_many_as_it_claims_in_time(claims: int, duration_s: float, size: float) -> None:
+    """Jobs of queues cost several times as much as others: 500 at once would keep all of them from running for long."""
+    batch = Batch(MOST)
+    batch.took(claims, duration_s)
+
+    assert size == batch.size
+
+
+def test_what_few_claims_took_says_nothing() -> None:
+    """One job in 2 ms is no reason to take fewer of the next thousand."""
+    batch = Batch(MOST)
+    batch.took(LEAST - 1, 10 * AIM_S)
+    batch.took(0, 10 * AIM_S)
+
+    assert batch.size == MOST
+
+
+def test_a_batch_grows_again() -> None:
+    """The server was busy with something else, and is not any more."""
+    batch = Batch(MOST)
+    batch.took(MOST, 100 * AIM_S)
+    while batch.size < MOST:
+        before = batch.size
+        batch.took(batch.size, AIM_S / 2)
+        assert batch.size > before
+
+    assert batch.size == MOST
+
+
+def test_a_worker_that_was_told_to_take_few_takes_as_few() -> None:
+    """Fewer than would be worth the way."""
+    batch = Batch(10)
+    batch.took(10, 100 * AIM_S)
+
+    assert batch.size == 10
+
+
+async def test_a_worker_whose_fetches_take_long_takes_fewer_jobs_at_once(
+    client: Client, make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slots of a hundred jobs are free, and it asks for as many as come in time."""
+    real, brought = fetcher.fetch_jobs, list[int]()
+
+    async def fetch(*args: Any) -> list[Claim]:
+        claims = await real(*args)
+        await asyncio.sleep(5 * AIM_S)
+        brought.append(len(claims))
+        return claims
+
+    await client.add_jobs([nothing.job() for _ in range(1_000)])
+    monkeypatch.setattr(fetcher, "fetch_jobs", fetch)
+    await make_worker(nothing, concurrency=MOST).run_once()
+
+    assert (MOST, LEAST, 1_000) == (brought[0], max(brought[1:]), sum(brought))
