@@ -337,7 +337,7 @@ async def test_claims_lost_by_the_last_fetch_are_returned_at_the_stop(
     monkeypatch.setattr(fetcher, "backoff_s", lambda *args: 3600.0)
     async with link_to(dsn) as link, Worker(link.dsn, [say], schema=schema, observers=[seen], poll=60).start():
         link.cut_at_answer_with(b"swallowed")
-        added = await client.add_job(say, "swallowed")
+        added = await client.add_job(say, "swallowed", queue="q")
         await seen.wait_for(FetchFailed)
 
     assert [(added.id,)] == [event.job_ids for event in seen.of(JobsReturned)]
@@ -395,7 +395,7 @@ async def test_a_fetch_on_a_half_open_connection_ends_at_its_deadline_and_the_wo
         await client.add_job(nothing)
         await seen.wait_for(JobCompleted)
         link.freeze_open("fetch")
-        await client.add_job(nothing)
+        await client.add_job(nothing, queue="q")  # Without a queue it might be handed over, and not be fetched.
         await seen.wait_for(FetchFailed)
         await seen.wait_for(JobCompleted, 2)
 

@@ -261,7 +261,7 @@ async def test_a_connection_that_hangs_while_it_is_opened_does_not_keep_the_work
         await seen.wait_for(JobCompleted)
         link.freeze("fetch")
         link.cut("fetch")
-        await client.add_job(nothing)
+        await client.add_job(nothing, queue="q")  # Without a queue it might be handed over, and not be fetched.
         await wait_until(lambda: link.count("fetch") == 1, description="a new connection that hangs")
         with anyio.fail_after(20):
             await worker.stop()
