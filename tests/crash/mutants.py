@@ -63,6 +63,27 @@ MUTANTS = [
         ("tests/sql/test_settle.py::test_nobody_settles_the_claim_of_another",),
     ),
     Mutant(
+        "a settlement that was refused is told as written",
+        "sql/queries/settle_completed.sql",
+        "when count(*) < cardinality(",
+        "when count(*) > cardinality(",
+        ("tests/sql/test_settle.py::test_nobody_settles_the_claim_of_another",),
+    ),
+    Mutant(
+        "a moment before the year 2000 is read as one in the far future",
+        "asyncq/domain/moment.py",
+        "signed=True",
+        "signed=False",
+        ("tests/domain/test_moment.py", "tests/store/test_jobs.py"),
+    ),
+    Mutant(
+        "a fetch takes as many jobs as it may, however long that takes",
+        "asyncq/engine/fetcher.py",
+        "self._batch.took(len(claims), self._took_s)",
+        "self._batch.took(0, self._took_s)",
+        ("tests/engine/test_batch.py",),
+    ),
+    Mutant(
         "a settlement waits for a row that somebody holds",
         "sql/queries/settle_completed.sql",
         "for update skip locked",

@@ -115,7 +115,7 @@ async def test_a_notification_while_the_alarm_is_set_is_not_lost(
         due_s = await real(*args)
         if armed.is_set() and not asked.is_set():
             asked.set()
-            await client.add_job(nothing)
+            await client.add_job(nothing, queue="q")  # Without a queue it might be handed over, and nobody be woken.
             await heard.wait()
         return due_s
 
