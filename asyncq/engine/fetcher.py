@@ -87,6 +87,7 @@ class Fetcher:
         self.lost = LostClaims(line, observers)
         self.offer = Offer(line, identity, observers, self.lost, self.expected)
         self.offer.is_idle, self.offer.receive, self.offer.wake = self._has_nothing_to_do, self.receive, self.wake
+        self.offer.may_take = self._may_take
         self.drained = False
         self._look_at = 0.0
         self.looks = Looks()
@@ -341,6 +342,9 @@ class Fetcher:
             return
         self.offer.consider()
         await self._sleep(wanted)
+
+    def _may_take(self) -> bool:
+        return self.may_fetch()
 
     def _has_nothing_to_do(self) -> bool:
         is_free = self.buffer.waiting >= self._options.concurrency and not self._stopping

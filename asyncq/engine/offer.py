@@ -44,6 +44,7 @@ class Offer:
     Attributes:
         token: That of the offer that may stand; 0 if none does.
         is_idle: Whether the worker has nothing to do.
+        may_take: Whether it may take a job at all.
         receive: Takes the claim: the worker's id under which it was made, and a list of it.
         wake: Makes the fetcher look for jobs, and for claims that were lost.
     """
@@ -57,6 +58,7 @@ class Offer:
         self._lost = lost
         self._expected = expected
         self.is_idle: Callable[[], bool] = _never
+        self.may_take: Callable[[], bool] = _never
         self.receive: Callable[[int, list[Claim]], object] = _nowhere
         self.wake: Callable[[], object] = _never
         self.token = self._heard = self._worker_id = 0
@@ -90,7 +92,7 @@ class Offer:
             self._is_withdrawn = True
         if not self.is_idle():
             # A busy worker does not ask whether it is taken.
-            if self.token and _now() - self._made_at > BUSY_S:
+            if self.token and (_now() - self._made_at > BUSY_S or not self.may_take()):
                 self._soon(self._make_another)
         elif not self.token and not self._has_stopped and self._ear is not None:
             self._soon(self._make)
