@@ -53,8 +53,7 @@ class Maintenance:
         self._observers = observers
         self._pruner = Pruner(line, observers, failed_retention_s)
         self._horizon = Horizon(line, identity, observers, looks)
-        # A thorough round reads all jobs: of a fleet that starts, not all at once.
-        self._rounds = random.randrange(THOROUGH_EVERY)
+        self._rounds = 0
         self._wanted = asyncio.Event()
         self._rests_until = 0.0
         self._told: set[str] = set()
@@ -85,13 +84,12 @@ class Maintenance:
             self._wanted.set()
 
     async def once(self) -> None:
-        """What a worker does that will not live long: a thorough round, and a little pruning.
+        """What a worker does that will not live long: a round, and a little pruning.
 
         Raises:
             StoreError: The database cannot be used.
             TimeoutError: It did not answer.
         """
-        self._rounds = 0
         await self.round()
         await self._pruner.run(0.0)
 

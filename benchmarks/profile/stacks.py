@@ -12,11 +12,11 @@ LOOP = "event loop, sockets"
 PARTS = (
     (r"benchmarks/tasks\.py", "handler"),
     (r"asyncq/engine/(isolation|leftovers)\.py", "handler's asyncio task and context"),
-    (r"asyncq/engine/(executor|context|settling)\.py", "run: executor, context"),
+    (r"asyncq/engine/(executor|run|context|settling)\.py", "run: executor, context"),
     (r"asyncq/domain/(signature|payload)\.py", "payload decoded"),
     (r"asyncq/engine/(admission|lease)\.py", "admission"),
     (r"asyncq/engine/(buffer|job_loop)\.py", "buffer, job loops"),
-    (r"asyncq/engine/(fetcher|looks|pace|lookout)\.py|\bfetch_jobs\b|asyncq/domain/job\.py", "fetch"),
+    (r"asyncq/engine/(fetcher|batch|forms|looks|pace|lookout)\.py|\bfetch_jobs\b|asyncq/domain/(job|moment)\.py", "fetch"),
     (r"asyncq/engine/completer\.py|\bsettle\w*\b|asyncq/domain/outcome\.py", "settle, completer"),
     (r"asyncq/engine/(announcer|observers)\.py|asyncq/domain/events\.py", "events"),
     (r"asyncq/engine/(heartbeat|guardian|supervisor|maintenance|horizon)\.py", "heartbeat, watchers"),

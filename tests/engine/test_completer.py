@@ -312,9 +312,15 @@ async def test_a_run_that_lost_its_claim_is_told_so_and_does_not_settle_the_seco
     async with make_worker(wait).start():
         added = await client.add_job(wait)
         await entered[0].wait()
-        await db.execute(f"update {schema}._workers set last_seen = last_seen - interval '1 hour'")
+        first = await db.fetchval(f"select locked_by from {schema}._jobs")
+
+        async def is_taken_over() -> bool:
+            # Again and again: it lives, and a beat of it may come before the look of the other one.
+            await db.execute(f"update {schema}._workers set last_seen = now() - interval '1 hour' where id = $1", first)
+            return entered[1].is_set()
+
         async with make_worker(wait).start():
-            await entered[1].wait()
+            await wait_until(is_taken_over, description="the other worker to take over")
             leave[0].set()
             await seen.wait_for(JobLost)
             still = (await client.get_job(added.id)).state
