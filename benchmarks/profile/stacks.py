@@ -16,7 +16,10 @@ PARTS = (
     (r"asyncq/domain/(signature|payload)\.py", "payload decoded"),
     (r"asyncq/engine/(admission|lease)\.py", "admission"),
     (r"asyncq/engine/(buffer|job_loop)\.py", "buffer, job loops"),
-    (r"asyncq/engine/(fetcher|batch|forms|looks|pace|lookout)\.py|\bfetch_jobs\b|asyncq/domain/(job|moment)\.py", "fetch"),
+    (
+        r"asyncq/engine/(fetcher|batch|forms|looks|pace|lookout)\.py|\bfetch_jobs\b|asyncq/domain/(job|moment)\.py",
+        "fetch",
+    ),
     (r"asyncq/engine/completer\.py|\bsettle\w*\b|asyncq/domain/outcome\.py", "settle, completer"),
     (r"asyncq/engine/(announcer|observers)\.py|asyncq/domain/events\.py", "events"),
     (r"asyncq/engine/(heartbeat|guardian|supervisor|maintenance|horizon)\.py", "heartbeat, watchers"),
