@@ -1,7 +1,6 @@
 """Observers: a function and the events that it wants."""
 
 import inspect
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from asyncq.domain.events import Event, JobCompleted, JobEvent, JobFailed, Obser
 from asyncq.domain.job import Claim
 from tests.ids import written
 
-NOW = datetime(2026, 11, 20, tzinfo=UTC)
 CLAIM = Claim(7, 1, None, 1, 0, 25, 0, 0, 0, 0, 0, 0, None, None, "{}", None, None)
 
 

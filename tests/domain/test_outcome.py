@@ -1,7 +1,6 @@
 """The table of transitions: what each outcome of a run makes of the job's row."""
 
 import math
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -27,7 +26,6 @@ from asyncq.domain.outcome import (
 )
 from asyncq.domain.retry import ConstantRetry, DefaultRetry, FunctionRetry, RetryPolicy
 
-NOW = datetime(2026, 11, 20, tzinfo=UTC)
 POLICY = ConstantRetry(10, jitter=0.5)
 
 

@@ -12,6 +12,7 @@ from asyncq.engine.batch import AIM_S, LEAST, Batch
 from tests.engine.conftest import MakeWorker
 
 MOST = 500
+LONG_S = 5 * AIM_S
 
 
 @task
@@ -71,12 +72,12 @@ def test_a_worker_that_was_told_to_take_few_takes_as_few() -> None:
 async def test_a_worker_whose_fetches_take_long_takes_fewer_jobs_at_once(
     client: Client, make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The slots of a hundred jobs are free, and it asks for as many as come in time."""
+    """All its slots are free, and still it asks for the least: more would not come in time."""
     real, brought = fetcher.fetch_jobs, list[int]()
 
     async def fetch(*args: Any) -> list[Claim]:
         claims = await real(*args)
-        await asyncio.sleep(5 * AIM_S)
+        await asyncio.sleep(LONG_S)
         brought.append(len(claims))
         return claims
 

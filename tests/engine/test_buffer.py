@@ -1,14 +1,11 @@
 """The buffer: claims reach those who wait, in order, and none is lost when a waiting one is cancelled."""
 
 import asyncio
-from datetime import UTC, datetime
 from typing import Any
 
 from asyncq.domain.job import Claim
 from asyncq.engine.buffer import BREATH, Buffer
 from tests.waiting import LIMIT_S
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def claim(number: int) -> Claim:

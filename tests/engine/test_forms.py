@@ -13,8 +13,6 @@ from asyncq.engine.forms import MOMENT_S, Forms
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-
 
 def claim(queue: str | None = None) -> Claim:
     """A claim of a job of a queue, or of none."""

@@ -1,7 +1,5 @@
 """What the log says of names and errors that come from strangers: a record stays one record."""
 
-from datetime import UTC, datetime
-
 import pytest
 
 from asyncq.domain.events import CronItemFailed, JobFailed, UnknownTasks
@@ -9,7 +7,6 @@ from asyncq.domain.job import Claim
 from asyncq.log import LogObserver
 
 FORGED = "x\n2026-11-20 12:00:00.000 ERROR forged\r\x1b[2Jgone\u2028"
-NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 
 def failed(task: str, error: str) -> JobFailed:

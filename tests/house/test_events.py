@@ -8,7 +8,6 @@ import inspect
 import logging
 import re
 import typing
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ KINDS = [
     for kind in vars(events).values()
     if inspect.isclass(kind) and issubclass(kind, Event) and kind not in (Event, JobEvent)
 ]
-NOW = datetime(2026, 11, 20, tzinfo=UTC)
 SECRET = "payload-key-flag-or-meta"
 CLAIM = Claim(7, 1, 2, 3, 0, 25, 0, 0, 0, 0, 0, 0, SECRET, f'["{SECRET}"]', SECRET, SECRET, None)
 SAMPLES: dict[Any, Any] = {

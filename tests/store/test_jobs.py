@@ -288,6 +288,7 @@ async def test_a_claim_says_everything_about_its_job(line: Line, sql: Session) -
           run_at, created_at, updated_at, key, flags, payload, meta, last_error
         from asyncq._jobs""")
 
+    assert len(row) == len(claim.__struct_fields__)
     assert dict(row) == {name: getattr(claim, name) for name in row.keys()}  # noqa: SIM118 - a record has values
 
 
