@@ -7,9 +7,10 @@ from collections.abc import Callable
 import anyio
 from anyio.abc import TaskGroup
 
-from asyncq.domain.errors import AsyncqError
+from asyncq.domain.errors import AsyncqError, StoreUnavailable
 from asyncq.domain.events import LeaseInDoubt, MaintenanceFailed, WorkerLost
 from asyncq.engine.admission import Admission
+from asyncq.engine.backoff import backoff_s
 from asyncq.engine.executor import Executor
 from asyncq.engine.fetcher import Fetcher
 from asyncq.engine.heartbeat import Heartbeat
@@ -22,6 +23,8 @@ from asyncq.store.database import Line
 
 LEARN_S = 0.25  # how often a worker asks for the ids of tasks that it misses
 AGAIN_S = 1.0
+LEAVE_TRIES = 4
+FIRST_RETRY_S = 0.04
 
 
 class Membership:
@@ -146,6 +149,23 @@ class Membership:
             self._fetcher.give_back(claims, reason, worker_id)
         self._admission.refuse()
         self._executor.cancel_all()
+
+    async def leave(self) -> None:
+        """Be forgotten, and leave no claim; a connection that was lost on the way is tried again, a few times.
+
+        Raises:
+            StoreError: The database cannot be used.
+        """
+        for tries in range(1, LEAVE_TRIES + 1):
+            try:
+                await self.registered.wait()
+                await self._fetcher.lost.give_back()
+                await store.remove(self._line, self._identity.worker_id)
+                return
+            except StoreUnavailable:
+                if tries == LEAVE_TRIES:
+                    raise
+                await anyio.sleep(backoff_s(tries, FIRST_RETRY_S, AGAIN_S))
 
     async def _join_again(self) -> None:
         while not self._identity.worker_id:

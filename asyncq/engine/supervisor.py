@@ -407,9 +407,7 @@ class Supervisor:
         if self._written.is_set() and not abandoned and not stuck:
             try:
                 with anyio.move_on_after(FLUSH_S):
-                    await self._membership.registered.wait()
-                    await self._fetcher.lost.give_back()
-                    await store.remove(self._reading, self._identity.worker_id)
+                    await self._membership.leave()
             except (AsyncqError, TimeoutError) as error:
                 said = str(error) or type(error).__name__
                 self._observers.emit(MaintenanceFailed(error=f"the worker could not be removed: {said}"))

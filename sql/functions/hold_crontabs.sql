@@ -6,20 +6,20 @@ create or replace function asyncq._hold_crontabs(crontabs text[], slots timestam
   language plpgsql volatile
   as $$
 declare
+  one record;
   held text[];
 begin
+  -- One after the other, also those that are not known yet: who holds a later one never waits for an earlier one.
+  for one in
+    select given.identifier, min(given.slot) as since, bool_or(given.revision is null) as is_own
+    from unnest(crontabs, slots, revisions) as given(identifier, slot, revision)
+    group by given.identifier order by given.identifier
   loop
-    insert into asyncq.known_crontabs (identifier, known_since)
-      select given.identifier, min(given.slot) from unnest(crontabs, slots, revisions) as given(identifier, slot, revision)
-      where given.revision is null
-      group by given.identifier order by given.identifier
-      on conflict (identifier) do nothing;
-    perform from asyncq.known_crontabs where identifier = any(crontabs) order by identifier for update;
-    -- One that was there for the insert may have been removed before it was locked.
-    exit when not exists (
-      select from unnest(crontabs, revisions) as given(identifier, revision)
-      where given.revision is null
-        and not exists (select from asyncq.known_crontabs as known where known.identifier = given.identifier));
+    perform from asyncq.known_crontabs where identifier = one.identifier for update;
+    if not found and one.is_own then
+      insert into asyncq.known_crontabs as known (identifier, known_since) values (one.identifier, one.since)
+        on conflict (identifier) do update set identifier = known.identifier;
+    end if;
   end loop;
   return '{}';
 exception when lock_not_available or deadlock_detected then

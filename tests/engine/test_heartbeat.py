@@ -19,6 +19,7 @@ from asyncq.domain.events import (
     JobInterrupted,
     JobsReturned,
     JobStarted,
+    MaintenanceFailed,
     WorkerLost,
     WorkerStarted,
     WorkerStopped,
@@ -221,6 +222,20 @@ async def test_a_worker_that_stops_while_it_registers_anew_leaves_no_row(
         asyncio.get_running_loop().call_later(0.5, answer.set)
 
     assert [0] == [event.stuck for event in seen.of(WorkerStopped)]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_worker_whose_connection_is_lost_as_it_leaves_is_removed_by_another_try(
+    dsn: str, schema: str, seen: Seen, db: asyncpg.Connection, when: Any
+) -> None:
+    """Else the others would list it, and be told of its death, for the length of a lease."""
+    async with link_to(dsn) as link:
+        async with Worker(link.dsn, [nothing], schema=schema, observers=[seen]).start():
+            link.cut_at_statement("fetch", when, f"delete from {schema}._workers")
+        assert 1 == link.cuts[when]
+
+    assert [] == await db.fetch(f"select id from {schema}._workers")
+    assert [] == seen.of(MaintenanceFailed)
 
 
 async def test_a_worker_that_comes_back_learns_its_tasks_anew(

@@ -61,6 +61,7 @@ async def test_one_that_is_open_is_in_progress_and_can_be_ended(dsn: str, claimi
         ended = [row["ended"] for row in await claiming.run("end_transaction", pid, xid)]
         while (after := await fate(claiming, job, xid)) == "in progress":
             pass
+        handler.connection.terminate()  # The server has closed it: nobody says goodbye.
 
     assert ("in progress", [True], "aborted") == (before, ended, after)
 

@@ -253,6 +253,46 @@ async def test_an_item_that_somebody_holds_costs_the_others_nothing(
     assert [("c", 1), ("a", 1)] == await jobs(other)
 
 
+async def test_two_workers_that_both_make_an_item_known_again_do_not_wait_for_each_other(
+    dsn: str, schema: str, sql: Session, other: Session, third: Session
+) -> None:
+    """An item goes while the first holds another one, and waits for it; the second comes before it makes it known."""
+    await sql.execute("insert into asyncq.known_crontabs select name, now() from unnest('{a,b}'::text[]) as name")
+    await sql.execute("""
+        create function pg_temp.let_the_second_come() returns trigger language plpgsql as $$
+        begin perform pg_advisory_xact_lock(1, 77); return new; end $$;
+        create trigger come before insert on asyncq.known_crontabs for each row
+          when (current_setting('test.first', true) = 'yes') execute function pg_temp.let_the_second_come()""")
+    answers: list[asyncpg.Record] = []
+
+    async def slots(caller: Session) -> None:
+        answers.extend(await add_slots(caller, ("a", 1), ("b", 1)))
+
+    async with session(dsn, schema) as second, anyio.create_task_group() as group:
+        await sql.execute("begin; delete from asyncq.known_crontabs where identifier = 'b'")
+        await sql.execute("select pg_advisory_lock(1, 77)")
+        await other.execute("set test.first to 'yes'")
+        group.start_soon(slots, other)
+        await wait_until(lambda: is_blocked(third, other), description="the first one to wait for b")
+        await sql.execute("commit")
+        await wait_until(lambda: waits_at_the_door(third, other), description="the first one to make b known")
+        group.start_soon(slots, second)
+        await wait_until(lambda: is_blocked(third, second), description="the second one to wait")
+        await sql.execute("select pg_advisory_unlock(1, 77)")
+
+    assert [("added", None)] * 2 == [(row["outcome"], row["code"]) for row in answers]
+    await sql.execute("drop trigger come on asyncq.known_crontabs")
+
+
+async def waits_at_the_door(watcher: Session, blocked: Session) -> bool:
+    """Whether a session waits for an advisory lock."""
+    pid = blocked.connection.get_server_pid()
+    found: bool = await watcher.value(
+        "select exists (select from pg_locks where pid = $1 and locktype = 'advisory' and not granted)", pid
+    )
+    return found
+
+
 async def test_calls_and_slots_never_deadlock(dsn: str, schema: str, sql: Session) -> None:
     """Whatever comes beside what: every call locks the item first."""
     names = ["a", "b", "c"]
