@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +96,12 @@ class Series:
     def __bool__(self) -> bool:
         return bool(self.by_rotation)
 
+    def of(self, rotations: Collection[int]) -> Series:
+        """Those of some rotations."""
+        chosen = Series(())
+        chosen.by_rotation = {rotation: self.by_rotation[rotation] for rotation in rotations}
+        return chosen
+
     @property
     def values(self) -> Sequence[float]:
         """In the order of the rotations."""
@@ -119,10 +125,13 @@ def series(runs: Iterable[Entry], line: str, work: str, peer: str, variant: str,
 
 
 def ratio(ours: Series, theirs: Series) -> tuple[float, tuple[float, float]] | None:
-    """How many times theirs ours is: of the medians, and the range over the rotations that have both."""
+    """How many times theirs ours is: of the medians, and the range, over the rotations that have both."""
     if not ours or not theirs:
         return None
     both = ours.by_rotation.keys() & theirs.by_rotation.keys()
+    if not both:
+        of_medians = ours.median / theirs.median
+        return of_medians, (of_medians, of_medians)
+    ours, theirs = ours.of(both), theirs.of(both)
     each = [ours.by_rotation[rotation] / theirs.by_rotation[rotation] for rotation in both]
-    of_medians = ours.median / theirs.median
-    return of_medians, (min(each), max(each)) if each else (of_medians, of_medians)
+    return ours.median / theirs.median, (min(each), max(each))
