@@ -20,7 +20,8 @@ from asyncq.store.database import Database, Line
 from asyncq.store.transactions import end_transactions
 from asyncq.store.workers import Rescued, rescue_jobs, unknown_tasks
 
-THOROUGH_EVERY = 30
+THOROUGH_EVERY = 30  # rounds: that one reads all jobs
+FIRST_WITHIN = 6  # rounds after the start: not in its rush, and not all workers of a fleet at once
 DEADLINE_S = 60.0
 REST_S = 2.0
 
@@ -53,7 +54,7 @@ class Maintenance:
         self._observers = observers
         self._pruner = Pruner(line, observers, failed_retention_s)
         self._horizon = Horizon(line, identity, observers, looks)
-        self._rounds = 0
+        self._rounds = -random.randint(1, FIRST_WITHIN)
         self._wanted = asyncio.Event()
         self._rests_until = 0.0
         self._told: set[str] = set()
@@ -84,12 +85,13 @@ class Maintenance:
             self._wanted.set()
 
     async def once(self) -> None:
-        """What a worker does that will not live long: a round, and a little pruning.
+        """What a worker does that will not live long: a thorough round, and a little pruning.
 
         Raises:
             StoreError: The database cannot be used.
             TimeoutError: It did not answer.
         """
+        self._rounds = 0
         await self.round()
         await self._pruner.run(0.0)
 

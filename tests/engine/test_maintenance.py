@@ -153,12 +153,33 @@ async def test_a_look_at_all_claims_holds_up_no_fetch(
         return await real(line, thorough=thorough)
 
     monkeypatch.setattr(maintenance, "rescue_jobs", wait_and_rescue)
+    monkeypatch.setattr(maintenance, "THOROUGH_EVERY", 1)
     await db.execute("select pg_advisory_lock(7, 7)")
     async with make_worker(nothing).start():
         await asked.wait()
         await client.add_job(nothing)
         await seen.wait_for(JobCompleted)
         await db.execute("select pg_advisory_unlock(7, 7)")
+
+
+@pytest.mark.parametrize("first", [1, 2])
+async def test_one_round_in_so_many_reads_all_jobs_but_not_the_first_one_of_a_worker(
+    make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    """A fleet that is started anew would read a table of millions once for each of its workers, all of them at once."""
+    real, looks = maintenance.rescue_jobs, asyncio.Queue[bool]()
+
+    async def note(line: Line, *, thorough: bool) -> object:
+        looks.put_nowait(thorough)
+        return await real(line, thorough=thorough)
+
+    monkeypatch.setattr(maintenance, "rescue_jobs", note)
+    monkeypatch.setattr(maintenance, "THOROUGH_EVERY", 3)
+    monkeypatch.setattr(maintenance.random, "randint", lambda least, most: max(least, min(first, most)))
+    async with make_worker(nothing, lease=1).start():
+        seen = [await looks.get() for _ in range(5)]
+
+    assert [place % 3 == first for place in range(5)] == seen
 
 
 async def test_a_round_that_fails_is_told_and_the_next_one_tries_again(
