@@ -19,13 +19,17 @@ SHARE = 20  # a moment lasts so many times as long as the fetch took
 
 
 class Forms:
-    """What one worker knows of the use of asking for jobs of queues. Times are seconds of any clock."""
+    """What one worker knows of the use of asking for jobs of queues. Times are seconds of any clock.
+
+    Attributes:
+        brings_queues: Whether the last fetch has brought jobs of queues.
+    """
 
     def __init__(self) -> None:
         self._form: Form = "plain first"
         self._asked_at = float("-inf")
         self._plain_until = float("-inf")
-        self._brings_queues = False
+        self.brings_queues = False
 
     def choose(self, now: float, *, woken: bool = False, is_dear: bool = False) -> Form:
         """The form of the next fetch.
@@ -35,7 +39,7 @@ class Forms:
             woken: Whether something has happened that may have made a job runnable.
             is_dear: Whether it is expensive and will hardly bring anything: then it is not asked in two steps.
         """
-        if is_dear or self._brings_queues:
+        if is_dear or self.brings_queues:
             self._form = "all"
         elif not woken and now < self._plain_until:
             self._form = "plain"
@@ -59,7 +63,7 @@ class Forms:
             if len(claims) < wanted:
                 self._plain_until = float("-inf")
             return False
-        self._brings_queues = any(claim.queue is not None for claim in claims)
+        self.brings_queues = any(claim.queue is not None for claim in claims)
         moment_s = max(MOMENT_S, min(SHARE * (now - self._asked_at), LONGEST_S))
-        self._plain_until = float("-inf") if self._brings_queues else self._asked_at + moment_s
+        self._plain_until = float("-inf") if self.brings_queues else self._asked_at + moment_s
         return True

@@ -73,7 +73,8 @@ async def run_stuck(stage: Stage, peer: Peer, variant: str, size: int) -> dict[s
             await holder.go()
             while await jobs.count("and locked_by is not null") < len(BUSY):
                 await asyncio.sleep(0.05)
-            return await drain(peer, variant, jobs, size, loop=stage.loop, among="and queue is null")
+            ours = f"and id > {everything - size} order by id desc"
+            return await drain(peer, variant, jobs, size, loop=stage.loop, among=ours)
         finally:
             await holder.close()
 
@@ -108,7 +109,7 @@ async def run_strangers(stage: Stage, peer: Peer, variant: str, size: int) -> di
     """Drain our own jobs behind a million that are not for us; then idle beside those."""
     async with stage.postgres.copy(peer, variant, 2 * STRANGERS + size, shape="strangers") as jobs:
         options = {"forbidden_flags": ["paused"]}
-        ours = f"and id > {2 * STRANGERS}"
+        ours = f"and id > {2 * STRANGERS} order by id desc"
         seen = await drain(peer, variant, jobs, size, loop=stage.loop, among=ours, options=options)
         worker = await Child.begin(peer, "work", jobs.dsn, loop=stage.loop, options=options)
         try:

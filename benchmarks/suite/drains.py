@@ -57,7 +57,7 @@ async def drain(
         **wish: What the workers are told besides.
 
     Returns:
-        The rate in jobs a second, from the first call of a handler to the last settlement that is seen committed; that
+        The rate in jobs a second, from the first call of a handler until the last settlement is seen committed; that
         first job is not counted. What begins with `_` is for the caller alone.
 
     Raises:
@@ -76,9 +76,7 @@ async def drain(
         try:
             async with asyncio.timeout(longest_s):
                 await called(crew, jobs)
-                while not await table.is_empty(among):
-                    await asyncio.sleep(LOOK_S)
-                ended_ns = time.monotonic_ns()
+                ended_ns = await emptied(table, among)
         except TimeoutError:
             seen = sum(child.calls for child in crew)
             raise Unfit(f"{peer.name}: {seen} of {jobs} jobs in {longest_s:g} s") from None
@@ -91,6 +89,18 @@ async def drain(
         "_starts": [report["starts"] for report in reports],
         "_marks": [(first_ns, 0), *(mark for child in crew for mark in child.marks)],
     }
+
+
+async def emptied(table: Jobs, among: str) -> int:
+    """Wait until every job is settled; returns when the first look was sent that saw it so.
+
+    What was committed by then is what it sees. The look itself walks over dead rows, for longer the more others wait.
+    """
+    while True:
+        sent_ns = time.monotonic_ns()
+        if await table.is_empty(among):
+            return sent_ns
+        await asyncio.sleep(LOOK_S)
 
 
 async def called(crew: list[Child], jobs: int) -> None:

@@ -92,7 +92,7 @@ class Table:
 
     async def is_empty(self, among: str = "") -> bool:
         """Whether every job is settled; of those that a further condition leaves."""
-        return not await self.connection.fetchval(f"select exists (select {self._left} {among})")
+        return await self.connection.fetchval(f"select 1 {self._left} {among} limit 1") is None
 
     async def count(self, among: str = "") -> int:
         """How many are not settled; of those that a further condition leaves."""

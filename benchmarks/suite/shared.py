@@ -26,9 +26,9 @@ async def run_drain_by_two(stage: Stage, peer: Peer, variant: str, size: int) ->
 
 
 async def run_future(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
-    """A million jobs that are due tomorrow stay where they are."""
+    """A million jobs that are due tomorrow stay where they are. The last jobs are looked for first."""
     async with stage.postgres.copy(peer, variant, size, future=FUTURE) as jobs:
-        return await drain(peer, variant, jobs, size, loop=stage.loop, among=f"and id <= {size}")
+        return await drain(peer, variant, jobs, size, loop=stage.loop, among=f"and id <= {size} order by id desc")
 
 
 async def run_latency(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:

@@ -79,8 +79,8 @@ MUTANTS = [
     Mutant(
         "a fetch takes as many jobs as it may, however long that takes",
         "asyncq/engine/fetcher.py",
-        "self._batch.took(len(claims), self._took_s)",
-        "self._batch.took(0, self._took_s)",
+        "self._batch.took(len(claims), self._took_s, of_queues=self._forms.brings_queues)",
+        "self._batch.took(0, self._took_s, of_queues=True)",
         ("tests/engine/test_batch.py",),
     ),
     Mutant(

@@ -35,7 +35,7 @@ async def nothing() -> None:
 def test_a_fetch_takes_as_many_as_it_claims_in_time(claims: int, duration_s: float, size: float) -> None:
     """Jobs of queues cost several times as much as others: 500 at once would keep all of them from running for long."""
     batch = Batch(MOST)
-    batch.took(claims, duration_s)
+    batch.took(claims, duration_s, of_queues=True)
 
     assert size == batch.size
 
@@ -43,8 +43,8 @@ def test_a_fetch_takes_as_many_as_it_claims_in_time(claims: int, duration_s: flo
 def test_what_few_claims_took_says_nothing() -> None:
     """One job in 2 ms is no reason to take fewer of the next thousand."""
     batch = Batch(MOST)
-    batch.took(LEAST - 1, 10 * AIM_S)
-    batch.took(0, 10 * AIM_S)
+    batch.took(LEAST - 1, 10 * AIM_S, of_queues=True)
+    batch.took(0, 10 * AIM_S, of_queues=True)
 
     assert batch.size == MOST
 
@@ -52,10 +52,10 @@ def test_what_few_claims_took_says_nothing() -> None:
 def test_a_batch_grows_again() -> None:
     """The server was busy with something else, and is not any more."""
     batch = Batch(MOST)
-    batch.took(MOST, 100 * AIM_S)
+    batch.took(MOST, 100 * AIM_S, of_queues=True)
     while batch.size < MOST:
         before = batch.size
-        batch.took(batch.size, AIM_S / 2)
+        batch.took(batch.size, AIM_S / 2, of_queues=True)
         assert batch.size > before
 
     assert batch.size == MOST
@@ -64,13 +64,23 @@ def test_a_batch_grows_again() -> None:
 def test_a_worker_that_was_told_to_take_few_takes_as_few() -> None:
     """Fewer than would be worth the way."""
     batch = Batch(10)
-    batch.took(10, 100 * AIM_S)
+    batch.took(10, 100 * AIM_S, of_queues=True)
 
     assert batch.size == 10
 
 
-async def test_a_worker_whose_fetches_take_long_takes_fewer_jobs_at_once(
-    client: Client, make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
+def test_jobs_without_a_queue_are_taken_in_full_batches() -> None:
+    """However long they took: with two workers on two cores smaller ones made both a tenth slower."""
+    batch = Batch(MOST)
+    batch.took(MOST, 100 * AIM_S, of_queues=True)
+    batch.took(LEAST, 100 * AIM_S, of_queues=False)
+
+    assert batch.size == MOST
+
+
+@pytest.mark.parametrize(("queue", "then"), [("queue {}", LEAST), (None, MOST)], ids=["of queues", "without"])
+async def test_a_worker_whose_fetches_of_queues_take_long_takes_fewer_jobs_at_once(
+    client: Client, make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch, queue: str | None, then: int
 ) -> None:
     """All its slots are free, and still it asks for the least: more would not come in time."""
     real, brought = fetcher.fetch_jobs, list[int]()
@@ -81,8 +91,9 @@ async def test_a_worker_whose_fetches_take_long_takes_fewer_jobs_at_once(
         brought.append(len(claims))
         return claims
 
-    await client.add_jobs([nothing.job() for _ in range(1_000)])
+    options = [{"queue": queue.format(number)} if queue else {} for number in range(1_000)]
+    await client.add_jobs([nothing.job().with_options(**one) for one in options])
     monkeypatch.setattr(fetcher, "fetch_jobs", fetch)
     await make_worker(nothing, concurrency=MOST).run_once()
 
-    assert (MOST, LEAST, 1_000) == (brought[0], max(brought[1:]), sum(brought))
+    assert (MOST, then, 1_000) == (brought[0], max(brought[1:]), sum(brought))
