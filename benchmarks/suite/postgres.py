@@ -15,7 +15,7 @@ from benchmarks.peers.peer import Peer
 from benchmarks.suite.child import play
 from benchmarks.suite.processes import children, cpu_s
 
-# A server that has run for a while writes its log into files that it has; a new one makes each of them, 10 ms every 16 MB.
+# A server that has run for a while has files to write its log into; a new one makes each of them, 10 ms every 16 MB.
 SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "8GB", "min_wal_size": "2GB", "max_connections": "400"}
 """All else is as PostgreSQL ships it: fsync and synchronous_commit are on."""
 
