@@ -84,6 +84,20 @@ MUTANTS = [
         ("tests/engine/test_batch.py",),
     ),
     Mutant(
+        "a worker that loses its connection as it leaves stays in the list",
+        "asyncq/engine/membership.py",
+        "if tries == LEAVE_TRIES:",
+        "if tries:",
+        ("tests/engine/test_heartbeat.py",),
+    ),
+    Mutant(
+        "each worker reads all jobs as it starts",
+        "asyncq/engine/maintenance.py",
+        "self._rounds = -random.randint(1, FIRST_WITHIN)",
+        "self._rounds = 0",
+        ("tests/engine/test_maintenance.py",),
+    ),
+    Mutant(
         "a settlement waits for a row that somebody holds",
         "sql/queries/settle_completed.sql",
         "for update skip locked",

@@ -96,4 +96,5 @@ async def test_a_worker_whose_fetches_of_queues_take_long_takes_fewer_jobs_at_on
     monkeypatch.setattr(fetcher, "fetch_jobs", fetch)
     await make_worker(nothing, concurrency=MOST).run_once()
 
-    assert (MOST, then, 1_000) == (brought[0], max(brought[1:]), sum(brought))
+    assert (MOST, then) == (brought[0], max(brought[1:]))
+    assert sum(brought) >= 1_000  # Some of them twice, if they wait for a slot for too long and go back.
