@@ -52,7 +52,7 @@ async def drain(
         table: The jobs; the ids in their payloads are 0 to jobs - 1.
         jobs: How many.
         workers: How many processes.
-        among: A condition that leaves these jobs, where others stay.
+        among: A condition that leaves these jobs, where others stay, and the order in which to look for them.
         longest_s: How long they may take.
         **wish: What the workers are told besides.
 

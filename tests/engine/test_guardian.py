@@ -37,6 +37,7 @@ from tests.sql.locks import be_up_for_long
 from tests.waiting import LIMIT_S, wait_until
 
 SOON = 0.1
+STOPPED_S = 0.2  # longer than a loop may take to answer
 
 
 class Blocker:
@@ -341,7 +342,7 @@ async def test_a_process_that_was_stopped_accuses_nobody(dsn: str, schema: str, 
         heard = [await _until_started(process.stdout)]
         for _ in range(3):
             process.send_signal(signal.SIGSTOP)
-            await asyncio.sleep(2 * SOON)
+            await asyncio.sleep(STOPPED_S)
             process.send_signal(signal.SIGCONT)
             await client.add_job("hold")  # When it starts, the loop has answered.
             heard.append(await _until_started(process.stdout))

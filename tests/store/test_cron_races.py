@@ -281,7 +281,6 @@ async def test_two_workers_that_both_make_an_item_known_again_do_not_wait_for_ea
         await sql.execute("select pg_advisory_unlock(1, 77)")
 
     assert [("added", None)] * 2 == [(row["outcome"], row["code"]) for row in answers]
-    await sql.execute("drop trigger come on asyncq.known_crontabs")
 
 
 async def waits_at_the_door(watcher: Session, blocked: Session) -> bool:
