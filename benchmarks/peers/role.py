@@ -180,6 +180,7 @@ async def work(program: Program, dsn: str, wish: Wish) -> None:
     """Run jobs until told to stop; say how many have been called whenever that has changed."""
     ledger = Ledger()
     loop = asyncio.get_running_loop()
+    tick_s: float = wish.get("tick_s", TICK_S)
 
     def hear() -> None:
         if os.read(0, 64).strip() == b"stop":
@@ -191,7 +192,7 @@ async def work(program: Program, dsn: str, wish: Wish) -> None:
         if ledger.calls != said:
             said = ledger.calls
             say("calls", calls=said)
-        loop.call_later(TICK_S, tick, said)
+        loop.call_later(tick_s, tick, said)
 
     loop.add_reader(0, hear)
     tick(0)

@@ -10,7 +10,7 @@ from benchmarks.scale import crew, model
 from benchmarks.scale.crew import Seen
 from benchmarks.scale.fill import fill
 from benchmarks.scale.model import Bounds, Machine
-from benchmarks.scale.parts import commit_ms, costs, fsync_ms, trip_ms
+from benchmarks.scale.parts import commit_ms, costs, fsync_ms, held_us, log_mb_per_s, trip_ms
 from benchmarks.scale.place import Place
 from benchmarks.scale.relay import Way, far_away
 from benchmarks.scale.result import Check, Parts
@@ -46,13 +46,15 @@ class Checker:
             cores=cores(),
             fsync_ms=fsync_ms(self._place.folder),
             trip_ms=await self._trip_ms(),
+            log_mb_per_s=await self._log_mb_per_s(),
+            held_us=await held_us(self._place),
             drain=costs(drain),
             add=costs(add),
             crowd=costs(crowd),
             overlap=1.0,
         )
         here = Machine(parts.cores, parts.fsync_ms, parts.trip_ms, is_shared=True)
-        bounds = model.drain_bounds(parts.drain, left(here, drain), 1)
+        bounds = model.drain_bounds(parts, left(here, drain), 1)
         parts = msgspec.structs.replace(parts, overlap=model.fitted_overlap(bounds, drain.rate))
         return parts, [
             self._check("drain, 1 process", parts, bounds, drain, is_fitted=True),
@@ -65,7 +67,7 @@ class Checker:
         here = Machine(parts.cores, parts.fsync_ms, parts.trip_ms, is_shared=True)
         for workers in WORKERS:
             found = await self._drain(workers)
-            bounds = model.drain_bounds(parts.drain, left(here, found), workers)
+            bounds = model.drain_bounds(parts, left(here, found), workers)
             yield self._check(f"drain, {workers} processes", parts, bounds, found)
         for asked_ms in DISKS_MS:
             async with self._place.slow_disk(asked_ms):
@@ -80,7 +82,7 @@ class Checker:
 
     async def _all(self, parts: Parts, there: Machine, words: str, way: Way | None = None) -> AsyncGenerator[Check]:
         found = await self._drain(1, way)
-        bounds = model.drain_bounds(parts.drain, left(there, found), 1)
+        bounds = model.drain_bounds(parts, left(there, found), 1)
         yield self._check(f"drain, 1 process, {words}", parts, bounds, found)
         found = await self._add(ADDS // SLOWER, 1, way)
         yield self._check(f"{ONE}, {words}", parts, model.add_bounds(parts.add, left(there, found), 1), found)
@@ -111,6 +113,10 @@ class Checker:
     async def _trip_ms(self, way: Way | None = None) -> float:
         async with self._place.database() as database:
             return await trip_ms(way.to(database.dsn) if way else database.dsn, self._place)
+
+    async def _log_mb_per_s(self) -> float:
+        async with self._place.database() as database:
+            return await log_mb_per_s(database.dsn)
 
     async def _commit_ms(self) -> float:
         async with self._place.database() as database:

@@ -12,6 +12,7 @@ from benchmarks.scale import crew
 from benchmarks.scale.fill import fill
 from benchmarks.scale.place import Database, Place
 from benchmarks.scale.result import Busy, Idle
+from benchmarks.suite.child import SELDOM_S
 from benchmarks.suite.processes import PROC
 
 CALM_S = 3.0
@@ -41,7 +42,7 @@ async def busy(place: Place, counts: list[int], jobs: int) -> AsyncGenerator[Bus
 async def idle(place: Place, counts: list[int]) -> AsyncGenerator[Idle]:
     """So many processes have nothing to do."""
     for count in counts:
-        async with place.database() as database, crew.workers(database.dsn, count) as workers:
+        async with place.database() as database, crew.workers(database.dsn, count, tick_s=SELDOM_S) as workers:
             for worker in workers:
                 worker.tell("go")
             await started(database, count)

@@ -41,14 +41,21 @@ class Machine(NamedTuple):
     is_shared: bool = False
 
 
-def drain_bounds(drain: Costs, machine: Machine, workers: int) -> Bounds:
-    """What each part of a drain by so many processes could do, in jobs a second."""
+def drain_bounds(parts: Parts, machine: Machine, workers: int) -> Bounds:
+    """What each part of a drain by so many processes could do, in jobs a second.
+
+    A fetch walks over the jobs that others have claimed and not committed yet: as many as are claimed in the time of a
+    fetch, which grows with them. Where a second is not enough to walk over the jobs of a second, it never ends.
+    """
+    drain = parts.drain
     statement_ms = BATCH * drain.backend_us / 1000 + machine.trip_ms + WAITS * machine.fsync_ms
-    return {
+    found = {
         **_cores(drain, machine),
         "CPU of the workers": workers * 1e6 / drain.client_us,
         "disk and round trip": workers * BATCH * 1000 / statement_ms,
+        "log": parts.log_mb_per_s * 1e6 / drain.wal_bytes,
     }
+    return found | ({"claims of others": 1e6 / parts.held_us} if workers > 1 else {})
 
 
 def add_bounds(add: Costs, machine: Machine, producers: int) -> Bounds:
@@ -88,11 +95,11 @@ def fitted_overlap(bounds: Bounds, measured: float) -> float:
     return (low + high) / 2
 
 
-def crew_for(drain: Costs, machine: Machine, overlap: float) -> int:
-    """How many processes bring the server near to what it could do; no more than are of use."""
-    could = min(bound for name, bound in drain_bounds(drain, machine, 1).items() if name.startswith("cores"))
+def crew_for(parts: Parts, machine: Machine) -> int:
+    """How many processes bring the server near to what as many as possible would."""
+    could = rate(drain_bounds(parts, machine, MOST_WORKERS), parts.overlap)
     for workers in range(1, MOST_WORKERS):
-        if rate(drain_bounds(drain, machine, workers), overlap) >= ENOUGH * could:
+        if rate(drain_bounds(parts, machine, workers), parts.overlap) >= ENOUGH * could:
             return workers
     return MOST_WORKERS
 
@@ -100,14 +107,14 @@ def crew_for(drain: Costs, machine: Machine, overlap: float) -> int:
 def estimate(parts: Parts, machine: Machine) -> Estimate:
     """What one machine would do."""
     overlap = parts.overlap
-    workers = crew_for(parts.drain, machine, overlap)
-    many = drain_bounds(parts.drain, machine, workers)
+    workers = crew_for(parts, machine)
+    many = drain_bounds(parts, machine, workers)
     drain = rate(many, overlap)
     return Estimate(
         cores=round(machine.cores),
         fsync_ms=machine.fsync_ms,
         trip_ms=machine.trip_ms,
-        drain_one=rate(drain_bounds(parts.drain, machine, 1), overlap),
+        drain_one=rate(drain_bounds(parts, machine, 1), overlap),
         drain=drain,
         drain_bound=limit(many),
         workers=workers,

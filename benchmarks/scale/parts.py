@@ -5,17 +5,23 @@ from __future__ import annotations
 import os
 import statistics
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 import asyncpg
 
 from benchmarks.scale.crew import Seen
-from benchmarks.scale.place import Place
+from benchmarks.scale.fill import OURS, fill, task_id
+from benchmarks.scale.place import Place, connect
 from benchmarks.scale.result import Costs
+from benchmarks.scale.waiting import BATCH, claim, fetch
 
 PAGE = 8192
 WRITES, ASKED = 300, 500
+MESSAGES = 300
+OTHERS = 16  # transactions that are claiming jobs at once
+WAITING = 100_000
 
 
 def fsync_ms(folder: Path, writes: int = WRITES) -> float:
@@ -55,6 +61,33 @@ async def asked_ms(dsn: str, place: Place, statement: str) -> float:
     finally:
         await connection.close()
     return max(0.0, statistics.median(took) - used_s * 1000 / ASKED)
+
+
+async def log_mb_per_s(dsn: str) -> float:
+    """How much WAL one connection writes in a second, a megabyte at a time, each of which waits for the disk."""
+    connection = await asyncpg.connect(dsn)
+    try:
+        began = time.perf_counter()
+        for _ in range(MESSAGES):
+            await connection.execute("select pg_logical_emit_message(true, '', repeat('x', 1000000))")
+        return MESSAGES / (time.perf_counter() - began)
+    finally:
+        await connection.close()
+
+
+async def held_us(place: Place) -> float:
+    """How much longer a fetch takes for each job at the front that others are claiming at that moment."""
+    async with place.database() as database, AsyncExitStack() as stack:
+        await fill(database, 0, WAITING)
+        await database.tidy()
+        alone, tasks = await fetch(database, BATCH), [await task_id(database, OURS)]
+        for _ in range(OTHERS):
+            other = await connect(database.dsn)
+            stack.push_async_callback(other.close)
+            await other.execute("begin")
+            await claim(other, tasks, BATCH)
+        beside = await fetch(database, BATCH)
+    return max(0.001, (beside.ms - alone.ms) * 1000 / (OTHERS * BATCH))
 
 
 def costs(seen: Seen) -> Costs:

@@ -73,9 +73,7 @@ class Place:
         name = f"run_{self._made}"
         await self._chief.execute(f'create database "{name}" template {INSTALLED} strategy file_copy')
         try:
-            # As a worker plans its statements.
-            store = StoreDatabase(self.dsn(name), DEFAULT_SCHEMA)
-            connection = await store.connect("scale", generic_plans=True)
+            connection = await connect(self.dsn(name))
             try:
                 yield Database(self.dsn(name), connection, self)
             finally:
@@ -102,6 +100,11 @@ class Place:
         await self._chief.execute(f"alter system set commit_siblings = {siblings}")
         await self._chief.execute("select pg_reload_conf()")
         await asyncio.sleep(0.2)
+
+
+async def connect(dsn: str) -> asyncpg.Connection:
+    """A connection that plans its statements as a worker does."""
+    return await StoreDatabase(dsn, DEFAULT_SCHEMA).connect("scale", generic_plans=True)
 
 
 def ended_cpu_s(pid: int | None) -> float:

@@ -176,8 +176,10 @@ def parts_of_model(parts: Parts) -> str:
     return table(
         "The model: its parts",
         f"Measured: {parts.cores} cores, `fdatasync` {parts.fsync_ms:.3f} ms, the way to the server and back "
-        f"{parts.trip_ms:.3f} ms, and CPU for each job in microseconds. Fitted to the drain by one process: overlap "
-        f"{parts.overlap:.2f} (1: no part of a job's way overlaps with another; 16: the slowest part alone counts).",
+        f"{parts.trip_ms:.3f} ms, the log {number(parts.log_mb_per_s)} MB/s, {parts.held_us:.2f} us more of a "
+        "fetch for each job at the front that another transaction is claiming; and microseconds (us) of CPU a job. "
+        f"Fitted to the drain by one process: overlap {parts.overlap:.2f} (1: no part of a job's way overlaps with "
+        "another; 16: the slowest part alone counts).",
         ("work", "CPU of the server", "of our process", "WAL, bytes"),
         (
             (name, number(each.server_us), number(each.client_us), number(each.wal_bytes))
@@ -223,11 +225,11 @@ def estimates(found: Sequence[Estimate]) -> str:
     return table(
         "The model: estimates",
         "**Each figure is an estimate** (est.), none was measured: a server of its own with so many cores like those "
-        "here, workers and producers on other machines, jobs that do nothing. Rather too high than too low: the model "
-        "knows nothing of what cores take from each other (locks, caches, memory), nor of what disk and network can "
-        "carry, and what lies far above the measured rates is arithmetic, no more; "
-        "compare the WAL that would be written with what the disk can do. Processes: as many as bring the server to "
-        f"{model.ENOUGH:.0%} of what its cores could do, {model.MOST_WORKERS} at most.",
+        "here and a disk that writes as much a second, workers and producers on other machines, jobs that do nothing. "
+        "Rather too high than too low: the model knows nothing of what cores take from each other but for the claims "
+        "of others (caches, memory, further locks), nor of what the network can carry; what lies far above the "
+        f"measured rates is arithmetic, no more. Processes: as many as come to {model.ENOUGH:.0%} of what "
+        f"{model.MOST_WORKERS} would.",
         (
             "cores, fsync, round trip",
             "drain by 1 process",

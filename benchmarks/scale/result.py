@@ -142,6 +142,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         cores: How many server and clients share.
         fsync_ms: The time of one `fdatasync` of a file that has grown by 8 KiB.
         trip_ms: The time of `select 1`, without the CPU of both sides.
+        log_mb_per_s: The WAL that one connection can write, in messages of a megabyte.
+        held_us: What a fetch takes longer for each job that another transaction is claiming.
         drain: What a drain by one process costs.
         add: What a single add by one producer costs.
         crowd: What it costs beside many other producers: a write to the disk is for all of them.
@@ -151,6 +153,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     cores: int
     fsync_ms: float
     trip_ms: float
+    log_mb_per_s: float
+    held_us: float
     drain: Costs
     add: Costs
     crowd: Costs

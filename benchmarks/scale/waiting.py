@@ -8,6 +8,8 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, NamedTuple
 
+import asyncpg
+
 from asyncq import Client
 from asyncq.store.statements import DEFAULT_SCHEMA, query
 from benchmarks.peers.asyncq.tasks import noop
@@ -69,20 +71,12 @@ async def look(database: Database, kind: Kind, jobs: int) -> Waiting:
 async def fetch(database: Database, limit: int) -> Fetch:
     """The fetch of a worker, rolled back each time: its blocks, and the median of its time."""
     tasks = [await task_id(database, OURS)]
-    arguments = (WORKER, TOKEN, limit, tasks, *[None] * 6)
-    both = {query("fetch_plain_jobs", DEFAULT_SCHEMA): [False], query("fetch_jobs", DEFAULT_SCHEMA): []}
-
-    async def claim() -> int:
-        rows: list[Any] = []
-        for text, further in both.items():
-            rows = rows or await database.connection.fetch(text, *arguments, *further)
-        return len(rows)
 
     async def explain() -> int:
         blocks = 0
-        for text, further in both.items():
+        for text, arguments in statements(tasks, limit).items():
             how = f"explain (analyze, buffers, format json) {text}"
-            answer = await database.connection.fetchval(how, *arguments, *further)
+            answer = await database.connection.fetchval(how, *arguments)
             root = json.loads(answer)[0]["Plan"]
             blocks += root["Shared Hit Blocks"] + root["Shared Read Blocks"]
             if root["Actual Rows"]:
@@ -90,8 +84,25 @@ async def fetch(database: Database, limit: int) -> Fetch:
         return blocks
 
     blocks, _ = await rolled_back(database, explain)
-    runs = [await rolled_back(database, claim) for _ in range(TRIES)]
+    runs = [await rolled_back(database, lambda: claim(database.connection, tasks, limit)) for _ in range(TRIES)]
     return Fetch(statistics.median(took for _, took in runs), blocks, runs[0][0])
+
+
+async def claim(connection: asyncpg.Connection, tasks: list[int], limit: int) -> int:
+    """Claim jobs as a worker does; returns how many."""
+    rows: list[Any] = []
+    for text, arguments in statements(tasks, limit).items():
+        rows = rows or await connection.fetch(text, *arguments)
+    return len(rows)
+
+
+def statements(tasks: list[int], limit: int) -> dict[str, tuple[Any, ...]]:
+    """What a worker asks one after the other, until it finds something, and the arguments."""
+    arguments = (WORKER, TOKEN, limit, tasks, *[None] * 6)
+    return {
+        query("fetch_plain_jobs", DEFAULT_SCHEMA): (*arguments, False),
+        query("fetch_jobs", DEFAULT_SCHEMA): arguments,
+    }
 
 
 async def rolled_back(database: Database, act: Callable[[], Awaitable[int]]) -> tuple[int, float]:

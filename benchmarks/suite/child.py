@@ -15,6 +15,7 @@ from benchmarks.suite.places import CACHE, LOGS, ROOT, Unfit
 
 LONGEST_S = 300.0
 LONGEST_LINE = 64 * 1024 * 1024
+SELDOM_S = 5.0  # `tick_s` of a worker that does nothing: a look each 5 ms costs more than all that it does
 
 
 class Child:

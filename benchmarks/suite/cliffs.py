@@ -10,7 +10,7 @@ import asyncpg
 
 from benchmarks.peers.asyncq.shapes import BUSY, STRANGERS, STUCK
 from benchmarks.peers.peer import Peer
-from benchmarks.suite.child import Child
+from benchmarks.suite.child import SELDOM_S, Child
 from benchmarks.suite.drains import called, check, drain
 from benchmarks.suite.places import Unfit
 from benchmarks.suite.processes import cpu_s
@@ -111,7 +111,7 @@ async def run_strangers(stage: Stage, peer: Peer, variant: str, size: int) -> di
         options = {"forbidden_flags": ["paused"]}
         ours = f"and id > {2 * STRANGERS} order by id desc"
         seen = await drain(peer, variant, jobs, size, loop=stage.loop, among=ours, options=options)
-        worker = await Child.begin(peer, "work", jobs.dsn, loop=stage.loop, options=options)
+        worker = await Child.begin(peer, "work", jobs.dsn, loop=stage.loop, options=options, tick_s=SELDOM_S)
         try:
             await worker.go()
             await asyncio.sleep(2)

@@ -5,7 +5,17 @@ from benchmarks.scale.result import Busy, Check, Costs, Idle, Parts, Payload, Qu
 
 DRAIN = Costs(server_us=10.0, client_us=10.0, backend_us=5.0, wal_bytes=600.0)
 ADD = Costs(server_us=200.0, client_us=100.0, backend_us=200.0, wal_bytes=300.0)
-PARTS = Parts(cores=2, fsync_ms=0.2, trip_ms=0.05, drain=DRAIN, add=ADD, crowd=ADD, overlap=2.0)
+PARTS = Parts(
+    cores=2,
+    fsync_ms=0.2,
+    trip_ms=0.05,
+    log_mb_per_s=300.0,
+    held_us=0.5,
+    drain=DRAIN,
+    add=ADD,
+    crowd=ADD,
+    overlap=2.0,
+)
 
 
 def check(predicted: float, measured: float, *, others: float = 0.0, is_fitted: bool = False) -> Check:

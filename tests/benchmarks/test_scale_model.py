@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.scale import model
 from benchmarks.scale.model import Machine
-from tests.benchmarks.scale_made import ADD, DRAIN, PARTS
+from tests.benchmarks.scale_made import ADD, PARTS
 
 QUICK = Machine(cores=1_000, fsync_ms=0.0, trip_ms=0.0)
 SHARED = Machine(cores=2, fsync_ms=0.0, trip_ms=0.0, is_shared=True)
@@ -23,14 +23,14 @@ def test_parts_that_never_overlap_come_to_the_sum_of_their_times() -> None:
 @pytest.mark.parametrize("overlap", [1.2, 2.0, 5.0])
 def test_a_fitted_overlap_gives_back_what_was_measured(overlap: float) -> None:
     """It is found by bisection: a rate grows with the overlap."""
-    bounds = model.drain_bounds(DRAIN, SHARED, 1)
+    bounds = model.drain_bounds(PARTS, SHARED, 1)
 
     assert model.fitted_overlap(bounds, model.rate(bounds, overlap)) == pytest.approx(overlap, rel=1e-6)
 
 
 def test_what_cannot_be_fitted_comes_to_the_nearest_that_can() -> None:
     """A disturbed run may be slower than all times in a row, or faster than the slowest part."""
-    bounds = model.drain_bounds(DRAIN, SHARED, 1)
+    bounds = model.drain_bounds(PARTS, SHARED, 1)
 
     assert model.fitted_overlap(bounds, 1.0) == pytest.approx(model.LEAST_OVERLAP)
     assert model.fitted_overlap(bounds, 1e9) == pytest.approx(model.MOST_OVERLAP)
@@ -38,12 +38,12 @@ def test_what_cannot_be_fitted_comes_to_the_nearest_that_can() -> None:
 
 def test_programs_that_share_cores_with_the_server_pay_for_both() -> None:
     """Ten microseconds of each, on two cores."""
-    assert 100_000 == model.drain_bounds(DRAIN, SHARED, 1)["cores of all"]
+    assert 100_000 == model.drain_bounds(PARTS, SHARED, 1)["cores of all"]
 
 
 def test_a_server_of_its_own_pays_for_itself_alone() -> None:
     """Workers have cores elsewhere."""
-    bounds = model.drain_bounds(DRAIN, Machine(cores=2, fsync_ms=0.0, trip_ms=0.0), 1)
+    bounds = model.drain_bounds(PARTS, Machine(cores=2, fsync_ms=0.0, trip_ms=0.0), 1)
 
     assert 200_000 == bounds["cores of the server"]
 
@@ -51,16 +51,34 @@ def test_a_server_of_its_own_pays_for_itself_alone() -> None:
 @pytest.mark.parametrize(("machine", "expected"), [(QUICK, 100_000), (QUICK._replace(fsync_ms=5.0), 50_000)])
 def test_a_slow_disk_limits_a_process_by_its_batches(machine: Machine, expected: int) -> None:
     """500 jobs in the time of their statement, 2.5 ms, and one and a half writes."""
-    bounds = model.drain_bounds(DRAIN, machine, 1)
+    bounds = model.drain_bounds(PARTS, machine, 1)
 
     assert min(bounds.values()) == pytest.approx(expected, rel=0.01)
 
 
 def test_twice_as_many_processes_wait_for_the_disk_at_once() -> None:
     """Their commits share its writes."""
-    one, two = (model.drain_bounds(DRAIN, QUICK._replace(fsync_ms=5.0), count) for count in (1, 2))
+    one, two = (model.drain_bounds(PARTS, QUICK._replace(fsync_ms=5.0), count) for count in (1, 2))
 
     assert two["disk and round trip"] == 2 * one["disk and round trip"]
+
+
+def test_what_is_written_ahead_has_to_fit_into_the_log() -> None:
+    """300 MB a second, and 600 bytes a job."""
+    assert 500_000 == model.drain_bounds(PARTS, QUICK, 8)["log"]
+
+
+def test_a_fetch_walks_over_what_others_are_claiming() -> None:
+    """Half a microsecond for each: two million a second take all of the second. One process has no others."""
+    alone, beside = (model.drain_bounds(PARTS, QUICK, count) for count in (1, 2))
+
+    assert 2_000_000 == beside["claims of others"]
+    assert "claims of others" not in alone
+
+
+def test_no_more_processes_are_named_than_are_of_use() -> None:
+    """The log takes no more than what a few of them write."""
+    assert 8 == model.crew_for(PARTS, QUICK)
 
 
 def test_one_producer_pays_for_everything_in_turn() -> None:
