@@ -171,16 +171,14 @@ HEADLINES: tuple[Headline, ...] = (
         words="drain beside 1,000,000 future jobs, to drain",
         goal=0.95,
         work="future",
-        theirs=OURSELVES,
-        their_work="drain",
+        field="of_plain",
     ),
     Headline(
         name="ready_vs_plain",
         words="drain from 500,000 ready jobs, to drain",
         goal=0.95,
         work="ready",
-        theirs=OURSELVES,
-        their_work="drain",
+        field="of_plain",
     ),
     Headline(name="serial_ms_per_job", words="serial queue, ms a job", goal=1.0, better="less", work="serial"),
     Headline(
@@ -195,8 +193,7 @@ HEADLINES: tuple[Headline, ...] = (
         words="10,000 queues of 10, to drain",
         goal=0.4,
         work="queues",
-        theirs=OURSELVES,
-        their_work="drain",
+        field="of_plain",
     ),
     Headline(
         name="queues_longest_fetch_ms",
@@ -227,8 +224,7 @@ HEADLINES: tuple[Headline, ...] = (
         words="drain past 100,000 jobs behind busy queues, to drain",
         goal=0.9,
         work="stuck",
-        theirs=OURSELVES,
-        their_work="drain",
+        field="of_plain",
     ),
     Headline(name="snapshot_last_vs_first", words="old snapshot, last 100,000 to first", goal=0.8, work="snapshot"),
     Headline(
@@ -282,8 +278,7 @@ HEADLINES: tuple[Headline, ...] = (
         words="drain past 1,000,000 jobs that are not ours, to drain",
         goal=0.8,
         work="strangers",
-        theirs=OURSELVES,
-        their_work="drain",
+        field="of_plain",
     ),
     Headline(
         name="strangers_idle_cpu",

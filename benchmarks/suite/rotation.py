@@ -13,17 +13,18 @@ import msgspec
 from benchmarks.peers.peer import Peer
 from benchmarks.suite.places import Unfit
 from benchmarks.suite.result import Entry
-from benchmarks.suite.stage import Stage, has_turn
+from benchmarks.suite.stage import Stage, Work, has_turn
 from benchmarks.suite.works import WORKS
 
 
 class Turn(NamedTuple):
-    """What one run is to be."""
+    """What one run is to be; `plain` jobs are drained before it, if any."""
 
     work: str
     peer: Peer
     variant: str
     size: int
+    plain: int = 0
 
 
 def turns(
@@ -34,13 +35,18 @@ def turns(
         if name not in works or not has_turn(work.turns, rotation, rotations):
             continue
         entered = [
-            Turn(name, peer, variant, scaled(size, scale))
+            Turn(name, peer, variant, scaled(size, scale), scaled(plain_jobs(peer, variant, work), scale))
             for peer in peers
             if has_turn(peer.turns, rotation, rotations)
             for variant, size in peer.entries.get(name, {}).items()
         ]
         first = rotation % len(entered) if entered else 0
         yield from entered[first:] + entered[:first]
+
+
+def plain_jobs(peer: Peer, variant: str, work: Work) -> int:
+    """How many jobs the drain has that goes before a work; 0 without one."""
+    return peer.entries["drain"][variant] if work.beside_plain else 0
 
 
 def scaled(size: int, scale: float) -> int:
@@ -57,9 +63,12 @@ async def run(turn: Turn, stage: Stage, line: str, rotation: int) -> Entry:
         line=line, rotation=rotation, work=turn.work, peer=turn.peer.name, variant=turn.variant, size=turn.size
     )
     try:
+        plain = turn.plain and await WORKS["drain"].run(stage, turn.peer, turn.variant, turn.plain)
         seen = await WORKS[turn.work].run(stage, turn.peer, turn.variant, turn.size)
     except (Unfit, OSError, asyncpg.PostgresError, asyncio.IncompleteReadError) as error:
         return msgspec.structs.replace(made, failure=f"{type(error).__name__}: {error}"[:2_000])
+    if plain:
+        seen |= {"plain": plain["value"], "of_plain": seen["value"] / plain["value"]}
     details = {name: value for name, value in seen.items() if name != "value" and not name.startswith("_")}
     return msgspec.structs.replace(made, value=seen["value"], details=details)
 

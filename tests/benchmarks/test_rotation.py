@@ -47,3 +47,10 @@ def test_every_work_takes_part_in_a_single_rotation() -> None:
 def test_less_work_stays_a_multiple_of_its_chunks() -> None:
     """A chunk that is not full would be a different work."""
     assert (200, 20_000, 600) == (scaled(200, 0.2), scaled(100_000, 0.2), scaled(3_000, 0.2))
+
+
+def test_what_is_compared_with_a_plain_drain_has_one_just_before_it() -> None:
+    """Between two works of a rotation lie minutes, in which the machine may become another one."""
+    seen = {turn.work: turn.plain for turn in turns([OURS], ["drain", "stuck", "ready", "serial"], 0, 5, 0.2)}
+
+    assert {"drain": 0, "stuck": 20_000, "ready": 20_000, "serial": 0} == seen
