@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from asyncq.domain.checkup import Checkup, DeadRows, FirstJobs, Holder, Repaired, Violation
+from asyncq.store.arrays import array_text
 from asyncq.store.database import Connection, Database, Line
 from asyncq.store.failures import calling
 from asyncq.store.pruning import FIRST_GATE
@@ -38,7 +39,7 @@ async def checkup(database: Database, connection: Connection) -> Checkup:
         (found,) = await connection.fetch(database.query("checkup"))
         holders = await connection.fetch(database.query("holders"), HELD_S, HELD_XIDS, MOST_HOLDERS)
         dead = await connection.fetch(database.query("dead_rows"))
-        unknown = await connection.fetch(database.query("unknown_tasks"), found["known_tasks"])
+        unknown = await connection.fetch(database.query("unknown_tasks"), array_text(found["known_tasks"]))
         doors = await connection.fetch(database.query("clock_doors"))
     return Checkup(
         up_since=found["up_since"],

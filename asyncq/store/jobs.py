@@ -13,6 +13,7 @@ import msgspec
 from asyncq.domain.job import Claim, Job
 from asyncq.domain.moment import read_moment
 from asyncq.domain.outcome import Ending, Settlement
+from asyncq.store.arrays import array_numbers, array_text
 from asyncq.store.database import Database, Line
 from asyncq.store.failures import calling
 
@@ -98,7 +99,7 @@ async def fetch_jobs(
     If cancelled, claims may be lost until the lease ends: callers shield it.
     """
     place = (after.priority, after.run_at, after.id)
-    arguments = (worker_id, token, limit, list(task_ids), forbidden_flags, *place, None, after.since_s)
+    arguments = (worker_id, token, limit, array_text(task_ids), forbidden_flags, *place, None, after.since_s)
     rows = [] if form == "all" else await line.fetch("fetch_plain_jobs", *arguments, form == "plain")
     if rows or form == "plain":
         claims = [_plain(token, *row) for row in rows]
@@ -224,8 +225,8 @@ async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]
     in_order = sorted(settlements, key=_id)
     if done := [item for item in in_order if item.done]:
         ids, tokens = _claims(done)
-        (row,) = await line.fetch("settle_completed", worker_id, _text(ids), _text(tokens))
-        written.update(ids if row["written"] is None else row["written"])
+        (row,) = await line.fetch("settle_completed", worker_id, array_text(ids), array_text(tokens))
+        written.update(ids if row["written"] is None else array_numbers(row["written"]))
     if changed := [item for item in in_order if not item.done]:
         written.update(
             await _ids(
@@ -273,7 +274,14 @@ async def settle_and_take(
     """
     in_order = sorted(settlements, key=_id)
     rows = await line.fetch(
-        "settle_and_take", worker_id, *_claims(in_order), limit, token, list(task_ids), forbidden_flags, None
+        "settle_and_take",
+        worker_id,
+        *map(array_text, _claims(in_order)),
+        limit,
+        token,
+        array_text(task_ids),
+        forbidden_flags,
+        None,
     )
     written = {row["settled"] for row in rows if row["settled"] is not None}
     claims = [read_claim(*list(row)[1:]) for row in rows if row["settled"] is None]
@@ -327,11 +335,6 @@ async def return_lost(line: Line, worker_id: int, tokens: Collection[int]) -> se
 
 def _claims(settlements: Sequence[Settlement]) -> tuple[list[int], list[int]]:
     return [item.id for item in settlements], [item.token for item in settlements]
-
-
-def _text(numbers: Sequence[int]) -> str:
-    """An array as PostgreSQL reads it."""
-    return "{" + ",".join(map(str, numbers)) + "}"
 
 
 async def _ids(line: Line, name: str, *args: Any) -> list[int]:

@@ -9,6 +9,7 @@ import asyncpg
 import msgspec
 
 from asyncq.domain.errors import StoreUnavailable
+from asyncq.store.arrays import array_text
 from asyncq.store.database import Database, hang_up
 from asyncq.store.failures import calling
 from asyncq.store.migrate import check_release, newest
@@ -117,7 +118,7 @@ class Lifeline:
 
     async def beat(self, worker_id: int, named: Sequence[str], stuck: Sequence[int]) -> Cancelled:
         """Prove that a worker lives; see `workers.beat`. A free lock counts from then on if this connection has it."""
-        rows = await self._fetch("beat", worker_id, self.held_id == worker_id, list(named), list(stuck))
+        rows = await self._fetch("beat", worker_id, self.held_id == worker_id, list(named), array_text(stuck))
         return cancelled_jobs(rows)
 
     async def note_block(self, worker_id: int, job_id: int, token: int, error: str) -> None:

@@ -13,6 +13,7 @@ import asyncpg
 import msgspec
 
 from asyncq.domain.errors import ConfigurationError
+from asyncq.store.arrays import array_text
 from asyncq.store.database import Database, hang_up
 from asyncq.store.failures import calling
 
@@ -125,8 +126,8 @@ class Listening:
 
     async def make_offer(self, worker_id: int, token: int, heard: int, task_ids: list[int]) -> bool:
         """See `offers.make_offer`."""
-        hold = self._holds != worker_id
-        (row,) = await self._fetch("make_offer", worker_id, token, heard, task_ids, self.secret_channel, hold)
+        tasks, hold = array_text(task_ids), self._holds != worker_id
+        (row,) = await self._fetch("make_offer", worker_id, token, heard, tasks, self.secret_channel, hold)
         is_made: bool = row["is_made"]
         if is_made:
             self._holds = worker_id

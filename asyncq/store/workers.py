@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
+from asyncq.store.arrays import array_text
 from asyncq.store.database import Line, Record
 
 # The running jobs of a worker that were cancelled, as (id, lock token); None when others declared the worker dead.
@@ -53,7 +54,7 @@ async def beat(line: Line, worker_id: int, named: Sequence[str], stuck: Sequence
         StoreError: See `failures.calling`.
     """
     holds = False
-    return cancelled_jobs(await line.fetch("beat", worker_id, holds, list(named), list(stuck)))
+    return cancelled_jobs(await line.fetch("beat", worker_id, holds, list(named), array_text(stuck)))
 
 
 def cancelled_jobs(rows: Sequence[Record]) -> Cancelled:
@@ -97,7 +98,7 @@ async def task_ids(line: Line, names: Collection[str]) -> dict[int, str]:
 
 async def unknown_tasks(line: Line, ids: Collection[int]) -> list[str]:
     """Names of tasks, other than these, for which a job waits."""
-    return [row["identifier"] for row in await line.fetch("unknown_tasks", sorted(ids))]
+    return [row["identifier"] for row in await line.fetch("unknown_tasks", array_text(ids))]
 
 
 async def wake_workers(line: Line) -> None:

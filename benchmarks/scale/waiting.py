@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import asyncpg
 
 from asyncq import Client
+from asyncq.store.arrays import array_text
 from asyncq.store.statements import DEFAULT_SCHEMA, query
 from benchmarks.peers.asyncq.tasks import noop
 from benchmarks.scale.fill import KINDS, OURS, Kind, fill, task_id
@@ -98,7 +99,7 @@ async def claim(connection: asyncpg.Connection, tasks: list[int], limit: int) ->
 
 def statements(tasks: list[int], limit: int) -> dict[str, tuple[Any, ...]]:
     """What a worker asks one after the other, until it finds something, and the arguments."""
-    arguments = (WORKER, TOKEN, limit, tasks, *[None] * 6)
+    arguments = (WORKER, TOKEN, limit, array_text(tasks), *[None] * 6)
     return {
         query("fetch_plain_jobs", DEFAULT_SCHEMA): (*arguments, False),
         query("fetch_jobs", DEFAULT_SCHEMA): arguments,

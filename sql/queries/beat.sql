@@ -1,9 +1,10 @@
--- beat(worker int, locks bool, named text[], stuck bigint[]) -> job_id bigint, lock_token bigint
+-- beat(worker int, locks bool, named text[], stuck text) -> job_id bigint, lock_token bigint
 -- Prove that the worker lives, and name claims that have started and jobs that are stuck; no row means that it was declared dead meanwhile. Each row
--- names a running job of the worker that was cancelled, which it may not have been told; without any there is one row of nulls.
+-- names a running job of the worker that was cancelled, which it may not have been told; without any there is one row of nulls. stuck is the
+-- text of an array: the driver would ask the catalog about an array first.
 with beaten as (
   update asyncq._workers
-  set last_seen = pg_catalog.clock_timestamp(), doubted_at = null, locks = $2, named = $3, stuck = $4
+  set last_seen = pg_catalog.clock_timestamp(), doubted_at = null, locks = $2, named = $3, stuck = $4::text::bigint[]
   where id = $1 returning id)
 select job.id as job_id, job.lock_token
 from beaten

@@ -1,4 +1,4 @@
--- fetch_jobs(worker int, token bigint, max int, task_ids int[], forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8) -> id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at bytea, created_at bytea, updated_at bytea, key text, flags jsonb, payload json, meta jsonb, last_error text
+-- fetch_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8) -> id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at bytea, created_at bytea, updated_at bytea, key text, flags jsonb, payload json, meta jsonb, last_error text
 -- Claims up to max due jobs, in order of priority, run_at, id; of each named queue at most one, and none while another of
 -- it runs. All conditions stand in the nodes that lock, so that they are checked again on the newest row. A node locks
 -- what it takes and no more: a row that is locked here and left is invisible to the workers that fetch at this moment,
@@ -26,7 +26,7 @@ near as materialized (
     select id, queue, priority, run_at from asyncq._jobs as job
     where job.queue is not null and asyncq._is_ready(job)
       and priority = queued_priorities.priority and asyncq._is_due(job, coalesce($9, asyncq.now()))
-      and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
+      and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
     order by run_at, id limit 2 * $3 + 100) as due
   limit 2 * $3 + 100),
 near_heads as materialized (
@@ -63,7 +63,7 @@ first_plain as materialized (
       and priority = priorities.priority
       and (run_at, id) > (priorities.after_run_at, priorities.after_id)
       and asyncq._is_due(job, coalesce($9, asyncq.now()))
-      and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
+      and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
     order by run_at, id limit $3) as ready
   limit case when exists (select from near) then $3 else 0 end),
 -- The window is full of jobs behind busy queues and yields too few: walk over the queues that have jobs, from one to the
@@ -115,7 +115,7 @@ far_heads as materialized (
     where hashtextextended(queue, 0) between waiting.hash and waiting.hash and queue = waiting.queue
       and asyncq._is_ready(job)
       and asyncq._is_due(job, coalesce($9, asyncq.now()))
-      and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
+      and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
     -- Ordered so, only jobs_ready_by_queue will do: jobs_ready_queued would be walked over, job by job.
     order by hashtextextended(queue, 0), priority, run_at, id limit 1) as head
   where not exists (select from asyncq._queues where name = waiting.queue offset 0)
@@ -142,7 +142,7 @@ serial as materialized (
     select id, queue from asyncq._jobs as job
     where id = heads.id and queue = heads.queue
       and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
-      and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
+      and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
     for update skip locked) as job
   limit (select jobs from serial_share)),
 -- Their queues. Another fetch may have taken one since the snapshot, for another job: then this one's job is left alone. The
@@ -159,7 +159,7 @@ plain as materialized (
       and priority = priorities.priority
       and (run_at, id) > (priorities.after_run_at, priorities.after_id)
       and asyncq._is_due(job, coalesce($9, asyncq.now()))
-      and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
+      and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
     order by run_at, id limit $3
     for update skip locked) as ready
   limit $3 - (select count(*) from held))

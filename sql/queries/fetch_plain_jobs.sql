@@ -1,4 +1,4 @@
--- fetch_plain_jobs(worker int, token bigint, max int, task_ids int[], forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, beside_queues bool) -> id bigint, task_id int, max_attempts int2, priority int2, run_at bytea, created_at bytea, updated_at bytea, key text, payload json, rest text
+-- fetch_plain_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, beside_queues bool) -> id bigint, task_id int, max_attempts int2, priority int2, run_at bytea, created_at bytea, updated_at bytea, key text, payload json, rest text
 -- fetch_jobs for the usual case, at half its price: no job of a named queue waits. Where one does, nothing is claimed, and
 -- the caller asks fetch_jobs; unless beside_queues says that they do not matter now. To tell a column costs the client more
 -- than to ask for it costs here, so that what is usual is not told: a null created_at is run_at, a null updated_at is
@@ -31,7 +31,7 @@ plain as materialized (
       and priority = priorities.priority
       and (run_at, id) > (priorities.after_run_at, priorities.after_id)
       and asyncq._is_due(job, coalesce($9, asyncq.now()))
-      and asyncq._is_known(job, $4) and asyncq._is_allowed(job, $5)
+      and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
     order by run_at, id limit $3::int
     for update skip locked) as ready
   limit case

@@ -1,12 +1,13 @@
--- settle_and_take(worker int, ids bigint[], tokens bigint[], max int, token bigint, task_ids int[], forbidden_flags text[], now timestamptz) -> settled bigint, id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at bytea, created_at bytea, updated_at bytea, key text, flags jsonb, payload json, meta jsonb, last_error text
+-- settle_and_take(worker int, ids text, tokens text, max int, token bigint, task_ids text, forbidden_flags text[], now timestamptz) -> settled bigint, id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at bytea, created_at bytea, updated_at bytea, key text, flags jsonb, payload json, meta jsonb, last_error text
 -- settle_completed, and in the same statement the claims of the jobs that come next in up to max of the queues that would be
 -- freed: their rows in _queues stay as they are. The next job of a queue is the first that is ready; if its time has not come,
 -- if it is not for this worker, or if somebody holds its row, the queue is freed, and a fetch decides.
 -- Rows: first one for each job that was settled, with its id in settled, then the claims.
-with held as materialized (
+with given as materialized (select $2::text::bigint[] as ids, $3::text::bigint[] as tokens),
+held as materialized (
   select id, queue from asyncq._jobs
-  where id = any($2::bigint[]) and locked_by = $1
-    and lock_token = ($3::bigint[])[width_bucket(id, $2::bigint[])]
+  where id = any((select ids from given)::bigint[]) and locked_by = $1
+    and lock_token = ((select tokens from given)::bigint[])[width_bucket(id, (select ids from given)::bigint[])]
     and keep_until is null and rerun is null and cancelled_at is null
   order by id for update skip locked),
 -- The rows go before the next ones are claimed: two running jobs of one queue cannot be stored, not even for a moment.
@@ -28,7 +29,7 @@ next as materialized (
     select id, queue from asyncq._jobs as job
     where id = heads.id and queue = heads.queue
       and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($8, asyncq.now()))
-      and asyncq._is_known(job, $6) and asyncq._is_allowed(job, $7)
+      and asyncq._is_known(job, (select $6::text::int[])) and asyncq._is_allowed(job, $7)
     for update skip locked) as job),
 freed as (
   delete from asyncq._queues

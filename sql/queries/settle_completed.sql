@@ -1,7 +1,7 @@
--- settle_completed(worker int, ids text, tokens text) -> written bigint[]
+-- settle_completed(worker int, ids text, tokens text) -> written text
 -- Jobs that ended well are deleted and their queues freed, where this worker still holds the very claim. ids are sorted,
--- tokens stand beside them: width_bucket finds an id's place by binary search. Both are texts of arrays: the driver writes a
--- text sooner than an array. Rows that another transaction holds are skipped, never waited for; those that were cancelled,
+-- tokens stand beside them: width_bucket finds an id's place by binary search. All are texts of arrays: the driver writes a
+-- text sooner than an array, and would ask the catalog about an array before the first one. Rows that another transaction holds are skipped, never waited for; those that were cancelled,
 -- asked for again or are to be kept are left to settle_special; so are those that changed at the very moment, which have
 -- moved from the place where they were locked. written are the ids of those that were, null for all: as rows, they would cost
 -- the client more than all else that it does with this statement.
@@ -17,4 +17,4 @@ gone as (
 freed as (
   delete from asyncq._queues
   where name = any(array(select queue from gone where queue is not null)) and locked_by = $1)
-select case when count(*) < cardinality((select ids from given)) then coalesce(array_agg(id), '{}') end as written from gone
+select case when count(*) < cardinality((select ids from given)) then coalesce(array_agg(id), '{}')::text end as written from gone

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from typing import Any
 
 import asyncpg
 import pytest
@@ -55,6 +56,26 @@ async def test_a_worker_that_does_not_listen_holds_one_less(
         held = await connections(db, schema)
 
     assert Counter({"fetch": 1, "heartbeat": 1}) == held
+
+
+async def test_a_worker_asks_nobody_about_types(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the first array of a type a connection would ask the catalog: that takes as long as many fetches."""
+    asked: list[str] = []
+    introspect = asyncpg.Connection._introspect_types  # pyright: ignore[reportPrivateUsage]
+
+    async def note(connection: asyncpg.Connection, types: Any, timeout: Any) -> Any:
+        asked.append(connection.get_settings().application_name)
+        return await introspect(connection, types, timeout)
+
+    monkeypatch.setattr(asyncpg.Connection, "_introspect_types", note)
+    async with make_worker(nothing).start():
+        for ended, queue in enumerate([None, "q", None], 1):
+            await client.add_job(nothing, queue=queue)
+            await seen.wait_for(JobCompleted, ended)
+
+    assert [] == [name for name in asked if not name.endswith(" client")]
 
 
 async def test_a_busy_worker_holds_four_and_the_pool_on_demand(

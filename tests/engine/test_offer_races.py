@@ -14,6 +14,7 @@ from asyncq.domain.job import Claim
 from asyncq.engine import fetcher, looks, lost_claims, offer
 from asyncq.engine.lost_claims import LostClaims
 from asyncq.engine.observers import Observers
+from asyncq.store.arrays import array_text
 from asyncq.store.database import Database, Line
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
@@ -129,7 +130,7 @@ async def test_an_offer_whose_making_came_late_is_found_out(
     async with make_worker(nothing).start(), session(dsn, schema) as late:
         await wait_until(lambda: len(given) == 2, description="the worker to go on")
         ear, worker_id, token, heard, tasks = given[0]
-        await late.run("make_offer", worker_id, token, heard, list(tasks), ear.secret_channel, True)  # noqa: FBT003
+        await late.run("make_offer", worker_id, token, heard, array_text(tasks), ear.secret_channel, True)  # noqa: FBT003
         added = await client.add_job(nothing)
         assert [token] == await sql.values("select lock_token from asyncq._jobs")
         has_come.set()

@@ -6,6 +6,7 @@ from typing import Any
 import asyncpg
 
 from asyncq.domain.moment import read_moment
+from asyncq.store.arrays import array_numbers, array_text
 from tests.sql.session import Session
 
 WORKER = 1
@@ -58,7 +59,7 @@ async def fetch(
     names = "" if tasks is None else "where identifier = any($1::text[])"
     ids = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
     further = [beside] if form == "fetch_plain_jobs" else []
-    rows = await sql.run(form, worker, token, limit, ids, forbidden, *after, now, since_s, *further)
+    rows = await sql.run(form, worker, token, limit, array_text(ids), forbidden, *after, now, since_s, *further)
     return sorted(rows, key=lambda row: (row["priority"], read_moment(row["run_at"]), row["id"]))
 
 
@@ -70,9 +71,13 @@ async def fetched(sql: Session, limit: int = 100, **options: Any) -> list[int]:
 async def complete(sql: Session, claims: Sequence[asyncpg.Record], worker: int = WORKER) -> list[int]:
     """Settle claims as completed. Returns the ids that were written."""
     pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
-    arrays = ("{" + ",".join(str(pair[place]) for pair in pairs) + "}" for place in (0, 1))
-    (row,) = await sql.run("settle_completed", worker, *arrays)
-    return [id_ for id_, _ in pairs] if row["written"] is None else row["written"]
+    (row,) = await sql.run("settle_completed", worker, *texts(pairs))
+    return [id_ for id_, _ in pairs] if row["written"] is None else array_numbers(row["written"])
+
+
+def texts(pairs: Sequence[tuple[int, int]]) -> tuple[str, str]:
+    """The ids and the tokens of claims, as statements take them."""
+    return array_text(id_ for id_, _ in pairs), array_text(token for _, token in pairs)
 
 
 async def settle_and_take(
@@ -89,8 +94,7 @@ async def settle_and_take(
     pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
     names = "" if tasks is None else "where identifier = any($1::text[])"
     known = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
-    ids, tokens = [id_ for id_, _ in pairs], [token for _, token in pairs]
-    rows = await sql.run("settle_and_take", worker, ids, tokens, limit, token, known, forbidden, None)
+    rows = await sql.run("settle_and_take", worker, *texts(pairs), limit, token, array_text(known), forbidden, None)
     return [row["settled"] for row in rows if row["settled"]], [row for row in rows if not row["settled"]]
 
 

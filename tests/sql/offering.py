@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from asyncq.store.arrays import array_text
 from tests.sql.session import Session
 
 CHANNEL = "asyncq:secret"
@@ -21,7 +22,7 @@ async def offering(sql: Session, token: int, *, worker: int = 0) -> int:
     """A worker that offers to take a job of task t. Its id."""
     worker = worker or await register(sql)
     known = await sql.values("select id from asyncq._tasks where identifier = 't'")
-    ((is_made,),) = await sql.run("make_offer", worker, token, 0, known, CHANNEL, HOLD)
+    ((is_made,),) = await sql.run("make_offer", worker, token, 0, array_text(known), CHANNEL, HOLD)
     assert is_made
     return worker
 

@@ -90,7 +90,7 @@ async def test_at_other_levels_no_offer_is_taken_and_nothing_fails(
         await adder.execute(f"set default_transaction_isolation = '{level}'")
         async with adder.connection.transaction(isolation=level.replace(" ", "_")):
             await adder.value("select 1")
-            await idle.run("make_offer", worker, FIRST + 1, 0, [1], CHANNEL, not FIRST)
+            await idle.run("make_offer", worker, FIRST + 1, 0, "{1}", CHANNEL, not FIRST)
             await add_at_once(adder)
 
     assert [None] == await holders(own)

@@ -107,7 +107,7 @@ async def test_a_fetch_claims_what_the_model_says(
 ) -> None:
     """Every rule at once: order, limit, queues, tasks, flags, dead and claimed jobs, the cursor."""
     await store(sql, rows)
-    asked = (WORKER, 1, limit, [1, 2], ["bad"])
+    asked = (WORKER, 1, limit, "{1,2}", ["bad"])
     claims = await sql.run("fetch_jobs", *asked, *await place(sql, cursor), None, since_s)
     locked = await sql.values("select name from asyncq._queues where locked_by = $1 order by name", WORKER)
 
@@ -129,7 +129,7 @@ async def test_the_short_form_claims_the_same_or_nothing(
     """It is for tables in which no job of a queue waits, or where these do not matter; else it claims nothing."""
     rows = [Row(None, *astuple(row)[1:]) if index % 25 and not row.claimed else row for index, row in enumerate(rows)]
     await store(sql, rows)
-    asked = (WORKER, 1, limit, [1, 2], ["bad"])
+    asked = (WORKER, 1, limit, "{1,2}", ["bad"])
     claims = await sql.run("fetch_plain_jobs", *asked, *await place(sql, cursor), None, since_s, beside)
     serial_waits = any(row.queue and not row.claimed and row.attempts < 2 for row in rows)
     if beside:

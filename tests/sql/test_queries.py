@@ -2,6 +2,7 @@
 
 import json
 
+from asyncq.store.arrays import array_text
 from tests.sql.jobs import add, add_many, claimed, fetch
 from tests.sql.session import Session
 
@@ -17,7 +18,7 @@ async def test_tasks_that_nobody_here_knows_are_named(sql: Session) -> None:
     await sql.execute("update asyncq._jobs set locked_by = 1, locked_at = now(), lock_token = 1 where id = lastval()")
     mine = await sql.values("select id from asyncq._tasks where identifier = 'mine'")
 
-    assert ["a", "b", "c"] == [row["identifier"] for row in await sql.run("unknown_tasks", mine)]
+    assert ["a", "b", "c"] == [row["identifier"] for row in await sql.run("unknown_tasks", array_text(mine))]
 
 
 async def test_unknown_tasks_beyond_the_first_thousand_jobs_are_not_looked_for(sql: Session) -> None:
@@ -25,7 +26,7 @@ async def test_unknown_tasks_beyond_the_first_thousand_jobs_are_not_looked_for(s
     await add_many(sql, 1000)
     await add(sql, "far")
 
-    assert ["t"] == [row["identifier"] for row in await sql.run("unknown_tasks", [])]
+    assert ["t"] == [row["identifier"] for row in await sql.run("unknown_tasks", "{}")]
 
 
 async def test_the_clock_is_the_instant_and_not_the_start_of_the_transaction(sql: Session) -> None:
@@ -42,7 +43,7 @@ async def test_a_worker_registers_beats_and_leaves(sql: Session) -> None:
     stored = await sql.row(
         "select *, last_seen = started_at as fresh, lease = interval '30 s' as leased from asyncq._workers"
     )
-    beaten = await sql.run("beat", row["id"], NO_LOCK, [], [])
+    beaten = await sql.run("beat", row["id"], NO_LOCK, [], "{}")
     seen = await sql.value("select last_seen > $1 from asyncq._workers", stored["last_seen"])
     left = await sql.run("remove_worker", row["id"])
 
@@ -51,7 +52,7 @@ async def test_a_worker_registers_beats_and_leaves(sql: Session) -> None:
         stored["leased"],
     )
     assert ([(None, None)], True, [(row["id"],)]) == ([tuple(b) for b in beaten], seen, [tuple(b) for b in left])
-    assert ([], []) == (await sql.run("beat", row["id"], NO_LOCK, [], []), await sql.run("remove_worker", row["id"]))
+    assert ([], []) == (await sql.run("beat", row["id"], NO_LOCK, [], "{}"), await sql.run("remove_worker", row["id"]))
 
 
 async def test_the_eldest_worker_is_the_oldest_one_that_lives(sql: Session) -> None:
@@ -73,7 +74,7 @@ async def test_a_beat_names_the_running_jobs_of_its_worker_that_were_cancelled(s
     await sql.rows("select from asyncq.cancel_jobs($1)", [mine, also_mine, foreign])
 
     assert [(mine, 9), (also_mine, 9)] == sorted(
-        tuple(found) for found in await sql.run("beat", row["id"], NO_LOCK, [], [])
+        tuple(found) for found in await sql.run("beat", row["id"], NO_LOCK, [], "{}")
     )
     assert spared in await claimed(sql)
 
@@ -83,7 +84,7 @@ async def test_a_beat_says_which_jobs_are_stuck(sql: Session) -> None:
     (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
     listed = []
     for stuck in ([7, 8], []):
-        await sql.run("beat", row["id"], NO_LOCK, [], stuck)
+        await sql.run("beat", row["id"], NO_LOCK, [], array_text(stuck))
         listed += [worker["stuck"] for worker in await sql.run("list_workers")]
 
     assert [[7, 8], []] == listed
@@ -106,7 +107,7 @@ async def test_leases_look_at_the_real_clock(sql: Session) -> None:
         create or replace function asyncq.clock() returns timestamptz
         language sql as $$ select '2000-01-01'::timestamptz $$;""")
     (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
-    await sql.run("beat", row["id"], NO_LOCK, [], [])
+    await sql.run("beat", row["id"], NO_LOCK, [], "{}")
 
     assert await sql.value("select last_seen > now() - interval '1 min' from asyncq._workers")
 

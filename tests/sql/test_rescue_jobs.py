@@ -195,7 +195,7 @@ async def test_a_heartbeat_that_comes_too_late_finds_no_row(sql: Session) -> Non
     await die(sql, dead)
     await rescue(sql)
 
-    assert [] == await sql.run("beat", dead, NO_LOCK, [], [])
+    assert [] == await sql.run("beat", dead, NO_LOCK, [], "{}")
 
 
 async def test_a_queue_that_somebody_holds_is_freed_the_next_time(dsn: str, own: Session) -> None:
@@ -296,7 +296,7 @@ async def test_who_rescues_a_worker_has_its_lock_meanwhile(dsn: str, own: Sessio
             await rescue(own)
             (held,) = await other.run("hold_lock", late, backend)
 
-        assert (False, []) == (held["holds"], await other.run("beat", late, NO_LOCK, [], []))
+        assert (False, []) == (held["holds"], await other.run("beat", late, NO_LOCK, [], "{}"))
 
 
 async def test_a_worker_with_more_claims_than_slots_is_blamed_for_those_that_it_named(sql: Session) -> None:
@@ -305,7 +305,7 @@ async def test_a_worker_with_more_claims_than_slots_is_blamed_for_those_that_it_
     dead = row["id"]
     ran, waited = await add(sql, max_attempts=1), await add(sql, max_attempts=1)
     await fetch(sql, 2, worker=dead, token=7)
-    await sql.run("beat", dead, NO_LOCK, [f"{ran}/7", f"{waited}/6"], [])
+    await sql.run("beat", dead, NO_LOCK, [f"{ran}/7", f"{waited}/6"], "{}")
     await die(sql, dead)
     rows = sorted(tuple(found) for found in await sql.run("rescue_jobs", AT_A_GLANCE))
     said = await sql.value("select last_error from asyncq._jobs where id = $1", waited)

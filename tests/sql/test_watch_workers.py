@@ -76,7 +76,7 @@ async def test_a_beat_ends_the_doubt(sql: Session, other: Session, holds: bool) 
     await watch(sql)
     if holds:
         await other.run("hold_lock", worker, await other.value("select pg_backend_pid()"))
-    await other.run("beat", worker, holds, [], [])
+    await other.run("beat", worker, holds, [], "{}")
     found = await watch(sql)
 
     assert ((1, 0, False, False), None) == (found, await doubted_at(sql, worker))
@@ -156,7 +156,7 @@ async def test_what_happens_to_a_worker_during_a_look_counts(
         group.start_soon(watch, gated)
         await wait_until(lambda: waits(sql, gated.connection.get_server_pid()), description="the look to stop")
         if happens == "beat":
-            await other.run("beat", worker, NO_LOCK, [], [])
+            await other.run("beat", worker, NO_LOCK, [], "{}")
         else:
             await other.rows("update asyncq._workers set doubted_at = '2000-01-01'")
         before = await doubted_at(sql, worker)

@@ -129,14 +129,14 @@ async def test_a_line_that_was_cut_opens_again(line: Line, sql: Session) -> None
     await sql.rows("select pg_terminate_backend($1)", first)
     await wait_until(lambda: not line.is_open, description="the line to notice")
 
-    assert [] == await line.fetch("unknown_tasks", [])
+    assert [] == await line.fetch("unknown_tasks", "{}")
     assert first != await pid_of(line)
 
 
 async def beat_in_vain(line: Line, errors: list[StoreUnavailable]) -> None:
     """Send a statement whose connection will end before its answer; the error goes into the list."""
     with pytest.raises(StoreUnavailable) as caught:
-        await line.fetch("beat", 1, NO_LOCK, [], [])
+        await line.fetch("beat", 1, NO_LOCK, [], "{}")
     errors.append(caught.value)
 
 
@@ -152,7 +152,7 @@ async def test_a_statement_that_is_cut_under_way_has_an_unknown_outcome(line: Li
     await sql.execute("rollback")
 
     assert ["unknown"] == [error.outcome for error in errors]
-    assert [] == await line.fetch("beat", 1, NO_LOCK, [], [])
+    assert [] == await line.fetch("beat", 1, NO_LOCK, [], "{}")
 
 
 async def waiting(sql: Session, pid: int) -> bool:
@@ -165,12 +165,12 @@ async def test_a_statement_that_is_cancelled_takes_its_connection_along(line: Li
     pid = await pid_of(line)
     await sql.execute("begin; lock table asyncq._workers")
     with anyio.move_on_after(0.05):
-        await line.fetch("beat", 1, NO_LOCK, [], [])
+        await line.fetch("beat", 1, NO_LOCK, [], "{}")
     is_open = line.is_open
     await sql.execute("rollback")
 
     assert not is_open
-    assert [] == await line.fetch("beat", 1, NO_LOCK, [], [])
+    assert [] == await line.fetch("beat", 1, NO_LOCK, [], "{}")
     assert pid != await pid_of(line)
 
 
@@ -179,7 +179,7 @@ async def test_statements_on_a_line_wait_for_each_other(line: Line) -> None:
     answers: list[list[asyncpg.Record]] = []
 
     async def ask() -> None:
-        answers.append(await line.fetch("unknown_tasks", []))
+        answers.append(await line.fetch("unknown_tasks", "{}"))
 
     async with anyio.create_task_group() as group:
         for _ in range(10):
@@ -193,7 +193,7 @@ async def test_a_line_that_rests_is_closed_unless_it_is_used(line: Line, sql: Se
     pid = await pid_of(line)
     await sql.execute("begin; lock table asyncq._workers")
     async with anyio.create_task_group() as group:
-        group.start_soon(line.fetch, "beat", 1, NO_LOCK, [], [])
+        group.start_soon(line.fetch, "beat", 1, NO_LOCK, [], "{}")
         await wait_until(lambda: waiting(sql, pid), description="the line to be used")
         await line.rest()
         used = line.is_open
@@ -211,7 +211,7 @@ async def test_a_line_is_closed_when_its_statement_has_ended(line: Line, sql: Se
     answers: list[list[asyncpg.Record]] = []
 
     async def beat() -> None:
-        answers.append(await line.fetch("beat", 1, NO_LOCK, [], []))
+        answers.append(await line.fetch("beat", 1, NO_LOCK, [], "{}"))
 
     async with anyio.create_task_group() as group:
         group.start_soon(beat)

@@ -7,6 +7,7 @@ import anyio
 import asyncpg
 import pytest
 
+from asyncq.store.arrays import array_text
 from asyncq.store.offers import handed_over
 from tests.sql.jobs import claimed
 from tests.sql.session import Session, session
@@ -30,7 +31,8 @@ async def worker(sql: Session) -> int:
     """A worker that offers; its LISTEN connection is `sql`."""
     await sql.execute("select asyncq._store_tasks('{t}')")
     (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", ["t"], 0)
-    await sql.run("make_offer", row["id"], 1, 0, [await sql.value("select id from asyncq._tasks")], "c", HOLD)
+    tasks = array_text([await sql.value("select id from asyncq._tasks")])
+    await sql.run("make_offer", row["id"], 1, 0, tasks, "c", HOLD)
     return row["id"]
 
 
@@ -149,11 +151,11 @@ async def test_a_worker_that_does_not_listen_is_given_nothing(
         await ear.execute("select asyncq._store_tasks('{t}')")
         (row,) = await ear.run("register_worker", 30.0, 1, 1, "h", ["t"], 0)
         tasks = [await ear.value("select id from asyncq._tasks")]
-        await ear.run("make_offer", row["id"], 1, 0, tasks, "c", HOLD)
+        await ear.run("make_offer", row["id"], 1, 0, array_text(tasks), "c", HOLD)
         if late:
             # The next connection of the worker holds nothing while the server believes that the first one lives.
             assert [(False,)] == [
-                tuple(made) for made in await sql.run("make_offer", row["id"], 2, 0, tasks, "d", HOLD)
+                tuple(made) for made in await sql.run("make_offer", row["id"], 2, 0, array_text(tasks), "d", HOLD)
             ]
     await wait_until(
         lambda: other.value(f"select not asyncq._is_listening({row['id']})"), description="the connection to end"
@@ -183,7 +185,7 @@ async def test_an_offer_that_changes_while_an_add_looks_at_it_is_taken_as_it_is_
     sql: Session, other: Session, adder: Session, worker: int, token: int | None
 ) -> None:
     """Withdrawn it is not taken, and made anew it is taken by its new token: the worker waits for no other."""
-    tasks = [await sql.value("select id from asyncq._tasks")]
+    tasks = array_text([await sql.value("select id from asyncq._tasks")])
     await sql.execute(LOOKED_AT + "; select pg_advisory_lock(4242)")
     async with asyncio.TaskGroup() as group:
         group.create_task(add(adder))
