@@ -85,6 +85,9 @@ async def test_never_two_jobs_of_a_queue_at_once_in_any_process_through_failures
     async def live_workers(count: int) -> bool:
         return count <= await db.fetchval(f"select count(*) from {schema}._workers where last_seen > now() - lease")
 
+    async def works(pid: int) -> bool:
+        return await db.fetchval(f"select exists (select from {schema}._workers where pid = $1)", pid)
+
     await create_ledger(db, schema)
     processes = [await start_process(dsn, schema) for _ in range(3)]
     try:
@@ -100,7 +103,7 @@ async def test_never_two_jobs_of_a_queue_at_once_in_any_process_through_failures
         stopped.terminate()
         await stopped.wait()
         processes.append(await start_process(dsn, schema))
-        await wait_until(lambda: live_workers(2), description="the new process to work")
+        await wait_until(lambda: works(processes[-1].pid), description="the new process to work")
         await wait_until(lambda: ended(1), description="all jobs to end", limit_s=50)
     finally:
         for process in processes:
