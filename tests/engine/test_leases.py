@@ -299,7 +299,8 @@ async def test_a_connection_that_does_not_answer_is_given_up_only_when_the_row_s
             held.leave.set()
             await seen.wait_for(JobCompleted)
 
-    assert ["written", "ended"] == steps[:2]
+    # It may be asked for more than once before the connection is ended.
+    assert ["written", "ended"] == list(dict.fromkeys(steps))
     assert ([], [], []) == (seen.of(LeaseInDoubt), seen.of(JobsRescued), held.alone.overlaps)
 
 
