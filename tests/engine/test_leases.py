@@ -281,6 +281,8 @@ async def test_a_connection_that_does_not_answer_is_given_up_only_when_the_row_s
         drop(line)
 
     async def note_beat(*args: Any) -> Any:
+        if steps:  # Asked for again meanwhile: the first one has to do.
+            await wait_until(lambda: "ended" in steps, description="the connection to be ended")
         answer = await stand_in_beat(*args)
         steps.append("written")
         return answer
@@ -299,8 +301,7 @@ async def test_a_connection_that_does_not_answer_is_given_up_only_when_the_row_s
             held.leave.set()
             await seen.wait_for(JobCompleted)
 
-    # It may be asked for more than once before the connection is ended.
-    assert ["written", "ended"] == list(dict.fromkeys(steps))
+    assert ["written", "ended"] == steps[:2]
     assert ([], [], []) == (seen.of(LeaseInDoubt), seen.of(JobsRescued), held.alone.overlaps)
 
 
