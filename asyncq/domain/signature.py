@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import types
 import typing
 from collections.abc import Callable, Iterable
@@ -57,14 +56,13 @@ class Signature:
         payload = [parameter for parameter in parameters if parameter not in context]
         self.takes_context = bool(context)
         self.whole_payload = len(payload) == 1 and not is_scalar(_annotation(payload[0]))
-        self._required = _required(payload)
+        self._arguments = _arguments(payload)
         self._binder = inspect.Signature([parameter.replace(kind=_bindable(parameter)) for parameter in payload])
         self._decoder = _decoder(payload, whole=self.whole_payload, name=name)
         # Python's order: positional parameters, then keyword-only ones; the context may stand anywhere.
         by_position = [parameter for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
         self._names = tuple(parameter.name for parameter in payload if parameter.kind is parameter.KEYWORD_ONLY)
         self._positions = len(payload) - len(self._names)
-        self._positional = tuple(parameter.name for parameter in payload[: self._positions])
         self._context_name = context[0].name if context else ""
         self._context_at = by_position.index(context[0]) if context and context[0] in by_position else None
         self._default = payload[0].default if self.whole_payload else inspect.Parameter.empty
@@ -127,20 +125,24 @@ class Signature:
         Raises:
             InvalidJob: With code GWBPL: an argument is missing, unknown, or of another type.
         """
-        if self.whole_payload and len(args) == 1 and not (kwargs or self._names):
+        if not self.whole_payload:
+            return self.encode_payload(self._given(args, kwargs), limit)
+        if len(args) == 1 and not (kwargs or self._names):
             return self.encode_payload(args[0], limit)
         given = self._bind(args, kwargs)
-        if not self.whole_payload:
-            return self.encode_payload(given, limit)
         if not given:
             return EMPTY if self._empty_means_default else self.encode_payload(self._default, limit)
         return self.encode_payload(next(iter(given.values())), limit)
 
+    def _given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What becomes an object with a member for each parameter that was given."""
+        try:
+            return self._bind(args, kwargs) if self._arguments is None else self._arguments(*args, **kwargs)
+        except TypeError:
+            return self._bind(args, kwargs)
+
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The parameters that the arguments of a call are for."""
-        # As the binder would, which takes as long as all else that a call costs.
-        if not kwargs and self._required <= len(args) <= self._positions:
-            return dict(zip(self._positional, args))  # noqa: B905 - there may be fewer arguments
+        """The parameters that the arguments of a call are for; says what is wrong with them."""
         try:
             return self._binder.bind(*args, **kwargs).arguments
         except TypeError as error:
@@ -172,10 +174,15 @@ class Signature:
         return text
 
 
-def _required(payload: list[inspect.Parameter]) -> float:
-    """How many arguments a call needs at least that names none; no number is enough if one has to be named."""
-    needed = [parameter for parameter in payload if parameter.default is parameter.empty]
-    return math.inf if any(parameter.kind is parameter.KEYWORD_ONLY for parameter in needed) else len(needed)
+def _arguments(payload: list[inspect.Parameter]) -> type[msgspec.Struct] | None:
+    """A struct that takes the arguments of a call, where none has to be named; a binder takes longer than all else."""
+    if any(parameter.kind is parameter.KEYWORD_ONLY for parameter in payload):
+        return None
+    fields = [
+        (parameter.name, Any) if parameter.default is parameter.empty else (parameter.name, Any, msgspec.UNSET)
+        for parameter in payload
+    ]
+    return msgspec.defstruct("Arguments", fields, gc=False)
 
 
 def _is_async(handler: Callable[..., Any], name: str) -> bool:

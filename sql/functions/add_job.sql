@@ -31,8 +31,10 @@ declare
   job asyncq.jobs;
 begin
   perform asyncq._check_options(options);
-  select added.* into strict done
-  from asyncq._add_jobs(
+  select added.ids[1] as id, coalesce(added.outcomes[1], 'added') as outcome, added.existing_ids[1] as existing_id,
+      added.existing_states[1] as existing_state
+    into strict done
+  from asyncq._add_many_jobs(
     array[identifier], array[payload], array[queue_name], array[run_at], array[max_attempts], array[job_key],
     array[priority], array[asyncq._flags(flags)], array[job_key_mode], array[options -> 'meta'],
     array[case when options is not null then asyncq._dedupe(options, identifier, queue_name, payload, job_key) end]) as added;

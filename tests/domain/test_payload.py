@@ -207,6 +207,11 @@ def test_raw_text_that_is_no_json_is_refused(text: bytes) -> None:
     assert "payload is no JSON: " in str(refusal({"a": msgspec.Raw(text)}))
 
 
+def test_raw_bytes_that_are_no_text_are_refused() -> None:
+    """Not with an error of Python's."""
+    assert "GWBPL" == refusal({"a": msgspec.Raw(b'"\xff"')}).code
+
+
 def test_a_payload_of_exactly_the_limit_passes() -> None:
     """The limit is the last size that works; both quotes count."""
     assert 100 == len(encode("x" * 98, limit=100))

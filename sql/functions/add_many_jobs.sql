@@ -1,0 +1,84 @@
+-- The one way in: every add but a single plain one, from SQL or Python, ends here. Parallel arrays, one element a job; null = the
+-- default, also for a whole array but the first.
+-- Jobs with a key are added in three steps, gate, check, act. Lock order: gates, jobs, tasks.
+-- Listeners are told at commit, once a transaction.
+--
+-- One row: the ids of the jobs that stand for the specs, in their order; and of those to which there is more to say than that they
+-- were added, which they are (counted from 1), and what it is. Nothing to say is null.
+--
+-- An element of dedupes says what a job asks about others; it was made by _dedupe, or by asyncq/domain/deduplication.py:
+--   key, states, period    its key under a unique policy (hexadecimal), and what of the policy says whom the job looks at; states
+--                          and period may be missing, for the defaults
+--   on_conflict            reject, ignore, replace or replace_except_schedule; add: it has the key, but looks at nobody
+--   rerun                  (if there) when the other one runs, this request is remembered
+--   request, window_s      an idempotency key, and for how long it holds
+
+create or replace function asyncq._add_many_jobs(
+  identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
+  priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[], dedupes jsonb[],
+  out ids bigint[], out ords bigint[], out outcomes text[], out existing_ids bigint[], out existing_states text[])
+  language plpgsql volatile
+  -- Planning these statements anew for each call costs more than running them; and a plan that was made while the table was
+  -- empty has to be right when it is full.
+  set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off
+  set search_path = pg_catalog, pg_temp
+  as $$
+#variable_conflict use_column
+declare
+  asks boolean;
+  keys text := 'free';
+  soon timestamptz;
+  is_due boolean;
+begin
+  if coalesce(cardinality(identifiers), 0) = 0 then
+    return;
+  end if;
+  perform asyncq._check_jobs(
+    identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, job_key_modes);
+  asks := coalesce(array_remove(dedupes, null) <> '{}', false);
+  if asks then
+    keys := asyncq._hold_keys(job_keys, dedupes);
+  elsif array_remove(job_keys, null) <> '{}' then
+    keys := asyncq._hold_keys(job_keys);
+  end if;
+  if keys = 'free' then
+    perform asyncq._store_tasks(identifiers);
+    ids := asyncq._insert_jobs(
+      identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, metas, dedupes, null);
+  else
+    select
+        array_agg(done.id order by done.ord), array_agg(done.ord order by done.ord) filter (where done.is_special),
+        array_agg(done.outcome order by done.ord) filter (where done.is_special),
+        array_agg(done.existing_id order by done.ord) filter (where done.is_special),
+        array_agg(done.existing_state order by done.ord) filter (where done.is_special)
+      into ids, ords, outcomes, existing_ids, existing_states
+      from (
+        select held.*, held.outcome <> 'added' or held.existing_id is not null as is_special
+        from asyncq._add_held_jobs(
+          identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, job_key_modes, metas,
+          case when asks then dedupes end, keys) as held) as done;
+  end if;
+  -- Those that ask about others and met some have told the listeners.
+  if asks and keys <> 'free' then
+    return;
+  end if;
+  -- The instant decides who is told, not the start of the transaction, which may be long ago. A worker looks for its next
+  -- due job at least once a minute by itself: only what is due before that must wake it. A job that had its key
+  -- before may be due at another time than the call says, or run.
+  soon := asyncq.clock() + interval '60 s';
+  if keys = 'free' then
+    is_due := run_ats is null or array_position(run_ats, null) is not null or soon >= any(run_ats);
+  else
+    is_due := exists (
+        select from unnest(job_keys, run_ats) as given(key, run_at)
+        where given.key is null and (given.run_at is null or given.run_at <= soon))
+      or exists (
+        select from asyncq._jobs as job
+        where job.key = any(job_keys) and asyncq._is_due(job, soon) and asyncq._is_ready(job));
+  end if;
+  if is_due then
+    perform asyncq._wake_workers();
+  end if;
+end
+$$;
