@@ -27,7 +27,7 @@ class Buffer:
         self._low = low
         self._closed = False
         self._filled_at = 0.0
-        self._taken = 0
+        self._turn = 1  # the next claim's place among eight; before the last one is taken, others may run
         self.low_water = 0
 
     def __len__(self) -> int:
@@ -51,36 +51,51 @@ class Buffer:
             if not self._wake_one():
                 break
 
+    def pop(self) -> Claim | None:
+        """The next claim at once; None if `take` has to be awaited: there is none, or it is others' turn to run."""
+        if not self._claims or self._turn == BREATH:
+            return None
+        self._turn += 1
+        return self._first()
+
     async def take(self) -> Claim | None:
         """The next claim; None when the buffer is closed.
 
         If cancelled, no claim is taken.
         """
-        while not self._claims:
-            if self._closed:
+        while (claim := self.pop()) is None:
+            if self._claims:
+                # Handlers that never wait would keep the loop, and with it the next fetch, from running.
+                self._turn = 1
+                await asyncio.sleep(0)
+                if self._claims:
+                    return self._first()
+            elif self._closed:
                 return None
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(future)
-            self._low()
-            try:
-                await future
-            except asyncio.CancelledError:
-                if future.done() and not future.cancelled():
-                    self._wake_one()  # The wake-up was for us: hand it on.
-                raise
-            finally:
-                if future in self._waiting:
-                    self._waiting.remove(future)
-        self._taken += 1
-        if self._taken % BREATH == 0:
-            # Handlers that never wait would keep the loop, and with it the next fetch, from running.
-            await asyncio.sleep(0)
-            if not self._claims:
-                return await self.take()
+            else:
+                await self._wait()
+        return claim
+
+    def _first(self) -> Claim:
         claim = self._claims.popleft()
         if len(self._claims) <= self.low_water:
             self._low()
         return claim
+
+    async def _wait(self) -> None:
+        """Wait for claims, or for the end."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        self._low()
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled():
+                self._wake_one()  # The wake-up was for us: hand it on.
+            raise
+        finally:
+            if future in self._waiting:
+                self._waiting.remove(future)
 
     def drain(self) -> list[Claim]:
         """Take out all claims that no worker has taken."""

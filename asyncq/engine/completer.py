@@ -103,10 +103,10 @@ class Completer:
         """Take what a run came to; it is written soon, unless a transaction of its handler has written it."""
         settlement = settle(run.claim, outcome, run.task.retry, random.random())
         duration_s = time.perf_counter() - run.started_at
-        settled = run.settled
+        if run.settling is None or (settled := run.settling.settled) is None:
+            self._add(Ended(settlement, run.worker_id, run, outcome, duration_s))
+            return
         match settled:
-            case None:
-                self._add(Ended(settlement, run.worker_id, run, outcome, duration_s))
             case "lost":
                 self._announcer.lost(run)
                 self._settled([])
@@ -131,12 +131,14 @@ class Completer:
             self._observers.emit(JobsReturned(job_ids=tuple(claim.id for claim in claims), reason=reason))
 
     def _add(self, ended: Ended) -> None:
-        older = self._pending.get(ended.settlement.id) or self._held_back.pop(ended.settlement.id, None)
-        if older is not None:
+        job_id = ended.settlement.id
+        if job_id in self._pending or job_id in self._held_back:
             # The same worker holds a newer claim of the same job: the older one was lost.
+            older = self._pending.get(job_id) or self._held_back.pop(job_id)
             self._announcer.lost(older.run)
-        self._pending[ended.settlement.id] = ended
-        self._stir.set()
+        self._pending[job_id] = ended
+        if len(self._pending) == 1:
+            self._stir.set()
 
     def close(self) -> None:
         """End when everything is written."""

@@ -68,17 +68,15 @@ class Executor:
         self.finished = 0
         self.watch: Callable[[Run], None] = _nothing
 
-    async def run(self, claim: Claim) -> tuple[Run, Outcome]:
-        """Run a job.
+    def start(self, claim: Claim) -> tuple[Run, Outcome | None]:
+        """Start a job.
 
         Args:
             claim: The job.
 
         Returns:
-            The run and what it came to. Never raises for what a handler does; a KeyboardInterrupt that came from a real
-            SIGINT goes on.
-
-        If cancelled, the handler goes on: stopping is `Run.cancel`.
+            The run, and what it came to if it has ended already; else `end` has to be awaited. Never raises for what a
+            handler does; a KeyboardInterrupt that came from a real SIGINT goes on.
         """
         run = self._make_run(claim)
         if self._observers.wanted(JobStarted):
@@ -94,25 +92,57 @@ class Executor:
         self.running.add(run)
         if self._stopping:
             run.tell()
-        settling = run.settling
         try:
-            handler = run.handler = self._start(run, args, kwargs)
+            handler = self._start(run, args, kwargs)
             # Most have ended by now, where Python starts tasks eagerly.
-            end = handler.result() if isolation.has_ended(handler) else await isolation.end_of(handler)
-            outcome = self._outcome_of(run, end)
-            if settling is not None:
-                outcome = await settling.end(outcome, end.error if isinstance(end, isolation.Raised) else None)
+            if run.settling is not None or not isolation.has_ended(handler):
+                run.handler = handler
+                return run, None
+            end = handler.result()
+            outcome = COMPLETED if end is None else self._outcome_of(run, end)
         except BaseException:
-            if settling is not None:
-                settling.abandon()
+            self._leave(run)
+            raise
+        self._leave(run)
+        return run, outcome
+
+    async def end(self, run: Run) -> Outcome:
+        """Wait for the end of a run.
+
+        Args:
+            run: A run that `start` has started, and that had not ended.
+
+        Returns:
+            What it came to.
+
+        Raises:
+            ValueError: It was not started, or has ended.
+            KeyboardInterrupt: As `start` does.
+
+        If cancelled, the handler goes on: stopping is `Run.cancel`.
+        """
+        if run.handler is None:
+            raise ValueError(f"job {run.claim.id} does not run")
+        try:
+            end = await isolation.end_of(run.handler)
+            outcome = self._outcome_of(run, end)
+            if run.settling is not None:
+                outcome = await run.settling.end(outcome, end.error if isinstance(end, isolation.Raised) else None)
+            return outcome
+        except BaseException:
+            if run.settling is not None:
+                run.settling.abandon()
             raise
         finally:
-            self.finished += 1
-            if run.handler is None or run.handler.done():
-                self.running.discard(run)
-                # Its context leads back to the run: held here, each job would be left to the garbage collector.
-                run.handler = None
-        return run, outcome
+            self._leave(run)
+
+    def _leave(self, run: Run) -> None:
+        """A run has ended, or whoever waited for its end."""
+        self.finished += 1
+        if run.handler is None or run.handler.done():
+            self.running.discard(run)
+            # Its context leads back to the run: held here, each job would be left to the garbage collector.
+            run.handler = None
 
     def _make_run(self, claim: Claim) -> Run:
         task, worker_id = self._identity.task(claim.task_id), self._identity.worker_id
@@ -131,10 +161,10 @@ class Executor:
         handler, settling = run.task.handler, run.settling
         variables = self._leftovers.mark(run.task.name, run)
         if settling is not None and settling.is_shared:
-            return isolation.start(variables, _begin_and_call, settling, handler, args, kwargs)
+            return isolation.start(variables, _begin_and_call, (settling, handler, args, kwargs))
         if not run.task.signature.is_async:
-            return isolation.start(variables, self._in_thread, run, partial(handler, *args, **kwargs))
-        return isolation.start(variables, handler, *args, **kwargs)
+            return isolation.start(variables, self._in_thread, (run, partial(handler, *args, **kwargs)))
+        return isolation.start(variables, handler, args, kwargs)
 
     def _outcome_of(self, run: Run, end: Any) -> Outcome:
         if isinstance(end, isolation.Raised):

@@ -23,20 +23,23 @@ class Raised(msgspec.Struct, frozen=True):
 
 
 def start(
-    variables: Context, function: Callable[..., Coroutine[Any, Any, Any]], /, *args: Any, **kwargs: Any
+    variables: Context,
+    function: Callable[..., Coroutine[Any, Any, Any]],
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
 ) -> asyncio.Task[Any]:
     """Start user code in a task of its own; eagerly where Python can.
 
     Args:
         variables: The context variables that it sees.
         function: The code, a coroutine function.
-        *args: What it is called with.
-        **kwargs: The same, by name.
+        args: What it is called with.
+        kwargs: The same, by name.
 
     Returns:
         The task, for `end_of`.
     """
-    loop, code = asyncio.get_running_loop(), _caught(function, args, kwargs)
+    loop, code = asyncio.get_running_loop(), _caught(function, args, kwargs or {})
     if sys.version_info >= (3, 12):
         return asyncio.Task(code, loop=loop, context=variables, eager_start=True)
     return asyncio.Task(code, loop=loop, context=variables)

@@ -27,13 +27,15 @@ async def job_loop(
 
     If cancelled, the job that runs goes on without its worker, and nobody settles it.
     """
-    while (claim := await buffer.take()) is not None:
+    while (claim := buffer.pop() or await buffer.take()) is not None:
         if not admission.is_plain(claim):
             worker_id = identity.worker_id
             if not await admission.admit(claim):
                 completer.give_back([claim], REFUSED, worker_id)
                 continue
-        run, outcome = await executor.run(claim)
+        run, outcome = executor.start(claim)
+        if outcome is None:
+            outcome = await executor.end(run)
         completer.hand_over(run, outcome)
         if run.is_replaced:
             return

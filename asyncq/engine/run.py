@@ -11,7 +11,7 @@ import msgspec
 from asyncq.domain.job import Claim
 from asyncq.domain.task import Task
 from asyncq.engine.context import JobContext
-from asyncq.engine.settling import Settled, Settling
+from asyncq.engine.settling import Settling
 
 
 class Run(msgspec.Struct, eq=False):
@@ -44,11 +44,6 @@ class Run(msgspec.Struct, eq=False):
     thread_id: int = 0
     is_replaced: bool = False
     started_at: float = msgspec.field(default_factory=time.perf_counter)
-
-    @property
-    def settled(self) -> Settled | None:
-        """What a transaction of its handler has made of the job; None if it is still to be settled."""
-        return None if self.settling is None else self.settling.settled
 
     def tell(self) -> None:
         """Let the handler know that it should finish soon."""

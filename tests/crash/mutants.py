@@ -526,8 +526,8 @@ MUTANTS = [
     Mutant(
         "a settlement that was held up stays beside that of a newer claim",
         "asyncq/engine/completer.py",
-        "self._held_back.pop(ended.settlement.id, None)",
-        "self._held_back.get(ended.settlement.id)",
+        "self._held_back.pop(job_id)",
+        "self._held_back[job_id]",
         ("tests/engine/test_completer.py::test_a_settlement_that_was_held_up_makes_way_for_that_of_a_newer_claim",),
     ),
     Mutant(

@@ -130,15 +130,18 @@ async def test_the_job_of_a_killed_process_runs_again_although_its_lease_is_not_
     async with process(dsn, schema) as victim:
         added = await client.add_job("hold", {"how": "for ever"})
         await victim.says(f"started {added.id}")
+        was_read = asyncio.Event()
 
         @task
         async def hold(how: str) -> None:
-            """Run well this time."""
+            """Run well this time, once its row was read."""
+            await was_read.wait()
 
         async with make_worker(hold, lease=30).start():
             victim.process.kill()
             rescued = await seen.wait_for(JobsRescued)
             error = (await client.get_job(added.id)).last_error
+            was_read.set()
             await seen.wait_for(JobCompleted)
 
     assert ((added.id,), (), ()) == (rescued.job_ids, rescued.dead_job_ids, rescued.spared_job_ids)
