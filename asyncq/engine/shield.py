@@ -49,5 +49,5 @@ async def shielded(line: Line, deadline_s: float) -> AsyncGenerator[None]:
     If cancelled before the block begins, nothing was sent.
     """
     await line.ready()
-    with anyio.CancelScope(shield=True), anyio.fail_after(deadline_s):
+    with anyio.fail_after(deadline_s, shield=True):
         yield
