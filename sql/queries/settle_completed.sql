@@ -1,10 +1,11 @@
 -- settle_completed(worker int, ids text, tokens text) -> written text
 -- Jobs that ended well are deleted and their queues freed, where this worker still holds the very claim. ids are sorted,
 -- tokens stand beside them: width_bucket finds an id's place by binary search. All are texts of arrays: the driver writes a
--- text sooner than an array, and would ask the catalog about an array before the first one. Rows that another transaction holds are skipped, never waited for; those that were cancelled,
--- asked for again or are to be kept are left to settle_special; so are those that changed at the very moment, which have
--- moved from the place where they were locked. written are the ids of those that were, null for all: as rows, they would cost
--- the client more than all else that it does with this statement.
+-- text sooner than an array, and would ask the catalog about an array before the first one. Rows that another transaction
+-- holds are skipped, never waited for; those that were cancelled, asked for again or are to be kept are left to
+-- settle_special; so are those that changed at the very moment, which have moved from the place where they were locked.
+-- written are the ids of those that were, null for all: as rows, they would cost the client more than all else that it does
+-- with this statement.
 with given as materialized (select $2::text::bigint[] as ids, $3::text::bigint[] as tokens),
 held as materialized (
   select ctid from asyncq._jobs
