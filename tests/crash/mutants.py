@@ -98,6 +98,20 @@ MUTANTS = [
         ("tests/engine/test_maintenance.py",),
     ),
     Mutant(
+        "handlers that never wait keep all else from running",
+        "asyncq/engine/buffer.py",
+        "if not self._claims or self._turn == BREATH:",
+        "if not self._claims:",
+        ("tests/engine/test_buffer.py",),
+    ),
+    Mutant(
+        "a client is not told which job it has taken the key from",
+        "sql/functions/add_many_jobs.sql",
+        "held.outcome <> 'added' or held.existing_id is not null",
+        "held.outcome <> 'added'",
+        ("tests/sql/test_add_many_jobs.py",),
+    ),
+    Mutant(
         "a settlement waits for a row that somebody holds",
         "sql/queries/settle_completed.sql",
         "for update skip locked",
