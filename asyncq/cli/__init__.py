@@ -13,7 +13,7 @@ from asyncq.cli.failures import INTERRUPTED, USAGE, report
 from asyncq.cli.parsing import ENVIRONMENT, EXIT_CODES, Parser, Usage
 from asyncq.domain.errors import AsyncqError
 
-COMMANDS = ("worker", "migrate", "roles", "add", "jobs", "cron", "workers", "doctor", "demo")
+COMMANDS = ("worker", "migrate", "roles", "add", "jobs", "cron", "workers", "cleanup", "doctor", "demo")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,0 +1,56 @@
+"""`asyncq cleanup`: remove what is not needed any more."""
+
+from __future__ import annotations
+
+import argparse
+
+import msgspec
+
+from asyncq.cli.asking import ask
+from asyncq.cli.job_texts import aligned, print_lines
+from asyncq.cli.parsing import Commands, add_command
+
+PURPOSE = """\
+Remove what is not needed any more; safe beside adds and workers.
+
+GC_TASK_IDENTIFIERS      names of tasks that no job and no worker uses
+GC_JOB_QUEUES            nothing: a queue leaves nothing behind
+DELETE_PERMAFAILED_JOBS  jobs that have failed for good
+
+The first two are done if none is named. It prints how many of each were removed.
+A name stays while a transaction is open that was so when the name fell out of
+use: the next cleanup removes it."""
+
+EXAMPLES = """\
+  asyncq cleanup
+  asyncq cleanup --keep send_email --keep rollup
+  asyncq cleanup DELETE_PERMAFAILED_JOBS
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command to the parser."""
+    parser = add_command(commands, "cleanup", purpose=PURPOSE, examples=EXAMPLES)
+    parser.add_argument("what", metavar="WHAT", nargs="*", help="what to remove: the words above")
+    parser.add_argument(
+        "--keep", metavar="TASK", action="append", help="a task whose name stays, used or not; may be repeated"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Remove it.
+
+    Args:
+        options: The command line.
+
+    Returns:
+        0.
+
+    Raises:
+        InvalidJob: There is no such thing to remove; nothing was done.
+    """
+    removed = ask(options, lambda client: client.admin.cleanup(*options.what, task_identifiers_to_keep=options.keep))
+    rows = [(what, str(count)) for what, count in removed.items()]
+    print_lines([msgspec.json.encode(removed).decode()] if options.json else aligned(rows))
+    return 0
