@@ -20,6 +20,7 @@ from asyncq.domain.events import (
     WorkerStopped,
     WorkerStopping,
 )
+from asyncq.engine.membership import Membership
 from asyncq.engine.offer import Offer
 from asyncq.store.database import Line
 from tests.engine.conftest import MakeWorker
@@ -245,11 +246,20 @@ async def test_a_job_that_is_cancelled_on_its_way_never_starts(
     assert ([job], []) == (seen.ids(JobCancelled), seen.ids(JobCompleted))
 
 
+@pytest.mark.parametrize("is_stirred", [True, False])
 async def test_a_worker_that_was_declared_dead_offers_under_its_new_id(
-    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+    dsn: str,
+    schema: str,
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    monkeypatch: pytest.MonkeyPatch,
+    is_stirred: bool,
 ) -> None:
-    """The old offer ended with its row."""
-    async with session(dsn, schema) as sql, make_worker(nothing, poll=0.2, lease=1).start():
+    """The old offer ended with its row; also where nothing stirs the fetcher between its two ids."""
+    if not is_stirred:
+        monkeypatch.setattr(Membership, "regained", lambda _: None)
+    async with session(dsn, schema) as sql, make_worker(nothing, poll=60, lease=1).start():
         await offered(sql)
         (old,) = await sql.values("delete from asyncq._workers returning id")
         await seen.wait_for(WorkerLost)
