@@ -24,6 +24,7 @@ from asyncq.engine.observers import Observers
 from asyncq.engine.offer import Offer
 from asyncq.engine.pace import Pace
 from asyncq.engine.shield import Patience, shielded
+from asyncq.engine.stopwatch import Stopwatch
 from asyncq.store.database import Line
 from asyncq.store.jobs import START, Form, Place, fetch_jobs, next_due_s, plan, poll
 from asyncq.store.listen import Listening
@@ -209,7 +210,8 @@ class Fetcher:
         # What was forbidden before may be runnable now.
         after = self.looks.begin(sent_at, woken or forbidden != self.flags_of(worker_id))
         form = self._forms.choose(sent_at, woken=woken, is_dear=after is START and self.looks.is_dear)
-        claims = await self._claim(worker_id, wanted, forbidden, after, form)
+        with Stopwatch() as answer:
+            claims = await self._claim(worker_id, wanted, forbidden, after, form)
         saw_all = self._forms.took(claims, wanted, _now()) and len(claims) < wanted
         if not self.receive(worker_id, claims):
             return 0
@@ -218,15 +220,16 @@ class Fetcher:
             if self._observers.wanted(JobsFetched):
                 self._observers.emit(JobsFetched(count=len(claims), wanted=wanted, duration_s=_now() - sent_at))
         self.looks.took(claims, wanted)
-        self._took_s = _now() - sent_at
+        self._took_s = answer.took_s
         self._batch.took(len(claims), self._took_s, of_queues=self._forms.brings_queues)
         self.drained = saw_all and after is START
         self._rests = self.drained or (saw_all and not self.looks.may_be_full(_now()))
         if self._rests and claims:
             await asyncio.sleep(0)  # The handlers start before this worker thinks of its rest.
-        if self._rests and not self._woken:
-            await self._set_alarm(sent_at, after)
-        self.looks.ended(_now(), after)
+        with Stopwatch() as alarm:
+            if self._rests and not self._woken:
+                await self._set_alarm(sent_at, after)
+        self.looks.ended(_now(), after, answer.took_s + alarm.took_s)
         return len(claims)
 
     @property

@@ -104,18 +104,17 @@ class Looks:
         else:
             self._cursor = place
 
-    def ended(self, now: float, after: Place) -> None:
-        """The look has ended, with all that belongs to it."""
+    def ended(self, now: float, after: Place, cost_s: float) -> None:
+        """The look has ended, with all that belongs to it, and took so long but for what had nothing to do with it."""
         if after is START:
-            self.cost_s = now - self._began_at
-            self.usual_s = min(self.usual_s, self.cost_s)
-            self.full_at = now + (SHARE - 1) * self.cost_s
-            self._idle_at = now + (IDLE_SHARE - 1) * self.cost_s
-            if self._rests and self.cost_s <= CHEAP_S:
+            self.cost_s = cost_s
+            self.usual_s = min(self.usual_s, cost_s)
+            self.full_at = now + (SHARE - 1) * cost_s
+            self._idle_at = now + (IDLE_SHARE - 1) * cost_s
+            if self._rests and cost_s <= CHEAP_S:
                 self._cursor, self._passed_at = START, None
         elif self._is_wide:
             self._is_wide = False
-            cost_s = now - self._based_at
             self._wide_at = now + (SHARE - 1) * cost_s if cost_s > CHEAP_S else now
 
     @property

@@ -36,7 +36,7 @@ def look(of: Looks, began: float, took_s: float, *claims: Claim) -> Place:
     """One look for two jobs."""
     after = of.begin(began)
     of.took(claims, WANTED)
-    of.ended(began + took_s, after)
+    of.ended(began + took_s, after, took_s)
     return after
 
 
@@ -79,7 +79,7 @@ def test_expensive_looks_from_the_start_take_a_hundredth_of_the_time_while_nothi
     made = Looks()
     made.begin(0.0, woken=True)
     made.took([], WANTED)
-    made.ended(1.0, START)
+    made.ended(1.0, START, 1.0)
     early, late = look(made, SHARE + 0.01, 0.001), look(made, IDLE_SHARE + 0.01, 1.0)
     woken = made.begin(IDLE_SHARE + SHARE + 0.02, woken=True)
     after = look(made, IDLE_SHARE + SHARE + 0.03, 0.001)
@@ -98,7 +98,7 @@ def test_a_worker_that_is_woken_all_the_time_looks_from_the_start_too() -> None:
     for number in range(3):
         after = made.begin(SHARE + number / 100, woken=True)
         made.took([], WANTED)
-        made.ended(SHARE + number / 100 + 0.001, after)
+        made.ended(SHARE + number / 100 + 0.001, after, 0.001)
         looks_so.append(after is START)
 
     assert [False, True, True] == looks_so

@@ -1,0 +1,50 @@
+"""How long something took, but for the time in which the event loop was blocked: then nobody could see its end."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Self
+
+TICK_S = 0.05
+
+
+class Stopwatch:
+    """Measures a block, in the event loop's thread.
+
+    A handler that computes for a second keeps the loop from seeing an answer that is there since a millisecond: what
+    comes later than a tick of the loop's clock was due is not counted.
+
+    Attributes:
+        took_s: What the block took, in seconds; once it has ended.
+    """
+
+    def __init__(self) -> None:
+        self.took_s = self._began_at = self._due_at = self._blocked_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> Self:
+        self._began_at = _now()
+        self._tick_again()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        assert self._timer is not None
+        self._timer.cancel()
+        self._count_late()
+        self.took_s = _now() - self._began_at - self._blocked_s
+
+    def _tick(self) -> None:
+        self._count_late()
+        self._tick_again()
+
+    def _tick_again(self) -> None:
+        self._due_at = _now() + TICK_S
+        self._timer = asyncio.get_running_loop().call_at(self._due_at, self._tick)
+
+    def _count_late(self) -> None:
+        self._blocked_s += max(0.0, _now() - self._due_at)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,70 @@
+"""The stopwatch: a blocked event loop is nobody's price."""
+
+import asyncio
+import time
+
+import anyio
+import pytest
+
+from asyncq import Client, task
+from asyncq.engine.looks import Looks
+from asyncq.engine.stopwatch import TICK_S, Stopwatch
+from asyncq.store.jobs import Place
+from tests.engine.conftest import MakeWorker
+
+BLOCK_S = 0.6
+
+
+@task
+async def block() -> None:
+    """Keep everybody waiting."""
+    time.sleep(BLOCK_S)  # noqa: ASYNC251 - that is the point
+
+
+async def test_what_is_waited_for_is_counted() -> None:
+    """Over some ticks."""
+    with Stopwatch() as watch:
+        await anyio.sleep(4 * TICK_S)
+
+    assert TICK_S < watch.took_s
+
+
+@pytest.mark.parametrize("pause_s", [0, TICK_S / 2, 3 * TICK_S])
+async def test_the_time_in_which_the_loop_is_blocked_is_not_counted(pause_s: float) -> None:
+    """Whenever in the block it begins."""
+    asyncio.get_running_loop().call_later(pause_s, time.sleep, BLOCK_S)
+    with Stopwatch() as watch:
+        await anyio.sleep(pause_s + TICK_S)
+
+    assert watch.took_s < BLOCK_S
+
+
+async def test_a_block_that_fails_leaves_no_timer() -> None:
+    """The error passes."""
+    with pytest.raises(ValueError, match="no"), Stopwatch() as watch:
+        raise ValueError("no")
+    took_s = watch.took_s
+    await anyio.sleep(2 * TICK_S)
+
+    assert took_s == watch.took_s < TICK_S
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+async def test_handlers_that_block_the_loop_do_not_make_looks_dear(
+    client: Client, make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    """Else the next look from the start would be put off by nine times as long, and who drains waits for it."""
+    costs: list[float] = []
+    real = Looks.ended
+
+    def ended(looks: Looks, now: float, after: Place, cost_s: float) -> None:
+        costs.append(cost_s)
+        real(looks, now, after, cost_s)
+
+    monkeypatch.setattr(Looks, "ended", ended)
+    for _ in range(jobs):
+        await client.add_job(block)
+    await make_worker(block, concurrency=1, poll=60).run_once()
+
+    assert costs
+    assert max(costs) < BLOCK_S / 2
