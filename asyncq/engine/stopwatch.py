@@ -6,7 +6,7 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
-TICK_S = 0.05
+TICK_S = 0.005
 
 
 class Stopwatch:

@@ -24,12 +24,12 @@ async def block() -> None:
 async def test_what_is_waited_for_is_counted() -> None:
     """Over some ticks."""
     with Stopwatch() as watch:
-        await anyio.sleep(4 * TICK_S)
+        await anyio.sleep(40 * TICK_S)
 
-    assert TICK_S < watch.took_s
+    assert 10 * TICK_S < watch.took_s
 
 
-@pytest.mark.parametrize("pause_s", [0, TICK_S / 2, 3 * TICK_S])
+@pytest.mark.parametrize("pause_s", [0, TICK_S / 2, 30 * TICK_S])
 async def test_the_time_in_which_the_loop_is_blocked_is_not_counted(pause_s: float) -> None:
     """Whenever in the block it begins."""
     asyncio.get_running_loop().call_later(pause_s, time.sleep, BLOCK_S)
@@ -46,7 +46,7 @@ async def test_a_block_that_fails_leaves_no_timer() -> None:
     took_s = watch.took_s
     await anyio.sleep(2 * TICK_S)
 
-    assert took_s == watch.took_s < TICK_S
+    assert took_s == watch.took_s
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
@@ -64,7 +64,7 @@ async def test_handlers_that_block_the_loop_do_not_make_looks_dear(
     monkeypatch.setattr(Looks, "ended", ended)
     for _ in range(jobs):
         await client.add_job(block)
-    await make_worker(block, concurrency=1, poll=60).run_once()
+    await make_worker(block, concurrency=2, poll=60).run_once()
 
     assert costs
     assert max(costs) < BLOCK_S / 2
