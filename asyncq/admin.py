@@ -12,8 +12,11 @@ from asyncq.domain.administration import (
     WorkerInfo,
     check_change,
     check_cleanup,
+    check_job_id,
     check_page,
+    job_ids,
     state_of,
+    worker_ids,
 )
 from asyncq.domain.checkup import Checkup, Repaired
 from asyncq.domain.errors import JobNotFound
@@ -55,12 +58,14 @@ class Admin:
             until the handler has ended; for everybody else they are cancelled already.
 
         Raises:
+            InvalidJob: `ids` is no list of ids; nothing was changed.
             StoreError: The database cannot be used.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
+        chosen = job_ids(ids)
         async with on_either(connection, self._acquire) as mine:
-            return await store.cancel_jobs(self._database, mine, [*ids])
+            return await store.cancel_jobs(self._database, mine, chosen)
 
     async def complete_jobs(self, ids: Iterable[int], *, connection: CallersConnection | None = None) -> list[Job]:
         """End jobs as completed that nobody runs, failed ones among them.
@@ -73,12 +78,14 @@ class Admin:
             The jobs that ended, as they were.
 
         Raises:
+            InvalidJob: `ids` is no list of ids; nothing was changed.
             StoreError: The database cannot be used.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
+        chosen = job_ids(ids)
         async with on_either(connection, self._acquire) as mine:
-            return await store.complete_jobs(self._database, mine, [*ids])
+            return await store.complete_jobs(self._database, mine, chosen)
 
     async def permanently_fail_jobs(
         self, ids: Iterable[int], error: str | None = None, *, connection: CallersConnection | None = None
@@ -94,12 +101,14 @@ class Admin:
             The jobs that have failed, as they are now.
 
         Raises:
+            InvalidJob: `ids` is no list of ids; nothing was changed.
             StoreError: The database cannot be used.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
+        chosen = job_ids(ids)
         async with on_either(connection, self._acquire) as mine:
-            return await store.permanently_fail_jobs(self._database, mine, [*ids], error)
+            return await store.permanently_fail_jobs(self._database, mine, chosen, error)
 
     async def reschedule_jobs(
         self,
@@ -125,17 +134,18 @@ class Admin:
             The jobs that were changed, as they are now.
 
         Raises:
-            InvalidJob: A value is out of range; nothing was changed.
+            InvalidJob: A value is out of range, or `ids` is no list of ids; nothing was changed.
             StoreError: The database cannot be used.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
         check_change(run_at, priority, attempts, max_attempts)
+        chosen = job_ids(ids)
         async with on_either(connection, self._acquire) as mine:
             return await store.reschedule_jobs(
                 self._database,
                 mine,
-                [*ids],
+                chosen,
                 run_at=run_at,
                 priority=priority,
                 attempts=attempts,
@@ -153,13 +163,15 @@ class Admin:
             The jobs that will be tried again, as they are now; `last_error` stays until the next failure.
 
         Raises:
+            InvalidJob: `ids` is no list of ids; nothing was changed.
             StoreError: The database cannot be used.
 
         A unique policy is not asked again: it was when the job was added. If cancelled, the outcome is unknown unless
         the caller's transaction rolls back.
         """
+        chosen = job_ids(ids)
         async with on_either(connection, self._acquire) as mine:
-            return await store.retry_jobs(self._database, mine, [*ids])
+            return await store.retry_jobs(self._database, mine, chosen)
 
     async def remove_job(self, key: str, *, connection: CallersConnection | None = None) -> Job | None:
         """Remove the job that has a key. One that runs cannot be: it loses its key, and is not tried again.
@@ -197,12 +209,14 @@ class Admin:
             The jobs that they held, as they are now; those that were cancelled have ended.
 
         Raises:
+            InvalidJob: `ids` is no list of ids; nothing was changed.
             StoreError: The database cannot be used.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
+        chosen = worker_ids(ids)
         async with on_either(connection, self._acquire) as mine:
-            return await store.force_unlock_workers(self._database, mine, [str(worker) for worker in ids])
+            return await store.force_unlock_workers(self._database, mine, chosen)
 
     async def list_workers(self) -> list[WorkerInfo]:
         """Read who there is, in the order of the ids: the workers, and those that hold claims without being known.
@@ -379,11 +393,13 @@ class Admin:
             that the next fetch takes it.
 
         Raises:
+            InvalidJob: `job_id` is no int.
             JobNotFound: There is none, or it has ended and was removed.
             StoreError: The database cannot be used.
 
         If cancelled, nothing was changed: it only reads.
         """
+        check_job_id(job_id)
         async with self._acquire() as mine:
             found = await store.explain(self._database, mine, job_id)
         if found is None:

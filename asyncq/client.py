@@ -14,6 +14,7 @@ from typing import Any, Self, Unpack, overload
 from asyncq.admin import Admin
 from asyncq.cron import CronAdmin
 from asyncq.domain.adding import NOTHING, accepted, make_spec, make_specs
+from asyncq.domain.administration import check_job_id
 from asyncq.domain.deduplication import DEFAULT_WINDOW, LONGEST_WINDOW
 from asyncq.domain.errors import ConfigurationError, JobNotFound, StoreError, StoreUnavailable, seconds
 from asyncq.domain.job import Added, Job, JobOptions, JobSpec
@@ -247,11 +248,13 @@ class Client:
             The job as it is now.
 
         Raises:
+            InvalidJob: `job_id` is no int.
             JobNotFound: There is none, or it has ended well and was removed.
             StoreError: The database cannot be used.
 
         If cancelled, nothing was changed: it only reads.
         """
+        check_job_id(job_id)
         async with self._patiently() as connection:
             job = await store.get_job(self._database, connection, job_id)
         if job is None:
@@ -282,7 +285,9 @@ class Client:
                 pause_s = PAUSES_S[min(tries, len(PAUSES_S) - 1)]
                 tries += 1
                 is_soon = (is_lost or is_conflict(error)) and tries <= len(PAUSES_S)
-                if not is_soon and asyncio.get_running_loop().time() + pause_s > until:
+                if not is_soon:
+                    pause_s = min(pause_s, until - asyncio.get_running_loop().time())
+                if pause_s <= 0:
                     break
             await asyncio.sleep(pause_s)
         raise told
@@ -327,8 +332,8 @@ class Client:
                     connection = await stack.enter_async_context(self._connection())
                     break
                 except StoreUnavailable:
-                    pause_s = next(pauses)
-                    if asyncio.get_running_loop().time() + pause_s > until:
+                    pause_s = min(next(pauses), until - asyncio.get_running_loop().time())
+                    if pause_s <= 0:
                         raise
                 await asyncio.sleep(pause_s)
             yield connection

@@ -359,7 +359,7 @@ _SENTENCES = dict(
         _said(
             on.ResultIgnored,
             logging.INFO,
-            lambda e: f"task {e.task} returned a {e.type_name}: results are not kept",
+            lambda e: f"task {e.task} returned a value of type {e.type_name}: results are not kept",
         ),
     ]
 )

@@ -37,7 +37,7 @@ def make_spec(
     if isinstance(what, Task) and (unknown := options.keys() - OPTIONS):
         name = min(unknown)
         raise TypeError(
-            f"add_job has no option {name!r}; if it is a parameter of task {what.name!r}, it belongs into the spec: "
+            f"add_job has no option {name!r}; if it is a parameter of task {what.name!r}, it belongs in the spec: "
             f"add_job({what.name}.job({name}=...))"
         )
     spec = _spec(what, payload, registry, strict, max_payload)
@@ -59,7 +59,10 @@ def make_specs(given: Iterable[Any], *, registry: Registry | None, strict: bool,
     Raises:
         InvalidJob: One breaks a rule; the first that does.
         UnknownTask: The registry lacks a name.
+        TypeError: It is one job, and no list of them.
     """
+    if isinstance(given, JobSpec | Task | str):
+        raise TypeError("add_jobs takes a list of jobs; add_job adds one")
     specs: list[JobSpec] = []
     for what in given:
         spec = _spec(what, NOTHING, registry, strict, max_payload)
@@ -96,6 +99,9 @@ def _spec(what: Any, payload: Any, registry: Registry | None, strict: bool, max_
     if isinstance(what, Task):
         if strict and registry is not None:
             registry.find(what.name)
+        if what.signature.names_arguments(payload):
+            said = f"these are arguments by name: give them to the task, as in add_job({what.name}.job({min(payload)}="
+            raise InvalidJob(f"payload of task {what.name!r}: {said}...))", code="GWBPL", field="payload")
         args: tuple[Any, ...] = () if payload is NOTHING else (payload,)
         return what.spec(what.signature.encode_call(args, {}, max_payload))
     if not isinstance(what, str):

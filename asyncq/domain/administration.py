@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Literal
 
@@ -122,6 +123,60 @@ def check_change(run_at: datetime | None, priority: int | None, attempts: int | 
         check_number("attempts", attempts, 0, INT2, "22003")
     if max_attempts is not None:
         check_number("max_attempts", max_attempts, 1, INT2, "GWBMA")
+
+
+def job_ids(given: Any) -> list[int]:
+    """The ids of jobs that a call is given, checked.
+
+    Args:
+        given: An iterable of int.
+
+    Returns:
+        The ids.
+
+    Raises:
+        InvalidJob: It is something else, such as one id, or a list of jobs.
+    """
+    return _ids(given, int, "a list of the ids of jobs (int)")
+
+
+def check_job_id(given: Any) -> None:
+    """Check the id of a job that a call is given.
+
+    Args:
+        given: An int.
+
+    Raises:
+        InvalidJob: It is something else.
+    """
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise InvalidJob(f"job_id must be an int, got {type(given).__name__}", code="22023", field="job_id")
+
+
+def worker_ids(given: Any) -> list[str]:
+    """The ids of workers that a call is given, checked.
+
+    Args:
+        given: An iterable of int or str.
+
+    Returns:
+        The ids as text.
+
+    Raises:
+        InvalidJob: It is something else, such as one id.
+    """
+    return [str(worker) for worker in _ids(given, int | str, "a list of the ids of workers (int or str)")]
+
+
+def _ids(given: Any, kind: Any, expected: str) -> list[Any]:
+    # Only what it is, not its value: a job in an error message would bring its payload into the log.
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise InvalidJob(f"ids must be {expected}, got {type(given).__name__}", code="22023", field="ids")
+    ids: list[Any] = list(given)  # pyright: ignore[reportUnknownArgumentType]
+    for item in ids:
+        if not isinstance(item, kind) or isinstance(item, bool):
+            raise InvalidJob(f"ids must be {expected}, got {type(item).__name__} in it", code="22023", field="ids")
+    return ids
 
 
 def check_page(limit: Any, after: Any) -> None:

@@ -134,6 +134,19 @@ class Signature:
             return EMPTY if self._empty_means_default else self.encode_payload(self._default, limit)
         return self.encode_payload(next(iter(given.values())), limit)
 
+    def names_arguments(self, value: Any) -> bool:
+        """Whether a value looks as if it were all arguments of a call by name, and not one of them.
+
+        Args:
+            value: What was given for the first parameter.
+        """
+        if self.whole_payload or not isinstance(value, dict):
+            return False
+        try:
+            return bool(self._binder.bind(**value).arguments)
+        except TypeError:
+            return False
+
     def _given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What becomes an object with a member for each parameter that was given."""
         try:

@@ -72,6 +72,40 @@ def test_a_task_without_a_payload() -> None:
     assert JobSpec(task="tidy", payload="{}") == spec(tidy)
 
 
+@task
+async def count(row: dict[str, Any], dry_run: bool = False) -> None:
+    """A task whose first parameter is an object."""
+
+
+@pytest.mark.parametrize(
+    ("what", "payload"),
+    [
+        (rollup, {"day": "2030-01-31"}),
+        (rollup, {"day": "2030-01-31", "dry_run": True}),
+        (count, {"row": {"a": 1}, "dry_run": True}),
+    ],
+)
+def test_arguments_by_name_are_not_taken_for_the_first_one(what: Any, payload: dict[str, Any]) -> None:
+    """They would not fit, or, worse, fit: the handler would run with something else than was meant."""
+    with pytest.raises(InvalidJob) as caught:
+        spec(what, payload)
+
+    name = min(payload)
+    assert f"give them to the task, as in add_job({what.name}.job({name}=...))" in str(caught.value)
+    assert "GWBPL" == caught.value.code
+
+
+@pytest.mark.parametrize("row", [{}, {"dry_run": True}, {"row": 1, "other": 2}, {1: 2}])
+def test_an_object_that_is_no_set_of_arguments_is_the_first_one(row: dict[Any, Any]) -> None:
+    """Its keys may be anything."""
+    assert count.job(row) == spec(count, row)
+
+
+def test_an_object_that_looks_like_arguments_can_be_the_first_one() -> None:
+    """Given by its own name."""
+    assert '{"row":{"row":1}}' == count.job(row={"row": 1}).payload == count.job({"row": 1}).payload
+
+
 def test_none_is_a_payload_of_a_task() -> None:
     """NOTHING is none: here None does not fit the type."""
     with pytest.raises(InvalidJob, match="Expected `object`, got `null`"):
@@ -190,6 +224,13 @@ def test_a_bulk_add_takes_and_refuses_what_single_adds_do() -> None:
         assert field == caught.value.field
     with pytest.raises(UnknownTask):
         make_specs([JobSpec(task="nobody")], **how)
+
+
+@pytest.mark.parametrize("one", [rollup, rollup.job("2030-01-31"), "rollup"])
+def test_a_bulk_add_takes_no_single_job(one: Any) -> None:
+    """A sentence, and not what Python says of something that is no list."""
+    with pytest.raises(TypeError, match="add_jobs takes a list of jobs; add_job adds one"):
+        make_specs(one, registry=None, strict=True, max_payload=1000)
 
 
 def test_a_spec_takes_no_payload() -> None:

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from asyncq.domain.administration import check_change, check_cleanup, check_page, state_of
+from asyncq.domain.administration import (
+    check_change,
+    check_cleanup,
+    check_job_id,
+    check_page,
+    job_ids,
+    state_of,
+    worker_ids,
+)
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.job import check_key
 from asyncq.domain.states import JobState
@@ -79,3 +87,51 @@ def test_what_cannot_be_a_key_is_refused(key: Any) -> None:
         check_key(key)
 
     assert ("GWBJK", "job_key") == (caught.value.code, caught.value.field)
+
+
+@pytest.mark.parametrize("given", [[1, 2], (1, 2), iter([1, 2]), range(1, 3)])
+def test_ids_of_jobs_are_any_numbers(given: Any) -> None:
+    """In any collection."""
+    assert [1, 2] == job_ids(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("12", "got str"),
+        (b"12", "got bytes"),
+        (1, "got int"),
+        (None, "got NoneType"),
+        ([1, "2"], "got str in it"),
+        ([True], "got bool in it"),
+        ([None], "got NoneType in it"),
+    ],
+)
+def test_what_are_no_ids_of_jobs_is_refused(given: Any, said: str) -> None:
+    """Without its value: a job among them would bring its payload into the log."""
+    with pytest.raises(InvalidJob) as caught:
+        job_ids(given)
+
+    assert f"ids must be a list of the ids of jobs (int), {said}" == str(caught.value)
+    assert ("22023", "ids") == (caught.value.code, caught.value.field)
+
+
+def test_ids_of_workers_are_numbers_or_texts() -> None:
+    """As the log names them."""
+    assert ["1", "17"] == worker_ids([1, "17"])
+
+
+@pytest.mark.parametrize("given", ["17", 17, [1.5]])
+def test_what_are_no_ids_of_workers_is_refused(given: Any) -> None:
+    """The text "17" is not the workers 1 and 7."""
+    with pytest.raises(InvalidJob, match=r"ids must be a list of the ids of workers \(int or str\)"):
+        worker_ids(given)
+
+
+@pytest.mark.parametrize("given", ["1", True, None, 1.0])
+def test_what_is_no_id_of_a_job_is_refused(given: Any) -> None:
+    """By the name of the argument."""
+    with pytest.raises(InvalidJob) as caught:
+        check_job_id(given)
+
+    assert "job_id" == caught.value.field

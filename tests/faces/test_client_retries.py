@@ -224,6 +224,23 @@ async def test_a_client_that_may_retry_gives_up_when_its_time_is_over(link: Link
     assert "not_sent" == caught.value.outcome
 
 
+async def test_a_client_that_may_retry_tries_once_more_when_its_time_is_over(
+    link: Link, schema: str, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the pause would be that comes next: `retry_for` is neither cut short nor overrun."""
+    monkeypatch.setattr(asyncq.client, "PAUSES_S", (60.0,))
+    async with Client(link.dsn, schema=schema, retry_for=0.4) as patient:
+        first = await patient.add_job("pay")
+        await link_is_refused(link, patient)
+        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+            group.create_task(patient.add_job("pay"))
+            group.create_task(patient.get_job(first.id))
+            await asyncio.sleep(0.1)
+            link.mend()
+
+    assert 2 == len(await jobs(db, schema))
+
+
 async def test_a_client_that_may_retry_does_not_when_nobody_knows(
     link: Link, schema: str, db: asyncpg.Connection
 ) -> None:
