@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Unpack, overload
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 import msgspec
 
 from asyncq.domain.adding import NOTHING, accepted, make_spec, make_specs
+from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.job import Added, Claim, Job, JobOptions, JobSpec
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
 from asyncq.domain.signature import Context
@@ -21,6 +23,26 @@ from asyncq.store.adding import add_jobs
 from asyncq.store.database import CallersConnection, Connection, Database, HandlerPool, Record, check_connection
 
 _logger = logging.getLogger("asyncq.job")
+
+P = ParamSpec("P")
+AnswerT = TypeVar("AnswerT")
+Method = Callable[Concatenate["JobContext", P], Coroutine[Any, Any, AnswerT]]
+
+
+def in_the_loop(method: Method[P, AnswerT]) -> Method[P, AnswerT]:
+    """Refuse the call in a thread: a plain function cannot await, and what it asked for would be dropped in silence."""
+
+    @functools.wraps(method)
+    def call(self: JobContext, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, AnswerT]:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            name = method.__name__
+            said = f"ctx.{name}() has to be awaited; in a plain function: anyio.from_thread.run(ctx.{name}, ...)"
+            raise ConfigurationError(said) from None
+        return method(self, *args, **kwargs)
+
+    return call
 
 
 class Surroundings:
@@ -110,6 +132,7 @@ class JobContext(Context):
         async with self._surroundings.pool.acquire() as connection:
             yield connection
 
+    @in_the_loop
     async def query(self, sql: str, *args: Any) -> list[Record]:
         """Run one statement on such a connection.
 
@@ -129,6 +152,7 @@ class JobContext(Context):
         async with self.connection() as connection:
             return await connection.fetch(sql, *args)
 
+    @in_the_loop
     async def complete(self, *, connection: CallersConnection) -> None:
         """Complete this job in a transaction of your own: it is settled when that is committed.
 
@@ -175,6 +199,7 @@ class JobContext(Context):
     async def add_job(
         self, task: JobSpec, /, *, connection: CallersConnection | None = None, **options: Unpack[JobOptions]
     ) -> Added: ...
+    @in_the_loop
     async def add_job(
         self,
         task: Any,
@@ -205,6 +230,7 @@ class JobContext(Context):
         spec = self._spec(task, payload, options)
         return accepted((await self.add_jobs([spec], connection=connection))[0])
 
+    @in_the_loop
     async def add_jobs(self, specs: Sequence[JobSpec], *, connection: CallersConnection | None = None) -> list[Added]:
         """Add jobs in one round trip, as `Client.add_jobs` does.
 

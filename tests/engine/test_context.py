@@ -7,6 +7,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from anyio import from_thread
 
 from asyncq import Client, Job, JobContext, JobState, task
 from asyncq.domain.events import JobCompleted, JobRetried
@@ -153,3 +154,36 @@ async def test_the_logger_s_records_carry_the_job(
     record: Any = next(record for record in caplog.records if record.message == "hello")
 
     assert (added.id, "speak", 1) == (record.job_id, record.task, record.attempt)
+
+
+@pytest.mark.parametrize("call", ["add_job", "add_jobs", "query", "complete"])
+async def test_a_plain_function_is_told_that_it_cannot_await(
+    client: Client, make_worker: MakeWorker, call: str
+) -> None:
+    """What it asked for would never be done, and the job would end well."""
+
+    @task
+    def plain(ctx: JobContext) -> None:
+        getattr(ctx, call)("child")
+
+    added = await client.add_job(plain)
+    await make_worker(plain).run_once()
+
+    said = (await client.get_job(added.id)).last_error
+    assert said is not None
+    assert f"ctx.{call}() has to be awaited; in a plain function: anyio.from_thread.run(ctx.{call}, ...)" in said
+
+
+async def test_a_plain_function_adds_jobs_by_way_of_the_event_loop(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """And waits for the answer."""
+
+    @task
+    def plain(ctx: JobContext) -> None:
+        from_thread.run(ctx.add_job, child.job(1))
+
+    added = await client.add_job(plain)
+    await make_worker(plain, child).run_once()
+
+    assert [added.id, added.id + 1] == seen.ids(JobCompleted)
