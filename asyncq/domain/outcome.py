@@ -213,15 +213,19 @@ def _delay_s(policy: RetryPolicy, attempt: int, random: float) -> tuple[float, s
     """What a policy says, and what there is to add to the error when it fails: that must not lose the job's own."""
     try:
         return seconds(policy.delay_s(attempt, random)), ""
-    except Exception as broken:  # noqa: BLE001 - policies and functions of the user's
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as broken:  # noqa: BLE001 - the user's code; a cancellation out of it cancels nothing of ours
         said = f"{type(broken).__name__}: {_words(broken)}"
         return FALLBACK_DELAY_S, f"\n\nThe task's retry policy failed too, the job waits a minute: {said}"
 
 
-def _words(error: Exception) -> str:
+def _words(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - a user's __str__
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # noqa: BLE001 - a user's __str__
         return "<its __str__ raised>"
 
 

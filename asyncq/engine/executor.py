@@ -15,7 +15,7 @@ import anyio.to_thread
 import msgspec
 from anyio import CapacityLimiter
 
-from asyncq.domain.errors import Discard, RetryAfter, Snooze
+from asyncq.domain.errors import Discard, RetryAfter, Snooze, seconds
 from asyncq.domain.events import JobStarted, ResultIgnored
 from asyncq.domain.job import Claim
 from asyncq.domain.outcome import (
@@ -86,7 +86,7 @@ class Executor:
         except (msgspec.MsgspecError, RecursionError) as error:
             self.finished += 1
             return run, Failed(clean_error(f"{type(error).__name__}: {decode_error(error)}"))
-        except Exception as error:  # noqa: BLE001 - the payload's type is the user's code
+        except isolation.USERS_ERRORS as error:  # of the payload's type
             self.finished += 1
             return run, Failed(describe(error))
         self.running.add(run)
@@ -170,7 +170,7 @@ class Executor:
         if isinstance(end, isolation.Raised):
             try:
                 return _outcome(run, end.error)
-            except Exception as broken:  # noqa: BLE001 - a subclass of RetryAfter, Snooze or Discard gone wrong
+            except isolation.USERS_ERRORS as broken:  # of a subclass of RetryAfter, Snooze or Discard
                 return Failed(describe(broken))
         if end is not None and run.task.name not in self._told_results:
             self._told_results.add(run.task.name)
@@ -251,9 +251,9 @@ async def _begin_and_call(
 def _outcome(run: Run, end: BaseException) -> Outcome:
     match end:
         case RetryAfter():
-            return RetryLater(_reason("RetryAfter", end.reason), end.delay_s)
+            return RetryLater(_reason("RetryAfter", end.reason), seconds(end.delay_s))
         case Snooze():
-            return Snoozed(end.delay_s)
+            return Snoozed(seconds(end.delay_s))
         case Discard():
             return Discarded(_reason("Discard", end.reason))
         case asyncio.CancelledError() if run.interrupted:
@@ -292,7 +292,7 @@ def _reason(name: str, reason: object) -> str:
 def _text(value: object) -> str:
     try:
         return str(value)
-    except Exception as broken:  # noqa: BLE001 - a user's __str__
+    except isolation.USERS_ERRORS as broken:  # of a __str__
         return f"<its __str__ raised {type(broken).__name__}>"
 
 
@@ -301,5 +301,5 @@ def _traceback(error: BaseException) -> str:
         # Without the frame of isolation.py, which is always the first.
         shown = error.__traceback__.tb_next if error.__traceback__ is not None else None
         return "".join(traceback.format_exception(type(error), error, shown, limit=-30))
-    except Exception:  # noqa: BLE001 - a user's __str__ or __repr__
+    except isolation.USERS_ERRORS:  # of a __str__ or __repr__
         return "".join(traceback.format_tb(error.__traceback__, limit=-30))

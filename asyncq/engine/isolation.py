@@ -15,6 +15,10 @@ from typing import Any
 
 import msgspec
 
+# What a function of the user may raise that is called here and now: a CancelledError out of it cancels nothing of ours.
+# Not for where something is awaited: there it may be meant for us.
+USERS_ERRORS = (Exception, asyncio.CancelledError)
+
 
 class Raised(msgspec.Struct, frozen=True):
     """How a task ended that did not return."""

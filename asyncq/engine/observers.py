@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from asyncq.domain.events import Event, Observer, ObserverFailed, observer
+from asyncq.engine.isolation import USERS_ERRORS
 
 
 class Observers:
@@ -31,7 +32,7 @@ class Observers:
         for told in self._told(type(event)):
             try:
                 told(event)
-            except Exception as error:  # noqa: BLE001 - an observer's error is reported, never raised
+            except USERS_ERRORS as error:
                 self._failed(told, event, error)
 
     def _is_wanted(self, kind: type[Event]) -> bool:
@@ -40,7 +41,7 @@ class Observers:
     def _who(self, kind: type[Event]) -> list[Observer]:
         return [item for item in self._observers if issubclass(kind, tuple(item.wants))]
 
-    def _failed(self, told: Observer, event: Event, error: Exception) -> None:
+    def _failed(self, told: Observer, event: Event, error: BaseException) -> None:
         if isinstance(event, ObserverFailed):
             # Even the report of a failure failed: the last resort, so that it is not silent.
             logging.getLogger("asyncq").error("an observer failed on ObserverFailed", exc_info=error)

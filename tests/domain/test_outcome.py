@@ -1,5 +1,6 @@
 """The table of transitions: what each outcome of a run makes of the job's row."""
 
+import asyncio
 import math
 from typing import Any
 
@@ -180,14 +181,14 @@ class Answers:
         self.answer = answer
 
     def delay_s(self, attempt: int, random: float) -> Any:
-        if isinstance(self.answer, Exception):
+        if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer
 
 
 @pytest.mark.parametrize(
     "answer",
-    [ValueError("no"), Broken(), None, "5", -1.0, math.nan, math.inf, 1e300],
+    [ValueError("no"), Broken(), asyncio.CancelledError(), None, "5", -1.0, math.nan, math.inf, 1e300],
     ids=lambda answer: type(answer).__name__,
 )
 def test_a_policy_that_fails_makes_the_job_wait_a_minute(answer: Any) -> None:

@@ -9,10 +9,12 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import anyio
 import asyncpg
+import msgspec
 import pytest
 
 from asyncq import Client, Discard, JobContext, JobState, RetryAfter, Snooze, task
@@ -65,6 +67,28 @@ class NoDelay(RetryAfter):
         pass
 
 
+class Delayed(RetryAfter):
+    """A subclass that sets its own delay, without its base."""
+
+    def __init__(self, delay_s: Any) -> None:
+        self.delay_s = delay_s
+        self.reason = "later"
+
+
+class Napping(Snooze):
+    """The same."""
+
+    def __init__(self, delay_s: Any) -> None:
+        self.delay_s = delay_s
+
+
+class Unspeakable(Exception):
+    """Its text is a task that was cancelled."""
+
+    def __str__(self) -> str:
+        raise asyncio.CancelledError
+
+
 OFFENDERS: dict[str, Callable[[], None]] = {
     "SystemExit": throw(SystemExit(3)),
     "GeneratorExit": throw(GeneratorExit()),
@@ -77,6 +101,11 @@ OFFENDERS: dict[str, Callable[[], None]] = {
     "Discard": throw(Discard(Mute())),  # type: ignore[arg-type]
     "RetryAfter": throw(RetryAfter(60, Mute())),  # type: ignore[arg-type]
     "AttributeError": throw(NoDelay()),
+    "Unspeakable": throw(Unspeakable()),
+    "ConfigurationError": throw(Delayed("soon")),
+    "ConfigurationError: ": throw(Delayed(float("inf"))),
+    "ConfigurationError: a": throw(Napping(float("nan"))),
+    "ConfigurationError: a delay": throw(Napping(-1)),
 }
 
 
@@ -102,6 +131,48 @@ async def test_whatever_a_handler_raises_fails_its_job_and_not_the_worker(
     assert [good.id] == seen.ids(JobCompleted)
     assert [bad.id] == seen.ids(JobFailed) or [bad.id] == seen.ids(JobRetried)
     assert last_error.startswith(name)
+
+
+@pytest.mark.parametrize("kind", [Delayed, Napping])
+async def test_a_delay_that_a_subclass_sets_may_be_a_timedelta(
+    client: Client, make_worker: MakeWorker, seen: Seen, kind: type[Delayed] | type[Napping]
+) -> None:
+    """As its base takes it; unchecked, it would reach the server, be refused with all of its batch, and for ever."""
+
+    @task
+    async def wait() -> None:
+        raise kind(timedelta(minutes=5))
+
+    added = await client.add_job(wait)
+    await make_worker(wait).run_once()
+    job = await client.get_job(added.id)
+
+    assert timedelta(minutes=4) < job.run_at - job.created_at < timedelta(minutes=6)
+
+
+class Exploding(msgspec.Struct):
+    """A payload whose making cancels itself."""
+
+    number: int
+
+    def __post_init__(self) -> None:
+        raise asyncio.CancelledError
+
+
+async def test_a_payload_that_raises_a_cancellation_fails_its_job_and_not_the_worker(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """Nobody has cancelled anything."""
+
+    @task
+    async def explode(payload: Exploding) -> None:
+        pass
+
+    added = await client.add_job("explode", {"number": 1})
+    await make_worker(explode).run_once()
+
+    assert [added.id] == seen.ids(JobRetried)
+    assert ((await client.get_job(added.id)).last_error or "").startswith("CancelledError")
 
 
 async def test_a_keyboard_interrupt_that_is_no_ctrl_c_fails_the_job(

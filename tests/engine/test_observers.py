@@ -1,5 +1,6 @@
 """Observers: told what they asked for, and harmless to everybody else."""
 
+import asyncio
 import logging
 from typing import Any
 
@@ -37,13 +38,14 @@ async def test_a_plain_function_is_told_everything() -> None:
     assert [LOST] == told
 
 
-async def test_an_observer_that_fails_is_reported_and_the_others_are_told() -> None:
-    """A metrics library with a bad day must not cost a job."""
+@pytest.mark.parametrize("error", [ValueError("bad day"), asyncio.CancelledError("bad day")])
+async def test_an_observer_that_fails_is_reported_and_the_others_are_told(error: BaseException) -> None:
+    """A metrics library with a bad day must not cost a job; the result of a task that was cancelled cancels nobody."""
     told: list[Any] = []
 
     def fail(event: Event) -> None:
         if not isinstance(event, ObserverFailed):
-            raise ValueError("bad day")
+            raise error
 
     Observers([fail, told.append]).emit(LOST)
 

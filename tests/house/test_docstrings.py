@@ -88,7 +88,8 @@ def body_of(function: Callable[..., Any]) -> ast.AST:
 
 def is_context_manager(function: Callable[..., Any]) -> bool:
     """Whether it is written as a generator with a decorator of contextlib."""
-    return hasattr(function, "__wrapped__") and inspect.unwrap(function) is not function
+    written = inspect.unwrap(function)
+    return written is not function and (inspect.isasyncgenfunction(written) or inspect.isgeneratorfunction(written))
 
 
 @pytest.mark.parametrize("name", [name for name in asyncq.__all__ if not name.isupper()])
