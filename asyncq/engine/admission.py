@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
-from time import monotonic
 
 from asyncq.domain.job import Claim
 from asyncq.engine.executor import Executor
-from asyncq.engine.lease import Lease
+from asyncq.engine.lease import Lease, now_s
 
 SUSPECT = "WorkerLost: "
 MOST_NAMED = 1000
@@ -41,7 +40,7 @@ class Admission:
 
     def is_plain(self, claim: Claim) -> bool:
         """Whether a claim may start without further ado; asked for each job. Where it says no, `admit` decides."""
-        return claim.last_error is None and monotonic() < self._lease.ends_at_monotonic
+        return claim.last_error is None and now_s() < self._lease.ends_at
 
     async def admit(self, claim: Claim) -> bool:
         """Name a suspect; let others start if the lease is held.

@@ -25,11 +25,9 @@ class Lease:
 
     Attributes:
         ends_at: When handlers have to be cancelled, unless a sign of life is written before.
-        ends_at_monotonic: The same on `time.monotonic`, which is cheap enough for a look at each job, and stands still
-            while the machine sleeps.
     """
 
-    __slots__ = ("_proven_at", "ends_at", "ends_at_monotonic", "length_s")
+    __slots__ = ("_proven_at", "ends_at", "length_s")
 
     def __init__(self, length_s: float) -> None:
         self.length_s = length_s
@@ -40,11 +38,10 @@ class Lease:
         """A sign of life was written, which was sent at this time: the server's clock began later."""
         self._proven_at = at
         self.ends_at = at + self.length_s * (1 - SAFETY)
-        self.ends_at_monotonic = time.monotonic() + self.ends_at - now_s()
 
     def end(self) -> None:
         """Others may take over."""
-        self.ends_at = self.ends_at_monotonic = -1.0
+        self.ends_at = -1.0
 
     @property
     def is_held(self) -> bool:
