@@ -182,8 +182,7 @@ class Executor:
         return COMPLETED
 
     async def _in_thread(self, run: Run, call: Callable[[], Any]) -> Any:
-        # Not cancelled meanwhile: as long as the thread runs, the job does, and its claim is held.
-        run.in_thread = True
+        # Not cancelled once it has begun: as long as the thread runs, the job does, and its claim is held.
         try:
             answer = await anyio.to_thread.run_sync(_noting_thread, run, call, limiter=self._threads)
         finally:
@@ -238,6 +237,10 @@ def _nothing(_: Run) -> None:
 
 def _noting_thread(run: Run, call: Callable[[], Any]) -> Any:
     run.thread_id = threading.get_ident()
+    # In this order: `Run.cancel` notes that it was called, then looks whether the thread runs. One sees the other.
+    run.in_thread = True
+    if run.interrupted:
+        raise asyncio.CancelledError
     return call()
 
 

@@ -15,7 +15,7 @@ from asyncq.engine.identity import Identity
 from asyncq.engine.looks import Looks
 from asyncq.engine.observers import Observers
 from asyncq.engine.pruner import Pruner
-from asyncq.engine.shield import shielded
+from asyncq.engine.shield import ANSWER_S, answered, shielded
 from asyncq.store.database import Database, Line
 from asyncq.store.transactions import end_transactions
 from asyncq.store.workers import Rescued, rescue_jobs, unknown_tasks
@@ -116,8 +116,9 @@ class Maintenance:
                     spared_job_ids=tuple(job.job_id for job in rescued if not job.ran),
                 )
             )
-        unknown = set(await unknown_tasks(self._line, self._identity.tasks)) - self._told - {*self._identity.registry}
-        if unknown:
+        async with answered(ANSWER_S):
+            names = await unknown_tasks(self._line, self._identity.tasks)
+        if unknown := set(names) - self._told - {*self._identity.registry}:
             self._told |= unknown
             self._observers.emit(UnknownTasks(names=tuple(sorted(unknown))))
         return len(rescued)

@@ -36,6 +36,7 @@ OLDEST_SERVER = 14
 PUT_BACK_S = 5.0
 # Of a handler that was cancelled: others may take its job over within half a second.
 PUT_BACK_CANCELLED_S = 0.2
+LONGEST_ANSWER_S = 60.0  # how long a statement of a worker may take at the very most
 HANG_UP_S = 1.0
 # Another index is not as good as the one that has the order because all that it brings can be sorted, though that was
 # cheap while the table was small. Not asked for when connecting: a pooler lets pass what its own settings name.
@@ -106,7 +107,8 @@ class Database:
         with connecting(self.dsn):
             connection = await asyncpg.connect(self.dsn, **self._how(role, lasting))
             if generic_plans and not self.is_pooled:
-                await _shun_sorts(connection)
+                async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                    await _shun_sorts(connection)
         if self.is_pooled:
             cast(PooledConnection, connection).prelude = prelude(settings | (SHUN_SORTS if generic_plans else {}))
         try:
@@ -197,17 +199,19 @@ class Line:
         Raises:
             StoreError: See `failures.calling`.
 
-        If cancelled, the server is asked to stop; whether it did is unknown. Callers shield what must not be lost.
+        If cancelled, the server is asked to stop; whether it did is unknown. Callers shield what must not be lost, and
+        say for how long they wait; without that it ends after a minute, for the sake of those that wait for the line.
         """
         async with self._free:
             connection = await self.connection()
-            try:
-                with our_own(connection), calling(self._database.schema):
-                    return await connection.fetch(self._database.query(name), *args)
-            except asyncio.CancelledError:
-                # Without an answer in time the link may be dead: the next statement would wait for the end of this one.
-                connection.terminate()
-                raise
+            with our_own(connection), calling(self._database.schema):
+                try:
+                    async with asyncio.timeout(LONGEST_ANSWER_S):
+                        return await connection.fetch(self._database.query(name), *args)
+                except (asyncio.CancelledError, TimeoutError):
+                    # Without an answer in time the link may be dead: the next statement would wait for the end of this.
+                    connection.terminate()
+                    raise
 
     async def ready(self) -> None:
         """Open the connection if need be: connecting may take long, and, unlike `fetch`, be cancelled without loss.

@@ -213,4 +213,6 @@ def _said(error: asyncpg.PostgresError) -> str:
 
 
 def _words(error: BaseException) -> str:
+    if isinstance(error, TimeoutError) and not str(error):
+        return "no answer in time"
     return str(error) or type(error).__name__

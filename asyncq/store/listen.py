@@ -14,7 +14,7 @@ import msgspec
 
 from asyncq.domain.errors import ConfigurationError
 from asyncq.store.arrays import array_text
-from asyncq.store.database import Database, hang_up
+from asyncq.store.database import CONNECT_TIMEOUT_S, Database, hang_up
 from asyncq.store.failures import calling
 
 
@@ -191,11 +191,12 @@ async def listening(
     listening = Listening(database, connection)
     try:
         with calling(database.schema):
-            await _check_session(database, connection)
-            await connection.add_listener(channel(database.schema), heard_of_jobs)
-            await connection.add_listener(cancel_channel(database.schema), heard_of_one)
-            await connection.add_listener(cron_channel(database.schema), heard_of_items)
-            await connection.add_listener(listening.secret_channel, heard_of_offer)
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                await _check_session(database, connection)
+                await connection.add_listener(channel(database.schema), heard_of_jobs)
+                await connection.add_listener(cancel_channel(database.schema), heard_of_one)
+                await connection.add_listener(cron_channel(database.schema), heard_of_items)
+                await connection.add_listener(listening.secret_channel, heard_of_offer)
         yield listening
     finally:
         await hang_up(connection)
