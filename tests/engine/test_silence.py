@@ -12,6 +12,7 @@ import pytest
 from asyncq import Client, StoreUnavailable, Worker, task
 from asyncq.domain.events import JobCompleted, JobStarted, ListenConnected, ListenLost, WorkerLost, WorkerStarted
 from asyncq.engine import completer, fetcher, maintenance, membership, supervisor
+from asyncq.engine.membership import Membership
 from asyncq.store import database, listen
 from asyncq.store.database import Database, Line
 from tests.engine.conftest import MakeWorker
@@ -91,9 +92,10 @@ async def test_a_question_for_unknown_tasks_does_not_hold_up_fetches(
 
 
 async def test_a_worker_that_was_declared_dead_comes_back_over_another_connection(
-    dsn: str, schema: str, client: Client, seen: Seen, db: asyncpg.Connection
+    dsn: str, schema: str, client: Client, seen: Seen, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a partition that by which it asks for its tasks is the one that is half open."""
+    monkeypatch.setattr(maintenance, "ANSWER_S", 600.0)
     options: dict[str, Any] = {"schema": schema, "observers": [seen], "poll": 60, "lease": 1}
     async with link_to(dsn) as link, Worker(link.dsn, [nothing], **options).start():
         link.freeze_open("fetch")
@@ -116,6 +118,13 @@ async def test_a_worker_that_is_declared_dead_while_it_learns_its_tasks_becomes_
 ) -> None:
     """Else it would live on under an id that nobody beats for, and fetch nothing, without a word."""
     monkeypatch.setattr(membership, "ANSWER_S", 10.0)
+    lost, real = list[int](), Membership.lost
+
+    def note(member: Membership, worker_id: int) -> None:
+        lost.append(worker_id)
+        real(member, worker_id)
+
+    monkeypatch.setattr(Membership, "lost", note)
     known = f"select count(*) = 1 from {schema}._workers"
     async with make_worker(nothing, lease=1, poll=1).start():
         other = await asyncpg.connect(dsn)
@@ -125,9 +134,9 @@ async def test_a_worker_that_is_declared_dead_while_it_learns_its_tasks_becomes_
                 await db.execute(f"delete from {schema}._workers")
                 await seen.wait_for(WorkerLost)
                 await wait_until(lambda: db.fetchval(known), description="the second id")
-                await db.execute(f"delete from {schema}._workers")
+                second = await db.fetchval(f"delete from {schema}._workers returning id")
                 # Its heart sees that it is gone, while its tasks cannot be asked for.
-                await asyncio.sleep(0.7)
+                await wait_until(lambda: second in lost, description="the loss of the second id")
         finally:
             await other.close()
         added = await client.add_job(nothing)
