@@ -15,7 +15,7 @@ from asyncq.engine.identity import Identity
 from asyncq.engine.looks import Looks
 from asyncq.engine.observers import Observers
 from asyncq.engine.pruner import Pruner
-from asyncq.engine.shield import ANSWER_S, answered, shielded
+from asyncq.engine.shield import shielded
 from asyncq.store.database import Database, Line
 from asyncq.store.transactions import end_transactions
 from asyncq.store.workers import Rescued, rescue_jobs, unknown_tasks
@@ -49,7 +49,7 @@ class Maintenance:
         looks: Looks,
     ) -> None:
         self._line = line
-        self._apart = Line(database, "rescue")
+        self._apart = Line(database, "rescue", answer_s=DEADLINE_S)
         self._identity = identity
         self._observers = observers
         self._pruner = Pruner(line, observers, failed_retention_s)
@@ -116,9 +116,8 @@ class Maintenance:
                     spared_job_ids=tuple(job.job_id for job in rescued if not job.ran),
                 )
             )
-        async with answered(ANSWER_S):
-            names = await unknown_tasks(self._line, self._identity.tasks)
-        if unknown := set(names) - self._told - {*self._identity.registry}:
+        unknown = set(await unknown_tasks(self._line, self._identity.tasks)) - self._told - {*self._identity.registry}
+        if unknown:
             self._told |= unknown
             self._observers.emit(UnknownTasks(names=tuple(sorted(unknown))))
         return len(rescued)

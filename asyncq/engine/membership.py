@@ -17,10 +17,9 @@ from asyncq.engine.heartbeat import Heartbeat
 from asyncq.engine.identity import Identity
 from asyncq.engine.lease import Lease
 from asyncq.engine.observers import Observers
-from asyncq.engine.shield import ANSWER_S, answered
 from asyncq.engine.stuck import Stuck
 from asyncq.store import workers as store
-from asyncq.store.database import LONGEST_ANSWER_S, Line
+from asyncq.store.database import Line
 
 LEARN_S = 0.25  # how often a worker asks for the ids of tasks that it misses
 AGAIN_S = 1.0
@@ -69,7 +68,8 @@ class Membership:
         self._stuck = stuck
         self._observers = observers
         self._start_soon: Callable[..., object] | None = None
-        self._lost_early: set[int] = set()  # ids that others declared dead before they were this worker's
+        self._next_id = 0  # That of the worker once it has learned the ids of its tasks.
+        self._dead_ids = {0}  # Those that others declared dead before it had them; and 0, which is none.
         self.registered = anyio.Event()
         self.rejoined: Callable[[], object] = fetcher.wake
         fetcher.may_fetch = self._may_fetch
@@ -83,22 +83,18 @@ class Membership:
         if not self._identity.worker_id:
             group.start_soon(self._join_again)
 
-    async def join(self, answer_s: float = LONGEST_ANSWER_S) -> None:
+    async def join(self) -> None:
         """Become known, then learn the ids of the tasks: names that a known worker uses are never collected.
-
-        Args:
-            answer_s: For how long it waits for these.
 
         Raises:
             StoreError: The database cannot be used.
         """
-        while True:
-            worker_id = await self._heartbeat.register()
-            await self._learn(answer_s)
-            if worker_id not in self._lost_early:
-                break  # Else it was declared dead meanwhile, and needs another id.
-        self._lost_early.clear()
-        self._identity.worker_id = worker_id
+        while not self._identity.worker_id:
+            if self._next_id in self._dead_ids:
+                self._next_id = await self._heartbeat.register()
+            await self._learn()
+            if self._next_id not in self._dead_ids:  # Else it was declared dead meanwhile.
+                self._identity.worker_id, self._next_id = self._next_id, 0
         self.registered.set()
 
     async def learn_the_rest(self) -> None:
@@ -109,14 +105,13 @@ class Membership:
         while self._identity.nameless:
             await anyio.sleep(LEARN_S)
             try:
-                await self._learn(ANSWER_S)
+                await self._learn()
             except AsyncqError as error:
                 self._observers.emit(MaintenanceFailed(error=str(error)))
             self._fetcher.wake()
 
-    async def _learn(self, answer_s: float) -> None:
-        async with answered(answer_s):
-            self._identity.learn(await store.task_ids(self._line, list(self._identity.registry)))
+    async def _learn(self) -> None:
+        self._identity.learn(await store.task_ids(self._line, list(self._identity.registry)))
 
     def questioned(self) -> None:
         """Others have taken over, or ask whether this worker lives: nothing starts before the next beat has told."""
@@ -146,7 +141,7 @@ class Membership:
     def lost(self, worker_id: int) -> None:
         """Others took over: what runs here must end, what it comes to is refused, and a new id is needed."""
         if not self._identity.worker_id:
-            self._lost_early.add(worker_id)
+            self._dead_ids.add(worker_id)
         if not worker_id or worker_id != self._identity.worker_id:
             return  # A beat from before it registered anew, or while it does.
         self._observers.emit(WorkerLost(worker_id=worker_id, running=len(self._executor.running)))
@@ -172,8 +167,7 @@ class Membership:
             try:
                 await self.registered.wait()
                 await self._fetcher.lost.give_back()
-                async with answered(ANSWER_S):
-                    await store.remove(self._line, self._identity.worker_id)
+                await store.remove(self._line, self._identity.worker_id)
                 return
             except StoreUnavailable:
                 if tries == LEAVE_TRIES:
@@ -183,7 +177,7 @@ class Membership:
     async def _join_again(self) -> None:
         while not self._identity.worker_id:
             try:
-                await self.join(ANSWER_S)  # The connection may have been silent for as long as the worker was.
+                await self.join()
             except AsyncqError as error:
                 if self._heartbeat.has_ended:
                     self.registered.set()

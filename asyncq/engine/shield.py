@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import anyio
 
-from asyncq.domain.errors import StoreUnavailable
 from asyncq.store.database import Line
-
-ANSWER_S = 5.0
 
 
 class Patience:
@@ -36,24 +32,6 @@ class Patience:
     def lost(self) -> None:
         """None came."""
         self.deadline_s = min(2 * self.deadline_s, self._longest_s)
-
-
-@asynccontextmanager
-async def answered(deadline_s: float) -> AsyncGenerator[None]:
-    """Give up statements of the block that are not answered in time; others may wait for their connection.
-
-    Args:
-        deadline_s: How long they may take.
-
-    Raises:
-        StoreUnavailable: They took longer.
-    """
-    try:
-        async with asyncio.timeout(deadline_s):
-            yield
-    except TimeoutError as error:
-        said = f"the server has not answered within {deadline_s:g} s"
-        raise StoreUnavailable(said, outcome="unknown") from error
 
 
 @asynccontextmanager

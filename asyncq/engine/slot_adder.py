@@ -27,7 +27,7 @@ class SlotAdder:
 
     def __init__(self, database: Database, observers: Observers) -> None:
         # An item that waits for a lock fails alone, and is tried again; the others do not wait with it for long.
-        self._line = Line(database, "cron", lock_timeout_s=LOCK_TIMEOUT_S)
+        self._line = Line(database, "cron", lock_timeout_s=LOCK_TIMEOUT_S, answer_s=DEADLINE_S)
         self._observers = observers
 
     async def register(self, own: Sequence[str], stored: Sequence[str]) -> dict[str, Known]:

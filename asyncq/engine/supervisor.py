@@ -50,7 +50,6 @@ from asyncq.engine.maintenance import Maintenance
 from asyncq.engine.membership import Membership
 from asyncq.engine.observers import Observers
 from asyncq.engine.settling import Means
-from asyncq.engine.shield import ANSWER_S, answered
 from asyncq.engine.shutdown import StopRequest
 from asyncq.engine.stand_in import StandIn
 from asyncq.engine.stuck import Stuck
@@ -185,8 +184,7 @@ class Supervisor:
     async def _register(self, stop: StopRequest) -> str:
         """Check the database, become known, learn the ids of the tasks; returns the server's version."""
         connection = await self._reading.connection()
-        async with answered(ANSWER_S):
-            await check_version(connection, self._database.schema)
+        await check_version(connection, self._database.schema)
         if not self._doors_may_move and not await store.doors_are_shut(self._reading):
             raise ConfigurationError(
                 f"the clock of schema {self._database.schema!r} was moved by asyncq.testing; "
@@ -449,8 +447,7 @@ class Supervisor:
         try:
             while self._tell:
                 self._tell = False
-                async with answered(ANSWER_S):
-                    await store.wake_workers(self._writing)
+                await store.wake_workers(self._writing)
         except AsyncqError as error:
             self._observers.emit(MaintenanceFailed(error=f"other workers could not be woken: {error}"))
         finally:

@@ -36,7 +36,8 @@ OLDEST_SERVER = 14
 PUT_BACK_S = 5.0
 # Of a handler that was cancelled: others may take its job over within half a second.
 PUT_BACK_CANCELLED_S = 0.2
-LONGEST_ANSWER_S = 60.0  # how long a statement of a worker may take at the very most
+ANSWER_S = 5.0
+LONGEST_ANSWER_S = 60.0
 HANG_UP_S = 1.0
 # Another index is not as good as the one that has the order because all that it brings can be sorted, though that was
 # cheap while the table was small. Not asked for when connecting: a pooler lets pass what its own settings name.
@@ -160,15 +161,26 @@ class Line:
         role: What it is for.
         generic_plans: See `Database.connect`.
         lock_timeout_s: See `Database.connect`.
+        answer_s: How long a statement may go without an answer before its connection counts as dead, for the sake of
+            those that wait for the line; 5 s by default. Where it was too short, twice as long the next time, up to a
+            minute.
     """
 
     def __init__(
-        self, database: Database, role: str, *, generic_plans: bool = False, lock_timeout_s: float | None = None
+        self,
+        database: Database,
+        role: str,
+        *,
+        generic_plans: bool = False,
+        lock_timeout_s: float | None = None,
+        answer_s: float | None = None,
     ) -> None:
         self._database = database
         self._role = role
         self._generic_plans = generic_plans
         self._lock_timeout_s = lock_timeout_s
+        self._answer_s = ANSWER_S if answer_s is None else answer_s
+        self._deadlines_s: dict[str, float] = {}  # of statements that were not answered the last time
         self._free = asyncio.Lock()
         self._connection: asyncpg.Connection | None = None
 
@@ -199,19 +211,22 @@ class Line:
         Raises:
             StoreError: See `failures.calling`.
 
-        If cancelled, the server is asked to stop; whether it did is unknown. Callers shield what must not be lost, and
-        say for how long they wait; without that it ends after a minute, for the sake of those that wait for the line.
+        If cancelled, the server is asked to stop; whether it did is unknown. Callers shield what must not be lost.
         """
         async with self._free:
             connection = await self.connection()
+            deadline_s = self._deadlines_s.get(name, self._answer_s)
             with our_own(connection), calling(self._database.schema):
                 try:
-                    async with asyncio.timeout(LONGEST_ANSWER_S):
-                        return await connection.fetch(self._database.query(name), *args)
+                    async with asyncio.timeout(deadline_s):
+                        rows = await connection.fetch(self._database.query(name), *args)
                 except (asyncio.CancelledError, TimeoutError):
                     # Without an answer in time the link may be dead: the next statement would wait for the end of this.
                     connection.terminate()
+                    self._deadlines_s[name] = min(2 * deadline_s, max(LONGEST_ANSWER_S, self._answer_s))
                     raise
+            self._deadlines_s.pop(name, None)
+            return rows
 
     async def ready(self) -> None:
         """Open the connection if need be: connecting may take long, and, unlike `fetch`, be cancelled without loss.

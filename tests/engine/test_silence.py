@@ -11,7 +11,7 @@ import pytest
 
 from asyncq import Client, StoreUnavailable, Worker, task
 from asyncq.domain.events import JobCompleted, JobStarted, ListenConnected, ListenLost, WorkerLost, WorkerStarted
-from asyncq.engine import completer, fetcher, maintenance, membership, supervisor
+from asyncq.engine import completer, fetcher, maintenance, supervisor
 from asyncq.engine.membership import Membership
 from asyncq.store import database, listen
 from asyncq.store.database import Database, Line
@@ -29,8 +29,7 @@ async def nothing() -> None:
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """The deadlines, shortened: seconds are for a server that is merely slow."""
-    for module in (supervisor, maintenance, membership):
-        monkeypatch.setattr(module, "ANSWER_S", 0.3)
+    monkeypatch.setattr(database, "ANSWER_S", 0.3)
     for module in (database, listen):
         monkeypatch.setattr(module, "CONNECT_TIMEOUT_S", 1.0)
     for module, first in ((completer, "WRITE_DEADLINE_S"), (fetcher, "FETCH_DEADLINE_S")):
@@ -92,12 +91,13 @@ async def test_a_question_for_unknown_tasks_does_not_hold_up_fetches(
 
 
 async def test_a_worker_that_was_declared_dead_comes_back_over_another_connection(
-    dsn: str, schema: str, client: Client, seen: Seen, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+    dsn: str, schema: str, client: Client, seen: Seen, db: asyncpg.Connection
 ) -> None:
     """After a partition that by which it asks for its tasks is the one that is half open."""
-    monkeypatch.setattr(maintenance, "ANSWER_S", 600.0)
-    options: dict[str, Any] = {"schema": schema, "observers": [seen], "poll": 60, "lease": 1}
+    options: dict[str, Any] = {"schema": schema, "observers": [seen], "poll": 60, "lease": 3}
     async with link_to(dsn) as link, Worker(link.dsn, [nothing], **options).start():
+        at_rest = f"select count(*) = 1 from {schema}._offers where token is not null"
+        await wait_until(lambda: db.fetchval(at_rest), description="an offer")
         link.freeze_open("fetch")
         await db.execute(f"delete from {schema}._workers")
         await seen.wait_for(WorkerLost)
@@ -117,7 +117,7 @@ async def test_a_worker_that_is_declared_dead_while_it_learns_its_tasks_becomes_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Else it would live on under an id that nobody beats for, and fetch nothing, without a word."""
-    monkeypatch.setattr(membership, "ANSWER_S", 10.0)
+    monkeypatch.setattr(database, "ANSWER_S", 10.0)
     lost, real = list[int](), Membership.lost
 
     def note(member: Membership, worker_id: int) -> None:
@@ -212,11 +212,8 @@ async def test_a_connection_that_listens_and_goes_silent_behind_the_login_is_giv
     assert "no answer in time" in seen.of(ListenLost)[-1].error
 
 
-async def test_a_statement_that_nobody_gives_up_ends_by_itself(
-    dsn: str, schema: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The last resort, for the sake of those that wait for the line."""
-    monkeypatch.setattr(database, "LONGEST_ANSWER_S", 0.3)
+async def test_a_statement_that_nobody_gives_up_ends_by_itself(dsn: str, schema: str) -> None:
+    """For the sake of those that wait for the line."""
     async with link_to(dsn) as link:
         line = Line(Database(link.dsn, schema), "fetch")
         await line.ready()
@@ -228,3 +225,22 @@ async def test_a_statement_that_nobody_gives_up_ends_by_itself(
 
     assert "unknown" == caught.value.outcome
     assert rows
+
+
+async def test_a_statement_that_was_not_answered_is_waited_for_twice_as_long(dsn: str, schema: str) -> None:
+    """A server that is merely slow is not given up for ever; one answer, and all is as before."""
+    async with link_to(dsn) as link:
+        line = Line(Database(link.dsn, schema), "fetch", answer_s=0.1)
+        await line.ready()
+        deadlines_s: list[dict[str, float]] = []
+        for _ in range(2):
+            link.freeze_open("fetch")
+            with pytest.raises(StoreUnavailable):
+                await line.fetch("clock")
+            await line.ready()
+            deadlines_s.append({**line._deadlines_s})
+        await line.fetch("clock")
+        deadlines_s.append({**line._deadlines_s})
+        await line.close()
+
+    assert [{"clock": 0.2}, {"clock": 0.4}, {}] == deadlines_s
