@@ -19,11 +19,13 @@ import pytest
 
 from asyncq import Client, Discard, JobContext, JobState, RetryAfter, Snooze, task
 from asyncq.domain.events import (
+    Event,
     GraceExceeded,
     JobCompleted,
     JobFailed,
     JobInterrupted,
     JobRetried,
+    JobStarted,
     ResultIgnored,
     TasksLeftBehind,
 )
@@ -642,3 +644,28 @@ async def test_an_ended_run_is_freed_without_the_garbage_collector(
         gc.enable()
 
     assert 1 == len(handlers)
+
+
+async def test_a_plain_function_whose_run_was_cancelled_before_its_thread_began_does_not_begin(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """Others may have taken the job over; a thread that has begun could not be cancelled any more."""
+    begun: list[bool] = []
+
+    @task
+    def plain() -> None:
+        begun.append(True)
+
+    def lose(event: Event) -> None:
+        if isinstance(event, JobStarted) and 1 == len(seen.of(JobStarted)):
+            running = worker._running
+            assert running is not None
+            asyncio.get_running_loop().call_soon(running._executor.cancel_all)
+
+    worker = make_worker(plain, observers=[lose])
+    async with worker.start():
+        await client.add_job(plain)
+        await seen.wait_for(JobInterrupted)
+        await seen.wait_for(JobCompleted)
+
+    assert [True] == begun
