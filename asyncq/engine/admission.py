@@ -61,7 +61,7 @@ class Admission:
         asked = self._asked[name] = asyncio.get_running_loop().create_future()
         self._beat_now()
         try:
-            return await asked
+            return await asked and self._lease.is_held
         finally:
             del self._asked[name]
 

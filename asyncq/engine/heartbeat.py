@@ -49,7 +49,8 @@ class Reactions(msgspec.Struct, frozen=True):
         named: These claims, each as `job/token`, have been named as started.
         stand_in: A sign of life is wanted over another connection.
         rescue: Another worker is dead.
-        outgrown: The schema needs a newer release: this worker must not go on; at every beat from then on.
+        fail: This worker must not go on: the schema needs a newer release (at every beat from then on), or its
+            heartbeat has failed.
         started: Called in the heartbeat's thread: which claims have started, each as `job/token`.
         stuck: The same: the jobs whose handlers ignore that they were cancelled.
     """
@@ -62,7 +63,7 @@ class Reactions(msgspec.Struct, frozen=True):
     named: Callable[[Collection[str]], None]
     stand_in: Callable[[], None]
     rescue: Callable[[], None]
-    outgrown: Callable[[SchemaTooNew], None]
+    fail: Callable[[Exception], None]
     started: Callable[[], Sequence[str]]
     stuck: Callable[[], Sequence[int]]
 
@@ -176,7 +177,11 @@ class Heartbeat:
     # Called in the thread
 
     def _run(self) -> None:
-        asyncio.run(self._live())
+        try:
+            asyncio.run(self._live())
+        finally:
+            self._stop.set()
+            self._refuse_all()
 
     async def _live(self) -> None:
         self._stirred = asyncio.Event()
@@ -193,6 +198,9 @@ class Heartbeat:
                         await self._stirred.wait()
                 except TimeoutError:
                     continue
+        except Exception as error:  # noqa: BLE001 - a worker without a heart must not go on
+            self._tell(self.reactions.doubted, self._worker_id, f"its heart failed: {type(error).__name__}: {error}")
+            self._tell(self.reactions.fail, error)
         finally:
             await self._end()
 
@@ -231,7 +239,7 @@ class Heartbeat:
             except (AsyncqError, TimeoutError) as error:
                 self._line.drop()
                 if isinstance(error, SchemaTooNew):
-                    self._tell(self.reactions.outgrown, error)
+                    self._tell(self.reactions.fail, error)
                 _fail(asked, error if isinstance(error, AsyncqError) else StoreUnavailable("no answer in time"))
                 continue
             self._worker_id = worker_id
@@ -273,7 +281,7 @@ class Heartbeat:
             async with asyncio.timeout(HALF_GRACE_S):
                 await self._line.check_release()
         except SchemaTooNew as error:
-            self._tell(self.reactions.outgrown, error)
+            self._tell(self.reactions.fail, error)
         except (AsyncqError, TimeoutError):
             return  # A migration may hold the table for long; a broken connection is found by the next beat.
 
@@ -410,7 +418,6 @@ class Heartbeat:
     async def _end(self) -> None:
         self.guardian.end()
         self._disarm()
-        self._refuse_all()
         worker_id, self._worker_id = self._worker_id, 0
         if self._keep_claims and worker_id and self._line.is_open:
             try:

@@ -200,7 +200,7 @@ class Supervisor:
             named=self._admission.named,
             stand_in=self._stand_in.ask,
             rescue=self._maintenance.hurry,
-            outgrown=stop.fail,
+            fail=stop.fail,
             started=self._admission.started,
             stuck=self._stuck.ids,
         )

@@ -66,6 +66,15 @@ async def test_a_suspect_waits_for_the_beat_that_names_it(stand: Stand) -> None:
     assert await answer(asked)
 
 
+async def test_a_suspect_that_was_named_does_not_start_if_the_lease_ends_before_it_wakes_up(stand: Stand) -> None:
+    """Between the answer and its next step others may have taken over."""
+    asked = await stand.ask()
+    stand.admission.named([NAME])
+    stand.lease.end()
+
+    assert not await answer(asked)
+
+
 async def test_a_suspect_that_was_answered_is_named_no_more(stand: Stand) -> None:
     """As what runs it is named by the executor; and one that was refused must not pass for one that ran."""
     asked = await stand.ask()

@@ -354,3 +354,26 @@ async def test_a_lease_counts_from_when_the_sign_of_life_was_sent(
 
     assert proven[0] <= sent[0]
     assert proven[1] <= sent[1]
+
+
+async def test_a_worker_whose_heart_fails_cancels_its_jobs_and_ends(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the error is, that nobody has thought of: others will take over, so nothing may run on here."""
+
+    @task
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    async def fail(*_: Any) -> Any:
+        raise ValueError("nobody has thought of it")
+
+    added = await client.add_job(hang)
+    running = asyncio.get_running_loop().create_task(make_worker(hang, lease=1).run())
+    await seen.wait_for(JobStarted)
+    monkeypatch.setattr(Lifeline, "beat", fail)
+    with pytest.raises(ValueError, match="nobody has thought of it"):
+        await running
+
+    assert [added.id] == seen.ids(JobInterrupted)
+    assert (await client.get_job(added.id)).state == JobState.AVAILABLE
