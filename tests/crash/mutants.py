@@ -663,6 +663,41 @@ MUTANTS = [
         "if self._worker_id is None:",
         ("tests/engine/test_offer.py",),
     ),
+    Mutant(
+        "a statement of a worker waits for ever for its answer",
+        "asyncq/store/database.py",
+        "async with asyncio.timeout(deadline_s):",
+        "async with asyncio.timeout(None):",
+        ("tests/engine/test_silence.py",),
+    ),
+    Mutant(
+        "an id that was declared dead before it was the worker's becomes its id",
+        "asyncq/engine/membership.py",
+        "if self._next_id not in self._dead_ids:",
+        "if self._next_id:",
+        ("tests/engine/test_silence.py",),
+    ),
+    Mutant(
+        "a delay that a subclass sets is not checked",
+        "asyncq/engine/executor.py",
+        "seconds(end.delay_s))\n        case Discard",
+        "end.delay_s)\n        case Discard",
+        ("tests/engine/test_executor.py",),
+    ),
+    Mutant(
+        "the lease goes by a clock that stands still while the machine sleeps",
+        "asyncq/engine/admission.py",
+        "now_s() < self._lease.ends_at",
+        "__import__('time').monotonic() < self._lease.ends_at",
+        ("tests/engine/test_sleep.py",),
+    ),
+    Mutant(
+        "the heartbeat's thread may fail unseen",
+        "asyncq/engine/heartbeat.py",
+        "            self._tell(self.reactions.fail, error)\n        finally:",
+        "            pass\n        finally:",
+        ("tests/engine/test_heartbeat.py",),
+    ),
 ]
 
 
