@@ -343,7 +343,9 @@ def _not_begun(outcome: Outcome, error: BaseException | None) -> Outcome:
 
 def _undone(error: Exception) -> Outcome:
     """What a run comes to that the server did not commit."""
-    said = clean_error(f"{type(error).__name__}: the transaction was rolled back: {_words(error)}")
+    is_our_doing = not isinstance(error, StoreError) or error.sqlstate != store.ENDED
+    done = "the transaction was rolled back: " if is_our_doing else ""
+    said = clean_error(f"{type(error).__name__}: {done}{_words(error)}")
     return Hindered(said) if isinstance(error, TimeoutError) or is_transient(error) else Failed(said)
 
 

@@ -16,6 +16,7 @@ Completion = Literal["completed", "rerun", "cancelled", "lost"]
 Fate = Literal["in progress", "committed", "aborted", "unknown", "lost"]
 
 ROLLBACK_S = 5.0
+ENDED = "25P01"  # the transaction is no more: its handler has ended it
 # Another transaction was served first; the same work may succeed when it is done again.
 _CONFLICTS = ("40001", "40P01")
 
@@ -83,7 +84,8 @@ async def complete(database: Database, connection: Connection, worker_id: int, c
     with calling(database.schema):
         if not connection.is_in_transaction():
             raise TransactionUnusable(
-                "the transaction in which the job was to be completed has ended", sqlstate="25P01"
+                "the transaction in which the job was to be completed has ended: its handler must not end it",
+                sqlstate=ENDED,
             )
         (row,) = await connection.fetch(database.query("complete_held"), worker_id, claim.id, claim.token, xid)
     ending: Completion = row["ending"]
