@@ -12,12 +12,12 @@ from asyncq.cli.job_texts import printable
 from asyncq.cli.parsing import Commands, add_command
 
 PURPOSE = """\
-Look whether a store is whole: its server, its workers, and the laws that hold
-whenever no transaction is under way.
+Look whether a store is whole, and repair what can be.
 
-A line for each check: "ok", "warning" (somebody should look at it), "problem"
-(something is broken; the exit code is 1). It reads all jobs, about a second for
-each million.
+It looks at the server, the workers, and the laws that hold whenever no
+transaction is under way. A line for each check: "ok", "warning" (somebody
+should look at it), "problem" (something is broken; the exit code is 1). It
+reads all jobs, about a second for each million.
 
 --repair first does what live workers do by themselves: it returns the jobs of
 workers that are gone, and removes gates that nobody uses."""

@@ -188,7 +188,7 @@ class Supervisor:
         if not self._doors_may_move and not await store.doors_are_shut(self._reading):
             raise ConfigurationError(
                 f"the clock of schema {self._database.schema!r} was moved by asyncq.testing; "
-                "run `asyncq migrate` to put it right"
+                "in a test, make the worker with asyncq.testing; else run `asyncq migrate` to put it right"
             )
         canceller = Canceller(self._identity, self._fetcher, self._executor)
         self._heartbeat.reactions = Reactions(

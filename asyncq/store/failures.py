@@ -172,7 +172,7 @@ def _translated(error: asyncpg.PostgresError, schema: str) -> AsyncqError:
     if code in _MISSING:
         return SchemaMissing(
             f"the schema {schema!r} is not installed, or older or newer than this release can use ({said}); "
-            "run `asyncq migrate`, which says so",
+            "run `asyncq migrate`, which mends it or says why not",
             sqlstate=code,
         )
     if code == "25006":

@@ -139,6 +139,8 @@ async def test_a_worker_that_is_declared_dead_while_it_learns_its_tasks_becomes_
                 await wait_until(lambda: second in lost, description="the loss of the second id")
         finally:
             await other.close()
+        newer = f"select count(*) = 1 from {schema}._workers where id > {second}"
+        await wait_until(lambda: db.fetchval(newer), description="the third id")
         added = await client.add_job(nothing)
         await seen.wait_for(JobCompleted)
 
