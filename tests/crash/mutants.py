@@ -682,7 +682,7 @@ MUTANTS = [
         "asyncq/engine/executor.py",
         "seconds(end.delay_s))\n        case Discard",
         "end.delay_s)\n        case Discard",
-        ("tests/engine/test_executor.py",),
+        ("tests/engine/test_executor.py::test_a_delay_that_a_subclass_sets_may_be_a_timedelta",),
     ),
     Mutant(
         "the lease goes by a clock that stands still while the machine sleeps",

@@ -25,6 +25,7 @@ from asyncq.domain.events import (
     JobFailed,
     JobInterrupted,
     JobRetried,
+    JobSnoozed,
     JobStarted,
     ResultIgnored,
     TasksLeftBehind,
@@ -135,9 +136,9 @@ async def test_whatever_a_handler_raises_fails_its_job_and_not_the_worker(
     assert last_error.startswith(name)
 
 
-@pytest.mark.parametrize("kind", [Delayed, Napping])
+@pytest.mark.parametrize(("kind", "told"), [(Delayed, JobRetried), (Napping, JobSnoozed)])
 async def test_a_delay_that_a_subclass_sets_may_be_a_timedelta(
-    client: Client, make_worker: MakeWorker, seen: Seen, kind: type[Delayed] | type[Napping]
+    client: Client, make_worker: MakeWorker, seen: Seen, kind: type[Delayed] | type[Napping], told: type[Event]
 ) -> None:
     """As its base takes it; unchecked, it would reach the server, be refused with all of its batch, and for ever."""
 
@@ -146,7 +147,8 @@ async def test_a_delay_that_a_subclass_sets_may_be_a_timedelta(
         raise kind(timedelta(minutes=5))
 
     added = await client.add_job(wait)
-    await make_worker(wait).run_once()
+    async with make_worker(wait, grace=0).start():
+        await seen.wait_for(told)
     job = await client.get_job(added.id)
 
     assert timedelta(minutes=4) < job.run_at - job.created_at < timedelta(minutes=6)
