@@ -32,7 +32,7 @@ from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
 from tests.engine.test_fetcher import fetch_ahead, intercept
-from tests.waiting import wait_until
+from tests.waiting import LIMIT_S, wait_until
 
 
 @task
@@ -369,11 +369,12 @@ async def test_a_worker_whose_heart_fails_cancels_its_jobs_and_ends(
         raise ValueError("nobody has thought of it")
 
     added = await client.add_job(hang)
-    running = asyncio.get_running_loop().create_task(make_worker(hang, lease=1).run())
+    running = asyncio.get_running_loop().create_task(make_worker(hang, lease=1, grace=0).run())
     await seen.wait_for(JobStarted)
     monkeypatch.setattr(Lifeline, "beat", fail)
-    with pytest.raises(ValueError, match="nobody has thought of it"):
-        await running
+    async with asyncio.timeout(LIMIT_S):
+        with pytest.raises(ValueError, match="nobody has thought of it"):
+            await running
 
     assert [added.id] == seen.ids(JobInterrupted)
     assert (await client.get_job(added.id)).state == JobState.AVAILABLE
