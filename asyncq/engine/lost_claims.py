@@ -16,7 +16,7 @@ from asyncq.store.workers import wake_workers
 
 DEADLINE_S = 30.0
 AGAIN_S = 30.0  # a fetch that was cut off may still be running in the server: look again after this long
-FORGET_S = 60.0
+FORGET_S = 60.0  # from the first answer on: the server may have been away for long
 
 
 class LostClaims:
@@ -30,13 +30,13 @@ class LostClaims:
     def __init__(self, line: Line, observers: Observers) -> None:
         self._line = line
         self._observers = observers
-        self._noted: dict[tuple[int, int], float] = {}
+        self._noted: dict[tuple[int, int], float | None] = {}  # since when the server has been asked, if it has
         self._look_at = 0.0
 
     def note(self, worker_id: int, token: int) -> None:
         """A fetch failed in a way that leaves unknown whether it was committed."""
         self._look_at = asyncio.get_running_loop().time()
-        self._noted[worker_id, token] = self._look_at
+        self._noted[worker_id, token] = None
 
     @property
     def is_time(self) -> bool:
@@ -53,13 +53,17 @@ class LostClaims:
         If cancelled, the statement is waited for.
         """
         now = asyncio.get_running_loop().time()
-        for worker_id in {worker_id for worker_id, _ in self._noted}:
-            tokens = [token for owner, token in self._noted if owner == worker_id]
+        asked = list(self._noted)
+        for worker_id in {worker_id for worker_id, _ in asked}:
+            tokens = [token for owner, token in asked if owner == worker_id]
             async with shielded(self._line, DEADLINE_S):
                 if ids := await return_lost(self._line, worker_id, tokens):
                     reason = "the answer to their fetch was lost"
                     self._observers.emit(JobsReturned(job_ids=tuple(sorted(ids)), reason=reason))
                     await wake_workers(self._line)  # There may be no free slot here.
-        self._noted = {lost: at for lost, at in self._noted.items() if now - at < FORGET_S}
+        for lost in asked:
+            since = self._noted.pop(lost) or now
+            if now - since < FORGET_S:
+                self._noted[lost] = since
         if self._look_at <= now:  # Else some were noted meanwhile.
             self._look_at = now + AGAIN_S

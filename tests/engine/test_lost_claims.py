@@ -1,0 +1,73 @@
+"""Claims whose answer was lost: asked for by their tokens, and again for a while."""
+
+import asyncio
+
+import asyncpg
+import pytest
+
+from asyncq import Client, task
+from asyncq.domain.events import JobsReturned
+from asyncq.engine import lost_claims
+from asyncq.engine.lost_claims import LostClaims
+from asyncq.engine.observers import Observers
+from asyncq.store.database import Database, Line
+from tests.engine.seen import Seen
+
+WORKER, TOKEN = 7, 3
+
+
+@task
+async def nothing() -> None:
+    """The least job."""
+
+
+async def claim(db: asyncpg.Connection, schema: str) -> None:
+    """What a fetch does that the server ends late."""
+    claimed = f"locked_by = {WORKER}, lock_token = {TOKEN}, locked_at = now()"
+    await db.execute(f"update {schema}._jobs set {claimed} where locked_by is null")
+
+
+@pytest.mark.parametrize("away_s", [0.0, 0.4])
+async def test_a_fetch_that_commits_after_the_first_look_is_found_by_the_next_one(
+    dsn: str,
+    schema: str,
+    client: Client,
+    db: asyncpg.Connection,
+    seen: Seen,
+    monkeypatch: pytest.MonkeyPatch,
+    away_s: float,
+) -> None:
+    """However long the server was away before that first look."""
+    monkeypatch.setattr(lost_claims, "AGAIN_S", 0.0)
+    monkeypatch.setattr(lost_claims, "FORGET_S", 0.3)
+    added = await client.add_job(nothing)
+    line = Line(Database(dsn, schema), "fetch")
+    lost = LostClaims(line, Observers([seen]))
+    lost.note(WORKER, TOKEN)
+    await asyncio.sleep(away_s)
+    await lost.give_back()
+    await claim(db, schema)
+    is_time = lost.is_time
+    await lost.give_back()
+    await line.close()
+
+    assert is_time
+    assert [(added.id,)] == [event.job_ids for event in seen.of(JobsReturned)]
+
+
+async def test_a_token_is_forgotten_after_a_while(
+    dsn: str, schema: str, monkeypatch: pytest.MonkeyPatch, seen: Seen
+) -> None:
+    """No fetch takes that long."""
+    monkeypatch.setattr(lost_claims, "AGAIN_S", 0.0)
+    monkeypatch.setattr(lost_claims, "FORGET_S", 0.1)
+    line = Line(Database(dsn, schema), "fetch")
+    lost = LostClaims(line, Observers([seen]))
+    lost.note(WORKER, TOKEN)
+    await lost.give_back()
+    asked_again = lost.is_time
+    await asyncio.sleep(0.15)
+    await lost.give_back()
+    await line.close()
+
+    assert (True, False) == (asked_again, lost.is_time)
