@@ -220,7 +220,7 @@ class Fetcher:
             if self._observers.wanted(JobsFetched):
                 self._observers.emit(JobsFetched(count=len(claims), wanted=wanted, duration_s=_now() - sent_at))
         self.looks.took(claims, wanted)
-        self._took_s = answer.took_s
+        self._took_s = _now() - sent_at
         self._batch.took(len(claims), self._took_s, of_queues=self._forms.brings_queues)
         self.drained = saw_all and after is START
         self._rests = self.drained or (saw_all and not self.looks.may_be_full(_now()))
