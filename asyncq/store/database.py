@@ -359,7 +359,7 @@ def check_connection(connection: object) -> Connection:
         kind = type(connection)
         raise TypeError(
             f"connection must be an asyncpg connection, got {kind.__module__}.{kind.__qualname__}; "
-            "of a pool, acquire one first"
+            "of a pool, acquire one first; of SQLAlchemy, (await connection.get_raw_connection()).driver_connection"
         )
     return cast(Connection, connection)
 
