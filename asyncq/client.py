@@ -16,13 +16,13 @@ from asyncq.cron import CronAdmin
 from asyncq.domain.adding import NOTHING, accepted, make_spec, make_specs
 from asyncq.domain.administration import check_job_id
 from asyncq.domain.deduplication import DEFAULT_WINDOW, LONGEST_WINDOW
-from asyncq.domain.errors import ConfigurationError, JobNotFound, StoreError, StoreUnavailable, seconds
+from asyncq.domain.errors import AsyncqError, ConfigurationError, JobNotFound, StoreUnavailable, seconds
 from asyncq.domain.job import Added, Job, JobOptions, JobSpec
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing, Task
 from asyncq.store import adding
 from asyncq.store import jobs as store
-from asyncq.store.database import CallersConnection, Connection, Database, check_connection, our_own
+from asyncq.store.database import CallersConnection, Connection, Database, at_read_committed, check_connection, our_own
 from asyncq.store.failures import connecting, is_conflict
 from asyncq.store.migrate import Report, check_version, migrate
 from asyncq.store.roles import WayIn, way_in
@@ -107,7 +107,7 @@ class Client:
 
         If cancelled, nothing stays open.
         """
-        if self._pool is not None:
+        if self._pool is not None and self._is_home():
             return
         await self._connect()
         try:
@@ -121,7 +121,7 @@ class Client:
             raise
 
     async def _connect(self) -> None:
-        pool = self._database.pool("client", self._pool_size, reset=_keep)
+        pool = self._database.pool("client", self._pool_size, reset=_keep, init=at_read_committed)
         with connecting(self._database.dsn):
             await pool
         self._pool, self._home = Spares(pool), (os.getpid(), asyncio.get_running_loop())
@@ -129,10 +129,16 @@ class Client:
     async def close(self) -> None:
         """Close the pool; calls that are under way may finish for a few seconds.
 
+        In a process that was forked it closes nothing: the connections are those of the other one.
+
+        Raises:
+            ConfigurationError: It was opened in another event loop.
+
         If cancelled, the connections are cut at once.
         """
+        is_home = self._is_home()
         pool, self._pool = self._pool, None
-        if pool is None:
+        if pool is None or not is_home:
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(5.0):
@@ -269,16 +275,18 @@ class Client:
             return await self._add_on(check_connection(connection), specs)
         has_keys = all(spec.idempotency_key for spec in specs)
         until = asyncio.get_running_loop().time() + self._retry_for_s
-        told: StoreError | None = None  # what the caller is told: the first error after which nobody knows, if any
+        told: AsyncqError | None = None  # what the caller is told: the first error after which nobody knows, if any
         is_lost = False
         tries = 0
         while True:
             try:
                 return await self._add_once(specs)
-            except StoreError as error:
+            except AsyncqError as error:
                 is_unknown = isinstance(error, StoreUnavailable) and error.outcome == "unknown"
                 # Without a key for each job a second call could add some of them twice.
                 if not (has_keys if is_unknown else isinstance(error, StoreUnavailable) or is_conflict(error)):
+                    if is_lost and told:
+                        raise told from error
                     raise
                 told = told if is_lost and told else error
                 is_lost = is_lost or is_unknown
@@ -304,13 +312,10 @@ class Client:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Connection]:
-        if self._pool is None or self._home is None:
+        if self._pool is None:
             raise ConfigurationError("the client is not open: use `async with Client(...)`, or call open()")
-        pid, loop = self._home
-        if pid != os.getpid():
+        if not self._is_home():
             raise ConfigurationError("the client was opened before a fork: open one in each process")
-        if loop is not asyncio.get_running_loop():
-            raise ConfigurationError("the client was opened in another event loop: open one in each loop")
         pool, is_well = self._pool, False
         with connecting(self._database.dsn):
             connection = await pool.acquire()
@@ -320,6 +325,17 @@ class Client:
             is_well = True
         finally:
             await pool.release(connection, is_well=is_well)
+
+    def _is_home(self) -> bool:
+        """Whether the pool, if there is one, is of this process; raises if it is of another event loop of it."""
+        if self._pool is None or self._home is None:
+            return True
+        pid, loop = self._home
+        if pid != os.getpid():
+            return False
+        if loop is not asyncio.get_running_loop():
+            raise ConfigurationError("the client was opened in another event loop: open one in each loop")
+        return True
 
     @asynccontextmanager
     async def _patiently(self) -> AsyncGenerator[Connection]:

@@ -119,13 +119,21 @@ class Database:
             raise
         return connection
 
-    def pool(self, role: str, size: int, *, reset: Callable[[Any], Any] | None = None) -> asyncpg.Pool:
+    def pool(
+        self,
+        role: str,
+        size: int,
+        *,
+        reset: Callable[[Any], Any] | None = None,
+        init: Callable[[Any], Any] | None = None,
+    ) -> asyncpg.Pool:
         """A pool that opens connections on demand, up to size; it has to be awaited.
 
         Args:
             role: What it is for.
             size: How many connections at most.
             reset: What to do when a connection comes back; the driver's reset by default.
+            init: What to do with a new connection that leads to the server itself.
         """
         return asyncpg.create_pool(
             self.dsn,
@@ -133,6 +141,7 @@ class Database:
             max_size=size,
             max_inactive_connection_lifetime=30.0,
             reset=reset,
+            init=None if self.is_pooled else init,
             **self._how(role, {}),
         )
 
@@ -291,7 +300,7 @@ class HandlerPool:
             limit_s = PUT_BACK_CANCELLED_S
             raise
         finally:
-            await _put_back(pool, connection, limit_s)
+            await put_back(pool, connection, limit_s)
 
     async def take(self) -> asyncpg.Connection:
         """A connection, to be given to `put_back`; raises as `acquire` does.
@@ -319,7 +328,7 @@ class HandlerPool:
 
     async def put_back(self, connection: asyncpg.Connection) -> None:
         """Take a connection back, within seconds or by closing it; never raises for what is wrong with it."""
-        await _put_back(self._pool, connection, PUT_BACK_S)
+        await put_back(self._pool, connection, PUT_BACK_S)
 
     async def close(self) -> None:
         """Close all connections for good; those that are still held are cut after a second."""
@@ -334,7 +343,14 @@ class HandlerPool:
             pool.terminate()
 
 
-async def _put_back(pool: asyncpg.Pool | None, connection: asyncpg.Connection, limit_s: float) -> None:
+async def put_back(pool: Pool | None, connection: Connection, limit_s: float) -> None:
+    """Give a connection back to its pool; never raises for what is wrong with it.
+
+    Args:
+        pool: The pool; None if there is none any more.
+        connection: It.
+        limit_s: How long the driver may take to look after it; then it is cut off.
+    """
     try:
         if pool is not None:
             # A proxy has every method of a connection. The driver's own limit: one around it would leave a task behind.
@@ -423,6 +439,12 @@ async def _shun_sorts(connection: asyncpg.Connection) -> None:
     except BaseException:
         connection.terminate()
         raise
+
+
+async def at_read_committed(connection: asyncpg.Connection) -> None:
+    """Let each statement run at READ COMMITTED; not asked for at the login, which poolers by session would refuse."""
+    async with asyncio.timeout(CONNECT_TIMEOUT_S):
+        await connection.execute("set default_transaction_isolation = 'read committed'")
 
 
 async def hang_up(connection: asyncpg.Connection) -> None:

@@ -30,7 +30,7 @@ class PooledConnection(asyncpg.Connection):
         prelude: How such a transaction begins.
     """
 
-    prelude = "begin"
+    prelude = "begin isolation level read committed"
 
     async def fetch(self, *args: Any, **options: Any) -> Any:
         """See asyncpg."""

@@ -7,9 +7,9 @@ The pool opens them, and has them back when it is closed; what was used a moment
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+from typing import cast
 
-from asyncq.store.database import Connection, Pool, cut_off, hang_up, is_closed
+from asyncq.store.database import PUT_BACK_CANCELLED_S, Connection, Pool, cut_off, hang_up, is_closed, put_back
 
 IDLE_S = 30.0
 
@@ -89,4 +89,4 @@ class Spares:
         self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._look) if self._spares else None
 
     async def _give_back(self, connection: Connection) -> None:
-        await self._pool.release(cast(Any, connection))
+        await put_back(self._pool, connection, PUT_BACK_CANCELLED_S)

@@ -1,0 +1,103 @@
+"""A client from its opening to its closing: cancelled calls, other processes, other loops, other isolation levels."""
+
+import asyncio
+import os
+from typing import Any
+
+import asyncpg
+import pytest
+from anyio.to_thread import run_sync
+
+import asyncq.client
+from asyncq import AccessDenied, Client, ConfigurationError, StoreUnavailable
+from tests.engine.faults import link_to
+from tests.faces.test_client_retries import ADDED
+from tests.waiting import LIMIT_S
+
+
+async def test_a_call_that_is_cancelled_ends_although_nobody_answers(dsn: str, schema: str) -> None:
+    """The driver asks the server to stop the statement; nobody may have to wait for that either."""
+    async with link_to(dsn) as link:
+        client = Client(link.dsn, schema=schema)
+        await client.open()
+        await client.admin.counts()
+        link.freeze("client")
+        async with asyncio.timeout(LIMIT_S):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    await client.admin.counts()
+            await client.close()
+
+        assert link.count("client")
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+async def test_a_client_works_at_read_committed_whatever_its_role_is_used_to(
+    dsn: str, schema: str, client: Client, level: str
+) -> None:
+    """Its statements are made for that: a cleanup is refused at others, and what changes jobs meets conflicts."""
+    options = level.replace(" ", "%5C%20")
+    async with Client(f"{dsn}&options=-c%20default_transaction_isolation%3D{options}", schema=schema) as used:
+        async with used._connection() as connection:
+            actual = await connection.fetchval("select current_setting('transaction_isolation')")
+        removed = await used.admin.cleanup()
+
+    assert "read committed" == actual
+    assert {"GC_JOB_QUEUES": 0, "GC_TASK_IDENTIFIERS": 0} == removed
+
+
+async def test_a_client_that_is_closed_in_a_forked_process_leaves_the_connections_alone(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are those of the process that opened it."""
+    await client.add_job("pay")
+    pool: Any = client._pool
+    with monkeypatch.context() as forked:
+        forked.setattr(asyncq.client.os, "getpid", lambda: -1)
+        await client.close()
+        reopened_by_mistake = client._pool
+    connection = await pool.acquire()
+    answer = await connection.fetchval("select 1")
+    await pool.release(connection, is_well=True)
+    await pool.close()
+
+    assert (None, 1) == (reopened_by_mistake, answer)
+    assert os.getpid() > 0
+
+
+async def test_a_client_of_another_loop_is_neither_closed_nor_taken_for_open(client: Client) -> None:
+    """It says so, and goes on in its own."""
+
+    def elsewhere(call: Any) -> str:
+        with pytest.raises(ConfigurationError) as caught:
+            asyncio.run(call())
+        return str(caught.value)
+
+    said = [await run_sync(elsewhere, call) for call in (client.open, client.close)]
+    added = await client.add_job("pay")
+
+    assert ["the client was opened in another event loop: open one in each loop"] * 2 == said
+    assert added.id
+
+
+@pytest.mark.parametrize("error", [AccessDenied("no more"), ConfigurationError("closed meanwhile")])
+async def test_an_add_whose_answer_was_lost_stays_unknown_whatever_its_further_tries_say(
+    dsn: str, schema: str, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """The first one may have been committed; the caller has to know that nobody knows."""
+    real, tries = Client._add_once, list[int]()
+
+    async def add_once(client: Client, *args: Any) -> Any:
+        tries.append(1)
+        if len(tries) > 1:
+            raise error
+        return await real(client, *args)
+
+    monkeypatch.setattr(Client, "_add_once", add_once)
+    async with link_to(dsn) as link, Client(link.dsn, schema=schema) as client:
+        link.cut_at_answer_with(ADDED)
+        with pytest.raises(StoreUnavailable) as caught:
+            await client.add_job("pay", idempotency_key="order-7")
+
+    assert ("unknown", error) == (caught.value.outcome, caught.value.__cause__)
+    assert 1 == await db.fetchval(f"select count(*) from {schema}._jobs")
