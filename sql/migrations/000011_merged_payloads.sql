@@ -1,0 +1,1 @@
+-- No table changes. Arrays that are merged under a key are held to the limit of a payload.
