@@ -27,6 +27,7 @@ from asyncq.domain.events import (
     UnknownCronTasks,
 )
 from asyncq.engine.backoff import backoff_s
+from asyncq.engine.executor import in_short
 from asyncq.engine.identity import Identity
 from asyncq.engine.isolation import Raised
 from asyncq.engine.observers import Observers
@@ -126,8 +127,9 @@ class Cron:
         self._stir.clear()
         with anyio.fail_after(CLOCK_DEADLINE_S):
             await self._declare()
+            # Before it: the answer may lie unread for as long as a handler blocks the loop.
+            asked_at = _now_s()
             now, items = await look(self._line)
-        asked_at = _now_s()
         anew: Collection[str] = ()
         if not self._has_begun:
             anew = await self._begin(now, items)
@@ -227,7 +229,7 @@ class Cron:
         for entry in entries:
             slots = await entry.look(until)
             if isinstance(slots, Raised):
-                failed[entry.item.identifier] = f"{type(slots.error).__name__}: {slots.error}"
+                failed[entry.item.identifier] = in_short(slots.error)
             else:
                 found += slots
         failed |= await self._adder.add(in_order(found), added)

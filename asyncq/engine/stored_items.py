@@ -12,7 +12,9 @@ from asyncq.domain.cron.status import words_of
 from asyncq.domain.cron.stored import StoredItem, definition, item_of, job_document
 from asyncq.domain.errors import InvalidCrontab
 from asyncq.domain.events import CronItemRefused, CronItemShadowed
+from asyncq.domain.outcome import clean_error
 from asyncq.engine import isolation
+from asyncq.engine.executor import in_short
 from asyncq.engine.observers import Observers
 from asyncq.store.crontabs import Definition, Told, stored_items
 from asyncq.store.database import Line
@@ -56,7 +58,7 @@ class StoredItems:
             made = await isolation.call(self._make, stored)
             if isinstance(made, isolation.Raised):
                 error = made.error
-                said = words_of(error) if isinstance(error, InvalidCrontab) else f"{type(error).__name__}: {error}"
+                said = clean_error(words_of(error)) if isinstance(error, InvalidCrontab) else in_short(error)
                 refused.append(Told(identifier=stored.identifier, revision=stored.revision, problem=said))
                 seen.add(key)
                 if key not in self._told:
@@ -76,16 +78,28 @@ class StoredItems:
 async def declaration(items: Collection[CronItem]) -> str:
     """What a worker declares of the items of its own crontab: identifier -> definition, with its job, as JSON."""
 
-    def document(item: CronItem) -> dict[str, Any]:
-        return definition(item) | {"job": job_document(item)}
+    def document(item: CronItem) -> msgspec.Raw:
+        return msgspec.Raw(_encode(definition(item) | {"job": job_document(item)}))
 
-    said: dict[str, Any] = {}
+    said: dict[str, msgspec.Raw] = {}
     for item in items:
         made = await isolation.call(document, item)
-        said[item.identifier] = definition(item) if isinstance(made, isolation.Raised) else made
+        said[item.identifier] = msgspec.Raw(_encode(definition(item))) if isinstance(made, isolation.Raised) else made
     return msgspec.json.encode(said).decode()
 
 
 def job_text(item: CronItem) -> str:
     """The job of an item with the defaults of its task, as JSON."""
-    return msgspec.json.encode(job_document(item)).decode()
+    return _encode(job_document(item)).decode()
+
+
+def _plain(value: Any) -> Any:
+    """A value of a class below str or int, as frameworks have them, as what it is."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    raise NotImplementedError
+
+
+_encode = msgspec.json.Encoder(enc_hook=_plain).encode

@@ -126,8 +126,11 @@ class Timetable:
         """
         before, self._stored = self._stored, {one.item.identifier: one for one in stored}
         gone = before.keys() - self._stored.keys()
+        # One that was removed before it had begun, and stored again as it was, has no entry.
         changed = [
-            name for name, one in self._stored.items() if name not in before or before[name].revision != one.revision
+            name
+            for name, one in self._stored.items()
+            if name not in self._entries or name not in before or before[name].revision != one.revision
         ]
         for name in (*gone, *changed):
             self._entries.pop(name, None)

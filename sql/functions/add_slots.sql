@@ -52,6 +52,10 @@ begin
     exception when others then
       get stacked diagnostics failure = returned_sqlstate, message = message_text;
       return query select ords[1], null::text, null::bigint, failure, message;
+      if failure = '55P03' then
+        -- Somebody holds a job that this item would change, and perhaps those of many. What is left waits no longer than it has to.
+        perform set_config('lock_timeout', '50ms', true);
+      end if;
     end;
   end loop;
 end

@@ -1,1 +1,0 @@
--- No table changes. Arrays that are merged under a key are held to the limit of a payload.
