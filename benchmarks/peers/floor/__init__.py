@@ -19,6 +19,7 @@ PEER = Peer(
         "add_10": {"best": 5_000},
         "bulk_1000": {"best": 100_000},
         "bulk_10000": {"best": 100_000},
+        "ready": {"best": 500_000},
     },
     left="from floor_jobs where true",
 )
