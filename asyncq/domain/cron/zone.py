@@ -24,6 +24,8 @@ def find_zone(name: str) -> tzinfo:
     """
     if name == "UTC":
         return UTC
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ValueError(f"a zone is a name such as 'Europe/Berlin', got {name!r}")
     try:
         return zoneinfo.ZoneInfo(name)
     # A folder of the data is named (`Europe`), or a file that is no zone.

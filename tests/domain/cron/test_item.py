@@ -151,6 +151,8 @@ def test_a_payload_may_be_a_struct() -> None:
             {"job_key_mode": "keep"},
             ("job_key_mode", f"job_key_mode 'keep' is unknown, expected one of {MODES}"),
         ),
+        ({"tz": None}, ("tz", "tz: a zone is a name such as 'Europe/Berlin', got None")),
+        ({"tz": 5}, ("tz", "tz: a zone is a name such as 'Europe/Berlin', got 5")),
         ({"tz": "Europe/Berln"}, ("tz", "tz: 'Europe/Berln' is no time zone; did you mean 'Europe/Berlin'?")),
         ({"payload": [1]}, ("payload", "payload must be an object, got list")),
         ({"payload": {"a": float("nan")}}, ("payload", "payload holds NaN or Infinity at $.a, which JSON lacks")),
