@@ -54,6 +54,8 @@ begin
       then 'priority is ' || left(definition ->> 'priority', 60) || ', expected -32768 to 32767'
     when exists (select from jsonb_array_elements(definition -> 'flags') as flag where jsonb_typeof(flag) <> 'string')
       then 'flags must be an array of texts'
+    -- Who lists the items reads all of them at once; deeper ones a reader may refuse.
+    when jsonb_path_exists(definition, '$.payload.**{500}') then 'payload is nested more than 500 levels deep'
   end) as broken(rule);
   if fault is not null then
     raise exception using errcode = '22023', column = field, message = fault;

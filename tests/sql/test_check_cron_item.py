@@ -91,3 +91,17 @@ async def test_an_identifier_is_a_name(sql: Session, item: str | None, said: str
     error = await sql.refusal(CHECK, item, json.dumps(GOOD))
 
     assert ("identifier", True) == (error.column_name, said in str(error))
+
+
+@pytest.mark.parametrize(("depth", "passes"), [(499, True), (500, False), (3000, False)])
+async def test_a_payload_is_not_nested_so_deep_that_a_list_of_items_cannot_be_read(
+    sql: Session, depth: int, *, passes: bool
+) -> None:
+    """One item would hide all others."""
+    members = '{"task": "t", "expression": "@daily", "payload": {"a": ' + "[" * depth + "]" * depth + "}}"
+    if passes:
+        assert 1 == len(await sql.rows(CHECK, "a", members))
+        return
+    error = await sql.refusal(CHECK, "a", members)
+
+    assert ("payload", "payload is nested more than 500 levels deep") == (error.column_name, str(error))
