@@ -24,7 +24,7 @@ async def block() -> None:
 async def test_what_is_waited_for_is_counted() -> None:
     """Over some ticks."""
     with Stopwatch() as watch:
-        await anyio.sleep(40 * TICK_S)
+        await anyio.sleep(0.2)
 
     assert 10 * TICK_S < watch.took_s
 
@@ -43,10 +43,9 @@ async def test_a_block_that_fails_leaves_no_timer() -> None:
     """The error passes."""
     with pytest.raises(ValueError, match="no"), Stopwatch() as watch:
         raise ValueError("no")
-    took_s = watch.took_s
-    await anyio.sleep(2 * TICK_S)
 
-    assert took_s == watch.took_s
+    assert watch._timer is not None
+    assert watch._timer.cancelled()
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
