@@ -18,7 +18,7 @@ from asyncq.store.database import Database, Line
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
-from tests.waiting import wait_until
+from tests.waiting import LIMIT_S, wait_until
 
 
 @task
@@ -190,7 +190,7 @@ async def test_a_connection_that_listens_and_goes_silent_behind_the_login_is_giv
     """The worker starts all the same, and listens over another one."""
     real, made = listen._check_session, list[bool]()
 
-    async with link_to(dsn) as link:
+    async with link_to(dsn) as link, asyncio.timeout(LIMIT_S):
 
         async def check(*args: Any) -> None:
             if not made:
@@ -220,8 +220,9 @@ async def test_a_statement_that_nobody_gives_up_ends_by_itself(dsn: str, schema:
         line = Line(Database(link.dsn, schema), "fetch")
         await line.ready()
         link.freeze_open("fetch")
-        with pytest.raises(StoreUnavailable) as caught:
-            await line.fetch("clock")
+        async with asyncio.timeout(LIMIT_S):
+            with pytest.raises(StoreUnavailable) as caught:
+                await line.fetch("clock")
         rows = await line.fetch("clock")
         await line.close()
 
