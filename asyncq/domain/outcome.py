@@ -216,17 +216,18 @@ def _delay_s(policy: RetryPolicy, attempt: int, random: float) -> tuple[float, s
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as broken:  # noqa: BLE001 - the user's code; a cancellation out of it cancels nothing of ours
-        said = f"{type(broken).__name__}: {_words(broken)}"
+        said = f"{type(broken).__name__}: {text_of(broken)}"
         return FALLBACK_DELAY_S, f"\n\nThe task's retry policy failed too, the job waits a minute: {said}"
 
 
-def _words(error: BaseException) -> str:
+def text_of(value: object) -> str:
+    """The text of anything, even where its `__str__` raises: that it did, then."""
     try:
-        return str(error)
+        return str(value)
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # noqa: BLE001 - a user's __str__
-        return "<its __str__ raised>"
+    except BaseException as broken:  # noqa: BLE001 - the user's code; a cancellation out of it cancels nothing of ours
+        return f"<its __str__ raised {type(broken).__name__}>"
 
 
 def clean_error(text: str) -> str:

@@ -110,6 +110,9 @@ class Completer:
             case "lost":
                 self._announcer.lost(run)
                 self._settled([])
+            case "cancelled here":
+                self._announcer.cancelled(run, settlement, duration_s)
+                self._settled([overruled(settlement, "cancelled")])
             case "completed" | "rerun":
                 self._announcer.settled(run, settlement, outcome, duration_s)
                 self._settled([overruled(settlement, settled)])

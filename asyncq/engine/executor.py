@@ -27,6 +27,7 @@ from asyncq.domain.outcome import (
     RetryLater,
     Snoozed,
     clean_error,
+    text_of,
 )
 from asyncq.domain.payload import decode_error
 from asyncq.engine import isolation
@@ -284,7 +285,7 @@ def describe(error: BaseException) -> str:
     Returns:
         Text that PostgreSQL can store, cut at 16 KiB.
     """
-    return clean_error(f"{type(error).__name__}: {_text(error)}\n\n{_traceback(error)}")
+    return clean_error(f"{type(error).__name__}: {text_of(error)}\n\n{_traceback(error)}")
 
 
 def in_short(error: BaseException) -> str:
@@ -296,19 +297,12 @@ def in_short(error: BaseException) -> str:
     Returns:
         Text that PostgreSQL can store.
     """
-    return clean_error(f"{type(error).__name__}: {_text(error)}")
+    return clean_error(f"{type(error).__name__}: {text_of(error)}")
 
 
 def _reason(name: str, reason: object) -> str:
-    said = _text(reason)
+    said = text_of(reason)
     return clean_error(f"{name}: {said}" if said else name)
-
-
-def _text(value: object) -> str:
-    try:
-        return str(value)
-    except isolation.USERS_ERRORS as broken:  # of a __str__
-        return f"<its __str__ raised {type(broken).__name__}>"
 
 
 def _traceback(error: BaseException) -> str:

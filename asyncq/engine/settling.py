@@ -30,7 +30,7 @@ from asyncq.domain.errors import (
 )
 from asyncq.domain.events import CommitUncertain, ErrorIgnored, JobEvent, SettleFailed, TransactionOpen
 from asyncq.domain.job import Claim
-from asyncq.domain.outcome import Completed, Failed, Hindered, Interrupted, Outcome, Returned, clean_error
+from asyncq.domain.outcome import Completed, Failed, Hindered, Interrupted, Outcome, Returned, clean_error, text_of
 from asyncq.domain.task import Isolation
 from asyncq.engine.backoff import backoff_s
 from asyncq.engine.observers import Observers
@@ -45,7 +45,7 @@ ASK_S = 30.0
 FIRST_ASK_S = 0.01
 SLOWEST_ASK_S = 1.0
 
-Settled = Literal["completed", "rerun", "lost"]
+Settled = Literal["completed", "rerun", "cancelled here", "lost"]
 
 
 class Means:
@@ -248,11 +248,11 @@ class JobTransaction(Settling):
                 return _not_begun(outcome, error)
             if isinstance(outcome, Completed):
                 return await self._complete(transaction, held)
-            if error is not None and store.is_conflict(error) and isinstance(outcome, Failed):
-                return Hindered(outcome.error)
-            return outcome
         finally:
             await self._close()
+        if isinstance(outcome, Failed) and (transaction.was_lost or (error is not None and store.is_conflict(error))):
+            return Hindered(outcome.error)
+        return outcome
 
     async def _complete(self, transaction: store.Transaction, held: store.Held) -> Outcome:
         means = self._means
@@ -265,7 +265,7 @@ class JobTransaction(Settling):
             # The way to the server was lost, or it refused: nothing is committed, since COMMIT was not sent.
             return _undone(error)
         if ending == "cancelled":
-            return Returned()  # Nothing of it is kept, and its mark says how it ends.
+            return Returned()  # By somebody else. Nothing of it is kept, and that mark says how it ends.
         if ending == "lost":
             self.settled = "lost"
             return Completed()
@@ -363,4 +363,4 @@ def _nothing() -> None:
 
 
 def _words(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+    return text_of(error) or type(error).__name__

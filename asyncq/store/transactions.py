@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Literal
+from typing import Literal, cast
 
 import msgspec
 
 from asyncq.domain.errors import ClaimLost, TransactionUnusable
 from asyncq.domain.job import Claim
-from asyncq.store.database import Connection, Database, Line, cut_off
+from asyncq.store.database import Connection, Database, Line, cut_off, is_closed
 from asyncq.store.failures import UNTIDY, calling
 
-Completion = Literal["completed", "rerun", "cancelled", "lost"]
+Completion = Literal["completed", "rerun", "cancelled here", "cancelled", "lost"]
 Fate = Literal["in progress", "committed", "aborted", "unknown", "lost"]
 
 ROLLBACK_S = 5.0
@@ -36,8 +36,21 @@ class Held(msgspec.Struct, frozen=True):
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether a transaction failed for the sake of another one: a serialization failure or a deadlock, of anybody's."""
-    return getattr(error, "sqlstate", None) in _CONFLICTS
+    """Whether a transaction failed for the sake of another one: a serialization failure or a deadlock, of anybody's.
+
+    Of a group of errors, one is enough.
+    """
+    left = [error]
+    try:
+        while left:
+            one = left.pop()
+            if isinstance(one, BaseExceptionGroup):
+                left.extend(cast("BaseExceptionGroup[BaseException]", one).exceptions)
+            elif getattr(one, "sqlstate", None) in _CONFLICTS:
+                return True
+    except (Exception, asyncio.CancelledError):  # noqa: BLE001 - of a property of the user's error
+        return False
+    return False
 
 
 async def hold(database: Database, connection: Connection, worker_id: int, claim: Claim) -> Held:
@@ -73,7 +86,8 @@ async def complete(database: Database, connection: Connection, worker_id: int, c
         xid: The transaction's number.
 
     Returns:
-        What became of the job. `"cancelled"` and `"lost"`: nothing, the transaction is to be rolled back.
+        What became of the job; `"cancelled here"`: by this very transaction. `"cancelled"` and `"lost"`: nothing, the
+        transaction is to be rolled back.
 
     Raises:
         TransactionUnusable: The transaction is aborted, or has ended.
@@ -99,6 +113,9 @@ class Transaction:
         database: Names the schema.
         connection: The connection, which belongs to this transaction as long as it lasts.
         isolation: Its level, as asyncpg calls it.
+
+    Attributes:
+        was_lost: Whether it could not be rolled back, since its connection was lost before.
     """
 
     def __init__(self, database: Database, connection: Connection, isolation: str) -> None:
@@ -106,6 +123,7 @@ class Transaction:
         self._block = connection.transaction(isolation=isolation)  # type: ignore[arg-type]
         self.connection = connection
         self._began = False
+        self.was_lost = False
 
     async def begin(self) -> None:
         """Begin it.
@@ -153,6 +171,7 @@ class Transaction:
             ended = False
         finally:
             if not ended:
+                self.was_lost = is_closed(self.connection)
                 self.cut_off()
 
     def cut_off(self) -> None:

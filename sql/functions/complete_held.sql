@@ -6,6 +6,7 @@
 --   stands                     it ends as completed, kept where that was asked    completed
 --   was asked for again        it begins anew                                     rerun
 --   of a cancelled job         nothing: the transaction is to be rolled back      cancelled
+--   cancelled by this one      it ends as cancelled, with what else this one did  cancelled here
 --   is gone                    nothing: the transaction is to be rolled back      lost
 
 create or replace function asyncq._complete_held(worker int, job bigint, token bigint, xid text) returns text
@@ -16,20 +17,27 @@ create or replace function asyncq._complete_held(worker int, job bigint, token b
 declare
   serial text;
   is_cancelled boolean;
+  is_own_doing boolean;
   is_asked_again boolean;
 begin
   if pg_current_xact_id_if_assigned()::text is distinct from xid then
     raise exception using errcode = '25P01',
       message = 'the transaction in which the job was to be completed has ended: its handler must not end it';
   end if;
-  select held.queue, held.cancelled_at is not null, held.rerun is not null into serial, is_cancelled, is_asked_again
+  -- A version of a row that is seen, although who wrote it is in progress, is of this transaction, or of a savepoint in it.
+  select held.queue, held.cancelled_at is not null, held.rerun is not null,
+      case when held.cancelled_at is not null
+        then pg_xact_status((pg_current_xact_id()::text::bigint - age(held.xmin))::text::xid8) = 'in progress' end
+    into serial, is_cancelled, is_asked_again, is_own_doing
     from asyncq._jobs as held
     where held.id = job and held.locked_by = worker and held.lock_token = token
     for update;
   if not found then
     return 'lost';
-  elsif is_cancelled then
+  elsif is_cancelled and not is_own_doing then
     return 'cancelled';
+  elsif is_cancelled then
+    perform asyncq._end_jobs(array[job], 'cancelled');
   elsif is_asked_again then
     perform asyncq._begin_anew(array[job]);
   else
@@ -39,6 +47,6 @@ begin
     delete from asyncq._queues where name = serial and locked_by = worker;
     perform asyncq._wake_workers();
   end if;
-  return case when is_asked_again then 'rerun' else 'completed' end;
+  return case when is_cancelled then 'cancelled here' when is_asked_again then 'rerun' else 'completed' end;
 end
 $$;

@@ -210,7 +210,9 @@ def test_a_policy_that_fails_does_not_hide_the_error_of_the_job() -> None:
 
 def test_a_policy_that_fails_unprintably_is_named() -> None:
     """Its `__str__` must not end the worker."""
-    assert "Broken: <its __str__ raised>" in (settle(FIRST, Failed("E"), Answers(Broken()), 0.5).error or "")
+    assert "Broken: <its __str__ raised RuntimeError>" in (
+        settle(FIRST, Failed("E"), Answers(Broken()), 0.5).error or ""
+    )
 
 
 def test_a_policy_is_not_asked_when_the_handler_has_chosen() -> None:

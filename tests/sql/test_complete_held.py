@@ -47,14 +47,31 @@ async def test_a_job_that_was_asked_for_again_begins_anew(sql: Session) -> None:
     assert ([], [job]) == (await locked_queues(sql), await fetched(sql, token=2))
 
 
-async def test_a_cancelled_job_is_left_as_it_is(sql: Session) -> None:
+async def test_a_cancelled_job_is_left_as_it_is(claiming: Session) -> None:
     """Who cancelled it was told that it is cancelled: what it did is to be rolled back."""
-    job = await add(sql, queue="q")
-    (claim,) = await fetch(sql)
-    await sql.rows(CANCEL, job)
+    job = await add(claiming, queue="q")
+    (claim,) = await fetch(claiming)
+    await claiming.rows(CANCEL, job)
+    async with claiming.connection.transaction():
+        ending = await complete(claiming, claim)
 
-    assert "cancelled" == await complete(sql, claim)
-    assert ([job], ["q"]) == (await claimed(sql), await locked_queues(sql))
+    assert ("cancelled", [job], ["q"]) == (ending, await claimed(claiming), await locked_queues(claiming))
+
+
+@pytest.mark.parametrize("in_savepoint", [False, True])
+async def test_a_job_that_is_cancelled_by_the_transaction_itself_ends_so(sql: Session, *, in_savepoint: bool) -> None:
+    """Nobody else knows of that mark: rolled back with the rest, the job would run again for ever."""
+    job = await add(sql, queue="q")
+    await keep(sql, job)
+    (claim,) = await fetch(sql)
+    if in_savepoint:
+        async with sql.connection.transaction():
+            await sql.rows(CANCEL, job)
+    else:
+        await sql.rows(CANCEL, job)
+
+    assert "cancelled here" == await complete(sql, claim)
+    assert ([], [], [(job, "cancelled")]) == (await claimed(sql), await locked_queues(sql), await ended(sql))
 
 
 @pytest.mark.parametrize("stranger", ["another worker", "an older fetch"])

@@ -1,0 +1,1 @@
+-- No table changes. A transactional task whose transaction cancels or replaces its own job ends so, with what else it did.
