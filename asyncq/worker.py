@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import ExitStack, asynccontextmanager
+from contextvars import copy_context
 from datetime import timedelta
 
 import anyio
@@ -13,8 +14,10 @@ from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.events import Event, Observer
 from asyncq.domain.options import BLOCKED_AFTER_S, FAILED_RETENTION, ForbiddenFlags, worker_options
 from asyncq.domain.task import Registry, Task
+from asyncq.engine import isolation
 from asyncq.engine.observers import Observers
-from asyncq.engine.shutdown import StopRequest, signals
+from asyncq.engine.shutdown import StopRequest
+from asyncq.engine.signals import signals
 from asyncq.engine.supervisor import Supervisor
 from asyncq.log import LogObserver
 from asyncq.store.database import Database
@@ -151,32 +154,31 @@ class Worker:
             StoreError: The database cannot be used at the start.
 
         At the end of the block it stops in order, within the grace period and a few seconds. If a part of the worker
-        fails, its error is raised at the end of the block, unless the block raises one of its own.
+        fails, its error is raised at the end of the block, unless the block raises one of its own. Another asyncio task
+        than the one that entered it may leave the block, as with the fixtures of some test runners.
         """
         started = anyio.Event()
-        failure: list[Exception] = []
 
         async def work() -> None:
-            try:
-                await self._run(once=False, handle_signals=False, started=started)
-            except Exception as error:  # noqa: BLE001 - raised in the block that started it
-                failure.append(error)
-            finally:
-                started.set()
+            await self._run(once=False, handle_signals=False, started=started)
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(work)
+        # No task group: a fixture may leave this block in another asyncio task than the one that entered it.
+        running, is_entered = isolation.start(copy_context(), work), False
+        running.add_done_callback(lambda _: started.set())
+        try:
             await started.wait()
-            if not failure:
-                try:
-                    yield self
-                except Exception as error:  # noqa: BLE001 - raised below: the task group would wrap it
-                    failure.insert(0, error)
-                finally:
-                    with anyio.CancelScope(shield=True):
-                        await self.stop()
-        if failure:
-            raise failure[0]
+            is_entered = True
+            if not running.done():
+                yield self
+        finally:
+            with anyio.CancelScope(shield=True):
+                if is_entered:
+                    await self.stop()
+                else:
+                    running.cancel()
+                end = await isolation.end_of(running)
+        if isinstance(end, isolation.Raised):
+            raise end.error
 
     async def stop(self) -> None:
         """Stop, and wait until the worker has ended; from a handler it only asks.

@@ -31,6 +31,7 @@ class Admission:
         self._executor = executor
         self._beat_now = beat_now
         self._asked: dict[str, asyncio.Future[bool]] = {}
+        self._cancelled: set[str] = set()
         self._is_closed = False
 
     @property
@@ -57,13 +58,31 @@ class Admission:
             return False
         if not is_suspect(claim):
             return True
-        name = _name(claim)
+        name = _name(claim.id, claim.token)
         asked = self._asked[name] = asyncio.get_running_loop().create_future()
         self._beat_now()
         try:
-            return await asked and self._lease.is_held
+            return await asked and self._lease.is_held and name not in self._cancelled
         finally:
             del self._asked[name]
+            self._cancelled.discard(name)
+
+    def cancel(self, jobs: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Let none of these jobs start that waits to be named.
+
+        Args:
+            jobs: The id of each, and the token of its claim.
+
+        Returns:
+            Those that waited.
+        """
+        found = {job: name for job in jobs if (name := _name(*job)) in self._asked}
+        # They may have been named already, and not have gone on yet.
+        self._cancelled.update(found.values())
+        for name in found.values():
+            if not self._asked[name].done():
+                self._asked[name].set_result(False)
+        return set(found)
 
     def started(self) -> list[str]:
         """Which claims have started, or are about to, each as `job/token`; may be called in any thread.
@@ -72,7 +91,7 @@ class Admission:
         """
         # The copies are made in one step of the interpreter.
         running = list(self._executor.running)
-        return [*list(self._asked), *(_name(run.claim) for run in running[:MOST_NAMED])]
+        return [*list(self._asked), *(_name(run.claim.id, run.claim.token) for run in running[:MOST_NAMED])]
 
     def named(self, names: Collection[str]) -> None:
         """A beat was written that named these claims."""
@@ -97,5 +116,5 @@ def is_suspect(claim: Claim) -> bool:
     return claim.last_error is not None and claim.last_error.startswith(SUSPECT)
 
 
-def _name(claim: Claim) -> str:
-    return f"{claim.id}/{claim.token}"
+def _name(job_id: int, token: int) -> str:
+    return f"{job_id}/{token}"

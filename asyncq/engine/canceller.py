@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Iterable
 
 from asyncq.domain.job import Claim
+from asyncq.engine.admission import Admission
 from asyncq.engine.executor import Executor
 from asyncq.engine.fetcher import Fetcher
 from asyncq.engine.identity import Identity
@@ -24,12 +25,14 @@ class Canceller:
         identity: Whose jobs.
         fetcher: Holds those that have not started; asked to let none pass that was cancelled on its way.
         executor: Runs the others.
+        admission: Knows those that are about to start.
     """
 
-    def __init__(self, identity: Identity, fetcher: Fetcher, executor: Executor) -> None:
+    def __init__(self, identity: Identity, fetcher: Fetcher, executor: Executor, admission: Admission) -> None:
         self._identity = identity
         self._fetcher = fetcher
         self._executor = executor
+        self._admission = admission
         self._asked: set[tuple[int, int]] = set()
         self._early: set[tuple[int, int]] = set()
         fetcher.admit = self.admit
@@ -50,7 +53,7 @@ class Canceller:
 
     def _act(self) -> None:
         asked, self._asked = self._asked, set()
-        unknown = asked - self._executor.cancel_jobs(asked)
+        unknown = asked - self._executor.cancel_jobs(asked) - self._admission.cancel(asked)
         removed = self._fetcher.buffer.remove(unknown)
         if removed:
             self._fetcher.give_back(removed, REASON, self._identity.worker_id)

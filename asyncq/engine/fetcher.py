@@ -326,14 +326,16 @@ class Fetcher:
         if self._woken or not (tells or self.offer.token):
             return False
         due_s, is_taken, offer = None, False, self.offer.token
+        # Before the answer: what becomes known while it is on its way may be due sooner.
+        self._look_at = _now() + self._options.poll_s
         async with shielded(self._line, self._patience.deadline_s):
             due_s, is_taken = await poll(self._line, self._identity.worker_id, offer)
         if is_taken and offer == self.offer.token:
             self.offer.missed()
         if not tells or (due_s is not None and due_s <= 0):
             return False
-        pause_s = self._options.poll_s if due_s is None else min(self._options.poll_s, due_s)
-        self._look_at = _now() + pause_s
+        if due_s is not None:
+            self._look_at = min(self._look_at, _now() + due_s)
         return True
 
     async def _rest(self, wanted: int) -> None:

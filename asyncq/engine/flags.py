@@ -29,6 +29,11 @@ async def current_flags(forbidden: ForbiddenFlags) -> list[str] | None:
     flags: Any = await isolation.call(forbidden)
     if isinstance(flags, isolation.Raised):
         raise AsyncqError(f"forbidden_flags failed, nothing is fetched: {flags.error!r}") from flags.error
-    if flags is not None and (isinstance(flags, str) or not isinstance(flags, Sequence | set | frozenset)):
+    if flags is not None and not _are_flags(flags):
         raise AsyncqError(f"forbidden_flags must return a list of str, nothing is fetched: it returned {flags!r}")
     return [*flags] if flags else None
+
+
+def _are_flags(flags: Any) -> bool:
+    is_list = isinstance(flags, Sequence | set | frozenset) and not isinstance(flags, str)
+    return is_list and all(isinstance(flag, str) for flag in flags)

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-
 import anyio
-
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class StopRequest:
@@ -57,30 +50,3 @@ class StopRequest:
     async def forced(self) -> None:
         """Wait until the grace period is ended early."""
         await self._forced.wait()
-
-
-@contextmanager
-def signals(ask: Callable[[str], None]) -> Generator[None]:
-    """Let SIGTERM and SIGINT ask to stop, for as long as the block lasts.
-
-    Args:
-        ask: Called in the event loop with the signal's name.
-
-    Outside of the main thread signals cannot be handled: there nothing happens.
-    """
-    loop = asyncio.get_running_loop()
-    before = {number: signal.getsignal(number) for number in SIGNALS}
-    handled: list[signal.Signals] = []
-    for number in SIGNALS:
-        try:
-            loop.add_signal_handler(number, ask, number.name)
-            handled.append(number)
-        except (NotImplementedError, ValueError, RuntimeError):
-            continue
-    try:
-        yield
-    finally:
-        for number in handled:
-            loop.remove_signal_handler(number)
-            if (handler := before[number]) is not None:  # None: it was set by other code than Python's
-                signal.signal(number, handler)

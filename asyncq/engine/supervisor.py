@@ -190,7 +190,7 @@ class Supervisor:
                 f"the clock of schema {self._database.schema!r} was moved by asyncq.testing; "
                 "in a test, make the worker with asyncq.testing; else run `asyncq migrate` to put it right"
             )
-        canceller = Canceller(self._identity, self._fetcher, self._executor)
+        canceller = Canceller(self._identity, self._fetcher, self._executor, self._admission)
         self._heartbeat.reactions = Reactions(
             emit=self._observers.emit,
             lost=self._membership.lost,
@@ -432,7 +432,10 @@ class Supervisor:
         for settlement in settlements:
             waits = settlement.delay_s is not None and not settlement.dead
             if waits:
-                self._fetcher.wake_in(settlement.delay_s or 0.0)
+                delay_s = settlement.delay_s or 0.0
+                self._fetcher.wake_in(delay_s)
+                # Who sleeps elsewhere does not know of it, and this worker may be busy by then, or gone.
+                tell_others = tell_others or delay_s <= LONGEST_POLL_S
             if settlement.queue is not None or not (waits or settlement.done):
                 self._fetcher.wake()
                 tell_others = tell_others or self._fetcher.lookout.is_mixed or not self._fetcher.has_room

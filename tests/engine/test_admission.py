@@ -75,6 +75,20 @@ async def test_a_suspect_that_was_named_does_not_start_if_the_lease_ends_before_
     assert not await answer(asked)
 
 
+@pytest.mark.parametrize("is_named", [False, True])
+async def test_a_suspect_that_is_cancelled_while_it_waits_does_not_start(stand: Stand, *, is_named: bool) -> None:
+    """Nor one that was named already, and has not gone on yet; a later claim of the same job is another one."""
+    asked = await stand.ask()
+    if is_named:
+        stand.admission.named([NAME])
+    found = stand.admission.cancel([(7, 1), (7, 2), (8, 1)])
+    cancelled = await answer(asked)
+    again = await stand.ask()
+    stand.admission.named([NAME])
+
+    assert ({(7, 1)}, False, True) == (found, cancelled, await answer(again))
+
+
 async def test_a_suspect_that_was_answered_is_named_no_more(stand: Stand) -> None:
     """As what runs it is named by the executor; and one that was refused must not pass for one that ran."""
     asked = await stand.ask()

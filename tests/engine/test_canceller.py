@@ -327,7 +327,8 @@ class Hands:
         identity: Any = SimpleNamespace(worker_id=self.WORKER)
         parts: Any = SimpleNamespace(buffer=Buffer(lambda: None), expected={self.TOKEN}, give_back=self._give_back)
         executor: Any = SimpleNamespace(cancel_jobs=lambda _: set[tuple[int, int]]())
-        self._canceller = Canceller(identity, parts, executor)
+        admission: Any = SimpleNamespace(cancel=lambda _: set[tuple[int, int]]())
+        self._canceller = Canceller(identity, parts, executor, admission)
 
     def _give_back(self, claims: Iterable[Claim], _reason: str, _worker_id: int) -> None:
         self.given_back += [claim.id for claim in claims]

@@ -13,7 +13,7 @@ from asyncq import AsyncqError, Client, Worker, task
 from asyncq.domain.events import FetchFailed, JobCompleted, JobsFetched, JobsReturned, JobStarted, WorkerLost
 from asyncq.domain.job import Claim
 from asyncq.engine import fetcher, looks, supervisor
-from asyncq.engine.fetcher import wanted_now
+from asyncq.engine.fetcher import Fetcher, wanted_now
 from asyncq.engine.flags import current_flags
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
@@ -147,6 +147,40 @@ async def test_a_job_starts_at_its_time_and_not_at_the_poll(
         await seen.wait_for(JobCompleted)
 
     assert [added.id] == seen.ids(JobCompleted)
+
+
+@pytest.mark.usefixtures("cheap")
+async def test_a_due_time_that_becomes_known_during_a_poll_is_not_slept_over(
+    make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A retry that is written while the answer is on its way is not in it: it would wait for the next poll."""
+    opened: list[Fetcher] = []
+    asked: list[Any] = []
+    really_open, really_poll = Fetcher.open, fetcher.poll
+
+    def note(self: Fetcher, start_soon: Callable[..., object]) -> None:
+        opened.append(self)
+        really_open(self, start_soon)
+
+    async def poll(*args: Any) -> Any:
+        asked.append(await really_poll(*args))
+        if len(asked) == 1:
+            opened[0].wake_in(0.05)
+        return asked[-1]
+
+    def a_poll() -> bool:
+        if opened[0].is_idle and not asked:
+            opened[0].wake_in(0.0)
+        return bool(asked)
+
+    monkeypatch.setattr(Fetcher, "open", note)
+    monkeypatch.setattr(fetcher, "CHEAP_S", 60.0)
+    monkeypatch.setattr(fetcher, "poll", poll)
+    async with make_worker(nothing).start():
+        await wait_until(a_poll, description="a poll")
+        await wait_until(lambda: len(asked) >= 2, description="the look at that time")
+
+    assert [None, None] == [due_s for due_s, _ in asked[:2]]
 
 
 async def test_a_job_that_is_due_later_than_the_last_one_is_not_slept_over(
@@ -554,7 +588,7 @@ async def test_what_a_function_for_forbidden_flags_raises_is_an_error_of_the_fet
         await current_flags(fail)
 
 
-@pytest.mark.parametrize("answer", ["abc", 5, object()])
+@pytest.mark.parametrize("answer", ["abc", 5, object(), [None], [["a"]], {1}])
 async def test_an_answer_of_forbidden_flags_that_is_no_list_is_an_error_of_the_fetch(answer: Any) -> None:
     """A str would be taken letter by letter, and forbid nothing."""
     with pytest.raises(AsyncqError, match="must return a list"):

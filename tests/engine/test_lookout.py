@@ -9,8 +9,8 @@ import anyio
 import asyncpg
 import pytest
 
-from asyncq import Client, StoreUnavailable, Worker, task
-from asyncq.domain.events import FetchFailed, JobCompleted, JobStarted, ListenConnected, WorkerStopping
+from asyncq import Client, JobContext, StoreUnavailable, Worker, task
+from asyncq.domain.events import FetchFailed, JobCompleted, JobRetried, JobStarted, ListenConnected, WorkerStopping
 from asyncq.engine import looks
 from asyncq.engine.lookout import Lookout
 from asyncq.store.database import Line
@@ -404,3 +404,33 @@ async def test_the_first_worker_of_another_kind_tells_all() -> None:
         stand.lookout.heard("")
 
     assert ([(False, True)], [None]) == (stand.ear.left, stand.wakes)
+
+
+@pytest.mark.parametrize("stops", ["before it is written", "afterwards"])
+async def test_a_retry_starts_at_its_time_although_the_worker_that_knew_of_it_has_gone(
+    client: Client, make_worker: MakeWorker, seen: Seen, schema: str, dsn: str, stops: str
+) -> None:
+    """The other one sleeps with an alarm that was set before: in a rolling deploy retries would wait for its poll."""
+    leave = asyncio.Event()
+
+    @task(retry=[0.5])
+    async def flaky(ctx: JobContext) -> None:
+        if ctx.attempt == 1:
+            await leave.wait()
+            raise ValueError
+
+    async with make_worker(flaky).start() as first, session(dsn, schema) as sql:
+        added = await client.add_job(flaky)
+        await seen.wait_for(JobStarted)
+        async with make_worker(flaky).start():
+            await settled(sql)
+            if stops == "afterwards":
+                leave.set()
+                await seen.wait_for(JobRetried)
+            async with anyio.create_task_group() as group:
+                group.start_soon(first.stop)
+                await seen.wait_for(WorkerStopping)
+                leave.set()
+            await seen.wait_for(JobCompleted)
+
+    assert [added.id, added.id] == seen.ids(JobStarted)

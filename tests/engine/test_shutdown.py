@@ -29,7 +29,7 @@ from asyncq.domain.events import (
 from asyncq.domain.job import Claim
 from asyncq.domain.outcome import Settlement
 from asyncq.engine import fetcher, supervisor
-from asyncq.engine.shutdown import StopRequest, signals
+from asyncq.engine.shutdown import StopRequest
 from asyncq.store import database
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to
@@ -137,50 +137,6 @@ async def test_a_signal_before_the_worker_has_started_stops_it(dsn: str, schema:
         await worker.says("ended")
 
         assert 0 == await worker.process.wait()
-
-
-async def test_the_signal_handlers_of_before_are_back_afterwards() -> None:
-    """A service that runs a worker for a while keeps its own."""
-
-    def mine(*args: object) -> None:
-        pass
-
-    asked: list[str] = []
-    before = signal.signal(signal.SIGTERM, mine)
-    try:
-        with signals(asked.append):
-            signal.raise_signal(signal.SIGTERM)
-            await wait_until(lambda: bool(asked), description="the signal")
-        after = signal.getsignal(signal.SIGTERM)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-    assert (["SIGTERM"], mine) == (asked, after)
-
-
-async def test_a_signal_handler_that_python_does_not_know_is_no_error_afterwards(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """One that was set by C code cannot be put back; the worker has ended well all the same."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        with monkeypatch.context() as patch:
-            patch.setattr(signal, "getsignal", lambda number: None)
-            with signals(lambda name: None):
-                pass
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-async def test_outside_of_the_main_thread_signals_are_left_alone() -> None:
-    """Python allows handlers there only; a worker in a thread is stopped by `stop()`."""
-
-    async def enter() -> str:
-        with signals(lambda name: None):
-            return "entered"
-
-    assert "entered" == await anyio.to_thread.run_sync(lambda: asyncio.run(enter()))
 
 
 async def test_asking_twice_ends_the_grace_period() -> None:

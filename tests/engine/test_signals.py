@@ -1,0 +1,115 @@
+"""Signals: every worker of a process hears them, and who listened before hears them afterwards."""
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+import pytest
+
+from asyncq import task
+from asyncq.domain.events import WorkerStarted, WorkerStopping
+from asyncq.engine.signals import signals
+from tests.engine.conftest import MakeWorker
+from tests.engine.seen import Seen
+from tests.waiting import wait_until
+
+BOTH = (signal.SIGTERM, signal.SIGINT)
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in BOTH}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@task
+async def nothing() -> None:
+    """Nothing."""
+
+
+async def test_the_signal_handlers_of_before_are_back_afterwards() -> None:
+    """A service that runs a worker for a while keeps its own."""
+
+    def mine(*args: object) -> None:
+        pass
+
+    asked: list[str] = []
+    signal.signal(signal.SIGTERM, mine)
+    with signals(asked.append):
+        signal.raise_signal(signal.SIGTERM)
+        await wait_until(lambda: bool(asked), description="the signal")
+
+    assert (["SIGTERM"], mine) == (asked, signal.getsignal(signal.SIGTERM))
+
+
+async def test_what_the_event_loop_called_before_it_calls_afterwards() -> None:
+    """A service that has its own way to stop, and runs a worker once, is still stopped by a signal."""
+    asked: list[str] = []
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, asked.append, "the service")
+    try:
+        with signals(lambda name: None):
+            pass
+        signal.raise_signal(signal.SIGTERM)
+        await wait_until(lambda: bool(asked), description="the signal")
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+
+    assert ["the service"] == asked
+
+
+async def test_a_signal_handler_that_python_does_not_know_becomes_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was set by C code cannot be put back; a signal ends the process afterwards, as it would anywhere."""
+    real: Any = signal.signal
+
+    def without_a_word(number: int, handler: Any) -> None:
+        real(number, handler)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(signal, "signal", without_a_word)
+        with signals(lambda name: None):
+            pass
+
+    assert [signal.SIG_DFL, signal.default_int_handler] == [signal.getsignal(number) for number in BOTH]
+
+
+async def test_outside_of_the_main_thread_signals_are_left_alone() -> None:
+    """Python allows handlers there only; a worker in a thread is stopped by `stop()`."""
+
+    async def enter() -> str:
+        with signals(lambda name: None):
+            return "entered"
+
+    assert "entered" == await anyio.to_thread.run_sync(lambda: asyncio.run(enter()))
+
+
+async def test_one_signal_stops_all_workers_of_a_process(make_worker: MakeWorker, seen: Seen) -> None:
+    """Each of them, in whatever order they came."""
+    async with anyio.create_task_group() as group:
+        group.start_soon(make_worker(nothing).run)
+        group.start_soon(make_worker(nothing).run)
+        await seen.wait_for(WorkerStarted, 2)
+        signal.raise_signal(signal.SIGTERM)
+
+    assert ["SIGTERM", "SIGTERM"] == [event.reason for event in seen.of(WorkerStopping)]
+
+
+@pytest.mark.parametrize("leaves", [0, 1])
+async def test_a_worker_that_ends_leaves_the_signals_to_the_other(leaves: int) -> None:
+    """Whichever came first: without a handler a signal would end the process, and cut its jobs off."""
+    asked: list[list[str]] = [[], []]
+    blocks = [signals(each.append) for each in asked]
+    for block in blocks:
+        block.__enter__()
+    blocks[leaves].__exit__(None, None, None)
+    try:
+        signal.raise_signal(signal.SIGTERM)
+        await wait_until(lambda: bool(asked[1 - leaves]), description="the signal")
+    finally:
+        blocks[1 - leaves].__exit__(None, None, None)
+
+    assert ([], ["SIGTERM"]) == (asked[leaves], asked[1 - leaves])
