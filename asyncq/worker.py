@@ -163,7 +163,7 @@ class Worker:
             await self._run(once=False, handle_signals=False, started=started)
 
         # No task group: a fixture may leave this block in another asyncio task than the one that entered it.
-        running, is_entered = isolation.start(copy_context(), work), False
+        running, is_entered, end = isolation.start(copy_context(), work), False, None
         running.add_done_callback(lambda _: started.set())
         try:
             await started.wait()

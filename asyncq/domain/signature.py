@@ -205,8 +205,8 @@ def _is_async(handler: Callable[..., Any], name: str) -> bool:
     if inspect.isclass(handler):
         raise TaskError(f"task {name!r}: a handler is a function, got the class {handler.__name__}")
     call: Any = handler
-    while isinstance(call, functools.partial):
-        call = call.func
+    while isinstance(call, functools.partial | staticmethod):
+        call = call.func if isinstance(call, functools.partial) else call.__func__
     if not inspect.isroutine(call):
         call = type(call).__call__
     if inspect.isasyncgenfunction(call) or inspect.isgeneratorfunction(call):

@@ -35,5 +35,7 @@ async def current_flags(forbidden: ForbiddenFlags) -> list[str] | None:
 
 
 def _are_flags(flags: Any) -> bool:
-    is_list = isinstance(flags, Sequence | set | frozenset) and not isinstance(flags, str)
-    return is_list and all(isinstance(flag, str) for flag in flags)
+    if isinstance(flags, str) or not isinstance(flags, Sequence | set | frozenset):
+        return False
+    names: list[Any] = list(flags)  # pyright: ignore[reportUnknownArgumentType]
+    return all(isinstance(name, str) for name in names)

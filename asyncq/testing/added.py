@@ -188,7 +188,10 @@ def _declared(kind: Any) -> set[str] | None:
         return {field.name for field in dataclasses.fields(plain)}
     if typing.is_typeddict(plain):
         return set(plain.__annotations__)
-    names: tuple[str, ...] | None = getattr(plain, "__struct_fields__", None)
+    if hasattr(plain, "__attrs_attrs__"):
+        return {field.name for field in plain.__attrs_attrs__}
+    # Of a struct, or of a NamedTuple.
+    names: tuple[str, ...] | None = getattr(plain, "__struct_fields__", None) or getattr(plain, "_fields", None)
     return None if names is None else set(names)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable, Iterable, Sequence
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -122,7 +123,8 @@ async def run_due(
     """
     gathered = _Gathered()
     raised: list[Exception] = []
-    served = [_recording(task, raised) for task in tasks] if raise_errors else tasks
+    # One that is named twice is one task still.
+    served = {id(task): _recording(task, raised) for task in tasks}.values() if raise_errors else tasks
     await make_worker(dsn, served, schema=schema, observers=[gathered, *observers], **options).run_once()
     ran = gathered.report()
     if raise_errors and (ran.retried or ran.failed):
@@ -161,21 +163,26 @@ def _recording(task: Task[...], raised: list[Exception]) -> Task[...]:
     """The same task with a handler that notes what it raises; what the job comes to is not changed by that."""
     handler = task.handler
 
-    @functools.wraps(handler)
-    async def call_async(*args: Any, **kwargs: Any) -> Any:
+    async def noted(answer: Awaitable[Any]) -> Any:
         try:
-            return await handler(*args, **kwargs)
+            return await answer
         except Exception as error:
             raised.append(error)
             raise
 
     @functools.wraps(handler)
+    async def call_async(*args: Any, **kwargs: Any) -> Any:
+        return await noted(handler(*args, **kwargs))
+
+    @functools.wraps(handler)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            return handler(*args, **kwargs)
+            answer = handler(*args, **kwargs)
         except Exception as error:
             raised.append(error)
             raise
+        # A plain function around an async one: what it returns is still to be run.
+        return noted(answer) if inspect.isawaitable(answer) else answer
 
     recording = copy.copy(task)
     recording.handler = call_async if task.signature.is_async else call

@@ -388,3 +388,15 @@ def test_an_unknown_name_is_told_with_the_nearest_one(name: str, nearest: str | 
         Registry([task(rollup), task(send_email)]).find(name)
 
     assert (name, nearest) == (caught.value.name, caught.value.nearest)
+
+
+def test_an_async_static_method_is_a_coroutine_function() -> None:
+    """Decorated before its class is made, it is an object around the function."""
+
+    class Reports:
+        @task(transactional=True)
+        @staticmethod
+        async def build(ctx: Context) -> None:
+            """Build one."""
+
+    assert Reports.build.signature.is_async

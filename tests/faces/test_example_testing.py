@@ -14,7 +14,7 @@ letters: list[str] = []
 
 
 @task(queue="mail", max_attempts=3)
-async def send_welcome(email: str, ctx: JobContext) -> None:
+async def send_welcome(ctx: JobContext, email: str) -> None:
     """Greet somebody."""
     if "@" not in email:
         raise ValueError(f"{email} is no address")
@@ -69,6 +69,6 @@ async def test_a_wrong_address_is_tried_three_times(dsn: str, schema: str, clien
 
 async def test_the_handler_alone() -> None:
     """A task is called like the function that it is; a handler that does not use its context takes None for it."""
-    await send_welcome("ada@example.org", None)
+    await send_welcome(None, "ada@example.org")
 
     assert ["ada@example.org"] == letters

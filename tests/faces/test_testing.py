@@ -1,7 +1,9 @@
 """The kit for tests: a schema of one's own, running what is due, looking at what was added, moving the clock."""
 
+import functools
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import anyio
 import asyncpg
@@ -22,6 +24,7 @@ from asyncq import (
     task,
 )
 from asyncq.testing import MovableClock, assert_added, assert_not_added, make_worker, run_due, temporary_schema
+from asyncq.testing.added import _declared
 
 HOUR = timedelta(hours=1)
 SOON = timedelta(seconds=5)
@@ -34,6 +37,22 @@ class Email(msgspec.Struct):
 
 class Address(TypedDict):
     city: str
+
+
+class Point(NamedTuple):
+    x: int
+    y: int = 0
+
+
+class Like(NamedTuple):
+    name: str
+
+
+class Attributed:
+    """As attrs makes them, in as far as they are looked at."""
+
+    __attrs_attrs__ = (Like("size"),)
+    size = 3
 
 
 @task(queue="mail", max_attempts=5)
@@ -54,6 +73,28 @@ async def visit(address: Address) -> None:
 @task
 async def total(numbers: list[int]) -> None:
     """Add them up."""
+
+
+@task
+async def plot(point: Point) -> None:
+    """Draw it."""
+
+
+def plainly(function: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+    """A decorator that knows nothing of coroutines."""
+
+    @functools.wraps(function)
+    def call() -> Awaitable[None]:
+        return function()
+
+    return call
+
+
+@task
+@plainly
+async def wrapped() -> None:
+    """Fail in a way of its own."""
+    raise KeyError("mine")
 
 
 @task(max_attempts=2)
@@ -340,6 +381,18 @@ async def test_run_due_raises_the_handlers_own_error_when_asked(
     await assert_not_added(client, rollup)
 
 
+async def test_run_due_raises_the_error_of_an_async_handler_in_a_plain_wrapper(
+    dsn: str, schema: str, client: Client
+) -> None:
+    """What it returns is what runs; a task that is named twice is one."""
+    await client.add_job(wrapped)
+
+    with pytest.raises(KeyError, match="mine"):
+        await run_due(dsn, [wrapped, wrapped], schema=schema, raise_errors=True)
+
+    assert (await client.admin.list_jobs())[0].attempts == 1
+
+
 async def test_run_due_raises_for_a_payload_that_does_not_decode(dsn: str, schema: str, client: Client) -> None:
     """No handler was called, so there is no error of its own."""
     await client.add_job("rollup", {"day": 7})
@@ -444,6 +497,18 @@ async def test_assert_added_compares_whole_payloads(client: Client) -> None:
     await assert_not_added(client, send_email, Email("ada@example.org", "bye"))
     await assert_not_added(client, total, [1, 2, 3])
     await assert_not_added(client, visit, city="Rome")
+
+
+async def test_assert_added_knows_the_fields_of_every_kind_of_payload(client: Client) -> None:
+    """Else a field that differs would pass for one that is not there, and `assert_not_added` could not fail."""
+    await client.add_job(plot, Point(1))
+
+    await assert_added(client, plot, x=1, y=0)
+    with pytest.raises(AssertionError, match="waits that has x=1"):
+        await assert_not_added(client, plot, x=1)
+    with pytest.raises(TypeError):
+        await assert_added(client, plot, z=1)
+    assert {"size"} == _declared(Attributed)
 
 
 async def test_assert_added_takes_a_name(client: Client) -> None:
