@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from asyncq.cli.asking import ask
 from asyncq.cli.cron_texts import document
+from asyncq.cli.job_texts import printable
 from asyncq.cli.parsing import Commands, Usage, add_command
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(document(status))
     elif options.what in ("add", "change") and status.next_run is not None:
-        print(f"{status.identifier}: next run {status.next_run:%Y-%m-%d %H:%M} UTC")
+        print(f"{printable(status.identifier)}: next run {status.next_run:%Y-%m-%d %H:%M} UTC")
     return 0
 
 

@@ -10,6 +10,8 @@ import msgspec
 if TYPE_CHECKING:
     from asyncq.domain.job import Job
 
+MANY_LINES = ("payload", "last error")
+
 
 def document(job: Job) -> str:
     """All fields of the job in JSON; the payload as the JSON that it is, every digit kept."""
@@ -58,7 +60,14 @@ def details(job: Job) -> str:
         "meta": None if job.meta is None else msgspec.json.encode(job.meta).decode(),
         "last error": job.last_error,
     }
-    return "\n".join(f"{name + ':':<12}{printable(str(value))}" for name, value in shown.items() if value is not None)
+    shown = {name: str(value) for name, value in shown.items() if value is not None}
+    texts = {name: _below(text) if name in MANY_LINES else printable(text) for name, text in shown.items()}
+    return "\n".join(f"{name + ':':<12}{text}" for name, text in texts.items())
+
+
+def _below(text: str) -> str:
+    """The text with all its lines, none of which can pass for another field: further ones begin with blanks."""
+    return f"\n{'':<12}".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
 
 
 def print_lines(lines: Sequence[str]) -> None:
@@ -68,5 +77,7 @@ def print_lines(lines: Sequence[str]) -> None:
 
 
 def printable(text: str) -> str:
-    """The text without what a terminal would obey: a job's error may hold anything."""
-    return "".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in text)
+    """The text in one line, without what a terminal would obey: names and errors may hold anything."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

@@ -230,4 +230,24 @@ def test_output_that_nobody_reads_is_no_traceback() -> None:
 
 def test_what_a_terminal_would_obey_is_printed_as_an_escape() -> None:
     """A job's error may hold whatever a stranger sent."""
-    assert "a\\x1b[2Jb\\x9b\nc\té" == printable("a\x1b[2Jb\x9b\nc\té")
+    assert "a\\x1b[2Jb\\x9b\\nc\\té" == printable("a\x1b[2Jb\x9b\nc\té")
+
+
+async def test_no_name_or_error_can_pass_for_another_field(
+    words: list[str], schema: str, db: asyncpg.Connection, capsys: Output
+) -> None:
+    """Whoever may add jobs by SQL would forge what an administrator reads; an error keeps its lines, further right."""
+    job = await db.fetchval(f"""
+        select id from {schema}.add_job(
+          e't\nstate:      active', e'{{"a":\n1}}', e'q\n9  active', flags => array[e'f\nid: 7'])""")
+    await db.fetchval(f"select {schema}.permanently_fail_jobs(array[$1::bigint], e'first\nstate:\tno\x1b')", job)
+
+    await run_sync(partial(main, ["jobs", "show", str(job), *words]))
+    shown = capsys.readouterr().out.splitlines()
+    await run_sync(partial(main, ["jobs", "list", *words]))
+    listed = capsys.readouterr().out.splitlines()
+
+    assert {"task:       t\\nstate:      active", "queue:      q\\n9  active", "flags:      f\\nid: 7"} <= {*shown}
+    assert ["last error: first", "            state:\tno\\x1b"] == shown[-2:]
+    assert ["state:      discarded"] == [line for line in shown if line.startswith("state:")]
+    assert (2, True) == (len(listed), listed[1].endswith("q\\n9  active  t\\nstate:      active"))
