@@ -1,5 +1,5 @@
 -- How many jobs are in each state. Of a large table what waits is estimated by a sample, unless exact figures are wanted, for
--- which all of it is read; is_exact says which.
+-- which all of it is read; is_exact says which. A state without a row has no jobs, exactly.
 
 create or replace function asyncq.counts(exact boolean default false)
   returns table (state text, jobs bigint, is_exact boolean)

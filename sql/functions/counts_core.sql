@@ -31,11 +31,13 @@ begin
     return query
       select asyncq._state(job), count(*), true from asyncq._jobs as job where job.locked_by is not null group by 1;
   end if;
+  -- A state that the sample has missed need not be empty: it gets a row too.
   return query
-    select sampled.state, sampled.jobs, false
-    from (
+    select estimated.state, coalesce(sampled.jobs, 0), false
+    from unnest('{scheduled,available,active,retryable,cancelled,discarded}'::text[]) as estimated(state)
+    left join (
       select asyncq._state(job) as state, round(count(*) * 100 / percent)::bigint as jobs
-      from asyncq._jobs as job tablesample system (percent) group by 1) as sampled
-    where sampled.state <> all(counted);
+      from asyncq._jobs as job tablesample system (percent) group by 1) as sampled using (state)
+    where estimated.state <> all(counted);
 end
 $$;

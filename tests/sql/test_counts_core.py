@@ -42,7 +42,10 @@ async def test_of_a_large_table_a_sample_is_counted(large: Session) -> None:
     bytes_ = await large.value("select pg_relation_size('asyncq._jobs')")
     rows = {row["state"]: row for row in await large.rows(COUNTS, ABOUT, bytes_ - 1)}
 
-    assert ({"scheduled", "available", "discarded"}, (3, True)) == (rows.keys(), tuple(rows["discarded"])[1:])
+    assert ({"scheduled", "available", "retryable", "discarded"}, (3, True)) == (
+        rows.keys(),
+        tuple(rows["discarded"])[1:],
+    )
     assert (False, False) == (rows["scheduled"]["is_exact"], rows["available"]["is_exact"])
     assert 2_000 < rows["scheduled"]["jobs"] < 10_000
     assert 6_000 < rows["available"]["jobs"] < 30_000
@@ -59,6 +62,24 @@ async def test_what_runs_is_counted_unless_the_table_is_huge(large: Session, sha
 
     assert is_exact == (rows.get("active") == (5, True))
     assert (3, True) == rows["discarded"]
+
+
+@pytest.mark.parametrize(
+    ("share", "estimated"),
+    [
+        (4, {"scheduled", "available", "retryable"}),
+        (20, {"scheduled", "available", "retryable", "active", "cancelled"}),
+    ],
+)
+async def test_a_state_that_the_sample_has_missed_is_an_estimate_too(
+    large: Session, share: int, estimated: set[str]
+) -> None:
+    """Without a row its jobs would pass for none, exactly."""
+    bytes_ = await large.value("select pg_relation_size('asyncq._jobs')")
+    rows = [tuple(row) for row in await large.rows(COUNTS, ABOUT, bytes_ // share)]
+
+    assert estimated == {state for state, _, is_exact in rows if not is_exact}
+    assert ("retryable", 0, False) in rows
 
 
 async def test_a_large_table_is_counted_for_those_who_ask(large: Session) -> None:
