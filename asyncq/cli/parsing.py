@@ -14,7 +14,9 @@ LEVELS = ("debug", "info", "warning", "error")
 ENVIRONMENT = """
 environment:
   DATABASE_URL                   the database, when --dsn is not given
-  PGHOST, PGDATABASE, PGSERVICE  the database, when DATABASE_URL is not set;
+  PGSERVICE                      the database, when DATABASE_URL is not set: a
+                                 service of PGSERVICEFILE (~/.pg_service.conf)
+  PGHOST, PGDATABASE             the database, when neither is set; these,
                                  PGPORT, PGUSER, PGPASSWORD, ... complete it
 """
 

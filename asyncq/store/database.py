@@ -20,6 +20,7 @@ from asyncq.domain.errors import (
 )
 from asyncq.store.failures import UNTIDY, calling, connecting
 from asyncq.store.pooled import PooledConnection, prelude, split
+from asyncq.store.services import check_service, dsn_of_service
 from asyncq.store.statements import check_schema, query
 
 # The layers above name the driver's types by these.
@@ -58,13 +59,15 @@ class Database:
         is_pooled: Whether it leads to such a pooler.
 
     Raises:
-        ConfigurationError: The schema's name cannot be used, or that number.
+        ConfigurationError: The schema's name cannot be used, or that number, or the DSN names a service that is not
+            there.
     """
 
     def __init__(self, dsn: str, schema: str) -> None:
         if not isinstance(dsn, str) or not dsn:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigurationError("a DSN is needed, such as postgresql://user@host/database")
         self.dsn, self._statement_cache_size = split(dsn)
+        check_service(self.dsn)
         self.is_pooled = self._statement_cache_size == 0
         self.schema = check_schema(schema)
 
@@ -470,9 +473,11 @@ def check_server(version: ServerVersion) -> None:
 
 
 def default_dsn() -> str | None:
-    """The DSN of the environment: DATABASE_URL, else an empty DSN when PG* variables say where to, else None."""
+    """The DSN of the environment: DATABASE_URL, else that of PGSERVICE, else an empty one with PGHOST or PGDATABASE."""
     if dsn := os.environ.get("DATABASE_URL"):
         return dsn
-    if os.environ.get("PGDATABASE") or os.environ.get("PGHOST") or os.environ.get("PGSERVICE"):
+    if service := os.environ.get("PGSERVICE"):
+        return dsn_of_service(service)
+    if os.environ.get("PGDATABASE") or os.environ.get("PGHOST"):
         return "postgresql://"
     return None

@@ -90,6 +90,8 @@ def target(dsn: str) -> str:
             return "the given DSN (special characters in a password are written as %2F and so on)"
         asked = parse_qs(parts.query)
         default = os.environ.get("PGHOST") or "the default host (PGHOST or a local socket)"
+        if (service := asked.get("service")) is not None:
+            default = f"the service {service[-1]!r}"
         host = ",".join(hosts) or asked.get("host", [default])[0]
         user = asked.get("user", [parts.username or ""])[0]
     except ValueError:

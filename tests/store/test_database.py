@@ -339,7 +339,9 @@ async def test_a_pool_cuts_connections_that_are_held_for_too_long_at_its_end(dat
         ({"DATABASE_URL": "postgresql:///a", "PGDATABASE": "b"}, "postgresql:///a"),
         ({"PGDATABASE": "b"}, "postgresql://"),
         ({"PGHOST": "h"}, "postgresql://"),
-        ({"PGSERVICE": "s"}, "postgresql://"),
+        ({"PGSERVICE": "s"}, "postgresql://?service=s"),
+        ({"PGSERVICE": "a b&c", "PGHOST": "h"}, "postgresql://?service=a%20b%26c"),
+        ({"DATABASE_URL": "postgresql:///a", "PGSERVICE": "s"}, "postgresql:///a"),
         ({"PGUSER": "u"}, None),
     ],
 )

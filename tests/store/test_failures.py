@@ -40,6 +40,8 @@ TARGETS = {
     "postgresql://h1:1,h2:2/x": "h1:1,h2:2, database 'x'",
     "postgresql://u:secret@/x?host=/run/pg": "/run/pg, database 'x', as 'u'",
     "postgresql:///x?user=u&password=secret&host=h": "h, database 'x', as 'u'",
+    "postgresql://?service=jobs": "the service 'jobs'",
+    "postgresql://h/x?service=jobs": "h, database 'x'",
     "postgresql://u:p%40secret@h/x": "h, database 'x', as 'u'",
     "postgresql://u:p@secret@h/x": "h, database 'x', as 'u'",
 }

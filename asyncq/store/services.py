@@ -1,0 +1,65 @@
+"""Services: connections that a file names, as libpq has them. The driver passes over a name that the file lacks."""
+
+from __future__ import annotations
+
+import configparser
+import os
+from pathlib import Path
+from urllib.parse import parse_qs, quote, urlsplit
+
+from asyncq.domain.errors import ConfigurationError
+
+
+def dsn_of_service(name: str) -> str:
+    """The DSN that leads where a service does; what the service does not say comes from the environment.
+
+    Args:
+        name: The service's name.
+    """
+    return f"postgresql://?service={quote(name, safe='')}"
+
+
+def service_of(dsn: str) -> str | None:
+    """The service that a DSN names; None if it names none, or cannot be read."""
+    try:
+        return parse_qs(urlsplit(dsn).query).get("service", [None])[-1]
+    except ValueError:
+        return None
+
+
+def check_service(dsn: str) -> None:
+    """Refuse a DSN whose service is not there: the driver would connect to some other database.
+
+    Args:
+        dsn: The DSN.
+
+    Raises:
+        ConfigurationError: The file of services lacks it, or cannot be read.
+    """
+    name = service_of(dsn)
+    if name is None:
+        return
+    path = _path()
+    # The driver reads it with the same parser, and lets its errors out.
+    services = configparser.ConfigParser()
+    try:
+        services.read(path)
+        is_there = name in services.sections()
+        if is_there:
+            services.items(name)
+    except (configparser.Error, ValueError):
+        # Without the cause: its text may hold a password.
+        raise ConfigurationError(
+            f"the service {name!r} cannot be looked up: {path} cannot be read as [service] and lines of key=value, "
+            "each key once, % written as %%"
+        ) from None
+    if not is_there:
+        raise ConfigurationError(
+            f"there is no service {name!r} in {path}; add [{name}] with host=, dbname=, user= to it, "
+            "or let PGSERVICEFILE name another file"
+        )
+
+
+def _path() -> Path:
+    """The file that the driver reads."""
+    return Path(os.environ.get("PGSERVICEFILE", os.path.expanduser("~/.pg_service.conf")))
