@@ -14,7 +14,10 @@ from asyncq.domain.administration import (
     check_cleanup,
     check_job_id,
     check_page,
+    check_wanted,
+    error_text,
     job_ids,
+    kept_tasks,
     state_of,
     worker_ids,
 )
@@ -94,21 +97,22 @@ class Admin:
 
         Args:
             ids: Which.
-            error: Their `last_error`; "Manually marked as failed" by default.
+            error: Their `last_error`; "Manually marked as failed" by default. What PostgreSQL cannot store is written
+                as escapes, and what is longer than 16,384 characters is cut in the middle.
             connection: As in `complete_jobs`.
 
         Returns:
             The jobs that have failed, as they are now.
 
         Raises:
-            InvalidJob: `ids` is no list of ids; nothing was changed.
+            InvalidJob: `ids` is no list of ids, or `error` no text; nothing was changed.
             StoreError: The database cannot be used.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
-        chosen = job_ids(ids)
+        chosen, said = job_ids(ids), error_text(error)
         async with on_either(connection, self._acquire) as mine:
-            return await store.permanently_fail_jobs(self._database, mine, chosen, error)
+            return await store.permanently_fail_jobs(self._database, mine, chosen, said)
 
     async def reschedule_jobs(
         self,
@@ -253,13 +257,13 @@ class Admin:
             the next cleanup removes them.
 
         Raises:
-            InvalidJob: A task of the cleanup is unknown; nothing was done.
+            InvalidJob: A task of the cleanup is unknown, or the names are no list of names; nothing was done.
             StoreError: The database cannot be used.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
         check_cleanup(tasks)
-        keep = None if task_identifiers_to_keep is None else [*task_identifiers_to_keep]
+        keep = kept_tasks(task_identifiers_to_keep)
         async with on_either(connection, self._acquire) as mine:
             done = await store.cleanup(self._database, mine, tasks or SAFE_CLEANUP, keep)
             if connection is None and (names := done.get("GC_TASK_IDENTIFIERS")) is not None:
@@ -311,13 +315,14 @@ class Admin:
             and go.
 
         Raises:
-            InvalidJob: An argument is out of range.
+            InvalidJob: An argument is out of range, or a name cannot be one.
             StoreError: The database cannot be used.
 
         A page is as fast on a large table as on a small one, unless few jobs are as asked: then all up to them are
         read, about half a second for each million. If cancelled, nothing was changed: it only reads.
         """
         check_page(limit, after)
+        check_wanted(task=task, queue=queue, flag=flag)
         of = None if state is None else state_of(state)
         async with self._acquire() as mine:
             return await store.list_jobs(
@@ -348,7 +353,7 @@ class Admin:
             The jobs, each as it was when its page was read. None comes twice; those that are added meanwhile come too.
 
         Raises:
-            InvalidJob: An argument is out of range.
+            InvalidJob: An argument is out of range, or a name cannot be one.
             StoreError: The database cannot be used; what is left begins behind the last id.
 
         No snapshot and no connection is held between two pages, so that whoever reads slowly is in nobody's way. If
@@ -394,7 +399,7 @@ class Admin:
             that the next fetch takes it.
 
         Raises:
-            InvalidJob: `job_id` is no int.
+            InvalidJob: `job_id` is no int, or has more than 64 bits.
             JobNotFound: There is none, or it has ended and was removed.
             StoreError: The database cannot be used.
 

@@ -254,7 +254,7 @@ class Client:
             The job as it is now.
 
         Raises:
-            InvalidJob: `job_id` is no int.
+            InvalidJob: `job_id` is no int, or has more than 64 bits.
             JobNotFound: There is none, or it has ended well and was removed.
             StoreError: The database cannot be used.
 

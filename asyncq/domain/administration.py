@@ -9,11 +9,13 @@ from typing import Any, Literal
 import msgspec
 
 from asyncq.domain.errors import InvalidJob
-from asyncq.domain.job import INT2, check_instant, check_number
+from asyncq.domain.job import INT2, check_instant, check_is_text, check_number, check_storable
+from asyncq.domain.outcome import clean_error
 from asyncq.domain.states import JobState
 
 CLEANUP_TASKS = ("DELETE_PERMAFAILED_JOBS", "GC_JOB_QUEUES", "GC_TASK_IDENTIFIERS")
 MOST_LISTED = 1000
+BIGINT = 2**63 - 1
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,7 +137,7 @@ def job_ids(given: Any) -> list[int]:
         The ids.
 
     Raises:
-        InvalidJob: It is something else, such as one id, or a list of jobs.
+        InvalidJob: It is something else, such as one id, or a list of jobs, or an id has more than 64 bits.
     """
     return _ids(given, int, "a list of the ids of jobs (int)")
 
@@ -147,10 +149,12 @@ def check_job_id(given: Any) -> None:
         given: An int.
 
     Raises:
-        InvalidJob: It is something else.
+        InvalidJob: It is something else, or has more than 64 bits.
     """
     if not isinstance(given, int) or isinstance(given, bool):
         raise InvalidJob(f"job_id must be an int, got {type(given).__name__}", code="22023", field="job_id")
+    if not _fits(given):
+        raise InvalidJob("job_id must be an int of 64 bits, got a larger one", code="22023", field="job_id")
 
 
 def worker_ids(given: Any) -> list[str]:
@@ -163,9 +167,12 @@ def worker_ids(given: Any) -> list[str]:
         The ids as text.
 
     Raises:
-        InvalidJob: It is something else, such as one id.
+        InvalidJob: It is something else, such as one id, or no text that PostgreSQL can store.
     """
-    return [str(worker) for worker in _ids(given, int | str, "a list of the ids of workers (int or str)")]
+    ids = [str(worker) for worker in _ids(given, int | str, "a list of the ids of workers (int or str)")]
+    for worker in ids:
+        check_storable("ids", worker)
+    return ids
 
 
 def _ids(given: Any, kind: Any, expected: str) -> list[Any]:
@@ -176,7 +183,70 @@ def _ids(given: Any, kind: Any, expected: str) -> list[Any]:
     for item in ids:
         if not isinstance(item, kind) or isinstance(item, bool):
             raise InvalidJob(f"ids must be {expected}, got {type(item).__name__} in it", code="22023", field="ids")
+        if isinstance(item, int) and not _fits(item):
+            raise InvalidJob(f"ids must be {expected}, got one of more than 64 bits in it", code="22023", field="ids")
     return ids
+
+
+def _fits(number: int) -> bool:
+    return -BIGINT - 1 <= number <= BIGINT
+
+
+def error_text(given: Any) -> str | None:
+    """The last error that jobs are given, as PostgreSQL can store it; None is the usual one.
+
+    Args:
+        given: A str of any characters and any length.
+
+    Returns:
+        It, as `clean_error` writes it.
+
+    Raises:
+        InvalidJob: It is no str.
+    """
+    if given is None:
+        return None
+    check_is_text("error", given)
+    return clean_error(given)
+
+
+def check_wanted(**texts: Any) -> None:
+    """Check what jobs are looked for by, as it is named; None is not checked.
+
+    Args:
+        **texts: Names of tasks, queues, flags.
+
+    Raises:
+        InvalidJob: One is no str, or none that PostgreSQL can store.
+    """
+    for field, text in texts.items():
+        if text is not None:
+            check_is_text(field, text)
+            check_storable(field, text)
+
+
+def kept_tasks(given: Any) -> list[str] | None:
+    """The names that a cleanup is to keep, checked; None is none.
+
+    Args:
+        given: An iterable of str.
+
+    Returns:
+        The names.
+
+    Raises:
+        InvalidJob: It is something else, such as one name, or holds a name that PostgreSQL cannot store.
+    """
+    field = "task_identifiers_to_keep"
+    if given is None:
+        return None
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        said = f"{field} must be a list of the names of tasks (str), got {type(given).__name__}"
+        raise InvalidJob(said, code="22023", field=field)
+    names: list[Any] = list(given)  # pyright: ignore[reportUnknownArgumentType]
+    for name in names:
+        check_wanted(**{field: name})
+    return names
 
 
 def check_page(limit: Any, after: Any) -> None:
@@ -190,7 +260,7 @@ def check_page(limit: Any, after: Any) -> None:
         InvalidJob: One of them is out of range.
     """
     check_number("limit", limit, 1, MOST_LISTED, "22023")
-    check_number("after", after, 0, 2**63 - 1, "22023")
+    check_number("after", after, 0, BIGINT, "22023")
 
 
 def state_of(name: str) -> JobState:

@@ -347,11 +347,29 @@ def check_key(key: Any) -> None:
 
 
 def _check_text(field: str, value: Any, limit: int, code: str) -> None:
-    if not isinstance(value, str):
-        _refuse(f"{field} must be a str, got {value!r}", code, field)
+    check_is_text(field, value, code)
     if len(value) > limit:
         said = f"{field} is {len(value)} characters long, at most {limit} are allowed"
         _refuse(said, code, field, limit=limit, length=len(value))
+    check_storable(field, value, code)
+
+
+def check_is_text(field: str, value: Any, code: str = "22023") -> None:
+    """Check that a value is a str; `code` is the one that SQL raises for it.
+
+    Raises:
+        InvalidJob: It is not.
+    """
+    if not isinstance(value, str):
+        _refuse(f"{field} must be a str, got {value!r}", code, field)
+
+
+def check_storable(field: str, value: str, code: str = "22023") -> None:
+    """Check that PostgreSQL can hold a text; `code` is the one that SQL raises for it.
+
+    Raises:
+        InvalidJob: It holds U+0000 or a lone surrogate.
+    """
     if not value.isprintable() and ("\0" in value or any("\ud800" <= char <= "\udfff" for char in value)):
         _refuse(f"{field} {value!r} holds a character that PostgreSQL cannot store as text", code, field)
 

@@ -10,7 +10,10 @@ from asyncq.domain.administration import (
     check_cleanup,
     check_job_id,
     check_page,
+    check_wanted,
+    error_text,
     job_ids,
+    kept_tasks,
     state_of,
     worker_ids,
 )
@@ -105,6 +108,9 @@ def test_ids_of_jobs_are_any_numbers(given: Any) -> None:
         ([1, "2"], "got str in it"),
         ([True], "got bool in it"),
         ([None], "got NoneType in it"),
+        ([2**63], "got one of more than 64 bits in it"),
+        ([-(2**63) - 1], "got one of more than 64 bits in it"),
+        ([10**30], "got one of more than 64 bits in it"),
     ],
 )
 def test_what_are_no_ids_of_jobs_is_refused(given: Any, said: str) -> None:
@@ -121,17 +127,67 @@ def test_ids_of_workers_are_numbers_or_texts() -> None:
     assert ["1", "17"] == worker_ids([1, "17"])
 
 
-@pytest.mark.parametrize("given", ["17", 17, [1.5]])
+@pytest.mark.parametrize("given", ["17", 17, [1.5], [10**30]])
 def test_what_are_no_ids_of_workers_is_refused(given: Any) -> None:
     """The text "17" is not the workers 1 and 7."""
     with pytest.raises(InvalidJob, match=r"ids must be a list of the ids of workers \(int or str\)"):
         worker_ids(given)
 
 
-@pytest.mark.parametrize("given", ["1", True, None, 1.0])
+@pytest.mark.parametrize("text", ["\0", "\udcff"])
+def test_the_id_of_a_worker_is_a_text_that_can_be_stored(text: str) -> None:
+    """The driver's error would come from far below."""
+    with pytest.raises(InvalidJob, match=r"ids .* holds a character that PostgreSQL cannot store"):
+        worker_ids([text])
+
+
+@pytest.mark.parametrize("given", ["1", True, None, 1.0, 2**63, 10**30])
 def test_what_is_no_id_of_a_job_is_refused(given: Any) -> None:
     """By the name of the argument."""
     with pytest.raises(InvalidJob) as caught:
         check_job_id(given)
 
     assert "job_id" == caught.value.field
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("send_email", "must be a list of the names of tasks (str), got str"),
+        (b"send", "must be a list of the names of tasks (str), got bytes"),
+        (7, "must be a list of the names of tasks (str), got int"),
+        (["a", 7], "must be a str, got 7"),
+        (["\0"], "'\\x00' holds a character that PostgreSQL cannot store as text"),
+        (["\udcff"], "'\\udcff' holds a character that PostgreSQL cannot store as text"),
+    ],
+)
+def test_what_are_no_names_to_keep_is_refused(given: Any, said: str) -> None:
+    """The text "send_email" would be the tasks s, e, n, d and so on, and the name itself would go."""
+    with pytest.raises(InvalidJob) as caught:
+        kept_tasks(given)
+
+    assert f"task_identifiers_to_keep {said}" == str(caught.value)
+    assert ("22023", "task_identifiers_to_keep") == (caught.value.code, caught.value.field)
+
+
+def test_names_to_keep_are_any_texts() -> None:
+    """In any collection; SQL takes every name."""
+    assert (None, [], ["a\n"]) == (kept_tasks(None), kept_tasks(()), kept_tasks(iter(["a\n"])))
+
+
+@pytest.mark.parametrize("field", ["task", "queue", "flag"])
+@pytest.mark.parametrize("text", [7, b"t", "\0", "\udcff"])
+def test_jobs_are_looked_for_by_texts_that_can_be_stored(field: str, text: Any) -> None:
+    """No job has another one."""
+    check_wanted(task="", queue=None, flag="f" * 1000)
+    with pytest.raises(InvalidJob) as caught:
+        check_wanted(**{field: text})
+
+    assert ("22023", field) == (caught.value.code, caught.value.field)
+
+
+def test_an_error_is_kept_as_far_as_it_can_be_stored() -> None:
+    """As the last error of a job that failed by itself."""
+    assert (None, "", "a\\x00b\\udcff") == (error_text(None), error_text(""), error_text("a\0b\udcff"))
+    with pytest.raises(InvalidJob, match="error must be a str, got 7"):
+        error_text(7)

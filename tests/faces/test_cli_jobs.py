@@ -120,10 +120,11 @@ async def test_a_job_that_is_not_there_cannot_be_explained(words: list[str], cap
         (["list", "--limit", "0"], "asyncq jobs list: argument --limit: '0' is no whole number of at least 1"),
         (["list", "--all"], "asyncq: --all prints a table of unknown width: it needs --json"),
         (["list", "--limit", "1001"], "asyncq: limit is 1001, expected 1 to 1000"),
+        (["list", "--task", "\udcff"], r"asyncq: task '\udcff' holds a character that PostgreSQL cannot store as text"),
         (["explain"], "asyncq jobs explain: the following arguments are required: ID"),
         (["explain", "x"], "asyncq jobs explain: argument ID: 'x' is no whole number of at least 1"),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+    ids=lambda value: ascii(" ".join(value)) if isinstance(value, list) else "",
 )
 async def test_a_wrong_command_line_says_what_is_wrong(
     words: list[str], capsys: Output, command: list[str], expected: str

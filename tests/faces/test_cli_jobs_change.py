@@ -54,7 +54,13 @@ async def test_complete_ends_jobs(words: list[str], client: Client, failed: int,
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"), [([], "Manually marked as failed"), (["--error", "withdrawn"], "withdrawn")]
+    ("given", "expected"),
+    [
+        ([], "Manually marked as failed"),
+        (["--error", "withdrawn"], "withdrawn"),
+        (["--error", "of a byte \udcff"], "of a byte \\udcff"),
+    ],
+    ids=["default", "text", "bytes"],
 )
 async def test_fail_lets_jobs_fail_for_good(
     words: list[str], client: Client, capsys: Output, given: list[str], expected: str

@@ -121,3 +121,35 @@ async def test_a_payload_that_no_handler_expects_fails_readably(
         failed.state,
         (failed.last_error or "").partition(": ")[2].startswith("the payload does not fit the task: "),
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "options"),
+    [
+        ("list_jobs", [], {"task": "\0"}),
+        ("list_jobs", [], {"queue": "\udcff"}),
+        ("list_jobs", [], {"flag": 7}),
+        ("cleanup", [], {"task_identifiers_to_keep": "send"}),
+        ("cleanup", [], {"task_identifiers_to_keep": ["\0"]}),
+        ("force_unlock_workers", [["\0"]], {}),
+        ("permanently_fail_jobs", [[1], 7], {}),
+        ("permanently_fail_jobs", [[2**63]], {}),
+        ("explain", [2**63], {}),
+    ],
+)
+async def test_what_cannot_be_sent_is_refused_by_us(
+    client: Client, name: str, given: list[Any], options: dict[str, Any]
+) -> None:
+    """The driver's sentences name neither the argument nor what was expected, and look like a fault of the database."""
+    with pytest.raises(InvalidJob) as caught:
+        await getattr(client.admin, name)(*given, **options)
+
+    assert "22023" == caught.value.code
+
+
+async def test_an_error_that_an_administrator_gives_may_hold_anything(client: Client) -> None:
+    """What PostgreSQL cannot store becomes an escape, as in the errors of handlers."""
+    added = await client.add_job("t")
+    (failed,) = await client.admin.permanently_fail_jobs([added.id], "a\0b\udcff")
+
+    assert "a\\x00b\\udcff" == failed.last_error
