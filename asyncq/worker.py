@@ -15,7 +15,7 @@ from asyncq.domain.events import Event, Observer
 from asyncq.domain.options import BLOCKED_AFTER_S, FAILED_RETENTION, ForbiddenFlags, worker_options
 from asyncq.domain.task import Registry, Task
 from asyncq.engine import isolation
-from asyncq.engine.observers import Observers
+from asyncq.engine.observers import Observers, listed
 from asyncq.engine.shutdown import StopRequest
 from asyncq.engine.signals import signals
 from asyncq.engine.supervisor import Supervisor
@@ -50,7 +50,7 @@ class Worker:
             block it; 1 s by default, None for never.
         crontab: Recurring jobs, beside those that the tasks bring along: the text of a crontab, a `CronItem`, or a list
             of both; none by default. `run_once` leaves them alone.
-        observers: Told of events: functions, or objects with `wants`.
+        observers: Told of events: plain functions, or objects with `wants`.
         migrate: Whether to bring the schema up to date at the start; False by default.
 
     Raises:
@@ -96,7 +96,7 @@ class Worker:
             failed_retention=failed_retention,
             blocked_after=blocked_after,
         )
-        self._observers = Observers([LogObserver(), *observers])
+        self._observers = Observers([LogObserver(), *listed(observers)])
         self._migrate = migrate
         self._stop: StopRequest | None = None
         self._ended: anyio.Event | None = None

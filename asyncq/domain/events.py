@@ -8,6 +8,7 @@ import msgspec
 
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.job import Claim
+from asyncq.domain.signature import call_of
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -425,16 +426,52 @@ def observer(*wants: type[Event]) -> Callable[[Callable[[Any], None]], Observer]
         A decorator.
 
     Raises:
-        ConfigurationError: One of them is no type of event.
+        ConfigurationError: One of them is no type of event; or, by the decorator, the function cannot be told anything.
     """
-    for kind in wants:
-        if not (inspect.isclass(kind) and issubclass(kind, Event)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigurationError(f"observer takes types of events, got {kind!r}; for all events write @observer()")
+    _check_wants(wants)
 
     def decorate(function: Callable[[Any], None]) -> Observer:
+        _check_call(function)
         return _FunctionObserver(function, wants or (Event,))
 
     return decorate
+
+
+def as_observer(given: Any) -> Observer:
+    """An observer, of what a worker was given as one.
+
+    Args:
+        given: A function, which is told everything, or an object with `wants`.
+
+    Raises:
+        ConfigurationError: It could not be told anything.
+    """
+    if not isinstance(given, Observer):
+        return observer()(given)
+    _check_call(given)
+    try:
+        wants = tuple(given.wants)
+    except TypeError as error:
+        raise ConfigurationError(f"wants of {given!r} must be types of events, got {given.wants!r}") from error
+    _check_wants(wants)
+    return given
+
+
+def _check_wants(wants: tuple[Any, ...]) -> None:
+    for kind in wants:
+        if not (inspect.isclass(kind) and issubclass(kind, Event)):
+            raise ConfigurationError(f"observer takes types of events, got {kind!r}; for all events write @observer()")
+
+
+def _check_call(given: Any) -> None:
+    if not callable(given) or inspect.isclass(given):
+        raise ConfigurationError(f"an observer is a function, or an object that can be called, got {given!r}")
+    call = call_of(given)
+    if inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call) or inspect.isgeneratorfunction(call):
+        raise ConfigurationError(
+            f"the observer {given!r} is async, or a generator: nothing of it would run; "
+            "an observer is a plain function, which may put the event into a queue for a task of its own"
+        )
 
 
 class _FunctionObserver:

@@ -204,14 +204,18 @@ def _is_async(handler: Callable[..., Any], name: str) -> bool:
         raise TaskError(f"task {name!r}: a handler is a function, got {handler!r}")
     if inspect.isclass(handler):
         raise TaskError(f"task {name!r}: a handler is a function, got the class {handler.__name__}")
-    call: Any = handler
-    while isinstance(call, functools.partial | staticmethod):
-        call = call.func if isinstance(call, functools.partial) else call.__func__
-    if not inspect.isroutine(call):
-        call = type(call).__call__
+    call = call_of(handler)
     if inspect.isasyncgenfunction(call) or inspect.isgeneratorfunction(call):
         raise TaskError(f"task {name!r}: the handler is a generator (it has a yield); a handler is a plain function")
     return inspect.iscoroutinefunction(call)
+
+
+def call_of(function: Callable[..., Any]) -> Any:
+    """What runs when something is called: below `functools.partial` and `staticmethod`, and for an object its `__call__`."""
+    call: Any = function
+    while isinstance(call, functools.partial | staticmethod):
+        call = call.func if isinstance(call, functools.partial) else call.__func__
+    return call if inspect.isroutine(call) else type(call).__call__
 
 
 def _parameters(handler: Callable[..., Any], name: str) -> list[inspect.Parameter]:

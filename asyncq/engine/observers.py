@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
-from asyncq.domain.events import Event, Observer, ObserverFailed, observer
+from asyncq.domain.errors import ConfigurationError
+from asyncq.domain.events import Event, Observer, ObserverFailed, as_observer
 from asyncq.engine.isolation import USERS_ERRORS
 
 
@@ -19,10 +20,13 @@ class Observers:
 
     Attributes:
         wanted: Whether anybody wants events of a type, so that the others need not be built.
+
+    Raises:
+        ConfigurationError: One of them could not be told anything.
     """
 
     def __init__(self, observers: Iterable[Observer | Callable[[Any], None]]) -> None:
-        self._observers = [item if isinstance(item, Observer) else observer()(item) for item in observers]
+        self._observers = [as_observer(item) for item in observers]
         # Asked for each job, twice.
         self._told = cache(self._who)
         self.wanted = cache(self._is_wanted)
@@ -47,3 +51,20 @@ class Observers:
             logging.getLogger("asyncq").error("an observer failed on ObserverFailed", exc_info=error)
         else:
             self.emit(ObserverFailed(observer=repr(told), event=type(event).__name__, error=error))
+
+
+def listed(observers: Any) -> list[Any]:
+    """The observers that a worker is given.
+
+    Args:
+        observers: An iterable of them.
+
+    Returns:
+        They, not yet looked at.
+
+    Raises:
+        ConfigurationError: It is something else, such as one function.
+    """
+    if isinstance(observers, str | bytes) or not isinstance(observers, Iterable):
+        raise ConfigurationError(f"observers must be a list of observers, got {observers!r}; write observers=[...]")
+    return [*observers]

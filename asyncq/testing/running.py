@@ -13,6 +13,7 @@ import msgspec
 from asyncq.domain.errors import Snooze
 from asyncq.domain.events import Event, JobCompleted, JobEvent, JobFailed, JobRetried, JobSnoozed, JobStarted, Observer
 from asyncq.domain.task import Task
+from asyncq.engine.observers import listed
 from asyncq.store.statements import DEFAULT_SCHEMA
 from asyncq.worker import Worker
 
@@ -125,7 +126,7 @@ async def run_due(
     raised: list[Exception] = []
     # One that is named twice is one task still.
     served = {id(task): _recording(task, raised) for task in tasks}.values() if raise_errors else tasks
-    await make_worker(dsn, served, schema=schema, observers=[gathered, *observers], **options).run_once()
+    await make_worker(dsn, served, schema=schema, observers=[gathered, *listed(observers)], **options).run_once()
     ran = gathered.report()
     if raise_errors and (ran.retried or ran.failed):
         raise _first_error(ran, raised)

@@ -1,11 +1,14 @@
 """Observers: told what they asked for, and harmless to everybody else."""
 
 import asyncio
+import functools
 import logging
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 
+from asyncq import ConfigurationError, Worker
 from asyncq.domain.events import (
     Event,
     JobsReturned,
@@ -16,6 +19,8 @@ from asyncq.domain.events import (
     observer,
 )
 from asyncq.engine.observers import Observers
+from asyncq.testing import run_due
+from tests.ids import written
 
 LOST = WorkerLost(worker_id=1, running=2)
 
@@ -71,3 +76,88 @@ async def test_what_nobody_wants_is_known_before_it_is_built() -> None:
     observers = Observers([observer(ListenLost)(print)])
 
     assert (True, False) == (observers.wanted(ListenLost), observers.wanted(JobsReturned))
+
+
+async def awaited(event: Event) -> None:
+    """Nobody would await it."""
+
+
+async def stepped(event: Event) -> AsyncIterator[None]:
+    """Nobody would step through it."""
+    yield
+
+
+def yielding(event: Event) -> Iterator[None]:
+    """Nobody would step through it."""
+    yield
+
+
+class Watch:
+    """An observer of a user's, whose `wants` and whose call may be anything."""
+
+    wants: Any = (Event,)
+
+    def __call__(self, event: Any, /) -> None:
+        """Take one event."""
+
+    async def method(self, event: Event) -> None:
+        """Nobody would await it."""
+
+
+class AsyncWatch(Watch):
+    """One whose call nobody would await."""
+
+    async def __call__(self, event: Any, /) -> None:  # type: ignore[override]
+        """Take one event."""
+
+
+def wanting(wants: Any) -> Watch:
+    """An observer that wants something."""
+    watch = Watch()
+    watch.wants = wants
+    return watch
+
+
+@pytest.mark.parametrize(
+    "given",
+    [awaited, functools.partial(awaited), Watch().method, AsyncWatch(), stepped, yielding],
+    ids=["function", "partial", "method", "call", "async generator", "generator"],
+)
+def test_an_observer_of_which_nothing_would_run_is_refused_at_the_door(given: Any) -> None:
+    """It would be called, and do nothing but warn that it was never awaited."""
+    with pytest.raises(ConfigurationError, match="is async, or a generator: nothing of it would run"):
+        Worker("postgresql://h", [], observers=[given])
+    with pytest.raises(ConfigurationError, match="is async, or a generator: nothing of it would run"):
+        observer(WorkerLost)(given)
+
+
+@pytest.mark.parametrize("given", [7, None, "note", Watch, dict], ids=written)
+def test_what_cannot_be_called_is_no_observer(given: Any) -> None:
+    """A class would make an object of each event."""
+    with pytest.raises(ConfigurationError, match="an observer is a function, or an object that can be called, got "):
+        Worker("postgresql://h", [], observers=[given])
+
+
+@pytest.mark.parametrize("wants", [7, None, "WorkerLost", [int], WorkerLost], ids=written)
+def test_an_observer_that_wants_no_events_is_refused(wants: Any) -> None:
+    """The worker would find out when it tells its first event."""
+    with pytest.raises(ConfigurationError, match="types of events, got "):
+        Worker("postgresql://h", [], observers=[wanting(wants)])
+
+
+@pytest.mark.parametrize("given", [print, 7, "note", b"note", None], ids=written)
+async def test_observers_are_a_list(given: Any) -> None:
+    """One function is a slip that is easily made; the letters of a text observe nothing."""
+    with pytest.raises(ConfigurationError, match=r"observers must be a list of observers, got .*; write observers=\["):
+        Worker("postgresql://h", [], observers=given)
+    with pytest.raises(ConfigurationError, match="observers must be a list of observers"):
+        await run_due("postgresql://h", [], observers=given)
+
+
+def test_observers_of_any_kind_that_can_be_told_come_in_any_collection() -> None:
+    """What is refused is what could not work, and nothing else."""
+    told: list[Event] = []
+    Worker("postgresql://h", [], observers=(item for item in (print, Watch())))  # type: ignore[arg-type]
+    Observers([functools.partial(told.append), Watch(), wanting({WorkerLost})]).emit(LOST)
+
+    assert [LOST] == told
