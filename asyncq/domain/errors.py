@@ -4,7 +4,7 @@
     ├── ConfigurationError      the program is wrong: mend the code or the options
     │   ├── TaskError           a handler cannot be served, or two tasks share a name
     │   ├── InvalidCrontab      recurring jobs that cannot be understood; lists every problem
-    │   └── UnsupportedServer   the server is too old
+    │   └── UnsupportedServer   the server is too old, or the database not UTF8
     ├── InvalidJob              bad input: mend the call
     │   └── UnknownTask         no task of this name was given to the client
     ├── DuplicateJob            another job bars it: nothing to mend, the work is under way
@@ -97,7 +97,7 @@ class InvalidCrontab(ConfigurationError):
 
 
 class UnsupportedServer(ConfigurationError):
-    """A PostgreSQL server that is older than asyncq supports."""
+    """A PostgreSQL server that is older than asyncq supports, or a database whose encoding is not UTF8."""
 
 
 class InvalidJob(AsyncqError):

@@ -34,6 +34,7 @@ else:
 
 CONNECT_TIMEOUT_S = 10.0
 OLDEST_SERVER = 14
+ENCODING = "UTF8"
 PUT_BACK_S = 5.0
 # Of a handler that was cancelled: others may take its job over within half a second.
 PUT_BACK_CANCELLED_S = 0.2
@@ -88,7 +89,7 @@ class Database:
         Raises:
             StoreUnavailable: The server cannot be reached.
             AccessDenied: It refused the credentials.
-            UnsupportedServer: It is older than PostgreSQL 14.
+            UnsupportedServer: It is older than PostgreSQL 14, or the database's encoding is not UTF8.
 
         If cancelled, no connection stays open.
         """
@@ -117,6 +118,7 @@ class Database:
             cast(PooledConnection, connection).prelude = prelude(settings | (SHUN_SORTS if generic_plans else {}))
         try:
             check_server(connection.get_server_version())
+            check_encoding(encoding_of(connection))
         except UnsupportedServer:
             await hang_up(connection)
             raise
@@ -470,6 +472,27 @@ def check_server(version: ServerVersion) -> None:
         # asyncpg reads 13.5 as 13.0.5.
         said = f"{version.major}.{version.micro}"
         raise UnsupportedServer(f"asyncq needs PostgreSQL {OLDEST_SERVER} or newer, this server is {said}")
+
+
+def encoding_of(connection: asyncpg.Connection) -> str | None:
+    """The encoding of a connection's database, as the server said at the login; None where a pooler does not tell."""
+    return getattr(connection.get_settings(), "server_encoding", None)
+
+
+def check_encoding(encoding: str | None) -> None:
+    """Refuse databases that cannot hold each text: one error's text would keep a worker from settling, for ever.
+
+    Args:
+        encoding: The database's encoding; None if it is not known, which is accepted.
+
+    Raises:
+        UnsupportedServer: It is not UTF8.
+    """
+    if encoding is not None and encoding.replace("-", "").upper() != ENCODING:
+        raise UnsupportedServer(
+            f"asyncq needs a database whose encoding is {ENCODING}, this one's is {encoding}; "
+            f"create another one: create database ... encoding '{ENCODING}' template template0"
+        )
 
 
 def default_dsn() -> str | None:

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from urllib.parse import urlsplit, urlunsplit
 
 import anyio
 import asyncpg
@@ -11,9 +12,10 @@ from asyncpg.types import ServerVersion
 
 from asyncq.domain.errors import ConfigurationError, PoolExhausted, StoreUnavailable, UnsupportedServer
 from asyncq.store import database as module
-from asyncq.store.database import Database, HandlerPool, Line, check_server, default_dsn
+from asyncq.store.database import Database, HandlerPool, Line, check_encoding, check_server, default_dsn
+from asyncq.store.migrate import migrate
 from tests.engine.faults import BOTH, link_to
-from tests.sql.session import Session
+from tests.sql.session import Session, session
 from tests.waiting import wait_until
 
 
@@ -60,6 +62,36 @@ async def test_a_connection_to_a_server_that_is_refused_is_closed(
         )
 
     await wait_until(gone, description="the connection to be closed")
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "EUC_JP", "SQL_ASCII"])
+async def test_a_database_that_cannot_hold_each_text_is_refused_and_left_alone(
+    dsn: str, sql: Session, encoding: str
+) -> None:
+    """The text of one error would keep a worker from settling anything, for ever; with the cure in the sentence."""
+    name = f"other_{sql.schema}"
+    await sql.execute(f"create database {name} encoding '{encoding}' locale 'C' template template0")
+    there = urlunsplit(urlsplit(dsn)._replace(path=f"/{name}"))
+    try:
+        refused = pytest.raises(UnsupportedServer, match=f"this one's is {encoding}; create .* encoding 'UTF8'")
+        with refused:
+            await migrate(Database(there, sql.schema))
+        with refused:
+            await Database(there, sql.schema).connect("test")
+        async with session(there, sql.schema) as other:
+            left = await other.values("select nspname from pg_namespace where nspname = $1", sql.schema)
+    finally:
+        await sql.execute(f"drop database {name} with (force)")
+
+    assert [] == left
+
+
+def test_an_encoding_that_nobody_tells_is_accepted() -> None:
+    """A pooler may keep it to itself, or spell it in its own way."""
+    for encoding in (None, "UTF8", "utf-8"):
+        check_encoding(encoding)
+    with pytest.raises(UnsupportedServer, match="this one's is WIN1252"):
+        check_encoding("WIN1252")
 
 
 @pytest.mark.parametrize("dsn", ["", None])
