@@ -57,6 +57,15 @@ class Roles(msgspec.Struct, frozen=True):
 @asynccontextmanager
 async def three_roles(dsn: str) -> AsyncIterator[Roles]:
     """A schema that its owner, no superuser, has migrated, and for which it has granted the others what they need."""
+    async with bare_roles(dsn) as roles:
+        await migrate(Database(roles.dsn_of(roles.owner), roles.schema))
+        await roles.grant()
+        yield roles
+
+
+@asynccontextmanager
+async def bare_roles(dsn: str) -> AsyncIterator[Roles]:
+    """An empty schema and its owner, no superuser, and the others, who may do nothing."""
     roles = Roles(dsn, f"r_{secrets.token_hex(6)}")
     names = (roles.owner, roles.worker, roles.enqueuer, roles.stranger)
     connection = await asyncpg.connect(dsn, server_settings={"application_name": "test"})
@@ -64,8 +73,6 @@ async def three_roles(dsn: str) -> AsyncIterator[Roles]:
         for name in names:
             await connection.execute(f"create role {name}")
         await connection.execute(f"create schema {roles.schema} authorization {roles.owner}")
-        await migrate(Database(roles.dsn_of(roles.owner), roles.schema))
-        await roles.grant()
         yield roles
     finally:
         await connection.execute("set client_min_messages = warning; set lock_timeout = '10s'")

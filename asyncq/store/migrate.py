@@ -21,6 +21,7 @@ from asyncq.store.database import Database, hang_up
 from asyncq.store.failures import calling
 from asyncq.store.listen import TO_ALL, cancel_channel
 from asyncq.store.pooled import is_pooled
+from asyncq.store.roles import grant_again, grantees
 from asyncq.store.statements import folder, query, render
 
 LOCK_TIMEOUT_S = 2.0
@@ -217,12 +218,15 @@ async def _migrate(connection: asyncpg.Connection, schema: str, done: list[str])
         if version > newest:
             return version, newest
         pending = [migration for migration in known if migration.id not in applied and not migration.is_alone]
+        roles = await grantees(connection, schema) if pending else []
         for migration in pending:
             # One that is nothing but a comment, for functions that have changed: the driver cannot run that alone.
             await connection.execute(f"{render(migration.text, schema)}\n;select")
             await _record(connection, schema, migration)
         await _functions(connection, schema)
         await _close_to_public(connection, schema)
+        # What runs with its caller's rights may call what is new: workers and clients go on, and know of nothing.
+        await grant_again(connection, schema, roles)
     done.extend(migration.name for migration in pending)
     return newest, newest
 

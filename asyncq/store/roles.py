@@ -1,8 +1,9 @@
-"""What a role may do: the script that grants it, and the way in that an adding role has."""
+"""What a role may do: the script that grants it, what an upgrade has to add, and the way in that an adding role has."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Literal
 
 import asyncpg
@@ -13,6 +14,7 @@ from asyncq.store.failures import calling
 from asyncq.store.statements import check_schema, folder, query, render
 
 WayIn = Literal["directly", "by_enqueue"]
+Grantee = tuple[str, str]  # the part that a role has, worker or enqueuer, and its name
 
 
 async def way_in(connection: asyncpg.Connection, schema: str) -> WayIn:
@@ -65,6 +67,72 @@ def _quoted(text: str, mark: str) -> str:
     doubled = mark + text.replace(mark, mark * 2) + mark
     # What a backslash means in a plain literal is a setting of the session.
     return f" E{doubled.replace(chr(92), chr(92) * 2)}" if mark == "'" and "\\" in text else doubled
+
+
+_GRANT = re.compile(r"""^grant [^;]*? to :"(worker|enqueuer)";$""", re.MULTILINE)
+
+# A role has the part whose way in it was given; the owner needs no grant, and PUBLIC is nobody's choice.
+_GRANTEES = """
+select distinct case routine.proname when 'enqueue' then 'enqueuer' else 'worker' end as part, role.rolname as name
+from pg_catalog.pg_proc as routine
+cross join pg_catalog.aclexplode(routine.proacl) as entry
+join pg_catalog.pg_roles as role on role.oid = entry.grantee
+where routine.pronamespace = pg_catalog.to_regnamespace($1) and routine.proname in ('_add_jobs', 'enqueue')
+  and entry.privilege_type = 'EXECUTE' and entry.grantee <> routine.proowner
+order by part, name
+"""
+
+
+async def grantees(connection: asyncpg.Connection, schema: str) -> list[Grantee]:
+    """Who was made a worker role or an enqueuer role, as the catalogue says.
+
+    Args:
+        connection: A connection.
+        schema: The schema; none need be there.
+
+    Returns:
+        The roles that may call `_add_jobs`, as workers, and those that may call `enqueue`, as enqueuers.
+
+    Raises:
+        asyncpg.PostgresError: The server refused.
+    """
+    return [(row["part"], row["name"]) for row in await connection.fetch(_GRANTEES, schema)]
+
+
+async def grant_again(connection: asyncpg.Connection, schema: str, roles: Iterable[Grantee]) -> None:
+    """Grant roles what sql/roles.sql lists for their part; nothing is taken from anybody.
+
+    Args:
+        connection: A connection of the schema's owner.
+        schema: The schema, checked.
+        roles: The roles.
+
+    Raises:
+        asyncpg.PostgresError: The server refused.
+    """
+    if text := grants(schema, roles):
+        await connection.execute(text)
+
+
+def grants(schema: str, roles: Iterable[Grantee]) -> str:
+    """The grants of sql/roles.sql for some roles.
+
+    Args:
+        schema: The schema, checked.
+        roles: The roles.
+
+    Returns:
+        Statements; empty without a role.
+    """
+    # The schema first: the word may stand in the name of a role.
+    text = render((folder() / "roles.sql").read_text("utf-8"), schema)
+    found = [(grant[1], grant[0]) for grant in _GRANT.finditer(text)]
+    return "\n".join(
+        _VARIABLE.sub(lambda _, name=name: _quoted(name, '"'), grant)
+        for part, name in roles
+        for whose, grant in found
+        if whose == part
+    )
 
 
 async def apply(database: Database, *, worker: str, enqueuer: str) -> None:

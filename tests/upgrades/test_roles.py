@@ -1,0 +1,81 @@
+"""Migrating as the guide says, with the roles that it describes: nobody loses what he may do."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from asyncq.store.database import Database
+from tests.roles import Roles, bare_roles
+from tests.sql.grants import ENQUEUER, STRANGER, WORKER
+from tests.sql.session import session
+from tests.sql.test_roles import rights
+from tests.upgrades.conftest import Later
+from tests.upgrades.releases import Release, apply
+
+ADDS = {
+    "worker": "select (asyncq.add_job('step')).id",
+    "enqueuer": """select id from asyncq.enqueue('{"identifier": "step"}')""",
+}
+
+
+@pytest.fixture
+async def roles(dsn: str, old: Release) -> AsyncIterator[Roles]:
+    """The roles of a schema that the release before this one has made, and for which it has granted them their rights.
+
+    Another worker role was granted them too: a schema may have several of a kind.
+    """
+    async with bare_roles(dsn) as made:
+        await apply(old, owners(made))
+        second = ("roles", "--worker", made.stranger, "--enqueuer", made.enqueuer)
+        first = ("roles", "--worker", made.worker, "--enqueuer", made.enqueuer)
+        for words in (second, first):
+            target = ("--apply", "--dsn", made.dsn_of(made.owner), "--schema", made.schema)
+            done = await old.runs(made.schema, "-m", "asyncq", *words, *target)
+            assert 0 == done.returncode, done.stderr
+        yield made
+
+
+def owners(roles: Roles) -> Database:
+    """The database, as the owner."""
+    return Database(roles.dsn_of(roles.owner), roles.schema)
+
+
+async def test_who_could_add_before_a_migration_can_add_after_it(roles: Roles, later: Later) -> None:
+    """A trigger, a client, a worker of the release before: nobody runs `asyncq roles` between the two steps."""
+    before = [await added(roles, getattr(roles, role), text) for role, text in ADDS.items()]
+    await apply(later(), owners(roles))
+    after = [await added(roles, getattr(roles, role), text) for role, text in ADDS.items()]
+    another = await added(roles, roles.stranger, ADDS["worker"])
+
+    assert ([1, 2], [3, 4], 5) == (before, after, another)
+
+
+async def added(roles: Roles, role: str, text: str) -> int:
+    """Add a job as a role; returns its id."""
+    async with session(roles.dsn_of(role), roles.schema) as sql:
+        return await sql.value(text)
+
+
+async def test_a_migration_gives_each_role_the_list_of_its_part(roles: Roles, later: Later) -> None:
+    """Those that had none get none; nothing is left for `asyncq roles` to add."""
+    async with session(roles.dsn, roles.schema) as sql:
+        await sql.execute(f"revoke all on all functions in schema asyncq from {roles.stranger}")
+        await sql.execute(f"revoke all on all tables in schema asyncq from {roles.stranger}")
+        await sql.execute(f"revoke all on all sequences in schema asyncq from {roles.stranger}")
+        await sql.execute(f"revoke all on schema asyncq from {roles.stranger}")
+        await apply(later(), owners(roles))
+        found = [await rights(sql, role) for role in (roles.worker, roles.enqueuer, roles.stranger)]
+
+    assert [WORKER, ENQUEUER, STRANGER] == found
+
+
+async def test_a_migration_with_nothing_pending_gives_nothing(roles: Roles, later: Later) -> None:
+    """It is run at each deployment; what an owner has taken from a role in between stays taken."""
+    new = later()
+    await apply(new, owners(roles))
+    async with session(roles.dsn, roles.schema) as sql:
+        await sql.execute(f"revoke all on function asyncq.counts from {roles.worker}")
+        await apply(new, owners(roles))
+        found = await rights(sql, roles.worker)
+
+    assert {"function counts"} == WORKER.keys() - found.keys()
