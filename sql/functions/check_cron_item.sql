@@ -6,6 +6,7 @@
 --   fill                         how far back missed slots are made up for: seconds, or a text such as 3d12h
 --   overlap                      what becomes of a slot while a job of the item waits or runs: allow, skip or replace
 --   queue, max_attempts, priority, flags, job_key, job_key_mode   as in an add; its task's by default
+-- Backslashes stand in E'' strings: the caller may have switched standard_conforming_strings off.
 
 create or replace function asyncq._check_cron_item(item text, definition jsonb) returns void
   language plpgsql stable
@@ -36,7 +37,7 @@ begin
     when definition ->> 'task' is null or definition ->> 'task' = '' then 'task is missing'
     when definition ->> 'task' ~ '[[:cntrl:]]' then 'task holds a control character'
     when definition ->> 'expression' is null then 'expression is missing'
-    when definition ->> 'expression' !~ '^\s*(@\w+|\S+(\s+\S+){4})\s*$'
+    when definition ->> 'expression' !~ E'^\\s*(@\\w+|\\S+(\\s+\\S+){4})\\s*$'
       then 'expression is ''' || left(definition ->> 'expression', 60) || ''', expected five fields, or a word such as @daily'
     when definition ->> 'dialect' not in ('extended', 'crontab')
       then 'dialect is ''' || left(definition ->> 'dialect', 60) || ''', expected extended or crontab'

@@ -20,11 +20,11 @@ begin
     return;
   end if;
   for open in
-    select activity.pid, substring(activity.application_name from '^asyncq worker (\d+) ') as worker,
-      substring(activity.application_name from '^asyncq worker \d+ job (\d{1,18})$') as job
+    select activity.pid, substring(activity.application_name from '^asyncq worker ([0-9]+) ') as worker,
+      substring(activity.application_name from '^asyncq worker [0-9]+ job ([0-9]{1,18})$') as job
     from pg_stat_activity as activity
     where activity.datname = current_database() and activity.backend_xid is not null
-      and substring(activity.application_name from '^asyncq worker (\d+) ') = any(silent::text[])
+      and substring(activity.application_name from '^asyncq worker ([0-9]+) ') = any(silent::text[])
   loop
     begin
       if pg_terminate_backend(open.pid, 1000) then

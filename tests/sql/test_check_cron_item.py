@@ -28,6 +28,14 @@ async def test_what_may_be_an_item_passes(sql: Session, members: dict[str, Any])
     assert 1 == len(await sql.rows(CHECK, "a", json.dumps(GOOD | members)))
 
 
+@pytest.mark.parametrize("expression", ["0 8 * * *", "@daily"])
+async def test_an_expression_is_read_whatever_the_caller_has_set(sql: Session, expression: str) -> None:
+    """Some roles and databases read a backslash in a plain literal as an escape."""
+    await sql.execute("set local standard_conforming_strings = off; set local escape_string_warning = off")
+
+    assert 1 == len(await sql.rows(CHECK, "a", json.dumps(GOOD | {"expression": expression})))
+
+
 @pytest.mark.parametrize(
     ("members", "field", "said"),
     [

@@ -40,6 +40,17 @@ async def test_a_worker_that_was_silent_for_two_leases_holds_nothing_any_more(ds
     assert ([], [(worker, job)], [job]) == (before, ended, after)
 
 
+async def test_transactions_are_found_whatever_the_caller_has_set(dsn: str, claiming: Session) -> None:
+    """Some roles and databases read a backslash in a plain literal as an escape."""
+    async with holding(dsn, claiming, silent_s=61) as (handler, worker, job):
+        await claiming.execute("set standard_conforming_strings = off; set escape_string_warning = off")
+        ended = [tuple(row) for row in await claiming.run("end_transactions")]
+        await claiming.execute("reset standard_conforming_strings")
+        await wait_until(handler.connection.is_closed, description="the end of the connection to arrive")
+
+    assert [(worker, job)] == ended
+
+
 async def test_a_worker_that_is_merely_late_keeps_its_transactions(dsn: str, claiming: Session) -> None:
     """It may be about to come back, and its handlers are on their way."""
     async with holding(dsn, claiming, silent_s=59) as (handler, _, job):
