@@ -10,8 +10,9 @@ from typing import Any, Literal, NoReturn, Self, TypedDict, Unpack
 import msgspec
 
 from asyncq.domain.errors import InvalidJob
+from asyncq.domain.meta import check_meta
 from asyncq.domain.moment import datetime_of
-from asyncq.domain.payload import check_text, encode
+from asyncq.domain.payload import encode
 from asyncq.domain.states import JobState
 from asyncq.domain.unique import UNIQUE_CODE, OnConflict, UniquePolicy
 
@@ -174,7 +175,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         payload: The payload as JSON text.
         attempts: Failed attempts before this run.
         flags: The names of its flags, sorted.
-        meta: The object that went with the job, None if there was none.
+        meta: The object that went with the job, None if there was none; `{"unreadable": why}` stands for one that was
+            stored by an earlier release and cannot be read: nested too deep, or with a number beyond all limits.
         locked_by: The id of the worker that runs it.
         revision: How often a keyed add changed it.
         interruptions: How often in a row a shutdown interrupted it, or its transaction was hindered.
@@ -281,9 +283,7 @@ def check(spec: JobSpec) -> None:
     if spec.flags:
         _flags(spec.flags)
     if spec.meta is not None:
-        check_text(spec.meta, field="meta")
-        if not spec.meta.lstrip().startswith("{"):
-            _refuse(f"meta must be an object, got {spec.meta[:20]!r}", "22023", "meta")
+        check_meta(spec.meta)
     _check_policy(spec)
     if spec.idempotency_key is not None:
         _check_filled("idempotency_key", spec.idempotency_key, MAX_REQUEST, "GWBIK")

@@ -14,6 +14,7 @@ import msgspec
 from asyncq.domain.adding import NOTHING, accepted, make_spec, make_specs
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.job import Added, Claim, Job, JobOptions, JobSpec
+from asyncq.domain.meta import read_meta
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
 from asyncq.domain.signature import Context
 from asyncq.domain.states import JobState
@@ -94,7 +95,7 @@ class JobContext(Context):
             locked_by=str(self._worker_id),
             revision=claim.revision,
             flags=tuple(sorted(msgspec.json.decode(claim.flags))) if claim.flags else (),
-            meta=msgspec.json.decode(claim.meta) if claim.meta else None,
+            meta=read_meta(claim.meta) if claim.meta else None,
             state=JobState.ACTIVE,
             interruptions=claim.interruptions,
         )

@@ -1,3 +1,4 @@
 -- No table changes. A transactional task whose transaction cancels or replaces its own job ends so, with what else it did.
 -- The counts of a large table have a row for each state that is estimated, also where the sample has met no job of it.
 -- No literal of a function depends on standard_conforming_strings.
+-- Adds refuse a meta that readers may refuse.

@@ -52,6 +52,23 @@ async def test_the_context_knows_the_job_as_it_was_claimed(client: Client, make_
     )
 
 
+async def test_a_meta_that_cannot_be_read_keeps_no_handler_from_its_job(
+    client: Client, make_worker: MakeWorker, db: asyncpg.Connection, schema: str
+) -> None:
+    """An earlier release stored it; the handler may not care."""
+    found: list[Job] = []
+
+    @task
+    async def look(ctx: JobContext) -> None:
+        found.append(ctx.job)
+
+    await client.add_job(look)
+    await db.execute(f"update {schema}._jobs set meta = '{{\"n\": 1e5000}}'")
+    await make_worker(look).run_once()
+
+    assert [["unreadable"]] == [list(job.meta or {}) for job in found]
+
+
 async def test_the_second_attempt_knows_the_error_of_the_first(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:

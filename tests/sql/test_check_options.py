@@ -27,6 +27,49 @@ async def test_wrong_options_are_refused(sql: Session, options: str) -> None:
     assert 0 == await sql.value("select count(*) from asyncq._jobs")
 
 
+def nested(depth: int) -> str:
+    """A meta whose list is nested so deep."""
+    return '{"meta": {"a": ' + "[" * depth + "]" * depth + "}}"
+
+
+UNREADABLE = {
+    "deep": (nested(500), "options: meta is nested more than 500 levels deep"),
+    "deeper": (nested(3000), "options: meta is nested more than 500 levels deep"),
+    "large": ('{"meta": {"n": [1e5000]}}', "options: meta holds a number beyond 1.8e308, which cannot be read"),
+    "small": ('{"meta": {"n": -1e309}}', "options: meta holds a number beyond 1.8e308, which cannot be read"),
+    "long": (
+        '{"meta": {"a": "' + "x" * 16777216 + '"}}',
+        "options: meta is 16777225 bytes of JSON, at most 16777216 are allowed",
+    ),
+}
+CALLS = {
+    "add_job": "select asyncq.add_job('t', options := $1::text::jsonb)",
+    "enqueue": "select asyncq.enqueue(json_build_object('identifier', 't', 'options', $1::text::json))",
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("options", UNREADABLE)
+async def test_a_meta_that_a_reader_may_refuse_is_refused(sql: Session, options: str, call: str) -> None:
+    """One job would hide all others from who lists them."""
+    text, said = UNREADABLE[options]
+    error = await sql.refusal(CALLS[call], text)
+
+    assert ("22023", said, "options") == (error.sqlstate, error.message, error.column_name)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [nested(499), '{"meta": {"n": [1.7976931348623157e308, -1.7976931348623157e308, "1e5000"]}}'],
+    ids=["deep", "large"],
+)
+async def test_a_meta_that_can_be_read_is_taken(sql: Session, options: str) -> None:
+    """A limit is the last value that works."""
+    await sql.rows("select asyncq.add_job('t', options := $1::text::jsonb)", options)
+
+    assert 1 == await sql.value("select count(*) from asyncq._jobs")
+
+
 @pytest.mark.parametrize(
     "options",
     [

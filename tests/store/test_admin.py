@@ -62,6 +62,29 @@ async def test_an_act_returns_the_jobs_that_it_changed(client: Client, sql: Sess
         assert jobs == [await client.get_job(job) for job in ids]
 
 
+UNREADABLE = {
+    "number": '{"n": 1e5000, "state": "x, \\"state\\" : "}',
+    "depth": '{"a": ' + "[" * 3000 + "]" * 3000 + "}",
+}
+
+
+@pytest.mark.parametrize("meta", UNREADABLE)
+async def test_one_meta_that_cannot_be_read_hides_no_job(client: Client, sql: Session, meta: str) -> None:
+    """An earlier release stored it. Acts would fail after they were committed."""
+    payload = '{"a": ", \\"meta\\" : 1"}'
+    add_keyed = "select id from asyncq.add_job('t', $1::text::json, job_key := $2)"
+    ids = [await sql.value(add_keyed, payload, key) for key in "ab"]
+    await sql.rows("update asyncq._jobs set meta = $1::text::jsonb where id = $2", UNREADABLE[meta], ids[0])
+    one = await client.get_job(ids[0])
+    rest = [job.meta for job in await client.admin.list_jobs()]
+    found = [await client.admin.get_job_by_key("a"), *await client.admin.reschedule_jobs([ids[0]], run_at=RUN_AT)]
+    found += await client.admin.cancel_jobs([ids[0]])
+
+    assert ["unreadable"] == list(one.meta or {})
+    assert [one.meta, None] == rest
+    assert [(payload, one.meta)] * 3 == [(job and job.payload, job and job.meta) for job in found]
+
+
 @pytest.mark.parametrize("name", ACTS)
 async def test_an_act_is_part_of_the_callers_transaction(
     client: Client, sql: Session, odd: asyncpg.Connection, name: str
