@@ -42,7 +42,7 @@ def encode(value: Any, *, field: str = "payload", limit: int = DEFAULT_MAX_PAYLO
         text = _encode(value).decode()
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidJob(f"{field} cannot be written as JSON: {error}", code="GWBPL", field=field) from error
-    if "null" in text and (path := _not_finite(value, "$")):
+    if "null" in text and (path := _not_finite(value)):
         raise InvalidJob(f"{field} holds NaN or Infinity at {path}, which JSON lacks", code="GWBPL", field=field)
     check_text(text, field=field, limit=limit)
     return text
@@ -57,7 +57,7 @@ def check_text(text: str, *, field: str = "payload", limit: int = DEFAULT_MAX_PA
         limit: The largest size in bytes of UTF-8.
 
     Raises:
-        InvalidJob: With code GWBPL: it is no JSON, holds a lone surrogate or U+0000, or is too large.
+        InvalidJob: With code GWBPL: it is no JSON, holds a lone surrogate or U+0000, is too large or nested too deep.
     """
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidJob(f"{field} must be JSON text, got {text!r}", code="GWBPL", field=field)
@@ -66,6 +66,8 @@ def check_text(text: str, *, field: str = "payload", limit: int = DEFAULT_MAX_PA
         _check(text)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise InvalidJob(f"{field} is no JSON: {error}", code="GWBPL", field=field) from error
+    except RecursionError as error:
+        raise InvalidJob(f"{field} is nested too deep to be read", code="GWBPL", field=field) from error
     if size > limit:
         said = f"{field} is {size} bytes of JSON, at most {limit} are allowed (option max_payload)"
         raise InvalidJob(said, code="GWBPL", field=field, limit=limit, length=size)
@@ -81,26 +83,35 @@ def decode_error(error: Exception) -> str:
     return f"the payload does not fit the task: {error}"
 
 
-def _not_finite(value: Any, path: str) -> str | None:
+def _not_finite(value: Any) -> str | None:
     """The path of a number that msgspec would silently write as null."""
-    kind: type[Any] = value.__class__
-    if issubclass(kind, Enum):
-        return _not_finite(value.value, path)
-    if issubclass(kind, float):
-        return None if math.isfinite(value) else path
-    if issubclass(kind, str | bytes | int | None):
-        return None
-    return _first(_not_finite(item, path + step) for step, item in _members(kind, value))
+    # Not by recursion: a value may be nested deeper than this.
+    start: tuple[str, Any] = ("$", value)
+    within: list[Iterator[tuple[str, Any]]] = [iter([start])]
+    while within:
+        if (found := next(within[-1], None)) is None:
+            within.pop()
+            continue
+        path, item = found
+        if isinstance(item, Enum):
+            item = item.value
+        kind: type[Any] = item.__class__
+        if issubclass(kind, float):
+            if not math.isfinite(item):
+                return path
+        elif not issubclass(kind, str | bytes | int | None):
+            within.append(_members(path, kind, item))
+    return None
 
 
-def _members(kind: type[Any], value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what an object or array holds, each with its step of the path."""
+def _members(path: str, kind: type[Any], value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what an object or array holds, each with its path."""
     if issubclass(kind, Mapping):
-        yield from ((f".{key}", item) for key, item in value.items())
+        yield from ((f"{path}.{key}", item) for key, item in value.items())
     elif issubclass(kind, list | tuple | set | frozenset):
-        yield from ((f"[{index}]", item) for index, item in enumerate(value))
+        yield from ((f"{path}[{index}]", item) for index, item in enumerate(value))
     else:
-        yield from ((f".{name}", getattr(value, name, None)) for name in _fields(kind))
+        yield from ((f"{path}.{name}", getattr(value, name, None)) for name in _fields(kind))
 
 
 def _fields(kind: type[Any]) -> Iterable[str]:
@@ -108,7 +119,3 @@ def _fields(kind: type[Any]) -> Iterable[str]:
     if hasattr(kind, "__attrs_attrs__"):
         return [field.name for field in kind.__attrs_attrs__]
     return getattr(kind, "__struct_fields__", ()) or getattr(kind, "__dataclass_fields__", ())
-
-
-def _first(paths: Iterable[str | None]) -> str | None:
-    return next((path for path in paths if path), None)

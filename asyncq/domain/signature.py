@@ -250,6 +250,11 @@ def _decoder(payload: list[inspect.Parameter], *, whole: bool, name: str) -> msg
         return msgspec.json.Decoder(msgspec.defstruct("Payload", [_field(item) for item in payload], kw_only=True))
     except (TypeError, ValueError, NameError) as error:
         raise TaskError(f"task {name!r}: a parameter cannot be read from JSON: {error}") from error
+    except RecursionError as error:
+        raise TaskError(
+            f"task {name!r}: a parameter cannot be read from JSON: its type holds itself; give it a msgspec.Struct "
+            "that does, or Any"
+        ) from error
 
 
 def _field(parameter: inspect.Parameter) -> tuple[str, Any] | tuple[str, Any, Any]:

@@ -124,6 +124,34 @@ def test_nan_and_infinity_are_refused_with_their_path(value: Any, path: str) -> 
     assert ("GWBPL", f"payload holds NaN or Infinity at {path}, which JSON lacks") == (error.code, str(error))
 
 
+def nested(depth: int, inner: Any) -> Any:
+    """A value within so many lists."""
+    for _ in range(depth):
+        inner = [inner]
+    return inner
+
+
+def test_a_null_may_lie_deep() -> None:
+    """What is looked through is no deeper than what was written."""
+    assert "[" * 400 + "null" + "]" * 400 == encode(nested(400, None))
+
+
+def test_nan_is_found_where_it_lies_deep() -> None:
+    """With its whole path."""
+    path = "$" + "[0]" * 400 + "[1]"
+
+    assert f"payload holds NaN or Infinity at {path}, which JSON lacks" == str(refusal(nested(400, [None, math.nan])))
+
+
+@pytest.mark.parametrize("give", [encode, lambda value: check_text("[" * 50_000 + "]" * 50_000)], ids=["value", "text"])
+def test_what_is_nested_too_deep_is_refused(give: Callable[[Any], Any]) -> None:
+    """Not with an error of Python's."""
+    with pytest.raises(InvalidJob) as caught:
+        give(nested(50_000, None))
+
+    assert "GWBPL" == caught.value.code
+
+
 def test_nan_is_found_in_an_attrs_class() -> None:
     """msgspec reads its attributes as it does those of a dataclass."""
     assert "payload holds NaN or Infinity at $.y.x, which JSON lacks" == str(refusal(Attrs(1.0, y=Attrs(math.nan))))

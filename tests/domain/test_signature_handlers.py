@@ -3,6 +3,7 @@
 # ruff: noqa: D103 - handlers, whose names say it
 
 import functools
+import typing
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -189,4 +190,18 @@ def test_a_struct_with_an_annotation_that_cannot_be_read_is_refused() -> None:
     handler.__annotations__["payload"] = broken
 
     with pytest.raises(TaskError, match="Nowhere"):
+        Signature(handler, "t")
+
+
+@pytest.mark.skipif(not hasattr(typing, "TypeAliasType"), reason="`type X = ...` came with Python 3.12")
+def test_a_type_that_holds_itself_is_refused_with_a_sentence() -> None:
+    """msgspec goes round in it, until Python ends that."""
+    names: dict[str, Any] = {}
+    exec("type Nested = list[Nested] | int", names)  # Python 3.11 cannot read it
+
+    def handler(payload: Any) -> None: ...
+
+    handler.__annotations__["payload"] = names["Nested"]
+
+    with pytest.raises(TaskError, match="task 't': a parameter cannot be read from JSON: its type holds itself"):
         Signature(handler, "t")
