@@ -479,6 +479,34 @@ async def test_an_item_that_is_removed_and_stored_again_at_once_is_told_of_again
     assert 1 == len(stage.seen.of(CronItemsChanged))
 
 
+async def test_an_item_that_is_stored_again_in_a_slow_transaction_is_told_of_again(
+    stage: Stage, client: Client, dsn: str
+) -> None:
+    """Another item began anew while it was on its way, and was committed first."""
+    told = f"select next_run is not null from {stage.schema}.known_crontabs where identifier = $1"
+    bell, door = (CronItem("ring", "@daily", identifier=name) for name in ("bell", "door"))
+
+    async def is_told(name: str) -> Any:
+        return await stage.db.fetchval(told, name)
+
+    slow = await asyncpg.connect(dsn)
+    async with stage.worker(tasks=[ring], forbidden_flags=["loud"]).start():
+        await client.cron.add(bell)
+        await client.cron.add(door)
+        await wait_until(lambda: is_told("door"), description="the items to be told of")
+        async with slow.transaction():
+            await client.cron.remove("bell", connection=slow)
+            await client.cron.add(bell, connection=slow)
+            await client.cron.pause("door")
+            await client.cron.resume("door")
+            await wait_until(lambda: is_told("door"), description="the other item to be told of again")
+        await wait_until(lambda: is_told("bell"), description="the item to be told of again")
+        job = await client.get_job((await client.cron.run("bell")).id)
+    await slow.close()
+
+    assert ("bell", 3) == (job.queue, job.max_attempts)
+
+
 async def test_an_item_of_a_workers_own_crontab_is_run_as_declared(stage: Stage, client: Client) -> None:
     """With its payload and the defaults of its task, by whoever asks."""
     async with stage.worker("0 0 * * * ring ?id=bell {times: 9}", tasks=[ring]).start():
