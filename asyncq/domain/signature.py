@@ -211,7 +211,7 @@ def _is_async(handler: Callable[..., Any], name: str) -> bool:
 
 
 def call_of(function: Callable[..., Any]) -> Any:
-    """What runs when something is called: below `functools.partial` and `staticmethod`, and for an object its `__call__`."""
+    """What runs when something is called: below partials and static methods, and for an object its `__call__`."""
     call: Any = function
     while isinstance(call, functools.partial | staticmethod):
         call = call.func if isinstance(call, functools.partial) else call.__func__
