@@ -359,6 +359,7 @@ class Admin:
         No snapshot and no connection is held between two pages, so that whoever reads slowly is in nobody's way. If
         cancelled, nothing was changed: it only reads.
         """
+        check_page(page, after, field="page")
         last = after
         while True:
             jobs = await self.list_jobs(state=state, task=task, queue=queue, flag=flag, limit=page, after=last)
@@ -367,6 +368,20 @@ class Admin:
             if len(jobs) < page:
                 return
             last = jobs[-1].id
+
+    async def now(self) -> datetime:
+        """Read the server's clock, by which jobs are due, whatever the clock of this machine shows.
+
+        Returns:
+            The instant, in UTC: with a `timedelta` added to it, a `run_at` so long from now.
+
+        Raises:
+            StoreError: The database cannot be used.
+
+        If cancelled, nothing was changed: it only reads.
+        """
+        async with self._acquire() as mine:
+            return await store.server_time(self._database, mine)
 
     async def counts(self, *, exact: bool = False) -> Counts:
         """Count the jobs in each state.

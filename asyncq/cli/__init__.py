@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
 
 from asyncq.cli.failures import INTERRUPTED, USAGE, report
+from asyncq.cli.output import drop_output, is_of_output, print_anything
 from asyncq.cli.parsing import ENVIRONMENT, EXIT_CODES, Parser, Usage
 from asyncq.domain.errors import AsyncqError
 
@@ -28,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     options = argparse.Namespace(log_level=None)
     as_json = "--json" in words
+    print_anything()
     try:
         commands = _commands()
         parser = _parser(commands)
@@ -42,9 +43,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Who read our output has gone; without this the interpreter would complain when it flushes at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        # Who read our output has gone.
+        return drop_output()
+    except OSError as error:
+        if options.log_level == "debug" or not is_of_output(error):
+            raise
+        print(f"asyncq: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return drop_output()
     return code
 
 

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of, duration, instant
+from asyncq.cli.asking import ask
+from asyncq.cli.parsing import Commands, Usage, add_command, duration, instant
 
 if TYPE_CHECKING:
+    from asyncq.client import Client
     from asyncq.domain.job import Added
 
+PLAIN = (
+    "queue",
+    "run_at",
+    "max_attempts",
+    "priority",
+    "job_key",
+    "job_key_mode",
+    "singleton",
+    "subject",
+    "force",
+    "rerun",
+    "idempotency_key",
+)
 MODES = ("replace", "preserve_run_at", "unsafe_dedupe")
 
 PURPOSE = """\
@@ -78,34 +91,25 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         DuplicateJob: Its unique policy rejects it.
     """
-    from asyncq.client import add_job
+    from asyncq.domain.adding import make_spec
+    from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
 
     text = sys.stdin.buffer.read() if options.payload == "-" else options.payload
+    given = {name: getattr(options, name) for name in PLAIN} | {
+        "flags": options.flag,
+        "meta": None if options.meta is None else _object("--meta", options.meta),
+        "unique": None if options.unique is None else _object("--unique", options.unique),
+    }
     payload = _json("the payload", text)
-    meta = None if options.meta is None else _object("--meta", options.meta)
-    unique = None if options.unique is None else _object("--unique", options.unique)
-    added = asyncio.run(
-        add_job(
-            dsn_of(options),
-            options.task,
-            payload,
-            schema=options.schema,
-            queue=options.queue,
-            run_at=options.run_at if options.after is None else datetime.now(UTC) + options.after,
-            max_attempts=options.max_attempts,
-            priority=options.priority,
-            flags=options.flag,
-            meta=meta,
-            job_key=options.job_key,
-            job_key_mode=options.job_key_mode,
-            unique=unique,
-            singleton=options.singleton,
-            subject=options.subject,
-            force=options.force,
-            rerun=options.rerun,
-            idempotency_key=options.idempotency_key,
-        )
-    )
+    # Checked first: a job that breaks a rule needs no connection.
+    spec = make_spec(options.task, payload, given, registry=None, strict=True, max_payload=DEFAULT_MAX_PAYLOAD)
+
+    async def add(client: Client) -> Added:
+        if options.after is None:
+            return await client.add_job(spec)
+        return await client.add_job(spec, run_at=await client.admin.now() + options.after)
+
+    added = ask(options, add)
     print(_text(added) if options.json else added.id)
     return 0
 

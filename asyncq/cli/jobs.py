@@ -11,7 +11,7 @@ import msgspec
 from asyncq.cli import jobs_change
 from asyncq.cli.asking import ask
 from asyncq.cli.job_texts import details, document, print_lines, printable, table
-from asyncq.cli.parsing import Commands, Usage, add_command, positive
+from asyncq.cli.parsing import Commands, Usage, add_command, natural, positive
 
 if TYPE_CHECKING:
     from asyncq.client import Client
@@ -76,7 +76,7 @@ def add_parser(commands: Commands) -> None:
     add("--queue", metavar="NAME", help="only jobs of this queue")
     add("--flag", metavar="FLAG", help="only jobs with this flag")
     add("--limit", metavar="N", type=positive, default=50, help="at most so many, up to 1000 (default: 50)")
-    add("--after", metavar="ID", type=positive, default=0, help="only jobs with a greater id")
+    add("--after", metavar="ID", type=natural, default=0, help="only jobs with a greater id (default: 0)")
     add("--json", action="store_true", help="print one JSON object a line, with the payload in it")
     add(
         "--all",
@@ -131,6 +131,9 @@ async def _print_all(client: Client, options: argparse.Namespace) -> None:
 
 
 def _list(options: argparse.Namespace) -> None:
+    from asyncq.domain.administration import check_page
+
+    check_page(options.limit, options.after)
     if options.all:
         if not options.json:
             raise Usage("--all prints a table of unknown width: it needs --json")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from asyncq.cli.asking import ask
@@ -13,6 +13,7 @@ from asyncq.cli.job_texts import document, print_lines
 from asyncq.cli.parsing import Commands, Usage, add_command, duration, given, instant, positive
 
 if TYPE_CHECKING:
+    from asyncq.client import Client
     from asyncq.domain.job import Job
 
 COMMANDS = ("retry", "cancel", "complete", "fail", "reschedule", "remove")
@@ -135,20 +136,21 @@ def _change(options: argparse.Namespace) -> list[Job]:
 def _reschedule(options: argparse.Namespace, ids: list[int]) -> list[Job]:
     if not options.now and options.after is None and not given(options, CHANGES):
         raise Usage("what is to be changed? Give --now, --run-at, --in, --priority, --attempts or --max-attempts")
-    run_at: datetime | None = options.run_at
-    after: timedelta | None = timedelta(0) if options.now else options.after
-    if after is not None:
-        run_at = datetime.now(UTC) + after
-    return ask(
-        options,
-        lambda client: client.admin.reschedule_jobs(
+
+    async def reschedule(client: Client) -> list[Job]:
+        run_at: datetime | None = options.run_at
+        after: timedelta | None = timedelta(0) if options.now else options.after
+        if after is not None:
+            run_at = await client.admin.now() + after
+        return await client.admin.reschedule_jobs(
             ids,
             run_at=run_at,
             priority=options.priority,
             attempts=options.attempts,
             max_attempts=options.max_attempts,
-        ),
-    )
+        )
+
+    return ask(options, reschedule)
 
 
 def _remove(options: argparse.Namespace) -> int:

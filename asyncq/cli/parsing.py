@@ -138,7 +138,8 @@ def instant(text: str) -> datetime:
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} is no time; write 2030-01-31T09:00:00Z") from error
     if value.utcoffset() is None:
-        raise argparse.ArgumentTypeError(f"{text!r} has no time zone; write {text}Z for UTC, or {text}+02:00")
+        whole = value.isoformat()
+        raise argparse.ArgumentTypeError(f"{text!r} has no time zone; write {whole}Z for UTC, or {whole}+02:00")
     return value
 
 
@@ -148,8 +149,21 @@ def positive(text: str) -> int:
     Raises:
         argparse.ArgumentTypeError: It is none.
     """
-    if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_OF_BIGINT or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    return _whole(text, 1)
+
+
+def natural(text: str) -> int:
+    """A whole number of at least 0.
+
+    Raises:
+        argparse.ArgumentTypeError: It is none.
+    """
+    return _whole(text, 0)
+
+
+def _whole(text: str, least: int) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_OF_BIGINT or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least {least}")
     return int(text)
 
 

@@ -249,17 +249,18 @@ def kept_tasks(given: Any) -> list[str] | None:
     return names
 
 
-def check_page(limit: Any, after: Any) -> None:
+def check_page(limit: Any, after: Any, *, field: str = "limit") -> None:
     """Check the size of a page and the id that it begins behind.
 
     Args:
         limit: 1 to 1000.
         after: An id, or 0.
+        field: How the caller's argument for the size is called.
 
     Raises:
         InvalidJob: One of them is out of range.
     """
-    check_number("limit", limit, 1, MOST_LISTED, "22023")
+    check_number(field, limit, 1, MOST_LISTED, "22023")
     check_number("after", after, 0, BIGINT, "22023")
 
 

@@ -108,6 +108,13 @@ async def list_jobs(
     return await _jobs(database, connection, "list_jobs", state and str(state), task, queue, flag, after, limit)
 
 
+async def server_time(database: Database, connection: Connection) -> datetime:
+    """Read the server's clock, for which no right is needed."""
+    with calling(database.schema):
+        (row,) = await connection.fetch(database.query("server_time"))
+    return row["now"]
+
+
 async def counts(database: Database, connection: Connection, *, exact: bool) -> Counts:
     """Count jobs by their states."""
     with calling(database.schema):

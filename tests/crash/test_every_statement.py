@@ -48,6 +48,7 @@ NOT_HERE = {
     "remove_job",
     "resume_cron_item",
     "run_cron_item",
+    "server_time",
     "stored_item",
     "tell_cron",
     "violations",

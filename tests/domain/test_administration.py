@@ -66,6 +66,12 @@ def test_a_page_out_of_range_is_refused(limit: Any, after: Any) -> None:
         check_page(limit, after)
 
 
+def test_a_page_is_refused_by_the_name_that_the_caller_knows() -> None:
+    """Who iterates gives a `page`, and no `limit`."""
+    with pytest.raises(InvalidJob, match="page is 5000, expected 1 to 1000"):
+        check_page(5000, 0, field="page")
+
+
 def test_a_state_that_is_unknown_is_refused() -> None:
     """With those that there are: a misspelt one must not look like an empty list."""
     assert JobState.DISCARDED is state_of("discarded")

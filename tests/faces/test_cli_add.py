@@ -1,12 +1,14 @@
 """`asyncq add` and `asyncq jobs show`: a job goes in as it was written, and can be looked at."""
 
+import argparse
 import io
 import json
 import os
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
+from typing import Self
 
 import asyncpg
 import pytest
@@ -15,6 +17,7 @@ from anyio.to_thread import run_sync
 from asyncq import Client
 from asyncq.cli import main
 from asyncq.cli.job_texts import printable
+from asyncq.cli.parsing import instant
 from tests.faces.cli import environment, error_of
 
 Output = pytest.CaptureFixture[str]
@@ -104,6 +107,38 @@ async def test_in_is_a_delay_from_now(words: list[str], client: Client, capsys: 
     job = await client.get_job(await add(capsys, *words, "send", "--in", "1h30m"))
 
     assert timedelta(0) <= job.run_at - before - timedelta(hours=1.5) < timedelta(minutes=1)
+
+
+class Tomorrow(datetime):
+    """The clock of a machine that is a day ahead."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        """A day later than it is."""
+        return super().now(tz) + timedelta(days=1)
+
+
+async def test_in_goes_by_the_servers_clock(
+    words: list[str], client: Client, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is the one by which jobs are due; the one of this machine may be wrong."""
+    monkeypatch.setattr("asyncq.cli.add.datetime", Tomorrow, raising=False)
+    before = await client.admin.now()
+
+    job = await client.get_job(await add(capsys, *words, "send", "--in", "1h30m"))
+
+    assert timedelta(0) <= job.run_at - before - timedelta(hours=1.5) < timedelta(minutes=1)
+
+
+def test_what_is_said_of_a_time_without_a_zone_can_be_written() -> None:
+    """A date with a Z behind it would be refused again."""
+    for text in ("2030-01-01", "2030-01-31T04:00:00", "20300131T0900", "2030-W01-1"):
+        with pytest.raises(argparse.ArgumentTypeError) as refused:
+            instant(text)
+        utc, offset = str(refused.value).partition("; write ")[2].split(" for UTC, or ")
+
+        assert datetime.fromisoformat(text).replace(tzinfo=UTC) == instant(utc)
+        assert timedelta(hours=2) == instant(offset).utcoffset()
 
 
 async def test_a_payload_is_kept_as_it_is_written(words: list[str], client: Client, capsys: Output) -> None:

@@ -1,6 +1,8 @@
 """`asyncq jobs list`, `counts` and `explain`: jobs can be looked at."""
 
 import json
+import subprocess
+import sys
 from functools import partial
 
 import pytest
@@ -8,6 +10,7 @@ from anyio.to_thread import run_sync
 
 from asyncq import Client
 from asyncq.cli import main
+from tests.faces.cli import asyncq, environment
 
 Output = pytest.CaptureFixture[str]
 
@@ -73,6 +76,46 @@ async def test_list_all_prints_all_pages(words: list[str], client: Client, capsy
     assert (ids[1:], "") == ([json.loads(line)["id"] for line in out.splitlines()], err)
 
 
+async def test_a_list_may_begin_after_0(words: list[str], client: Client, capsys: Output) -> None:
+    """It is the default, and where a script begins that goes from page to page."""
+    added = await client.add_job("send")
+
+    code, out, err = await jobs(capsys, "list", *words, "--json", "--after", "0")
+
+    assert (0, added.id, "") == (code, json.loads(out)["id"], err)
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+async def test_what_the_outputs_encoding_lacks_is_written_as_an_escape(
+    words: list[str], client: Client, encoding: str
+) -> None:
+    """As one that JSON has too; a traceback would show nothing of all the other jobs."""
+    await client.add_job("send", queue="日本 \U0001f600")
+
+    table = await asyncq("jobs", "list", *words, PYTHONIOENCODING=encoding)
+    document = await asyncq("jobs", "list", *words, "--json", PYTHONIOENCODING=encoding)
+
+    assert (0, "") == (table.returncode, table.stderr)
+    assert r"\u65e5\u672c \ud83d\ude00" in table.stdout
+    assert "日本 \U0001f600" == json.loads(document.stdout)["queue"]
+
+
+async def test_output_that_cannot_be_written_is_a_sentence(words: list[str]) -> None:
+    """A full disk is no fault of ours; the exit code says that nothing came out."""
+    with open("/dev/full", "wb") as full:  # noqa: ASYNC230
+        done = await run_sync(
+            partial(
+                subprocess.run,
+                [sys.executable, "-m", "asyncq", "jobs", "counts", *words],
+                env=environment(),
+                stdout=full,
+                stderr=subprocess.PIPE,
+            )
+        )
+
+    assert (1, b"asyncq: the output cannot be written: No space left on device\n") == (done.returncode, done.stderr)
+
+
 async def test_an_empty_list_is_a_line_of_headings(words: list[str], capsys: Output) -> None:
     """And as JSON nothing at all."""
     assert 1 == len((await jobs(capsys, "list", *words))[1].splitlines())
@@ -118,6 +161,9 @@ async def test_a_job_that_is_not_there_cannot_be_explained(words: list[str], cap
     [
         (["list", "--state", "failed"], "asyncq jobs list: argument --state: invalid choice: 'failed'"),
         (["list", "--limit", "0"], "asyncq jobs list: argument --limit: '0' is no whole number of at least 1"),
+        (["list", "--after", "-1"], "asyncq jobs list: argument --after: '-1' is no whole number of at least 0"),
+        (["list", "--after", "x"], "asyncq jobs list: argument --after: 'x' is no whole number of at least 0"),
+        (["list", "--all", "--json", "--limit", "1001"], '"message": "limit is 1001, expected 1 to 1000"'),
         (["list", "--all"], "asyncq: --all prints a table of unknown width: it needs --json"),
         (["list", "--limit", "1001"], "asyncq: limit is 1001, expected 1 to 1000"),
         (["list", "--task", "\udcff"], r"asyncq: task '\udcff' holds a character that PostgreSQL cannot store as text"),

@@ -7,6 +7,7 @@ import asyncpg
 import pytest
 
 from asyncq import Client, JobNotFound
+from tests.faces.test_cli_add import Tomorrow
 from tests.faces.test_cli_jobs import Output, jobs, words
 
 __all__ = ["words"]
@@ -101,11 +102,17 @@ async def test_reschedule_to_zero_is_a_change(
 
 @pytest.mark.parametrize(("when", "delay"), [(["--now"], timedelta(0)), (["--in", "2h"], timedelta(hours=2))])
 async def test_reschedule_takes_a_delay(
-    words: list[str], client: Client, capsys: Output, when: list[str], delay: timedelta
+    words: list[str],
+    client: Client,
+    capsys: Output,
+    when: list[str],
+    delay: timedelta,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nobody wants to compute a time of day."""
+    """Nobody wants to compute a time of day; it goes by the server's clock, whatever that of this machine shows."""
+    monkeypatch.setattr("asyncq.cli.jobs_change.datetime", Tomorrow, raising=False)
     added = await client.add_job("send", run_at=datetime(2030, 1, 31, tzinfo=UTC))
-    before = datetime.now(UTC)
+    before = await client.admin.now()
 
     await jobs(capsys, "reschedule", *words, str(added.id), *when)
 

@@ -213,6 +213,20 @@ async def test_all_jobs_are_gone_through_page_by_page(client: Client, sql: Sessi
     assert [ids[5]] == [job.id async for job in client.admin.iter_jobs(task="a", page=1, after=ids[1])]
 
 
+async def test_a_page_that_is_too_large_is_refused_by_its_name(client: Client) -> None:
+    """Who iterates has given no `limit`."""
+    with pytest.raises(InvalidJob, match="page is 5000, expected 1 to 1000"):
+        _ = [job async for job in client.admin.iter_jobs(page=5000)]
+
+
+async def test_the_clock_is_the_servers(client: Client, sql: Session) -> None:
+    """In UTC, like all moments that we return."""
+    before = await sql.value("select clock_timestamp()")
+    now = await client.admin.now()
+
+    assert (UTC, True) == (now.tzinfo, before <= now <= await sql.value("select clock_timestamp()"))
+
+
 async def test_going_through_many_jobs_holds_a_page_of_them_and_no_connection(client: Client, sql: Session) -> None:
     """An export of millions must not need their memory, nor keep vacuum from its work."""
     payload = json.dumps("x" * 20_000)

@@ -1,0 +1,2 @@
+-- server_time() -> now timestamptz
+select pg_catalog.now() as now
