@@ -1,7 +1,7 @@
 """Three roles on a schema of their own, as the guide sets them up, and a stranger; all are gone at the end."""
 
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
@@ -11,6 +11,18 @@ import msgspec
 from asyncq.store.database import Database
 from asyncq.store.migrate import migrate
 from asyncq.store.roles import apply
+from tests.sql.session import session
+
+OWNERS = """
+select distinct owner::regrole::text
+from (
+  select relowner from pg_class where relnamespace = 'asyncq'::regnamespace
+  union all
+  select proowner from pg_proc where pronamespace = 'asyncq'::regnamespace
+  union all
+  select typowner from pg_type where typnamespace = 'asyncq'::regnamespace) as found(owner)
+order by owner
+"""
 
 
 class Roles(msgspec.Struct, frozen=True):
@@ -79,3 +91,47 @@ async def bare_roles(dsn: str) -> AsyncIterator[Roles]:
         for name in names:
             await connection.execute(f"drop owned by {name} cascade; drop role {name}")
         await connection.close(timeout=5)
+
+
+class Group:
+    """A role that owns an empty schema, two that are its members, and one that may make things in the schema.
+
+    Attributes:
+        owner: The owner; like the others it is no superuser, and logs in.
+        first: A member that has its rights.
+        second: A member that has to act for it to have them.
+        guest: None, but it may create in the schema.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.owner, self.first, self.second, self.guest = (
+            f"{database.schema}_{word}" for word in ("o", "m1", "m2", "g")
+        )
+        self._database = database
+
+    @property
+    def names(self) -> str:
+        """All of them."""
+        return f"{self.owner}, {self.first}, {self.second}, {self.guest}"
+
+    def as_(self, role: str) -> Database:
+        """The database for a role that logs in: what a superuser may become says nothing."""
+        return Database(self._database.dsn.replace("postgres@", f"{role}@", 1), self._database.schema)
+
+
+@asynccontextmanager
+async def group_of(database: Database) -> AsyncGenerator[Group]:
+    """Make the roles and the schema; all are gone at the end."""
+    made = Group(database)
+    async with session(database.dsn, database.schema) as sql:
+        await sql.execute(f"""
+            create role {made.owner} login; create role {made.guest} login;
+            create role {made.first} login inherit in role {made.owner};
+            create role {made.second} login noinherit in role {made.owner};
+            create schema asyncq authorization {made.owner}; grant create, usage on schema asyncq to {made.guest}""")
+        try:
+            yield made
+        finally:
+            await sql.execute(f"""
+                set client_min_messages = warning; drop schema asyncq cascade;
+                drop owned by {made.names}; drop role {made.names}""")

@@ -20,6 +20,7 @@ from asyncq.domain.errors import ConfigurationError, SchemaMissing, SchemaTooNew
 from asyncq.store.database import Database, hang_up
 from asyncq.store.failures import calling
 from asyncq.store.listen import TO_ALL, cancel_channel
+from asyncq.store.owner import as_owner, become_owner, hand_over
 from asyncq.store.pooled import is_pooled
 from asyncq.store.roles import grant_again, grantees
 from asyncq.store.statements import folder, query, render
@@ -118,7 +119,7 @@ async def migrate(database: Database, say: Say = lambda _: None) -> Report:
 
     Raises:
         StoreError: The server refused, or the lock did not come in about a minute.
-        AccessDenied: The role may not create the schema.
+        AccessDenied: The role may not create the schema, or cannot act for the owner of the one that is there.
 
     Safe when many do it at once. If cancelled, nothing or everything of a transaction is done.
     """
@@ -212,6 +213,8 @@ async def _migrate(connection: asyncpg.Connection, schema: str, done: list[str])
         if not await connection.fetchval("select to_regnamespace($1) is not null", schema):
             await connection.execute(f"create schema {schema}")
             await connection.execute(f"revoke all on schema {schema} from public")
+        await hand_over(connection, schema, _names())
+        await become_owner(connection, schema)
         await connection.execute(render(_BOOKKEEPING, schema))
         applied = await _applied(connection, schema)
         version = max(applied, default=0)
@@ -234,7 +237,7 @@ async def _migrate(connection: asyncpg.Connection, schema: str, done: list[str])
 async def _migrate_alone(connection: asyncpg.Connection, schema: str, done: list[str]) -> None:
     """Run what cannot stand in a transaction, one by one; an INVALID index of an earlier try is dropped first."""
     for migration in migrations():
-        if not migration.is_alone or migration.id in await _applied(connection, schema):
+        if not migration.is_alone or await _is_applied(connection, schema, migration):
             continue
         if is_pooled(connection):
             raise ConfigurationError(
@@ -243,15 +246,26 @@ async def _migrate_alone(connection: asyncpg.Connection, schema: str, done: list
             )
         await _lock_alone(connection, schema)
         try:
-            if migration.id not in await _applied(connection, schema):
-                for row in await connection.fetch(_INVALID_INDEXES, schema):
-                    if re.search(rf"\b{row['name']}\b", migration.text):
-                        await connection.execute(f"drop index concurrently {schema}.{row['name']}")
-                await connection.execute(render(migration.text, schema))
-                await _record(connection, schema, migration)
+            if not await _is_applied(connection, schema, migration):
+                async with as_owner(connection, schema):
+                    await _run_alone(connection, schema, migration)
                 done.append(migration.name)
         finally:
             await connection.execute("select pg_advisory_unlock(hashtextextended($1, 0))", _key(schema))
+
+
+async def _is_applied(connection: asyncpg.Connection, schema: str, migration: Migration) -> bool:
+    async with connection.transaction():
+        await become_owner(connection, schema)
+        return migration.id in await _applied(connection, schema)
+
+
+async def _run_alone(connection: asyncpg.Connection, schema: str, migration: Migration) -> None:
+    for row in await connection.fetch(_INVALID_INDEXES, schema):
+        if re.search(rf"\b{row['name']}\b", migration.text):
+            await connection.execute(f"drop index concurrently {schema}.{row['name']}")
+    await connection.execute(render(migration.text, schema))
+    await _record(connection, schema, migration)
 
 
 async def _lock_alone(connection: asyncpg.Connection, schema: str) -> None:
@@ -277,11 +291,15 @@ async def _functions(connection: asyncpg.Connection, schema: str) -> None:
 
 async def _close_to_public(connection: asyncpg.Connection, schema: str) -> None:
     """Take from PUBLIC what the server, or its default privileges, gave on what is ours; the schema may hold more."""
+    if rows := await connection.fetch(_OPEN_TO_PUBLIC, schema, sorted(_names())):
+        await connection.execute(";\n".join(f"revoke all on {row['what']} from public" for row in rows))
+
+
+def _names() -> set[str]:
+    """What is ours in a schema."""
     functions = (path.read_text("utf-8") for path in (folder() / "functions").glob("*.sql"))
     texts = [_BOOKKEEPING, *(migration.text for migration in migrations()), *functions]
-    names = {name for text in texts for name in _CREATED.findall(text)}
-    if rows := await connection.fetch(_OPEN_TO_PUBLIC, schema, sorted(names)):
-        await connection.execute(";\n".join(f"revoke all on {row['what']} from public" for row in rows))
+    return {name for text in texts for name in _CREATED.findall(text)}
 
 
 async def _applied(connection: asyncpg.Connection, schema: str) -> set[int]:

@@ -1,5 +1,6 @@
 """Fixtures of the store's tests: a schema of its own for each, in which claims may be left, but no connection."""
 
+import secrets
 from collections.abc import AsyncIterator
 
 import pytest
@@ -24,6 +25,20 @@ async def schema(landlord: Landlord) -> AsyncIterator[str]:
             return not await landlord.connections(name)
 
         await wait_until(all_closed, description="the store's connections to be closed")
+
+
+@pytest.fixture
+async def bare(dsn: str) -> AsyncIterator[Session]:
+    """A session on a schema that is not installed; what becomes of it is dropped."""
+    async with session(dsn, f"t_{secrets.token_hex(6)}") as opened:
+        yield opened
+        await opened.execute("set client_min_messages = warning; drop schema if exists asyncq cascade")
+
+
+@pytest.fixture
+def new(dsn: str, bare: Session) -> Database:
+    """The database of the schema that is not installed."""
+    return Database(dsn, bare.schema)
 
 
 @pytest.fixture

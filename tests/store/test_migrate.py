@@ -4,7 +4,6 @@ import asyncio
 import secrets
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
@@ -27,20 +26,6 @@ from asyncq.store.database import Database
 from asyncq.store.migrate import migrate
 print(len(asyncio.run(migrate(Database(sys.argv[1], sys.argv[2]))).applied))
 """
-
-
-@pytest.fixture
-async def bare(dsn: str) -> AsyncIterator[Session]:
-    """A session on a schema that is not installed; what becomes of it is dropped."""
-    async with session(dsn, f"t_{secrets.token_hex(6)}") as opened:
-        yield opened
-        await opened.execute("set client_min_messages = warning; drop schema if exists asyncq cascade")
-
-
-@pytest.fixture
-def new(dsn: str, bare: Session) -> Database:
-    """The database of the schema that is not installed."""
-    return Database(dsn, bare.schema)
 
 
 @pytest.fixture

@@ -1,11 +1,13 @@
 """Migrating as the guide says, with the roles that it describes: nobody loses what he may do."""
 
+import secrets
 from collections.abc import AsyncIterator
 
 import pytest
 
+from asyncq.domain.errors import AccessDenied
 from asyncq.store.database import Database
-from tests.roles import Roles, bare_roles
+from tests.roles import OWNERS, Roles, bare_roles, group_of
 from tests.sql.grants import ENQUEUER, STRANGER, WORKER
 from tests.sql.session import session
 from tests.sql.test_roles import rights
@@ -79,3 +81,21 @@ async def test_a_migration_with_nothing_pending_gives_nothing(roles: Roles, late
         found = await rights(sql, roles.worker)
 
     assert {"function counts"} == WORKER.keys() - found.keys()
+
+
+async def test_what_a_member_of_the_owner_has_made_with_the_old_release_goes_to_the_owner(
+    dsn: str, old: Release, later: Later
+) -> None:
+    """It migrated as itself then; the first one who can gives it away, and from then on each of them can migrate."""
+    database, new = Database(dsn, f"t_{secrets.token_hex(6)}"), later("create table asyncq.later ()")
+    async with group_of(database) as group, session(dsn, database.schema) as sql:
+        target = ("--dsn", group.as_(group.first).dsn, "--schema", database.schema)
+        done = await old.runs(database.schema, "-m", "asyncq", "migrate", *target)
+        before = await sql.values(OWNERS)
+        with pytest.raises(AccessDenied, match=f"to {group.owner}, but .* to {group.first}; run .* as {group.first}"):
+            await apply(new, group.as_(group.second))
+        reports = [await apply(new, group.as_(role)) for role in (group.first, group.second, group.owner)]
+
+        assert (0, [group.first]) == (done.returncode, before)
+        assert [True, False, False] == [bool(report.applied) for report in reports]
+        assert [group.owner] == await sql.values(OWNERS)

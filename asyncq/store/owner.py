@@ -1,0 +1,118 @@
+"""The owner of the schema: whoever migrates makes nothing of his own in it.
+
+Else the owner could not replace what somebody else has made, and `enqueue` would run with the rights of that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Collection
+from contextlib import asynccontextmanager
+
+import asyncpg
+
+from asyncq.domain.errors import AccessDenied
+
+_DENIED = "42501"
+
+
+async def become_owner(connection: asyncpg.Connection, schema: str) -> None:
+    """Act as the schema's owner until the transaction ends; nothing if there is no such schema.
+
+    Args:
+        connection: A connection, in a transaction.
+        schema: The schema, checked.
+
+    Raises:
+        AccessDenied: The role is neither the owner, nor a member of it, nor a superuser.
+        asyncpg.PostgresError: The server refused.
+    """
+    await _become(connection, schema, "set local role")
+
+
+@asynccontextmanager
+async def as_owner(connection: asyncpg.Connection, schema: str) -> AsyncGenerator[None]:
+    """Act as the schema's owner, in no transaction, for as long as the block lasts; raises as `become_owner` does."""
+    has_become = await _become(connection, schema, "set role")
+    try:
+        yield
+    finally:
+        if has_become:
+            await connection.execute("reset role")
+
+
+async def _become(connection: asyncpg.Connection, schema: str, how: str) -> bool:
+    owner = await connection.fetchrow(_OWNER, schema)
+    if owner is None or owner["is_me"]:
+        return False
+    refusal = AccessDenied(
+        f"the schema {schema!r} belongs to {owner['name']}, and {owner['me']} cannot act for it; "
+        f"run `asyncq migrate` as {owner['name']}, as a member of it, or as a superuser",
+        sqlstate=_DENIED,
+    )
+    # The server would look at who has logged in, and not at what became of him by `-c role=...`.
+    if not owner["may_act"]:
+        raise refusal
+    try:
+        await connection.execute(f"{how} {owner['name']}")
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise refusal from error
+    return True
+
+
+async def hand_over(connection: asyncpg.Connection, schema: str, names: Collection[str]) -> None:
+    """Give the schema's owner what others have made in it when they migrated: older releases did not act as the owner.
+
+    Args:
+        connection: A connection, in a transaction, that does not act as the owner yet.
+        schema: The schema, checked.
+        names: What is ours in it; the schema may hold more.
+
+    Raises:
+        AccessDenied: Something belongs to a role for which this one cannot act.
+        asyncpg.PostgresError: The server refused.
+    """
+    owner = await connection.fetchval(_OWNER, schema)
+    rows = await connection.fetch(_FOREIGN, schema, sorted(names), owner) if owner else []
+    for row in rows:
+        if not row["is_mine"]:
+            raise AccessDenied(
+                f"the schema {schema!r} belongs to {owner}, but {row['what']} to {row['maker']}; run `asyncq migrate` "
+                f"once as a superuser, or as {row['maker']} if it is a member of {owner}",
+                sqlstate=_DENIED,
+            )
+    if rows:
+        await connection.execute(";\n".join(f"alter {row['what']} owner to {owner}" for row in rows))
+
+
+# Where somebody may make things in another one's schema, and has made ours in it, they stay his.
+_OWNER = """
+select owner::regrole::text as name, current_user::text as me, owner = current_user::regrole as is_me,
+  pg_catalog.pg_has_role(owner, 'member') as may_act
+from (
+  select case
+    when pg_catalog.pg_has_role(book.relowner, space.nspowner, 'member') then space.nspowner
+    when pg_catalog.has_schema_privilege(book.relowner, space.oid, 'create') then book.relowner
+    else space.nspowner end as owner
+  from pg_catalog.pg_namespace as space
+  left join pg_catalog.pg_class as book on book.relnamespace = space.oid and book.relname = '_migrations'
+  where space.nspname = $1) as found
+"""
+
+# Sequences and indexes go with their table, and so does the type of its rows.
+_FOREIGN = """
+with found as (
+  select 'routine ' || routine.oid::regprocedure as what, routine.proowner as maker
+  from pg_catalog.pg_proc as routine
+  where routine.pronamespace = pg_catalog.to_regnamespace($1) and routine.proname = any($2::text[])
+  union all
+  select case relation.relkind when 'v' then 'view ' when 'c' then 'type ' else 'table ' end || relation.oid::regclass,
+    relation.relowner
+  from pg_catalog.pg_class as relation
+  where relation.relnamespace = pg_catalog.to_regnamespace($1) and relation.relname = any($2::text[])
+    and relation.relkind in ('r', 'p', 'v', 'c')
+)
+select what, maker::regrole::text as maker, pg_catalog.pg_has_role(maker, 'usage') as is_mine
+from found
+where maker <> $3::text::regrole
+order by is_mine, what
+"""
