@@ -9,14 +9,15 @@
 
 begin;
 set local search_path = pg_catalog, pg_temp;
-set local asyncq.worker = :'worker';
-set local asyncq.enqueuer = :'enqueuer';
+-- No schema's name stands here: some words, plpgsql for one, are not free for settings.
+set local asyncq_roles.worker = :'worker';
+set local asyncq_roles.enqueuer = :'enqueuer';
 
 do $$
 declare
   owner oid := (select nspowner from pg_namespace where nspname = 'asyncq');
-  worker constant name := current_setting('asyncq.worker');
-  enqueuer constant name := current_setting('asyncq.enqueuer');
+  worker constant name := current_setting('asyncq_roles.worker');
+  enqueuer constant name := current_setting('asyncq_roles.enqueuer');
   missing name;
   mighty record;
 begin

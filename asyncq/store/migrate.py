@@ -119,6 +119,7 @@ async def migrate(database: Database, say: Say = lambda _: None) -> Report:
 
     Raises:
         StoreError: The server refused, or the lock did not come in about a minute.
+        ConfigurationError: The schema holds another table _migrations.
         AccessDenied: The role may not create the schema, or cannot act for the owner of the one that is there.
 
     Safe when many do it at once. If cancelled, nothing or everything of a transaction is done.
@@ -166,6 +167,7 @@ async def status(database: Database) -> Report:
 
     Raises:
         StoreError: The server refused.
+        ConfigurationError: The schema holds another table _migrations.
         SchemaTooNew: The schema holds a breaking migration that this release does not know.
     """
     connection = await database.connect("migrate")
@@ -216,7 +218,7 @@ async def _migrate(connection: asyncpg.Connection, schema: str, done: list[str])
         await hand_over(connection, schema, _names())
         await become_owner(connection, schema)
         await connection.execute(render(_BOOKKEEPING, schema))
-        applied = await _applied(connection, schema)
+        applied = await _applied_if_any(connection, schema)
         version = max(applied, default=0)
         if version > newest:
             return version, newest
@@ -308,8 +310,16 @@ async def _applied(connection: asyncpg.Connection, schema: str) -> set[int]:
 
 
 async def _applied_if_any(connection: asyncpg.Connection, schema: str) -> set[int]:
-    there = await connection.fetchval("select to_regclass($1) is not null", f"{schema}._migrations")
-    return await _applied(connection, schema) if there else set()
+    """The numbers of what was applied; refuses a table that has our name by chance."""
+    is_ours = await connection.fetchval(_IS_OURS, f"{schema}._migrations")
+    if is_ours is None:
+        return set()
+    if not is_ours:
+        raise ConfigurationError(
+            f"the schema {schema!r} holds a table _migrations that is not of asyncq; choose another schema, "
+            "or rename that table"
+        )
+    return await _applied(connection, schema)
 
 
 async def _record(connection: asyncpg.Connection, schema: str, migration: Migration) -> None:
@@ -341,6 +351,7 @@ async def check_version(connection: asyncpg.Connection, schema: str) -> int:
 
     Raises:
         SchemaMissing: The schema is missing, or older than this release needs.
+        ConfigurationError: It holds another table _migrations.
         SchemaTooNew: It holds a breaking migration that this release does not know.
     """
     with calling(schema):
@@ -428,6 +439,14 @@ create table if not exists asyncq._migrations (
   release text,
   applied_at timestamptz not null default pg_catalog.clock_timestamp()
 )
+"""
+
+_IS_OURS = """
+select count(*) filter (where (column_.attname, column_.atttypid::regtype::text) in
+  (('id', 'integer'), ('name', 'text'), ('checksum', 'text'), ('needs', 'integer'), ('release', 'text'))) = 5
+from pg_catalog.pg_attribute as column_
+where column_.attrelid = to_regclass($1)
+having count(*) > 0
 """
 
 _INVALID_INDEXES = """

@@ -187,6 +187,25 @@ async def test_what_is_recorded_is_the_text_that_ran(
     )
 
 
+@pytest.mark.parametrize("columns", ["id text", "id int, name text", "version_num text not null"])
+@pytest.mark.parametrize("row", [False, True])
+async def test_somebody_elses_table_of_migrations_is_refused_and_left_alone(
+    new: Database, bare: Session, columns: str, row: bool
+) -> None:
+    """Another program may call its table so: it must not be read as ours, nor written to."""
+    await bare.execute(f"create schema asyncq; create table asyncq._migrations ({columns})")
+    if row:
+        await bare.execute("insert into asyncq._migrations values ('1')")
+    for action in (status, migrate):
+        with pytest.raises(ConfigurationError, match="a table _migrations that is not of asyncq; choose another"):
+            await action(new)
+    with pytest.raises(ConfigurationError, match="not of asyncq"):
+        await check_version(bare.connection, bare.schema)
+
+    assert row == await bare.value("select count(*) from asyncq._migrations")
+    assert [] == await bare.values("select proname from pg_proc where pronamespace = 'asyncq'::regnamespace")
+
+
 async def test_a_failure_in_the_middle_leaves_nothing(
     new: Database, bare: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from asyncq.domain.job import Added, JobSpec
 from asyncq.domain.unique import UniquePolicy
 from asyncq.store.adding import add_jobs
 from asyncq.store.database import Database
-from asyncq.store.migrate import check_version
+from asyncq.store.migrate import check_version, migrate
 from asyncq.store.roles import WayIn, apply, script, way_in
 from tests.roles import Roles, three_roles
 from tests.sql.session import Session, session
@@ -179,8 +179,23 @@ def test_the_script_of_the_default_schema_is_the_file_with_two_names() -> None:
     text = script("asyncq", worker="app_worker", enqueuer='it\'s "me" \\')
 
     assert 'grant execute on function asyncq.enqueue to "it\'s ""me"" \\";' in text
-    assert "set local asyncq.enqueuer =  E'it''s \"me\" \\\\';" in text
-    assert "set local asyncq.worker = 'app_worker';" in text
+    assert "set local asyncq_roles.enqueuer =  E'it''s \"me\" \\\\';" in text
+    assert "set local asyncq_roles.worker = 'app_worker';" in text
+
+
+async def test_a_schema_may_have_a_name_that_no_setting_may_begin_with(dsn: str) -> None:
+    """The script hands its two names over as settings, and the server keeps some prefixes for itself."""
+    database, names = Database(dsn, "plpgsql"), ("plpgsql_worker", "plpgsql_enqueuer")
+    async with session(dsn, "plpgsql") as sql:
+        try:
+            await migrate(database)
+            await apply(database, worker=names[0], enqueuer=names[1])
+            may = await sql.value("select has_function_privilege($1, 'asyncq.enqueue(json)', 'execute')", names[1])
+        finally:
+            await sql.execute(f"""
+                set client_min_messages = warning; drop schema asyncq cascade; drop role {", ".join(names)}""")
+
+    assert may
 
 
 async def test_a_refusal_says_where_to_look(dsn: str) -> None:
