@@ -214,7 +214,8 @@ class Admin:
 
         Raises:
             InvalidJob: `ids` is no list of ids; nothing was changed.
-            StoreError: The database cannot be used.
+            StoreError: The database cannot be used; or for ten seconds a transaction held one of the jobs that this
+                role may not end, which the message says: nothing was changed.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """

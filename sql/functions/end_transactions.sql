@@ -1,7 +1,8 @@
 -- End the transactions that still hold claims of workers that were silent for twice their lease, or, if workers are given, of
 -- these. Their rows are passed by in a rescue for as long as they are held: by a process that was stopped, or behind a connection
 -- that is open only on this side. Nothing of such a transaction is committed any more; the rescue gets its job.
--- Transactions are known by the name that _hold_claim gives them. Those of a role that this one may not end are left alone.
+-- Transactions are known by the name that _hold_claim gives them, which they have no longer than they are open. Those of a role that
+-- this one may not end are left alone, with a warning: nobody else tells why their jobs wait.
 -- Returns what was ended; waits until it is gone, at most a second for each.
 
 create or replace function asyncq._end_transactions(workers int[] default null) returns table (worker_id int, job_id bigint)
@@ -20,10 +21,10 @@ begin
     return;
   end if;
   for open in
-    select activity.pid, substring(activity.application_name from '^asyncq worker ([0-9]+) ') as worker,
+    select activity.pid, activity.usename, substring(activity.application_name from '^asyncq worker ([0-9]+) ') as worker,
       substring(activity.application_name from '^asyncq worker [0-9]+ job ([0-9]{1,18})$') as job
     from pg_stat_activity as activity
-    where activity.datname = current_database() and activity.backend_xid is not null
+    where activity.datname = current_database()
       and substring(activity.application_name from '^asyncq worker ([0-9]+) ') = any(silent::text[])
   loop
     begin
@@ -31,7 +32,10 @@ begin
         return query select open.worker::int, open.job::bigint;
       end if;
     exception when insufficient_privilege then
-      null;
+      raise warning using
+        message = format('the transaction of worker %s (job %s, server process %s, role %s) cannot be ended by role %s',
+          open.worker, open.job, open.pid, open.usename, current_user),
+        detail = sqlerrm, hint = 'Let one role run all workers, or grant pg_signal_backend to their roles.';
     end;
   end loop;
 end

@@ -1,6 +1,7 @@
 -- The act of force_unlock_workers: jobs that were cancelled end, those that were asked for again begin anew, the others lose an
 -- attempt. The workers lose their rows and are told: one that lives after all cancels its handlers and registers anew. A claim that
 -- is being settled at this moment is waited for, and is gone then. Scans the table: no index knows claims.
+-- 55P03: for ten seconds, or for as long as the caller's lock_timeout says, one was held by a transaction that could not be ended.
 
 create or replace function asyncq._force_unlock_workers(worker_ids text[])
   returns table (shown asyncq.jobs, document text)
@@ -13,16 +14,34 @@ declare
   held bigint[];
   cancelled bigint[];
   queues text[];
+  patience constant text := current_setting('lock_timeout');
+  holder record;
 begin
-  forgotten := array(
-    select worker.id from asyncq._workers as worker where worker.id::text = any(worker_ids) order by worker.id for update);
-  delete from asyncq._workers where id = any(forgotten);
-  perform pg_notify('asyncq:cancel', gone.id || ' 0 0') from unnest(forgotten) as gone(id);
-  -- They hold claims for as long as they are open, and would be waited for.
-  perform asyncq._end_transactions(
-    array(select given::int from unnest(worker_ids) as given where given ~ '^[0-9]{1,9}$'));
-  held := array(
-    select job.id from asyncq._jobs as job where job.locked_by::text = any(worker_ids) order by job.id for update);
+  perform set_config('lock_timeout', '10s', true) from pg_settings
+    where name = 'lock_timeout' and setting::int not between 1 and 10000;
+  begin
+    forgotten := array(
+      select worker.id from asyncq._workers as worker where worker.id::text = any(worker_ids) order by worker.id for update);
+    delete from asyncq._workers where id = any(forgotten);
+    perform pg_notify('asyncq:cancel', gone.id || ' 0 0') from unnest(forgotten) as gone(id);
+    -- They hold claims for as long as they are open, and would be waited for.
+    perform asyncq._end_transactions(
+      array(select given::int from unnest(worker_ids) as given where given ~ '^[0-9]{1,9}$'));
+    held := array(
+      select job.id from asyncq._jobs as job where job.locked_by::text = any(worker_ids) order by job.id for update);
+  exception when lock_not_available then
+    select activity.pid, activity.usename, activity.application_name as name into holder
+      from pg_stat_activity as activity
+      where activity.datname = current_database()
+        and substring(activity.application_name from '^asyncq worker ([0-9]+) ') = any(worker_ids)
+      order by activity.pid limit 1;
+    raise exception using errcode = '55P03', message = case
+      when holder.pid is null then 'no worker was unlocked: another transaction holds a claim of theirs; try again'
+      else format('no worker was unlocked: the transaction "%s" (server process %s, role %s) holds a job; to end it, role %s has '
+        'to be a member of that role, or of pg_signal_backend', holder.name, holder.pid, holder.usename, current_user)
+    end;
+  end;
+  perform set_config('lock_timeout', patience, true);
   cancelled := array(select job.id from asyncq._jobs as job where job.id = any(held) and job.cancelled_at is not null);
   -- Those of these claims only: a worker that lives may take others at this moment.
   queues := array(select job.queue from asyncq._jobs as job where job.id = any(held) and job.queue is not null);

@@ -2,3 +2,4 @@
 -- The counts of a large table have a row for each state that is estimated, also where the sample has met no job of it.
 -- No literal of a function depends on standard_conforming_strings.
 -- Adds refuse a meta that readers may refuse.
+-- A transaction that cannot be ended is told of, and waited for no longer than ten seconds.

@@ -57,18 +57,19 @@ class Session:
 
 
 @asynccontextmanager
-async def session(dsn: str, schema: str, **settings: str) -> AsyncIterator[Session]:
+async def session(dsn: str, schema: str, *, user: str | None = None, **settings: str) -> AsyncIterator[Session]:
     """A session of its own, closed at the end.
 
     Args:
         dsn: The server.
         schema: The schema.
+        user: Who logs in; whom the DSN names by default.
         **settings: Settings of the connection.
 
     A statement that waits for a lock where it should not fails after a few seconds, instead of hanging.
     """
     given = {"application_name": "test", "lock_timeout": "5s"} | settings
-    connection = await asyncpg.connect(dsn, server_settings=given)
+    connection = await asyncpg.connect(dsn, user=user, server_settings=given)
     try:
         yield Session(connection, schema)
     finally:

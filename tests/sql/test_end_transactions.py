@@ -1,6 +1,6 @@
 """`end_transactions`: a job is not kept for ever by the transaction of a worker that nobody hears."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
 import asyncpg
@@ -16,12 +16,14 @@ values ('30 s', 1, 1, 'h', '{}', clock_timestamp() - make_interval(secs => $1)) 
 
 
 @asynccontextmanager
-async def holding(dsn: str, sql: Session, *, silent_s: float) -> AsyncIterator[tuple[Session, int, int]]:
+async def holding(
+    dsn: str, sql: Session, *, silent_s: float, user: str | None = None
+) -> AsyncIterator[tuple[Session, int, int]]:
     """A session whose transaction holds a job of a worker that was silent for so long; the worker and the job."""
     worker = await sql.value(REGISTER, silent_s)
     job = await add(sql)
     (claim,) = await fetch(sql, worker=worker)
-    async with session(dsn, sql.schema) as handler:
+    async with session(dsn, sql.schema, user=user) as handler:
         await handler.connection.execute("begin")
         await handler.run("hold_claim", worker, job, claim["lock_token"])
         yield handler, worker, job
@@ -85,6 +87,69 @@ async def test_a_transaction_that_one_may_not_end_is_left_alone(dsn: str, claimi
         await claiming.execute(f"reset role; drop owned by {role}; drop role {role}")
 
         assert ([], 1, [job]) == (ended, await handler.value("select 1"), await claimed(claiming))
+
+
+@asynccontextmanager
+async def two_logins(sql: Session) -> AsyncGenerator[tuple[str, str]]:
+    """The names of two roles that log in, and have all rights in the schema but none over each other."""
+    names = (f"one_{sql.schema}", f"two_{sql.schema}")
+    for name in names:
+        await sql.execute(f"""
+            create role {name} login;
+            grant usage on schema asyncq to {name};
+            grant select, insert, update, delete on all tables in schema asyncq to {name};
+            grant execute on all functions in schema asyncq to {name}""")
+    yield names
+    for name in names:
+        await sql.execute(f"drop owned by {name}; drop role {name}")
+
+
+async def test_a_transaction_that_one_may_not_end_is_told_of(dsn: str, claiming: Session) -> None:
+    """Its job waits for as long as it is open, and nothing else says why."""
+    said: list[str] = []
+    async with (
+        two_logins(claiming) as (one, two),
+        holding(dsn, claiming, silent_s=61, user=one) as (handler, worker, job),
+        session(dsn, claiming.schema, user=two) as other,
+    ):
+        other.connection.add_log_listener(lambda _, notice: said.append(notice.message))
+        ended = await other.run("end_transactions")
+        pid = handler.connection.get_server_pid()
+        await wait_until(lambda: said, description="the warning")
+
+    what = f"the transaction of worker {worker} (job {job}, server process {pid}, role {one})"
+    assert ([], [f"{what} cannot be ended by role {two}"]) == (ended, said)
+
+
+async def test_a_role_that_may_end_any_transaction_needs_no_more(dsn: str, claiming: Session) -> None:
+    """Names are told to everybody; what else a transaction is like may be hidden."""
+    async with (
+        two_logins(claiming) as (one, two),
+        holding(dsn, claiming, silent_s=61, user=one) as (_, worker, job),
+        session(dsn, claiming.schema, user=two) as other,
+    ):
+        await claiming.execute(f"grant pg_signal_backend to {two}")
+        ended = [tuple(row) for row in await other.run("end_transactions")]
+
+    assert [(worker, job)] == ended
+
+
+async def test_an_unlock_by_force_does_not_wait_for_ever(dsn: str, claiming: Session) -> None:
+    """It says who holds what, and changes nothing. A caller that has less patience keeps it."""
+    async with (
+        two_logins(claiming) as (one, two),
+        holding(dsn, claiming, silent_s=0, user=one) as (handler, worker, job),
+        session(dsn, claiming.schema, user=two, lock_timeout="300ms") as other,
+    ):
+        error = await other.refusal("select from asyncq.force_unlock_workers($1)", [str(worker)])
+        left = await claiming.values("select id from asyncq._workers")
+        pid = handler.connection.get_server_pid()
+
+    assert ("55P03", [worker]) == (error.sqlstate, left)
+    assert error.message == (
+        f'no worker was unlocked: the transaction "{claiming.schema} worker {worker} job {job}" (server process {pid}, '
+        f"role {one}) holds a job; to end it, role {two} has to be a member of that role, or of pg_signal_backend"
+    )
 
 
 async def test_a_worker_that_is_unlocked_by_force_is_not_waited_for(dsn: str, claiming: Session) -> None:

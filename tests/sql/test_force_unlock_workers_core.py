@@ -1,5 +1,7 @@
 """`_force_unlock_workers`: what becomes of jobs that were cancelled, or asked for again, while they ran."""
 
+import pytest
+
 from tests.sql.jobs import add, fetch, fetched
 from tests.sql.session import Session
 
@@ -55,3 +57,21 @@ async def test_the_workers_lose_their_rows_and_are_told(own: Session) -> None:
     await own.rows("select")
 
     assert ([f"{row['id']} 0 0"], 0) == (heard, await own.value("select count(*) from asyncq._workers"))
+
+
+@pytest.mark.parametrize(("given", "during"), [("0", "10s"), ("20s", "10s"), ("2s", "2s")])
+async def test_no_claim_is_waited_for_for_ever(sql: Session, given: str, during: str) -> None:
+    """Ten seconds, if the caller has no less patience; which is the same afterwards."""
+    await sql.execute(f"""
+        set local lock_timeout = '{given}';
+        create table pg_temp.seen (patience text);
+        create or replace function asyncq._end_transactions(workers int[] default null)
+          returns table (worker_id int, job_id bigint) language sql
+          as $$
+            insert into pg_temp.seen values (pg_catalog.current_setting('lock_timeout'));
+            select 1, 1::bigint where false
+          $$""")
+    await sql.values(UNLOCK)
+    seen = await sql.value("select patience from pg_temp.seen")
+
+    assert (during, given) == (seen, await sql.value("show lock_timeout"))
