@@ -14,7 +14,15 @@ create or replace function asyncq.add_cron_item(
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
   as $$
+declare
+  own text;
 begin
+  select member into own from unnest(array['task', 'expression', 'payload']) as member
+    where jsonb_typeof(options) = 'object' and options ? member limit 1;
+  if own is not null then
+    raise exception using errcode = '22023', column = 'options',
+      message = 'options have no member ''' || own || ''': it is an argument of its own';
+  end if;
   perform asyncq._add_cron_item(
     identifier,
     asyncq._cron_definition(

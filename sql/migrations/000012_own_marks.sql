@@ -3,3 +3,4 @@
 -- No literal of a function depends on standard_conforming_strings.
 -- Adds refuse a meta that readers may refuse.
 -- A transaction that cannot be ended is told of, and waited for no longer than ten seconds.
+-- What is an argument of add_cron_item is no option of it.

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.sql.cron_items import add_item, declare
 from tests.sql.session import Session
 
@@ -61,6 +63,16 @@ async def test_what_is_missing_or_unknown_is_refused(sql: Session) -> None:
         error = await sql.refusal(f"select {call}")
         assert ("22023", column) == (error.sqlstate, error.column_name)
         assert str(error).startswith(said)
+
+
+@pytest.mark.parametrize("options", ['{"task": "u"}', '{"expression": null}', '{"payload": {}}'])
+async def test_what_is_an_argument_is_no_option(sql: Session, options: str) -> None:
+    """It would take the place of the argument without a word."""
+    error = await sql.refusal("select asyncq.add_cron_item('a', 't', '@daily', '{}', $1::text::jsonb)", options)
+    (name,) = json.loads(options)
+
+    assert ("22023", "options") == (error.sqlstate, error.column_name)
+    assert f"options have no member '{name}': it is an argument of its own" == str(error)
 
 
 async def test_an_identifier_that_is_taken_is_refused(sql: Session) -> None:
