@@ -569,7 +569,7 @@ MUTANTS = [
     Mutant(
         "the transactions of the living end with those of the silent",
         "sql/functions/end_transactions.sql",
-        "substring(activity.application_name from '^asyncq worker (\\d+) ') = any(silent::text[])",
+        "substring(activity.application_name from '^asyncq worker ([0-9]+) ') = any(silent::text[])",
         "activity.application_name like 'asyncq worker %'",
         ("tests/sql/test_end_transactions.py::test_only_the_transactions_of_the_silent_are_ended",),
     ),
