@@ -8,6 +8,7 @@ import io
 import json
 import os
 import sys
+from typing import Any
 
 from asyncq.cli.failures import FAILED
 
@@ -17,8 +18,9 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 def print_anything() -> None:
     """Let what the encoding of the standard output lacks be written as an escape."""
     codecs.register_error("asyncq.escaped", _escaped)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="asyncq.escaped")
+    output: Any = sys.stdout
+    if isinstance(output, io.TextIOWrapper):
+        output.reconfigure(errors="asyncq.escaped")
 
 
 def _escaped(error: UnicodeError) -> tuple[str, int]:
