@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import codecs
 import errno
-import io
 import json
 import os
 import sys
-from typing import Any
 
 from asyncq.cli.failures import FAILED
 
@@ -18,9 +16,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 def print_anything() -> None:
     """Let what the encoding of the standard output lacks be written as an escape."""
     codecs.register_error("asyncq.escaped", _escaped)
-    output: Any = sys.stdout
-    if isinstance(output, io.TextIOWrapper):
-        output.reconfigure(errors="asyncq.escaped")
+    # Whoever calls us may have put anything in its place.
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="asyncq.escaped")
 
 
 def _escaped(error: UnicodeError) -> tuple[str, int]:

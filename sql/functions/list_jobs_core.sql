@@ -13,21 +13,11 @@ create or replace function asyncq._list_jobs(
   as $$
 declare
   wanted_task constant int := (select task.id from asyncq._tasks as task where task.identifier = of_task);
+  many constant int := 1000;
+  near constant int := 20000;
+  page bigint[];
 begin
-  if of_state = 'discarded' then
-    -- They are few, and have an index: all are looked up, then put in order.
-    return query
-      with failed as materialized (
-        select job.id from asyncq._jobs as job
-        where asyncq._has_failed(job)
-          and (of_task is null or job.task_id = wanted_task) and (of_queue is null or job.queue = of_queue)
-          and (with_flag is null or job.flags ? with_flag))
-      select written.document
-      from (select failed.id from failed where failed.id > after_id order by failed.id limit most) as page
-      cross join lateral (
-        select asyncq._document(job)::text from asyncq._jobs as job where job.id = page.id offset 0) as written(document)
-      order by page.id;
-  else
+  if of_state is distinct from 'discarded' then
     return query
       select asyncq._document(job)::text
       from asyncq._jobs as job
@@ -35,6 +25,39 @@ begin
         and (of_task is null or job.task_id = wanted_task) and (of_queue is null or job.queue = of_queue)
         and (with_flag is null or job.flags ? with_flag) and job.id > after_id
       order by job.id limit most;
+    return;
   end if;
+  if exists (select from asyncq._jobs as job where asyncq._has_failed(job) offset many limit 1) then
+    -- Where many have failed, the next ones are near. A row is taken apart here: as a whole it would bring its payload along.
+    page := array(
+      select walked.id
+      from (
+        select job.id, job.task_id, job.queue, job.flags, asyncq._has_failed(job) as has_failed
+        from asyncq._jobs as job where job.id > after_id order by job.id limit near) as walked
+      where walked.has_failed
+        and (of_task is null or walked.task_id = wanted_task) and (of_queue is null or walked.queue = of_queue)
+        and (with_flag is null or walked.flags ? with_flag)
+      order by walked.id limit most);
+    if cardinality(page) < most
+      and exists (select from asyncq._jobs as job where job.id > after_id order by job.id offset near limit 1) then
+      page := null;
+    end if;
+  end if;
+  if page is null then
+    -- Few have an index, in another order: all are looked up, then put in order.
+    page := array(
+      with failed as materialized (
+        select job.id from asyncq._jobs as job
+        where asyncq._has_failed(job)
+          and (of_task is null or job.task_id = wanted_task) and (of_queue is null or job.queue = of_queue)
+          and (with_flag is null or job.flags ? with_flag))
+      select failed.id from failed where failed.id > after_id order by failed.id limit most);
+  end if;
+  return query
+    select written.document
+    from unnest(page) as listed(id)
+    cross join lateral (
+      select asyncq._document(job)::text from asyncq._jobs as job where job.id = listed.id offset 0) as written(document)
+    order by listed.id;
 end
 $$;

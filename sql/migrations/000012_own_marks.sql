@@ -4,3 +4,4 @@
 -- Adds refuse a meta that readers may refuse.
 -- A transaction that cannot be ended is told of, and waited for no longer than ten seconds.
 -- What is an argument of add_cron_item is no option of it.
+-- A page of very many jobs that have failed does not read them all.

@@ -72,6 +72,53 @@ async def test_the_few_that_have_failed_are_found_without_reading_the_others(sql
     assert ([last - 2, last - 1, last], True) == (page, read <= 20)
 
 
+@pytest.mark.parametrize("after", [0, 15_000])
+async def test_a_page_of_very_many_that_have_failed_does_not_read_them_all(sql: Session, after: int) -> None:
+    """Whoever goes through them page by page would read them all for each page."""
+    await add_many(sql, 20_000)
+    await sql.rows("update asyncq._jobs set attempts = 25")
+    first = await sql.value("select min(id) from asyncq._jobs")
+    before = await sql.value(READ)
+    page = await listed(sql, state="discarded", after=first + after - 1)
+    read = await sql.value(READ) - before
+
+    assert [*range(first + after, first + after + 100)] == page
+    assert read <= 1_500
+
+
+@pytest.fixture
+async def far(sql: Session) -> tuple[Session, int]:
+    """More jobs than a page is looked for among, the last 1,200 of which have failed; and the first of these."""
+    await add_many(sql, 21_600)
+    first = await sql.value("select max(id) - 1199 from asyncq._jobs")
+    await sql.rows(
+        """
+        update asyncq._jobs set attempts = 25, queue = case when id % 2 = 0 then 'even' end,
+          flags = case when id % 3 = 0 then '{"f": true}'::jsonb end
+        where id >= $1""",
+        first,
+    )
+    return sql, first
+
+
+@pytest.mark.parametrize("before", [21_600, 1_200, 150])
+async def test_many_that_have_failed_are_found_wherever_they_are(far: tuple[Session, int], before: int) -> None:
+    """Behind very many that have not, among themselves, and at the end, where the page is short."""
+    sql, first = far
+    last = first + 1_199
+    after = last - before
+    ids = range(max(first, after + 1), last + 1)
+
+    assert [*ids][:200] == await listed(sql, state="discarded", after=after, most=200)
+    assert [id_ for id_ in ids if id_ % 2 == 0][:200] == await listed(
+        sql, state="discarded", task="t", queue="even", after=after, most=200
+    )
+    assert [id_ for id_ in ids if id_ % 3 == 0][:200] == await listed(
+        sql, state="discarded", flag="f", after=after, most=200
+    )
+    assert [] == await listed(sql, state="discarded", task="other", after=after)
+
+
 @pytest.mark.parametrize("filters", [{}, {"state": "available"}, {"task": "t"}])
 async def test_a_page_of_a_large_table_reads_a_page(sql: Session, filters: dict[str, str]) -> None:
     """Whatever the planner knows of the table: here nothing."""
