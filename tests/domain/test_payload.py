@@ -143,7 +143,7 @@ def test_nan_is_found_where_it_lies_deep() -> None:
     assert f"payload holds NaN or Infinity at {path}, which JSON lacks" == str(refusal(nested(400, [None, math.nan])))
 
 
-@pytest.mark.parametrize("give", [encode, lambda value: check_text("[" * 50_000 + "]" * 50_000)], ids=["value", "text"])
+@pytest.mark.parametrize("give", [encode, lambda _: check_text("[" * 50_000 + "]" * 50_000)], ids=["value", "text"])
 def test_what_is_nested_too_deep_is_refused(give: Callable[[Any], Any]) -> None:
     """Not with an error of Python's."""
     with pytest.raises(InvalidJob) as caught:

@@ -115,7 +115,7 @@ async def test_a_transaction_that_one_may_not_end_is_told_of(dsn: str, claiming:
         other.connection.add_log_listener(lambda _, notice: said.append(notice.message))
         ended = await other.run("end_transactions")
         pid = handler.connection.get_server_pid()
-        await wait_until(lambda: said, description="the warning")
+        await wait_until(lambda: bool(said), description="the warning")
 
     what = f"the transaction of worker {worker} (job {job}, server process {pid}, role {one})"
     assert ([], [f"{what} cannot be ended by role {two}"]) == (ended, said)
