@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
@@ -30,10 +31,11 @@ def signals(ask: Callable[[str], None]) -> Generator[None]:
     What was there before is back when the last such block of the process has ended. Outside of the main thread signals
     cannot be handled: there nothing happens.
     """
-    mine = (asyncio.get_running_loop(), ask)
-    if not _hear():
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
+    mine = (asyncio.get_running_loop(), ask)
+    _hear()
     _asked.append(mine)
     try:
         yield
@@ -43,15 +45,11 @@ def signals(ask: Callable[[str], None]) -> Generator[None]:
             _restore()
 
 
-def _hear() -> bool:
-    """Handle the signals, if nobody does so yet; whether they can be handled here."""
-    try:
-        for number in _DEFAULTS:
-            if signal.getsignal(number) is not _tell:
-                _before[number] = signal.signal(number, _tell)
-    except ValueError:
-        return False
-    return True
+def _hear() -> None:
+    """Handle the signals, if nobody does so yet."""
+    for number in _DEFAULTS:
+        if signal.getsignal(number) is not _tell:
+            _before[number] = signal.signal(number, _tell)
 
 
 def _restore() -> None:

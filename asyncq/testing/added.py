@@ -191,7 +191,7 @@ def _declared(kind: Any) -> set[str] | None:
     if hasattr(plain, "__attrs_attrs__"):
         return {field.name for field in plain.__attrs_attrs__}
     # Of a struct, or of a NamedTuple.
-    names: tuple[str, ...] | None = getattr(plain, "__struct_fields__", None) or getattr(plain, "_fields", None)
+    names: tuple[str, ...] | None = getattr(plain, "__struct_fields__", getattr(plain, "_fields", None))
     return None if names is None else set(names)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -85,6 +86,32 @@ async def test_outside_of_the_main_thread_signals_are_left_alone() -> None:
             return "entered"
 
     assert "entered" == await anyio.to_thread.run_sync(lambda: asyncio.run(enter()))
+
+
+async def test_a_worker_in_a_thread_may_outlive_the_one_that_hears_signals() -> None:
+    """It does not hear them, and need not put back what it may not touch."""
+    entered, leave = threading.Event(), threading.Event()
+
+    async def outlive() -> str:
+        with signals(lambda name: None):
+            entered.set()
+            await anyio.to_thread.run_sync(leave.wait)
+        return "left"
+
+    before = signal.getsignal(signal.SIGTERM)
+    ended: list[str] = []
+
+    async def in_a_thread() -> None:
+        ended.append(await anyio.to_thread.run_sync(lambda: asyncio.run(outlive())))
+
+    async with anyio.create_task_group() as group:
+        with signals(lambda name: None):
+            group.start_soon(in_a_thread)
+            await anyio.to_thread.run_sync(entered.wait)
+        after = signal.getsignal(signal.SIGTERM)
+        leave.set()
+
+    assert (["left"], before) == (ended, after)
 
 
 async def test_one_signal_stops_all_workers_of_a_process(make_worker: MakeWorker, seen: Seen) -> None:
