@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from asyncq.cli import logs, process
+from asyncq.cli.failures import exit_code
 from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of, duration, given, is_folder, positive
+from asyncq.domain.errors import AsyncqError
 from asyncq.domain.options import FAILED_RETENTION
 
 if TYPE_CHECKING:
     from asyncq.domain.cron.item import CronItem
 
 DEFAULT_FOLDER = "tasks"
+
+_logger = logging.getLogger("asyncq.cli")
 
 PURPOSE = """\
 Run jobs until SIGTERM or Ctrl-C.
@@ -108,10 +113,20 @@ def run(options: argparse.Namespace) -> int:
         options: The command line.
 
     Returns:
-        0: it stopped in order.
+        0: it stopped in order; else, where the log is JSON, the exit code for the error that was logged.
     """
     logs.configure(options.log_level, options.log_format)
+    try:
+        _work(options)
+    except (AsyncqError, Usage) as error:
+        if options.log_format != "json":
+            raise
+        _logger.log(logging.ERROR, "%s", error, exc_info=options.log_level == "debug")
+        return exit_code(error)
+    return 0
 
+
+def _work(options: argparse.Namespace) -> None:
     if options.once and options.crontab is not None:
         raise Usage("--once with --crontab: recurring jobs are added by a worker that stays")
 
@@ -141,7 +156,6 @@ def run(options: argparse.Namespace) -> int:
             migrate=options.migrate,
         )
     process.run(partial(worker.run_once, handle_signals=True) if options.once else worker.run)
-    return 0
 
 
 def _retention(text: str) -> timedelta | str:

@@ -332,3 +332,30 @@ async def test_a_worker_that_cannot_reach_the_server_says_where_it_looked(tmp_pa
 
     assert (3, 1) == (done.returncode, done.stderr.count("\n"))
     assert done.stderr.startswith("asyncq: PostgreSQL at 127.0.0.1:1, database 'shop', as 'app' cannot be reached: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "expected"),
+    [
+        (["--dsn", "postgresql://app@127.0.0.1:1/shop"], 3, "cannot be reached: "),
+        (["--tasks", "nowhere"], 2, "nowhere"),
+        (["--log-level", "debug", "--tasks", "nowhere"], 2, "nowhere"),
+    ],
+    ids=["database", "tasks", "traceback"],
+)
+async def test_a_worker_whose_log_is_json_ends_with_its_error_in_the_log(
+    words: list[str], code: int, expected: str, tmp_path: Path
+) -> None:
+    """Who collects the lines of a fleet can read the last one, too."""
+    write(tmp_path, {"tasks/hello.py": HELLO})
+
+    done = await asyncq("worker", "--log-format", "json", *words, cwd=tmp_path)
+
+    *_, line = [json.loads(line) for line in done.stderr.splitlines()]
+    assert (code, "error", "asyncq.cli", "debug" in words) == (
+        done.returncode,
+        line["level"],
+        line["logger"],
+        "Traceback" in line.get("exception", ""),
+    )
+    assert expected in line["message"]
