@@ -20,7 +20,7 @@ from asyncq.domain.errors import ConfigurationError, SchemaMissing, SchemaTooNew
 from asyncq.store.database import Database, hang_up
 from asyncq.store.failures import calling
 from asyncq.store.listen import TO_ALL, cancel_channel
-from asyncq.store.owner import as_owner, become_owner, hand_over
+from asyncq.store.owner import as_owner, become_owner, create_schema, hand_over
 from asyncq.store.pooled import is_pooled
 from asyncq.store.roles import grant_again, grantees
 from asyncq.store.statements import folder, query, render
@@ -213,8 +213,7 @@ async def _migrate(connection: asyncpg.Connection, schema: str, done: list[str])
         await connection.execute(_timeouts("set local"))
         await connection.fetchval("select pg_advisory_xact_lock(hashtextextended($1, 0))", _key(schema))
         if not await connection.fetchval("select to_regnamespace($1) is not null", schema):
-            await connection.execute(f"create schema {schema}")
-            await connection.execute(f"revoke all on schema {schema} from public")
+            await create_schema(connection, schema)
         await hand_over(connection, schema, _names())
         await become_owner(connection, schema)
         await connection.execute(render(_BOOKKEEPING, schema))

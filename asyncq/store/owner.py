@@ -15,6 +15,27 @@ from asyncq.domain.errors import AccessDenied
 _DENIED = "42501"
 
 
+async def create_schema(connection: asyncpg.Connection, schema: str) -> None:
+    """Make the schema, for its owner alone.
+
+    Args:
+        connection: A connection, in a transaction.
+        schema: The schema, checked.
+
+    Raises:
+        AccessDenied: The role may make no schema in this database.
+        asyncpg.PostgresError: The server refused.
+    """
+    try:
+        await connection.execute(f"create schema {schema}; revoke all on schema {schema} from public")
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise AccessDenied(
+            f"the schema {schema!r} cannot be made: {error.message}; run `asyncq migrate` as the database's owner, "
+            "or as a role that was granted CREATE on it",
+            sqlstate=_DENIED,
+        ) from error
+
+
 async def become_owner(connection: asyncpg.Connection, schema: str) -> None:
     """Act as the schema's owner until the transaction ends; nothing if there is no such schema.
 

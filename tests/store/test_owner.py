@@ -112,3 +112,12 @@ async def test_who_has_made_everything_in_the_schema_of_another_one_goes_on(
 
         assert [1, 0] == [len(report.applied) for report in reports]
         assert [group.guest] == await bare.values(OWNERS)
+
+
+async def test_who_may_not_make_the_schema_is_told_which_right_is_missing(new: Database, bare: Session) -> None:
+    """The first thing that a small role meets; that what `asyncq roles` grants is of no use here, it cannot know."""
+    async with group_of(new) as group:
+        await bare.execute("drop schema asyncq")
+        with pytest.raises(AccessDenied, match=r"cannot be made: permission denied .*; run .* granted CREATE on it"):
+            await migrate(group.as_(group.guest))
+        await bare.execute("create schema asyncq")
