@@ -38,11 +38,6 @@ class StopRequest:
             self.error = error
             self.ask(str(error))
 
-    def force(self) -> None:
-        """End the grace period."""
-        self._asked.set()
-        self._forced.set()
-
     async def asked(self) -> None:
         """Wait until somebody asks."""
         await self._asked.wait()
