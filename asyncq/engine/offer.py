@@ -22,7 +22,7 @@ from asyncq.engine.observers import Observers
 from asyncq.engine.shield import shielded
 from asyncq.store.database import Line
 from asyncq.store.listen import Listening
-from asyncq.store.offers import handed_over, make_offer, withdraw_offer
+from asyncq.store.offers import handed_over, withdraw_offer
 
 IDLE_S = 0.002  # where jobs come faster than this, one look finds several
 DEADLINE_S = 5.0
@@ -153,7 +153,7 @@ class Offer:
         try:
             with anyio.CancelScope(shield=True):
                 async with self._one_at_a_time, asyncio.timeout(DEADLINE_S):
-                    is_made = await make_offer(ear, worker_id, self.token, self._heard, self._identity.tasks)
+                    is_made = await ear.make_offer(worker_id, self.token, self._heard, self._identity.tasks)
         except (AsyncqError, TimeoutError) as error:
             self._is_unsure = _is_unknown(error)
             ear.drop()  # It may stand, and nobody would hear.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -124,8 +124,21 @@ class Listening:
         """
         await self._fetch("leave_lookout", was_out, tell_all)
 
-    async def make_offer(self, worker_id: int, token: int, heard: int, task_ids: list[int]) -> bool:
-        """See `offers.make_offer`."""
+    async def make_offer(self, worker_id: int, token: int, heard: int, task_ids: Iterable[int]) -> bool:
+        """Offer to take one job that is added; this connection will be told.
+
+        Args:
+            worker_id: Who offers.
+            token: That of the claim, never used before.
+            heard: The token of the last offer of whose job it has heard.
+            task_ids: The tasks that it knows.
+
+        Returns:
+            Whether it is made. Not where one is taken of which the worker has not heard, nor if it was declared dead.
+
+        Raises:
+            StoreError: See `failures.calling`; it may have been made.
+        """
         tasks, hold = array_text(task_ids), self._holds != worker_id
         (row,) = await self._fetch("make_offer", worker_id, token, heard, tasks, self.secret_channel, hold)
         is_made: bool = row["is_made"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from datetime import UTC, datetime
 
 import msgspec
@@ -10,7 +9,6 @@ import msgspec
 from asyncq.domain.job import Claim
 from asyncq.domain.moment import moment_of
 from asyncq.store.database import Line
-from asyncq.store.listen import Listening
 
 _UNIX = moment_of(datetime(1970, 1, 1, tzinfo=UTC))
 
@@ -44,25 +42,6 @@ def handed_over(text: str) -> Claim | None:
         moment, moment, moment, None, None, bytes(job.payload).decode(), job.meta, None,
     )
     # fmt: on
-
-
-async def make_offer(ear: Listening, worker_id: int, token: int, heard: int, task_ids: Collection[int]) -> bool:
-    """Offer to take one job that is added.
-
-    Args:
-        ear: The worker's connection that listens: there it will be told.
-        worker_id: Who offers.
-        token: That of the claim, never used before.
-        heard: The token of the last offer of whose job it has heard.
-        task_ids: The tasks that it knows.
-
-    Returns:
-        Whether it is made. Not where one is taken of which the worker has not heard, nor if it was declared dead.
-
-    Raises:
-        StoreError: See `failures.calling`; it may have been made.
-    """
-    return await ear.make_offer(worker_id, token, heard, list(task_ids))
 
 
 async def withdraw_offer(line: Line, worker_id: int) -> int | None:

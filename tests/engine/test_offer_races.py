@@ -16,6 +16,7 @@ from asyncq.engine.lost_claims import LostClaims
 from asyncq.engine.observers import Observers
 from asyncq.store.arrays import array_text
 from asyncq.store.database import Database, Line
+from asyncq.store.listen import Listening
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
@@ -117,7 +118,7 @@ async def test_an_offer_whose_making_came_late_is_found_out(
     """Its statement lay on the way until the worker had given it up; an add came before the old connection ended."""
     given: list[tuple[Any, ...]] = []
     has_come = asyncio.Event()
-    real = offer.make_offer
+    real = Listening.make_offer
 
     async def make_offer(*args: Any) -> bool:
         given.append(args)
@@ -126,7 +127,7 @@ async def test_an_offer_whose_making_came_late_is_found_out(
         await has_come.wait()
         return await real(*args)
 
-    monkeypatch.setattr(offer, "make_offer", make_offer)
+    monkeypatch.setattr(Listening, "make_offer", make_offer)
     async with make_worker(nothing).start(), session(dsn, schema) as late:
         await wait_until(lambda: len(given) == 2, description="the worker to go on")
         ear, worker_id, token, heard, tasks = given[0]
@@ -238,13 +239,9 @@ class Stand:
         self.offer.is_idle, self.offer.receive = lambda: True, self._receive
         self.offer.connected(ear)
 
-        async def make_offer(*_: Any) -> bool:
-            return True
-
         async def withdraw_offer(*_: Any) -> int | None:
             return await self.answer
 
-        monkeypatch.setattr(offer, "make_offer", make_offer)
         monkeypatch.setattr(offer, "withdraw_offer", withdraw_offer)
 
     def _receive(self, _: int, claims: list[Claim]) -> None:
@@ -256,6 +253,10 @@ class Stand:
 
     async def ready(self) -> None:
         """As a line is."""
+
+    async def make_offer(self, *_: Any) -> bool:
+        """As a connection that listens does."""
+        return True
 
     async def be_withdrawn(self, *, is_heard_first: bool) -> None:
         """It is taken, and withdrawn; in which order the worker hears of both."""
