@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import msgspec
 
 from asyncq.cli.asking import ask
 from asyncq.cli.parsing import Commands, Usage, add_command, duration, instant
-
-if TYPE_CHECKING:
-    from asyncq.client import Client
-    from asyncq.domain.job import Added
+from asyncq.client import Client
+from asyncq.domain.adding import make_spec
+from asyncq.domain.job import Added
+from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
 
 PLAIN = (
     "queue",
@@ -91,9 +91,6 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         DuplicateJob: Its unique policy rejects it.
     """
-    from asyncq.domain.adding import make_spec
-    from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
-
     text = sys.stdin.buffer.read() if options.payload == "-" else options.payload
     given = {name: getattr(options, name) for name in PLAIN} | {
         "flags": options.flag,

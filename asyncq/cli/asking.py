@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from asyncq.cli.parsing import dsn_of
-
-if TYPE_CHECKING:
-    from asyncq.client import Client
+from asyncq.client import Client
 
 AnswerT = TypeVar("AnswerT")
 
@@ -30,8 +28,6 @@ def ask(options: argparse.Namespace, question: Callable[[Client], Awaitable[Answ
     """
 
     async def answer() -> AnswerT:
-        from asyncq.client import Client
-
         async with Client(dsn, schema=options.schema, pool_size=1) as client:
             return await question(client)
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from asyncq.cli import cron_change
 from asyncq.cli.asking import ask
 from asyncq.cli.cron_texts import document, table, written
 from asyncq.cli.job_texts import print_lines, printable
 from asyncq.cli.parsing import Commands, Usage, add_command, positive
-
-if TYPE_CHECKING:
-    from asyncq.domain.cron.item import CronItem
-    from asyncq.domain.cron.status import CronStatus
+from asyncq.domain.cron.item import CronItem
+from asyncq.domain.cron.slot import next_run
+from asyncq.domain.cron.status import CronStatus
 
 LS = """\
 Print the recurring items: stored ones, and those of workers' crontabs.
@@ -87,8 +85,6 @@ def _next(options: argparse.Namespace) -> int:
     if options.expression is not None:
         if options.item is not None:
             raise Usage("either an ITEM or an --expression")
-        from asyncq.domain.cron.item import CronItem
-
         item = CronItem("-", options.expression, tz=options.tz or "UTC", dialect=options.dialect or "extended")
         print_lines([written(at, item.zone) for at in _times(item, now, options.count)])
         return 0
@@ -116,8 +112,6 @@ def _of_one(status: CronStatus, now: datetime, count: int) -> int:
 
 def _item(status: CronStatus) -> CronItem | None:
     """When an item is due, as an item of its own."""
-    from asyncq.domain.cron.item import CronItem
-
     if status.expression is None or status.dialect is None or status.tz is None:
         return None
     identifier = status.identifier
@@ -126,8 +120,6 @@ def _item(status: CronStatus) -> CronItem | None:
 
 
 def _times(item: CronItem, now: datetime, count: int) -> list[datetime]:
-    from asyncq.domain.cron.slot import next_run
-
     times: list[datetime] = []
     after: datetime | None = now
     while after is not None and len(times) < count:

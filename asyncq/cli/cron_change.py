@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from asyncq.cli.asking import ask
 from asyncq.cli.cron_texts import document
 from asyncq.cli.job_texts import printable
 from asyncq.cli.parsing import Commands, Usage, add_command
-
-if TYPE_CHECKING:
-    from asyncq.cron import CronChanges
-    from asyncq.domain.cron.status import CronStatus
+from asyncq.cron import CronChanges
+from asyncq.domain.cron.phrase import parse_time_phrase
+from asyncq.domain.cron.status import CronStatus
+from asyncq.domain.cron.text import parse_crontab
 
 ADD = """\
 Store a recurring item: from now on workers that know its task add its jobs.
@@ -143,8 +143,6 @@ def _change(options: argparse.Namespace) -> CronStatus:
 
 
 def _add(options: argparse.Namespace) -> CronStatus:
-    from asyncq.domain.cron.text import parse_crontab
-
     items = parse_crontab(options.line, dialect=options.dialect)
     if len(items) != 1:
         raise Usage(f"LINE has {len(items)} items, expected one, such as '0 8 * * * send_report'")
@@ -173,8 +171,6 @@ def _payload(text: str) -> dict[str, Any]:
 
 
 def _fill(text: str) -> timedelta:
-    from asyncq.domain.cron.phrase import parse_time_phrase
-
     try:
         return parse_time_phrase(text)
     except ValueError as error:

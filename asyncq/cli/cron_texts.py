@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from asyncq.cli.job_texts import aligned, printable
-
-if TYPE_CHECKING:
-    from asyncq.domain.cron.status import CronStatus
+from asyncq.domain.cron.status import CronStatus
 
 
 def document(status: CronStatus) -> str:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
-if TYPE_CHECKING:
-    from asyncq.domain.job import Job
+from asyncq.domain.job import Job
 
 MANY_LINES = ("payload", "last error")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,9 +11,8 @@ from asyncq.cli import jobs_change
 from asyncq.cli.asking import ask
 from asyncq.cli.job_texts import details, document, print_lines, printable, table
 from asyncq.cli.parsing import Commands, Usage, add_command, natural, positive
-
-if TYPE_CHECKING:
-    from asyncq.client import Client
+from asyncq.client import Client
+from asyncq.domain.administration import check_page
 
 STATES = ("scheduled", "available", "active", "retryable", "cancelled", "discarded")
 
@@ -131,8 +129,6 @@ async def _print_all(client: Client, options: argparse.Namespace) -> None:
 
 
 def _list(options: argparse.Namespace) -> None:
-    from asyncq.domain.administration import check_page
-
     check_page(options.limit, options.after)
     if options.all:
         if not options.json:

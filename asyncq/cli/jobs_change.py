@@ -6,15 +6,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from asyncq.cli.asking import ask
 from asyncq.cli.job_texts import document, print_lines
 from asyncq.cli.parsing import Commands, Usage, add_command, duration, given, instant, positive
-
-if TYPE_CHECKING:
-    from asyncq.client import Client
-    from asyncq.domain.job import Job
+from asyncq.client import Client
+from asyncq.domain.job import Job
 
 COMMANDS = ("retry", "cancel", "complete", "fail", "reschedule", "remove")
 

@@ -6,13 +6,11 @@ import argparse
 import asyncio
 import json
 import sys
-from typing import TYPE_CHECKING
 
 from asyncq.cli.failures import DATABASE
 from asyncq.cli.parsing import Commands, add_command, dsn_of
-
-if TYPE_CHECKING:
-    from asyncq.store.migrate import Report
+from asyncq.store.database import Database
+from asyncq.store.migrate import Report, migrate, status
 
 PURPOSE = """\
 Install asyncq's schema, or bring it up to date.
@@ -47,9 +45,6 @@ def run(options: argparse.Namespace) -> int:
     Returns:
         0, or with --check 3 when migrations are pending.
     """
-    from asyncq.store.database import Database
-    from asyncq.store.migrate import migrate, status
-
     database = Database(dsn_of(options), options.schema)
     report = asyncio.run(status(database) if options.check else migrate(database, _say))
     if options.json:

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, NoReturn, Protocol
 
+from asyncq.domain.errors import CENTURY_S
+from asyncq.store.database import default_dsn
+
 LEVELS = ("debug", "info", "warning", "error")
 
 ENVIRONMENT = """
@@ -102,8 +105,6 @@ def dsn_of(options: argparse.Namespace) -> str:
     Raises:
         Usage: There is none.
     """
-    from asyncq.store.database import default_dsn
-
     if options.dsn == "":
         raise Usage("--dsn is empty: is a variable not set?")
     dsn = options.dsn or default_dsn()
@@ -122,7 +123,7 @@ def duration(text: str) -> timedelta:
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise argparse.ArgumentTypeError(f"{text!r} is no time span; write 90s, 5m, 2h30m, 7d or 500ms")
     total_s = sum(float(number) * _UNITS_S[unit] for number, unit in parts)
-    if total_s > _CENTURY_S:
+    if total_s > CENTURY_S:
         raise argparse.ArgumentTypeError(f"{text!r} is longer than 100 years")
     return timedelta(seconds=total_s)
 
@@ -183,5 +184,4 @@ def given(options: argparse.Namespace, names: Sequence[str]) -> list[str]:
 
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|)", re.ASCII)
 _UNITS_S = {"ms": 0.001, "": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
-_CENTURY_S = 100 * 365.25 * 86400
 _DIGITS_OF_BIGINT = 18

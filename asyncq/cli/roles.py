@@ -6,6 +6,8 @@ import argparse
 import asyncio
 
 from asyncq.cli.parsing import Commands, add_command, dsn_of
+from asyncq.store.database import Database
+from asyncq.store.roles import apply, script
 
 PURPOSE = """\
 Grant two roles what they need, and nothing else.
@@ -43,9 +45,6 @@ def run(options: argparse.Namespace) -> int:
     Returns:
         0.
     """
-    from asyncq.store.database import Database
-    from asyncq.store.roles import apply, script
-
     if not options.apply:
         print(script(options.schema, worker=options.worker, enqueuer=options.enqueuer), end="")
         return 0

@@ -7,16 +7,14 @@ import logging
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from asyncq.cli import logs, process
 from asyncq.cli.failures import exit_code
 from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of, duration, given, is_folder, positive
+from asyncq.domain.cron.item import CronItem
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.options import FAILED_RETENTION
-
-if TYPE_CHECKING:
-    from asyncq.domain.cron.item import CronItem
+from asyncq.worker import Worker
 
 DEFAULT_FOLDER = "tasks"
 
@@ -131,7 +129,6 @@ def _work(options: argparse.Namespace) -> None:
         raise Usage("--once with --crontab: recurring jobs are added by a worker that stays")
 
     from asyncq.loading import load
-    from asyncq.worker import Worker
 
     what = _what(options.tasks)
     found = load(what)

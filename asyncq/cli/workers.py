@@ -5,18 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from asyncq.cli.asking import ask
 from asyncq.cli.job_texts import aligned, print_lines, printable
 from asyncq.cli.parsing import Commands, Usage, add_command, duration
-
-if TYPE_CHECKING:
-    from asyncq.client import Client
-    from asyncq.domain.administration import WorkerInfo
-    from asyncq.domain.job import Job
+from asyncq.client import Client
+from asyncq.domain.administration import WorkerInfo
+from asyncq.domain.job import Job
 
 PURPOSE = """\
 List the workers; or take their jobs away from some of them (unlock).

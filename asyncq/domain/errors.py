@@ -29,10 +29,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from asyncq.domain.states import JobState
+from asyncq.domain.states import JobState
 
 CENTURY_S = 100 * 365.25 * 86400
 
