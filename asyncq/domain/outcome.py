@@ -230,6 +230,11 @@ def text_of(value: object) -> str:
         return f"<its __str__ raised {type(broken).__name__}>"
 
 
+def words(error: BaseException) -> str:
+    """What an error says; its type where it says nothing, as a TimeoutError does."""
+    return text_of(error) or type(error).__name__
+
+
 def clean_error(text: str) -> str:
     """Text that PostgreSQL can store.
 

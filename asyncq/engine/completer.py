@@ -18,7 +18,7 @@ import msgspec
 from asyncq.domain.errors import AsyncqError, StoreUnavailable
 from asyncq.domain.events import JobsReturned, SettleFailed
 from asyncq.domain.job import Claim
-from asyncq.domain.outcome import Ending, Outcome, Returned, Settlement, overruled, settle
+from asyncq.domain.outcome import Ending, Outcome, Returned, Settlement, overruled, settle, words
 from asyncq.domain.retry import DefaultRetry
 from asyncq.engine.announcer import Announcer
 from asyncq.engine.backoff import backoff_s
@@ -267,8 +267,7 @@ class Completer:
 
     async def _back_off(self, error: Exception, tries: int) -> None:
         wait_s = backoff_s(tries, FIRST_RETRY_S, SLOWEST_RETRY_S)
-        said = str(error) or type(error).__name__
-        self._observers.emit(SettleFailed(count=self.unwritten, error=said, retry_in_s=wait_s))
+        self._observers.emit(SettleFailed(count=self.unwritten, error=words(error), retry_in_s=wait_s))
         await anyio.sleep(wait_s)
 
     def abandoned(self) -> tuple[int, ...]:

@@ -26,6 +26,7 @@ from asyncq.domain.events import (
     MaintenanceFailed,
     UnknownCronTasks,
 )
+from asyncq.domain.outcome import words
 from asyncq.engine.backoff import backoff_s
 from asyncq.engine.executor import in_short
 from asyncq.engine.identity import Identity
@@ -205,8 +206,7 @@ class Cron:
             await self._adder.tell(told)
             self._stored.untold.clear()
         except (AsyncqError, TimeoutError) as error:
-            said = str(error) or type(error).__name__
-            self._observers.emit(MaintenanceFailed(error=f"recurring items could not be told of: {said}"))
+            self._observers.emit(MaintenanceFailed(error=f"recurring items could not be told of: {words(error)}"))
 
     async def _catch_up(self, now: datetime) -> Collection[str]:
         """Make jobs of the slots up to now, window by window. A failed item is left where it is, the others go on.
@@ -246,7 +246,7 @@ class Cron:
         """What was due is due still: after a wait the items begin again. Returns the wait."""
         self._has_begun, self._last = False, None
         wait_s = backoff_s(failures, FIRST_RETRY_S, SLOWEST_RETRY_S)
-        self._observers.emit(CronFailed(error=str(error) or type(error).__name__, retry_in_s=wait_s))
+        self._observers.emit(CronFailed(error=words(error), retry_in_s=wait_s))
         return wait_s
 
     async def _sleep(self, wait_s: float) -> None:

@@ -11,6 +11,7 @@ from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import FetchFailed, JobsFetched
 from asyncq.domain.job import Claim
 from asyncq.domain.options import WorkerOptions
+from asyncq.domain.outcome import words
 from asyncq.engine.backoff import backoff_s
 from asyncq.engine.batch import Batch
 from asyncq.engine.buffer import Buffer
@@ -369,8 +370,7 @@ class Fetcher:
 
     async def _back_off(self, error: Exception, failures: int) -> None:
         wait_s = backoff_s(failures, FIRST_RETRY_S, SLOWEST_RETRY_S)
-        said = str(error) or type(error).__name__
-        self._observers.emit(FetchFailed(error=said, retry_in_s=wait_s))
+        self._observers.emit(FetchFailed(error=words(error), retry_in_s=wait_s))
         self.lookout.no_room()
         self._woken = True
         await anyio.sleep(wait_s)

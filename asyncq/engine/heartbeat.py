@@ -22,6 +22,7 @@ import msgspec
 from asyncq.domain.errors import AsyncqError, SchemaError, SchemaTooNew, StoreUnavailable
 from asyncq.domain.events import Event, HeartbeatFailed
 from asyncq.domain.options import WorkerOptions
+from asyncq.domain.outcome import words
 from asyncq.engine.guardian import Guardian, Note
 from asyncq.engine.lease import BEATS_A_LEASE, GRACE_S, HALF_GRACE_S, Lease, look_in_s, now_s
 from asyncq.store.database import Database
@@ -300,15 +301,19 @@ class Heartbeat:
         self._tell(self.reactions.stand_in)
         if sent_at - self._told_at >= TELL_EVERY_S:
             self._told_at = sent_at
-            self._tell(
-                self.reactions.emit,
-                HeartbeatFailed(
-                    worker_id=self._worker_id,
-                    error=str(error) or type(error).__name__,
-                    silent_s=self._lease.silent_s,
-                    lease_s=self._lease.length_s,
-                ),
-            )
+            self._tell_of(error, self._worker_id)
+
+    def _tell_of(self, error: Exception, worker_id: int) -> None:
+        """A sign of life was not written: say why."""
+        self._tell(
+            self.reactions.emit,
+            HeartbeatFailed(
+                worker_id=worker_id,
+                error=words(error),
+                silent_s=self._lease.silent_s,
+                lease_s=self._lease.length_s,
+            ),
+        )
 
     def _heard(
         self, worker_id: int, cancelled: Cancelled, sent_at: float, *, holds: bool, names: Collection[str] = ()
@@ -425,13 +430,7 @@ class Heartbeat:
                     self._line.held_id = 0
                     await self._line.beat(worker_id, self.reactions.started(), self.reactions.stuck())
             except (AsyncqError, TimeoutError) as error:
-                said = HeartbeatFailed(
-                    worker_id=worker_id,
-                    error=str(error) or type(error).__name__,
-                    silent_s=self._lease.silent_s,
-                    lease_s=self._lease.length_s,
-                )
-                self._tell(self.reactions.emit, said)
+                self._tell_of(error, worker_id)
         for line in self._silent_lines:
             line.drop()
         await self._line.close()

@@ -10,6 +10,7 @@ import anyio
 
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import JobsRescued, MaintenanceFailed, TransactionsEnded, UnknownTasks
+from asyncq.domain.outcome import words
 from asyncq.engine.horizon import Horizon
 from asyncq.engine.identity import Identity
 from asyncq.engine.looks import Looks
@@ -72,7 +73,7 @@ class Maintenance:
                 await self._pruner.run_when_due()
                 await self._horizon.look_when_due()
             except (AsyncqError, TimeoutError) as error:
-                self._observers.emit(MaintenanceFailed(error=str(error) or type(error).__name__))
+                self._observers.emit(MaintenanceFailed(error=words(error)))
             try:
                 async with asyncio.timeout(every_s * random.uniform(0.8, 1.2)):
                     await self._wanted.wait()

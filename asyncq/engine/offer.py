@@ -16,6 +16,7 @@ import anyio
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import MaintenanceFailed
 from asyncq.domain.job import Claim
+from asyncq.domain.outcome import words
 from asyncq.engine.identity import Identity
 from asyncq.engine.lost_claims import LostClaims
 from asyncq.engine.observers import Observers
@@ -126,8 +127,7 @@ class Offer:
                 if _now() < until:
                     await anyio.sleep(AGAIN_S)
                     continue
-                said = str(error) or type(error).__name__
-                self._observers.emit(MaintenanceFailed(error=f"an offer could not be withdrawn: {said}"))
+                self._observers.emit(MaintenanceFailed(error=f"an offer could not be withdrawn: {words(error)}"))
                 self._give_up()
                 return
 

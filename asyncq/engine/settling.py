@@ -30,7 +30,7 @@ from asyncq.domain.errors import (
 )
 from asyncq.domain.events import CommitUncertain, ErrorIgnored, JobEvent, SettleFailed, TransactionOpen
 from asyncq.domain.job import Claim
-from asyncq.domain.outcome import Completed, Failed, Hindered, Interrupted, Outcome, Returned, clean_error, text_of
+from asyncq.domain.outcome import Completed, Failed, Hindered, Interrupted, Outcome, Returned, clean_error, words
 from asyncq.domain.task import Isolation
 from asyncq.engine.backoff import backoff_s
 from asyncq.engine.observers import Observers
@@ -95,7 +95,7 @@ class Means:
                     if clock() - since >= self.lease_s:
                         await store.end_transaction(self.line, held)
             except (AsyncqError, TimeoutError) as error:
-                self.observers.emit(SettleFailed(count=1, error=_words(error), retry_in_s=wait_s))
+                self.observers.emit(SettleFailed(count=1, error=words(error), retry_in_s=wait_s))
             await anyio.sleep(wait_s)
 
 
@@ -177,7 +177,7 @@ class OwnTransactions(Settling):
         if "committed" in fates:
             self.settled = "rerun" if self._asked_again else "completed"
             if error is not None and not isinstance(outcome, Interrupted):
-                self._tell(ErrorIgnored, error=_words(error))
+                self._tell(ErrorIgnored, error=words(error))
             return Completed()
         if "lost" in fates:
             self.settled = "lost"
@@ -283,7 +283,7 @@ class JobTransaction(Settling):
 
     async def _find_out(self, held: store.Held, since: float, ending: Settled, error: Exception) -> Outcome:
         """The answer to COMMIT was lost."""
-        self._tell(CommitUncertain, error=_words(error))
+        self._tell(CommitUncertain, error=words(error))
         fate = await self._means.fate(self._worker_id, self._claim, held, since, _nothing)
         match fate:
             case "committed":
@@ -292,13 +292,13 @@ class JobTransaction(Settling):
                 self.settled = "lost"
             case "aborted":
                 return Hindered(
-                    clean_error(f"CommitLost: the connection was lost at COMMIT, nothing was kept: {_words(error)}")
+                    clean_error(f"CommitLost: the connection was lost at COMMIT, nothing was kept: {words(error)}")
                 )
             case "unknown" | "in progress":
                 return Hindered(
                     clean_error(
                         "CommitUnknown: the connection was lost at COMMIT, and this server does not know transaction "
-                        f"{held.xid}; the job was not completed here: {_words(error)}"
+                        f"{held.xid}; the job was not completed here: {words(error)}"
                     )
                 )
             case _:
@@ -345,7 +345,7 @@ def _undone(error: Exception) -> Outcome:
     """What a run comes to that the server did not commit."""
     is_our_doing = not isinstance(error, StoreError) or error.sqlstate != store.ENDED
     done = "the transaction was rolled back: " if is_our_doing else ""
-    said = clean_error(f"{type(error).__name__}: {done}{_words(error)}")
+    said = clean_error(f"{type(error).__name__}: {done}{words(error)}")
     return Hindered(said) if isinstance(error, TimeoutError) or is_transient(error) else Failed(said)
 
 
@@ -360,7 +360,3 @@ def _said_of_own(fates: Sequence[store.Fate]) -> str:
 
 def _nothing() -> None:
     """Told before."""
-
-
-def _words(error: BaseException) -> str:
-    return text_of(error) or type(error).__name__

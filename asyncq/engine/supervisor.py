@@ -28,7 +28,7 @@ from asyncq.domain.events import (
     WorkerStopping,
 )
 from asyncq.domain.options import LONGEST_POLL_S, WorkerOptions
-from asyncq.domain.outcome import Settlement
+from asyncq.domain.outcome import Settlement, words
 from asyncq.domain.task import Registry
 from asyncq.engine.admission import Admission
 from asyncq.engine.announcer import Announcer
@@ -409,8 +409,7 @@ class Supervisor:
                 with anyio.move_on_after(FLUSH_S):
                     await self._membership.leave()
             except (AsyncqError, TimeoutError) as error:
-                said = str(error) or type(error).__name__
-                self._observers.emit(MaintenanceFailed(error=f"the worker could not be removed: {said}"))
+                self._observers.emit(MaintenanceFailed(error=f"the worker could not be removed: {words(error)}"))
         self._observers.emit(
             WorkerStopped(
                 worker_id=self._identity.worker_id,

@@ -25,6 +25,7 @@ from asyncq.domain.errors import (
     StoreUnavailable,
     TransactionUnusable,
 )
+from asyncq.domain.outcome import words
 from asyncq.store.pooled import HINT
 
 # The server, or the way to it, may be well again later. 25006: a standby that is not promoted yet.
@@ -217,4 +218,4 @@ def _said(error: asyncpg.PostgresError) -> str:
 def _words(error: BaseException) -> str:
     if isinstance(error, TimeoutError) and not str(error):
         return "no answer in time"
-    return str(error) or type(error).__name__
+    return words(error)
