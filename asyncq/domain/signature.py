@@ -50,7 +50,7 @@ class Signature:
         self._name = name
         self.is_async = _is_async(handler, name)
         parameters = _parameters(handler, name)
-        context = [parameter for parameter in parameters if _is_context(parameter)]
+        context = [parameter for parameter in parameters if is_context(parameter)]
         if len(context) > 1:
             raise TaskError(f"task {name!r}: two parameters take the context: {context[0].name} and {context[1].name}")
         payload = [parameter for parameter in parameters if parameter not in context]
@@ -292,7 +292,7 @@ def _annotation(parameter: inspect.Parameter) -> Any:
     return Any if parameter.annotation is parameter.empty else parameter.annotation
 
 
-def _is_context(parameter: inspect.Parameter) -> bool:
+def is_context(parameter: inspect.Parameter) -> bool:
     """Whether it takes the context: by its type, or, without one, by the name ctx."""
     if parameter.annotation is parameter.empty:
         return parameter.name == "ctx"

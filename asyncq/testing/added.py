@@ -16,7 +16,7 @@ import msgspec
 from asyncq.client import Client
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.job import OPTIONS, Job
-from asyncq.domain.signature import Context
+from asyncq.domain.signature import is_context
 from asyncq.domain.task import Task
 from asyncq.store.database import Database
 from asyncq.store.failures import calling
@@ -173,13 +173,8 @@ class _Wanted:
 def _field_names(task: Task[...]) -> set[str] | None:
     """The fields that payloads of a task have; None when they may have any."""
     parameters = inspect.signature(task.handler, eval_str=True).parameters
-    kinds = {name: parameter.annotation for name, parameter in parameters.items() if not _is_context(parameter)}
+    kinds = {name: parameter.annotation for name, parameter in parameters.items() if not is_context(parameter)}
     return _declared(next(iter(kinds.values()))) if task.signature.whole_payload else set(kinds)
-
-
-def _is_context(parameter: inspect.Parameter) -> bool:
-    kind: Any = parameter.annotation
-    return parameter.name == "ctx" if kind is parameter.empty else isinstance(kind, type) and issubclass(kind, Context)
 
 
 def _declared(kind: Any) -> set[str] | None:

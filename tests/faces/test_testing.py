@@ -65,6 +65,11 @@ async def send_email(email: Email) -> None:
 
 
 @task
+async def greet(ctx: JobContext | None, email: Email) -> None:
+    """A handler that its own tests call without a context."""
+
+
+@task
 async def rollup(ctx: JobContext, day: str, dry_run: bool = False) -> None:
     """Add up a day."""
 
@@ -581,7 +586,7 @@ async def test_assert_not_added_shows_the_job(client: Client) -> None:
 
 
 @pytest.mark.parametrize("look", [assert_added, assert_not_added])
-@pytest.mark.parametrize("looked_for", [send_email, rollup, visit])
+@pytest.mark.parametrize("looked_for", [send_email, greet, rollup, visit])
 async def test_a_field_that_the_task_does_not_have_is_an_error(
     client: Client, look: object, looked_for: object
 ) -> None:
