@@ -23,7 +23,7 @@ from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing, Task
 from asyncq.store import adding
 from asyncq.store import jobs as store
 from asyncq.store.database import CallersConnection, Connection, Database, at_read_committed, check_connection, our_own
-from asyncq.store.failures import connecting, is_conflict
+from asyncq.store.failures import connecting, is_conflict, is_unknown
 from asyncq.store.migrate import Report, check_version, migrate
 from asyncq.store.roles import WayIn, way_in
 from asyncq.store.spares import Spares
@@ -282,14 +282,14 @@ class Client:
             try:
                 return await self._add_once(specs)
             except AsyncqError as error:
-                is_unknown = isinstance(error, StoreUnavailable) and error.outcome == "unknown"
+                nobody_knows = is_unknown(error)
                 # Without a key for each job a second call could add some of them twice.
-                if not (has_keys if is_unknown else isinstance(error, StoreUnavailable) or is_conflict(error)):
+                if not (has_keys if nobody_knows else isinstance(error, StoreUnavailable) or is_conflict(error)):
                     if is_lost and told:
                         raise told from error
                     raise
                 told = told if is_lost and told else error
-                is_lost = is_lost or is_unknown
+                is_lost = is_lost or nobody_knows
                 pause_s = PAUSES_S[min(tries, len(PAUSES_S) - 1)]
                 tries += 1
                 is_soon = (is_lost or is_conflict(error)) and tries <= len(PAUSES_S)

@@ -27,6 +27,7 @@ from asyncq.engine.pace import Pace
 from asyncq.engine.shield import Patience, shielded
 from asyncq.engine.stopwatch import Stopwatch
 from asyncq.store.database import Line
+from asyncq.store.failures import is_unknown
 from asyncq.store.jobs import START, Form, Place, fetch_jobs, next_due_s, plan, poll
 from asyncq.store.listen import Listening
 from asyncq.store.workers import tell_flags
@@ -277,7 +278,7 @@ class Fetcher:
                 await self._tell_flags(worker_id, forbidden)
                 claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after, form)
         except (AsyncqError, TimeoutError) as error:
-            if isinstance(error, TimeoutError) or getattr(error, "outcome", "") == "unknown":
+            if is_unknown(error):
                 self.lost.note(worker_id, token)
             raise
         finally:

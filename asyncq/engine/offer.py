@@ -22,6 +22,7 @@ from asyncq.engine.lost_claims import LostClaims
 from asyncq.engine.observers import Observers
 from asyncq.engine.shield import shielded
 from asyncq.store.database import Line
+from asyncq.store.failures import is_unknown
 from asyncq.store.listen import Listening
 from asyncq.store.offers import handed_over, withdraw_offer
 
@@ -155,7 +156,7 @@ class Offer:
                 async with self._one_at_a_time, asyncio.timeout(DEADLINE_S):
                     is_made = await ear.make_offer(worker_id, self.token, self._heard, self._identity.tasks)
         except (AsyncqError, TimeoutError) as error:
-            self._is_unsure = _is_unknown(error)
+            self._is_unsure = is_unknown(error)
             ear.drop()  # It may stand, and nobody would hear.
         if not is_made or ear is not self._ear:
             await self._withdraw_until_done()
@@ -179,7 +180,7 @@ class Offer:
             async with self._one_at_a_time, shielded(self._line, DEADLINE_S):
                 taken = await withdraw_offer(self._line, self._worker_id)
         except (AsyncqError, TimeoutError) as error:
-            self._is_unsure = self._is_unsure or _is_unknown(error)
+            self._is_unsure = self._is_unsure or is_unknown(error)
             raise
         # What was heard while it was withdrawn is no loss. An older one was made late, after it was given up.
         if taken is not None and taken > self._heard:
@@ -202,10 +203,6 @@ class Offer:
     def _forget(self) -> None:
         self._expected.discard(self.token)
         self.token = 0
-
-
-def _is_unknown(error: Exception) -> bool:
-    return isinstance(error, TimeoutError) or getattr(error, "outcome", "") == "unknown"
 
 
 def _now() -> float:

@@ -13,6 +13,7 @@ from asyncq.domain.outcome import Settlement
 from asyncq.engine.fetcher import Fetcher
 from asyncq.engine.identity import Identity
 from asyncq.store.database import Line
+from asyncq.store.failures import is_unknown
 from asyncq.store.jobs import settle_and_take
 
 
@@ -64,7 +65,7 @@ class Succession:
             )
             answered = True
         except AsyncqError as error:
-            answered = getattr(error, "outcome", "") != "unknown"
+            answered = not is_unknown(error)
             raise
         finally:
             if not answered:

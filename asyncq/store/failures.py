@@ -30,7 +30,8 @@ from asyncq.store.pooled import HINT
 
 # The server, or the way to it, may be well again later. 25006: a standby that is not promoted yet.
 _TRANSIENT = ("08", "40001", "40P01", "53", "55P03", "57", "25006")
-_CONFLICTS = ("40001", "40P01")
+# Another transaction was served first; the same work may succeed when it is done again.
+CONFLICTS = ("40001", "40P01")
 _UNREACHABLE = ("08", "53300", "57P")
 _DENIED = ("28", "3D000", "42501")
 _MISSING = ("3F000", "42P01", "42883", "42703", "42704")
@@ -62,7 +63,12 @@ def is_transient(error: Exception) -> bool:
 
 def is_conflict(error: Exception) -> bool:
     """Whether transactions stood in each other's way (deadlock, serialization failure): this one did nothing."""
-    return isinstance(error, StoreError) and error.sqlstate in _CONFLICTS
+    return isinstance(error, StoreError) and error.sqlstate in CONFLICTS
+
+
+def is_unknown(error: Exception) -> bool:
+    """Whether nobody knows what became of a statement: its answer was lost, or did not come in time."""
+    return isinstance(error, TimeoutError) or (isinstance(error, StoreUnavailable) and error.outcome == "unknown")
 
 
 def is_refusal(error: Exception) -> bool:

@@ -10,15 +10,13 @@ import msgspec
 from asyncq.domain.errors import ClaimLost, TransactionUnusable
 from asyncq.domain.job import Claim
 from asyncq.store.database import Connection, Database, Line, cut_off, is_closed
-from asyncq.store.failures import UNTIDY, calling
+from asyncq.store.failures import CONFLICTS, UNTIDY, calling
 
 Completion = Literal["completed", "rerun", "cancelled here", "cancelled", "lost"]
 Fate = Literal["in progress", "committed", "aborted", "unknown", "lost"]
 
 ROLLBACK_S = 5.0
 ENDED = "25P01"  # the transaction is no more: its handler has ended it
-# Another transaction was served first; the same work may succeed when it is done again.
-_CONFLICTS = ("40001", "40P01")
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -46,7 +44,7 @@ def is_conflict(error: BaseException) -> bool:
             one = left.pop()
             if isinstance(one, BaseExceptionGroup):
                 left.extend(cast("BaseExceptionGroup[BaseException]", one).exceptions)
-            elif getattr(one, "sqlstate", None) in _CONFLICTS:
+            elif getattr(one, "sqlstate", None) in CONFLICTS:
                 return True
     except (Exception, asyncio.CancelledError):  # noqa: BLE001 - of a property of the user's error
         return False
