@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from itertools import chain, repeat
@@ -221,7 +221,7 @@ class Client:
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
-        spec = self._spec(task, payload, options)
+        spec = make_spec(task, payload, options, registry=self._registry, strict=True, max_payload=self._max_payload)
         return accepted((await self._add([spec], connection))[0])
 
     async def add_jobs(self, specs: Sequence[JobSpec], *, connection: CallersConnection | None = None) -> list[Added]:
@@ -266,9 +266,6 @@ class Client:
         if job is None:
             raise JobNotFound(job_id)
         return job
-
-    def _spec(self, what: Any, payload: Any, options: Mapping[str, Any]) -> JobSpec:
-        return make_spec(what, payload, options, registry=self._registry, strict=True, max_payload=self._max_payload)
 
     async def _add(self, specs: Sequence[JobSpec], connection: CallersConnection | None) -> list[Added]:
         if connection is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
@@ -228,8 +228,9 @@ class JobContext(Context):
 
         If cancelled, the outcome is unknown unless the connection's transaction rolls back.
         """
-        spec = self._spec(task, payload, options)
-        return accepted((await self.add_jobs([spec], connection=connection))[0])
+        registry = self._surroundings.registry
+        spec = make_spec(task, payload, options, registry=registry, strict=False, max_payload=DEFAULT_MAX_PAYLOAD)
+        return accepted((await self._add([spec], connection))[0])
 
     @in_the_loop
     async def add_jobs(self, specs: Sequence[JobSpec], *, connection: CallersConnection | None = None) -> list[Added]:
@@ -248,20 +249,13 @@ class JobContext(Context):
 
         If cancelled, the outcome is unknown unless the connection's transaction rolls back; all were added or none.
         """
-        database = self._surroundings.database
         registry = self._surroundings.registry
         checked = make_specs(specs, registry=registry, strict=False, max_payload=DEFAULT_MAX_PAYLOAD)
-        if connection is not None:
-            return await add_jobs(database, check_connection(connection), checked)
-        async with self.connection() as own:
-            return await add_jobs(database, own, checked)
+        return await self._add(checked, connection)
 
-    def _spec(self, what: Any, payload: Any, options: Mapping[str, Any]) -> JobSpec:
-        return make_spec(
-            what,
-            payload,
-            options,
-            registry=self._surroundings.registry,
-            strict=False,
-            max_payload=DEFAULT_MAX_PAYLOAD,
-        )
+    async def _add(self, specs: Sequence[JobSpec], connection: CallersConnection | None) -> list[Added]:
+        database = self._surroundings.database
+        if connection is not None:
+            return await add_jobs(database, check_connection(connection), specs)
+        async with self.connection() as own:
+            return await add_jobs(database, own, specs)
