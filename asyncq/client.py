@@ -21,7 +21,7 @@ from asyncq.domain.job import Added, Job, JobOptions, JobSpec
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing, Task
 from asyncq.store import adding
-from asyncq.store import jobs as store
+from asyncq.store import admin as store
 from asyncq.store.database import CallersConnection, Connection, Database, at_read_committed, check_connection, our_own
 from asyncq.store.failures import connecting, is_conflict, is_unknown
 from asyncq.store.migrate import Report, check_version, migrate

@@ -1,4 +1,4 @@
-"""Administration, on any connection: what changes jobs by their ids, and what looks at them."""
+"""Jobs on any connection: what changes them by their ids, and what looks at them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from asyncq.domain.administration import Counts, Explanation, Reason, WorkerInfo
 from asyncq.domain.job import Job
+from asyncq.domain.meta import read_meta
 from asyncq.domain.states import JobState
 from asyncq.store.database import Connection, Database
 from asyncq.store.failures import calling
-from asyncq.store.jobs import read_job
+
+# What `_document` in SQL says of a job.
+_read_job = msgspec.json.Decoder(Job).decode
+# Where its meta stands. Within a text a backslash would precede these quotes, and a jsonb has no space before a colon.
+_META = ', "meta" : '
+_BEHIND_META = ', "state" : '
 
 
 async def cancel_jobs(database: Database, connection: Connection, ids: Sequence[int]) -> list[Job]:
@@ -62,8 +70,7 @@ async def retry_jobs(database: Database, connection: Connection, ids: Sequence[i
 
 async def remove_job(database: Database, connection: Connection, key: str) -> Job | None:
     """Remove the job of a key; returns it, None if there is none."""
-    jobs = await _jobs(database, connection, "remove_job", key)
-    return jobs[0] if jobs else None
+    return _only(await _jobs(database, connection, "remove_job", key))
 
 
 async def force_unlock_workers(database: Database, connection: Connection, ids: Sequence[str]) -> list[Job]:
@@ -87,10 +94,14 @@ async def cleanup(
     return {row["task"]: row["removed"] for row in rows}
 
 
+async def get_job(database: Database, connection: Connection, job_id: int) -> Job | None:
+    """Read the job of an id; None if there is none."""
+    return _only(await _jobs(database, connection, "get_job", job_id))
+
+
 async def get_job_by_key(database: Database, connection: Connection, key: str) -> Job | None:
     """Read the job of a key; None if there is none."""
-    jobs = await _jobs(database, connection, "get_job_by_key", key)
-    return jobs[0] if jobs else None
+    return _only(await _jobs(database, connection, "get_job_by_key", key))
 
 
 async def list_jobs(
@@ -161,3 +172,27 @@ async def _jobs(database: Database, connection: Connection, query: str, *args: A
     with calling(database.schema):
         rows = await connection.fetch(database.query(query), *args)
     return [read_job(row["document"]) for row in rows]
+
+
+def _only(jobs: list[Job]) -> Job | None:
+    return jobs[0] if jobs else None
+
+
+def read_job(document: str) -> Job:
+    """A job of which `_document` in SQL tells.
+
+    Args:
+        document: The JSON text.
+
+    Returns:
+        The job. A meta that cannot be read does not keep the rest from being read, see `Job`.
+    """
+    try:
+        return _read_job(document)
+    except (msgspec.ValidationError, RecursionError):
+        before, found, rest = document.partition(_META)
+        meta, _, behind = rest.rpartition(_BEHIND_META)
+        if not found:
+            raise
+        job = _read_job(f"{before}{_META}null{_BEHIND_META}{behind}")
+        return msgspec.structs.replace(job, meta=read_meta(meta))

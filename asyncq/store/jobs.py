@@ -7,26 +7,17 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any, Literal
 
-import asyncpg
 import msgspec
 
-from asyncq.domain.job import Claim, Job
-from asyncq.domain.meta import read_meta
+from asyncq.domain.job import Claim
 from asyncq.domain.moment import read_moment
 from asyncq.domain.outcome import Ending, Settlement
 from asyncq.store.arrays import array_numbers, array_text
-from asyncq.store.database import Database, Line
-from asyncq.store.failures import calling
+from asyncq.store.database import Line
 
 # Of a claim, where it stands in the order of running; of a settlement, its job.
 _place = attrgetter("priority", "due", "id")
 _id = attrgetter("id")
-
-# What `_document` in SQL says of a job.
-_read_job = msgspec.json.Decoder(Job).decode
-# Where its meta stands. Within a text a backslash would precede these quotes, and a jsonb has no space before a colon.
-_META = ', "meta" : '
-_BEHIND_META = ', "state" : '
 
 
 Form = Literal["all", "plain first", "plain"]
@@ -47,47 +38,6 @@ class Place(msgspec.Struct, frozen=True):
 
 
 START = Place()
-
-
-def read_job(document: str) -> Job:
-    """A job of which `_document` in SQL tells.
-
-    Args:
-        document: The JSON text.
-
-    Returns:
-        The job. A meta that cannot be read does not keep the rest from being read, see `Job`.
-    """
-    try:
-        return _read_job(document)
-    except (msgspec.ValidationError, RecursionError):
-        before, found, rest = document.partition(_META)
-        meta, _, behind = rest.rpartition(_BEHIND_META)
-        if not found:
-            raise
-        job = _read_job(f"{before}{_META}null{_BEHIND_META}{behind}")
-        return msgspec.structs.replace(job, meta=read_meta(meta))
-
-
-async def get_job(database: Database, connection: asyncpg.Connection, job_id: int) -> Job | None:
-    """Read one job.
-
-    Args:
-        database: Names the schema.
-        connection: An asyncpg connection.
-        job_id: The job's id.
-
-    Returns:
-        The job, or None if there is none.
-
-    Raises:
-        StoreError: See `failures.calling`.
-    """
-    with calling(database.schema):
-        row = await connection.fetchrow(database.query("get_job"), job_id)
-    if row is None:
-        return None
-    return read_job(row["document"])
 
 
 async def fetch_jobs(

@@ -18,9 +18,9 @@ from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.job import OPTIONS, Job
 from asyncq.domain.signature import is_context
 from asyncq.domain.task import Task
+from asyncq.store.admin import get_job
 from asyncq.store.database import Database
 from asyncq.store.failures import calling
-from asyncq.store.jobs import get_job
 from asyncq.store.statements import render
 
 ANYTHING: Any = object()

@@ -1,4 +1,4 @@
-"""`store.jobs`: what goes to the server and what comes back, on connections of ours and of strangers."""
+"""Jobs in the store: what goes to the server and what comes back, on connections of ours and of strangers."""
 
 import json
 from collections.abc import AsyncIterator
@@ -13,6 +13,7 @@ from asyncq.domain.job import Added, JobKeyMode, JobSpec
 from asyncq.domain.states import JobState
 from asyncq.store import adding
 from asyncq.store import jobs as store
+from asyncq.store.admin import get_job
 from asyncq.store.database import Database, Line
 from asyncq.store.jobs import START, Place
 from asyncq.testing import MovableClock
@@ -50,7 +51,7 @@ async def test_a_job_is_added_and_read_as_it_was_given(database: Database, sql: 
     """Every field, there and back."""
     await sql.rows("select asyncq._store_tasks($1::text[])", names)
     (added,) = await adding.add_jobs(database, sql.connection, [FULL])
-    job = await store.get_job(database, sql.connection, added.id)
+    job = await get_job(database, sql.connection, added.id)
 
     assert Added(added.id, "added", None, None) == added
     assert ("t", "q", '{"n": 1.0}', -3, FULL.run_at, 7) == (
@@ -69,7 +70,7 @@ async def test_a_job_of_defaults_is_added(database: Database, sql: Session, name
     """None means the server's default."""
     await sql.rows("select asyncq._store_tasks($1::text[])", names)
     (added,) = await adding.add_jobs(database, sql.connection, [JobSpec(task="t")])
-    job = await store.get_job(database, sql.connection, added.id)
+    job = await get_job(database, sql.connection, added.id)
 
     assert ("{}", None, 25, 0, (), None) == (
         *(job.payload, job.queue, job.max_attempts),
@@ -144,7 +145,7 @@ async def test_adding_nothing_asks_nothing(database: Database) -> None:
 
 async def test_a_job_that_is_not_there_is_none(database: Database, sql: Session) -> None:
     """It ended well, or never was."""
-    assert await store.get_job(database, sql.connection, 1) is None
+    assert await get_job(database, sql.connection, 1) is None
 
 
 async def test_a_running_job_shows_its_worker_and_its_failed_attempts(
@@ -154,7 +155,7 @@ async def test_a_running_job_shows_its_worker_and_its_failed_attempts(
     job_id = await add(sql)
     await sql.execute("update asyncq._jobs set attempts = 2")
     await store.fetch_jobs(line, 7, 1, 1, [1], None, START)
-    job = await store.get_job(database, sql.connection, job_id)
+    job = await get_job(database, sql.connection, job_id)
 
     assert (2, "7", JobState.ACTIVE, False) == (job.attempts, job.locked_by, job.state, job.locked_at is None)
 
@@ -197,7 +198,7 @@ async def test_an_add_is_part_of_the_callers_transaction(database: Database, sql
     (added,) = await adding.add_jobs(database, sql.connection, [FULL])
     await transaction.rollback()
 
-    assert await store.get_job(database, sql.connection, added.id) is None
+    assert await get_job(database, sql.connection, added.id) is None
 
 
 async def test_an_add_in_an_aborted_transaction_says_so(database: Database, sql: Session) -> None:
@@ -234,7 +235,7 @@ async def test_a_job_that_the_server_refuses_names_the_field_and_the_code(databa
 async def test_a_number_that_does_not_fit_is_no_lost_connection(database: Database, sql: Session) -> None:
     """The driver refuses it; trying again will not help."""
     with pytest.raises(StoreError, match="value out of int64 range") as error:
-        await store.get_job(database, sql.connection, 2**70)
+        await get_job(database, sql.connection, 2**70)
 
     assert not isinstance(error.value, StoreUnavailable)
 
