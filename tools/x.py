@@ -356,12 +356,17 @@ def do_fmt(_arguments: Sequence[str]) -> int:
     )
 
 
-def do_bench(arguments: Sequence[str]) -> int:
-    """Measure asyncq beside its peers; words go to benchmarks/suite."""
-    if not (ROOT / "benchmarks" / "suite").exists():
+def benchmark(name: str, arguments: Sequence[str]) -> int:
+    """Run one of the programs below benchmarks."""
+    if not (ROOT / "benchmarks" / name).exists():
         raise Refusal("there are no benchmarks in this checkout.")
     setup("test")
-    return run([PYTHON, "-m", "benchmarks.suite", *arguments])
+    return run([PYTHON, "-m", f"benchmarks.{name}", *arguments])
+
+
+def do_bench(arguments: Sequence[str]) -> int:
+    """Measure asyncq beside its peers; words go to benchmarks/suite."""
+    return benchmark("suite", arguments)
 
 
 def do_bench_quick(arguments: Sequence[str]) -> int:
@@ -376,18 +381,12 @@ def do_bench_compare(arguments: Sequence[str]) -> int:
 
 def do_bench_scale(arguments: Sequence[str]) -> int:
     """Measure how cost grows with jobs, workers, queues and payloads; words go to benchmarks/scale."""
-    if not (ROOT / "benchmarks" / "scale").exists():
-        raise Refusal("there are no benchmarks in this checkout.")
-    setup("test")
-    return run([PYTHON, "-m", "benchmarks.scale", *arguments])
+    return benchmark("scale", arguments)
 
 
 def do_profile(arguments: Sequence[str]) -> int:
     """Print where the time of a job goes, by part of the worker and of the server."""
-    if not (ROOT / "benchmarks" / "profile").exists():
-        raise Refusal("there are no benchmarks in this checkout.")
-    setup("test")
-    return run([PYTHON, "-m", "benchmarks.profile", *arguments])
+    return benchmark("profile", arguments)
 
 
 def do_schema(arguments: Sequence[str]) -> int:
