@@ -62,9 +62,9 @@ def _blame(event: on.HorizonHeld) -> str:
     hidden = "" if event.sees_all else "; what other roles do is hidden: grant pg_read_all_stats to the worker's"
     if event.holders:
         return f"they cannot be removed because of {'; '.join(event.holders)}{hidden}"
-    return (
-        hidden and f"nobody of this role keeps them{hidden}"
-    ) or "nobody keeps them: is autovacuum off, or overtaken?"
+    if hidden:
+        return f"nobody of this role keeps them{hidden}"
+    return "nobody keeps them: is autovacuum off, or overtaken?"
 
 
 def _said(kind: type[EventT], level: int, sentence: Callable[[EventT], str]) -> _Entry:
