@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, TypeVar, assert_never
 
 from anyio.abc import TaskGroup
@@ -107,19 +108,19 @@ class Announcer:
             self._tell(JobRetried, run, duration_s=duration_s, error=error, delay_s=settlement.delay_s or 0.0)
             return
         self._tell(JobFailed, run, duration_s=duration_s, error=error)
-        if run is not None and run.task.on_failed is not None:
+        if run is not None and (on_failed := run.task.on_failed) is not None:
             event = _event(JobFailed, run, duration_s=duration_s, error=error)
             self._calls += 1
             self._quiet.clear()
-            self._group.start_soon(self._call_on_failed, run, event)
+            self._group.start_soon(self._call_on_failed, on_failed, event)
 
-    async def _call_on_failed(self, run: Run, event: JobFailed) -> None:
+    async def _call_on_failed(self, on_failed: Callable[[JobFailed], Any], event: JobFailed) -> None:
         """A function of the user's: what it raises is reported, and hurts nobody."""
         try:
-            end = await isolation.call(run.task.on_failed, event) if run.task.on_failed is not None else None
+            end = await isolation.call(on_failed, event)
             if isinstance(end, isolation.Raised):
-                name = f"on_failed of {run.task.name}"
-                self._observers.emit(ObserverFailed(observer=name, event=type(event).__name__, error=end.error))
+                name = f"on_failed of {event.task}"
+                self._observers.emit(ObserverFailed(observer=name, event=JobFailed.__name__, error=end.error))
         finally:
             self._calls -= 1
             if not self._calls:
