@@ -24,7 +24,8 @@ from asyncq.domain.signature import Signature
 MARK = "_cron"
 EXAMPLE = {"ts": "2021-01-01T04:00:00.000Z", "backfilled": False}
 
-_OPTIONS = ("queue", "max_attempts", "priority", "flags", "job_key", "job_key_mode")
+# Fields of an item that its job has too; what is not said is the task's.
+JOB_OPTIONS = ("queue", "max_attempts", "priority", "flags", "job_key", "job_key_mode")
 _PRINTABLE = re.compile(rf"[^\x00-\x1f\x7f\ud800-\udfff]{{1,{MAX_NAME}}}")
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -134,7 +135,7 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
     def template(self) -> JobSpec:
         """Its job, but for the payload and the time."""
         spec = JobSpec(task=self.task) if isinstance(self.task, str) else self.task.spec("{}")
-        options: Any = {name: getattr(self, name) for name in _OPTIONS}
+        options: Any = {name: getattr(self, name) for name in JOB_OPTIONS}
         return spec.with_options(**options)
 
     def question(self, spec: JobSpec) -> str | None:
@@ -162,7 +163,7 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
             said = f"identifier is {self.identifier!r}, expected 1 to {MAX_NAME} characters without control characters"
             yield "identifier", said, None
         yield from self._faults_of_fill()
-        for name in _OPTIONS:
+        for name in JOB_OPTIONS:
             options: Any = {name: getattr(self, name)}
             yield from _faults_of_job(name, functools.partial(JobSpec(task="-").with_options, **options))
         if self.overlap not in OVERLAPS:

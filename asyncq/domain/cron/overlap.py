@@ -1,4 +1,4 @@
-"""What becomes of a slot while a job of its item is pending or running: a unique policy whose key is the item's.
+"""What becomes of a slot while a job of its item waits or runs: a unique policy whose key is the item's.
 
 sql/functions/overlap.sql is the same in SQL.
 """

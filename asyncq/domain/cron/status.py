@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from asyncq.domain.cron.expression import Dialect
+from asyncq.domain.cron.item import JOB_OPTIONS
 from asyncq.domain.cron.overlap import Overlap
 from asyncq.domain.cron.slot import next_run
 from asyncq.domain.cron.stored import item_of
@@ -86,7 +87,6 @@ class _Document(msgspec.Struct):
     workers: tuple[str, ...]
 
 
-_OPTIONS = ("queue", "max_attempts", "priority", "flags", "job_key", "job_key_mode")
 _documents = msgspec.json.Decoder(_Document)
 
 
@@ -102,7 +102,7 @@ def read_status(document: str, now: datetime) -> CronStatus:
     """
     read = _documents.decode(document)
     problem, following = read.problem, None
-    options: dict[str, Any] = {name: value for name, value in (read.options or {}).items() if name in _OPTIONS}
+    options: dict[str, Any] = {name: value for name, value in (read.options or {}).items() if name in JOB_OPTIONS}
     options["flags"] = tuple(options.get("flags", ()))
     fill = timedelta(0)
     if read.expression is not None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from asyncq.domain.cron.item import MARK, CronItem, CronTask
+from asyncq.domain.cron.item import JOB_OPTIONS, MARK, CronItem, CronTask
 from asyncq.domain.cron.phrase import parse_time_phrase
 from asyncq.domain.deduplication import options
 from asyncq.domain.errors import CrontabProblem, InvalidCrontab
@@ -91,15 +91,7 @@ def job_document(item: CronItem) -> dict[str, Any]:
         InvalidJob: The task cannot make its job.
     """
     spec = item.template
-    said = {
-        "queue": spec.queue,
-        "max_attempts": spec.max_attempts,
-        "priority": spec.priority,
-        "flags": spec.flags,
-        "job_key": spec.job_key,
-        "job_key_mode": spec.job_key_mode,
-        "options": options(spec),
-    }
+    said = {name: getattr(spec, name) for name in JOB_OPTIONS} | {"options": options(spec)}
     return {name: value for name, value in said.items() if value or value == 0}
 
 
