@@ -78,11 +78,6 @@ def check_text(text: str, *, field: str = "payload", limit: int = DEFAULT_MAX_PA
         raise InvalidJob(said, code="GWBPL", field=field)
 
 
-def decode_error(error: Exception) -> str:
-    """What a decoding error says: the path of the field and what was expected there."""
-    return f"the payload does not fit the task: {error}"
-
-
 def _not_finite(value: Any) -> str | None:
     """The path of a number that msgspec would silently write as null."""
     # Not by recursion: a value may be nested deeper than this.

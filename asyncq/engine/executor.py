@@ -29,7 +29,6 @@ from asyncq.domain.outcome import (
     clean_error,
     text_of,
 )
-from asyncq.domain.payload import decode_error
 from asyncq.engine import isolation
 from asyncq.engine.context import JobContext, Surroundings
 from asyncq.engine.identity import Identity
@@ -86,7 +85,7 @@ class Executor:
             args, kwargs = run.task.signature.decode(claim.payload, run.context)
         except (msgspec.MsgspecError, RecursionError) as error:
             self.finished += 1
-            return run, Failed(clean_error(f"{type(error).__name__}: {decode_error(error)}"))
+            return run, Failed(clean_error(f"{type(error).__name__}: the payload does not fit the task: {error}"))
         except isolation.USERS_ERRORS as error:  # of the payload's type
             self.finished += 1
             return run, Failed(describe(error))

@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from asyncq.domain.errors import InvalidJob
-from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, check_text, decode_error, encode
+from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, check_text, encode
 from tests.ids import written
 
 
@@ -269,13 +269,6 @@ def test_the_error_names_the_argument() -> None:
         refusal({"a": math.nan}, field="meta").field,
         str(refusal({"a": math.nan}, field="meta")),
     )
-
-
-def test_a_decoding_error_says_that_it_is_the_payload() -> None:
-    """It stands in `last_error` by itself."""
-    said = decode_error(msgspec.ValidationError("Expected `int` - at `$.a`"))
-
-    assert "the payload does not fit the task: Expected `int` - at `$.a`" == said
 
 
 # check_text: what is JSON text already
