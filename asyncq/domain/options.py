@@ -36,7 +36,6 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
         failed_retention_s: How long jobs that failed for good are kept; 30 days by default, None for ever.
         blocked_after_s: After how long without an answer of the event loop its stack is logged; 1 s by default, 0.05 s
             to an hour, None for never.
-        batch: Jobs in one fetch at most; 500.
     """
 
     concurrency: int = 10
@@ -49,10 +48,9 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     forbidden_flags: ForbiddenFlags = None
     failed_retention_s: float | None = FAILED_RETENTION.total_seconds()
     blocked_after_s: float | None = BLOCKED_AFTER_S
-    batch: int = 500
 
     def __post_init__(self) -> None:
-        for name, low, high in (("concurrency", 1, 10_000), ("pool_size", 1, 1_000), ("batch", 1, 500)):
+        for name, low, high in (("concurrency", 1, 10_000), ("pool_size", 1, 1_000)):
             value: Any = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
                 raise ConfigurationError(f"{name} must be a whole number from {low} to {high}, got {value!r}")

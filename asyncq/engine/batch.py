@@ -7,26 +7,24 @@ then, with as many statements and commits more, makes it busier.
 from __future__ import annotations
 
 AIM_S = 0.007  # the longest fetches take 10 ms more: at times the server begins another file of its log
+MOST = 500  # of any kind
 LEAST = 100  # what fewer claims took says little: the way there and back, and the commit
 
 
 class Batch:
     """The size of one worker's fetches.
 
-    Args:
-        most: The most that one takes.
-
     Attributes:
         size: How many the next one takes at most.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = self.size = most
+    def __init__(self) -> None:
+        self.size = MOST
 
     def took(self, claims: int, duration_s: float, *, of_queues: bool) -> None:
         """A fetch has brought so many claims in so many seconds; whether any was one of a queue."""
         if not of_queues:
-            self.size = self._most
-        elif claims >= min(LEAST, self._most):
+            self.size = MOST
+        elif claims >= LEAST:
             fitting = int(claims * AIM_S / max(duration_s, 1e-6))
-            self.size = max(min(fitting, self._most), min(LEAST, self._most))
+            self.size = max(min(fitting, MOST), LEAST)

@@ -103,7 +103,7 @@ class Fetcher:
         self._asked = self._promised = 0  # claims that a fetch, and successions, may bring
         self._forms = Forms()
         self._took_s = 0.0
-        self._batch = Batch(options.batch)
+        self._batch = Batch()
 
     def wake(self) -> None:
         """Something may have become due: look for it now."""

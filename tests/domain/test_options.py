@@ -24,7 +24,6 @@ def test_the_defaults() -> None:
             listen=True,
             forbidden_flags=None,
             failed_retention_s=30 * 86400.0,
-            batch=500,
         )
         == worker_options()
     )
@@ -69,8 +68,6 @@ def test_listen_can_be_turned_off() -> None:
         {"lease": timedelta(days=1)},
         {"grace": 0},
         {"pool_wait": 0.01},
-        {"batch": 1},
-        {"batch": 500},
         {"failed_retention": 0},
         {"failed_retention": timedelta(days=36_500)},
         {"forbidden_flags": []},
@@ -93,7 +90,6 @@ def test_values_at_the_limits_work(given: dict[str, Any]) -> None:
         ({"concurrency": True}, "concurrency"),
         ({"concurrency": "10"}, "concurrency"),
         ({"pool_size": 0}, "pool_size"),
-        ({"batch": 501}, "batch"),
         ({"poll": 0}, "poll must lie between 0.01 and 60 seconds, got 0"),
         ({"poll": 61}, "poll"),
         ({"poll": -1}, "a delay"),

@@ -8,10 +8,9 @@ import pytest
 from asyncq import Client, task
 from asyncq.domain.job import Claim
 from asyncq.engine import fetcher
-from asyncq.engine.batch import AIM_S, LEAST, Batch
+from asyncq.engine.batch import AIM_S, LEAST, MOST, Batch
 from tests.engine.conftest import MakeWorker
 
-MOST = 500
 LONG_S = 5 * AIM_S
 
 
@@ -34,7 +33,7 @@ async def nothing() -> None:
 )
 def test_a_fetch_takes_as_many_as_it_claims_in_time(claims: int, duration_s: float, size: float) -> None:
     """Jobs of queues cost several times as much as others: 500 at once would keep all of them from running for long."""
-    batch = Batch(MOST)
+    batch = Batch()
     batch.took(claims, duration_s, of_queues=True)
 
     assert size == batch.size
@@ -42,7 +41,7 @@ def test_a_fetch_takes_as_many_as_it_claims_in_time(claims: int, duration_s: flo
 
 def test_what_few_claims_took_says_nothing() -> None:
     """One job in 2 ms is no reason to take fewer of the next thousand."""
-    batch = Batch(MOST)
+    batch = Batch()
     batch.took(LEAST - 1, 10 * AIM_S, of_queues=True)
     batch.took(0, 10 * AIM_S, of_queues=True)
 
@@ -51,7 +50,7 @@ def test_what_few_claims_took_says_nothing() -> None:
 
 def test_a_batch_grows_again() -> None:
     """The server was busy with something else, and is not any more."""
-    batch = Batch(MOST)
+    batch = Batch()
     batch.took(MOST, 100 * AIM_S, of_queues=True)
     while batch.size < MOST:
         before = batch.size
@@ -61,17 +60,9 @@ def test_a_batch_grows_again() -> None:
     assert batch.size == MOST
 
 
-def test_a_worker_that_was_told_to_take_few_takes_as_few() -> None:
-    """Fewer than would be worth the way."""
-    batch = Batch(10)
-    batch.took(10, 100 * AIM_S, of_queues=True)
-
-    assert batch.size == 10
-
-
 def test_jobs_without_a_queue_are_taken_in_full_batches() -> None:
     """However long they took: with two workers on two cores smaller ones made both a tenth slower."""
-    batch = Batch(MOST)
+    batch = Batch()
     batch.took(MOST, 100 * AIM_S, of_queues=True)
     batch.took(LEAST, 100 * AIM_S, of_queues=False)
 
