@@ -26,7 +26,7 @@ from asyncq.store.statements import DEFAULT_SCHEMA
 
 
 class Worker:
-    """Runs jobs of the given tasks.
+    """Runs jobs of the given tasks. Times are timedeltas or seconds.
 
     Args:
         dsn: The database, as a PostgreSQL DSN.

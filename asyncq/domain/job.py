@@ -50,8 +50,8 @@ class JobOptions(TypedDict, total=False):
         subject: What a singleton is the only one for, 1 to 512 characters; by default the whole task.
         force: Whether to add the job whatever its policy says; it bars later ones.
         rerun: Whether to remember the payload when the job that bars this one runs: it begins anew when its run ends.
-        idempotency_key: A name of this very request, 1 to 200 characters: made again within a day, it comes to the
-            same job. None by default.
+        idempotency_key: A name of this very request, 1 to 200 characters: made again within the client's
+            `idempotency_window` (of an add by a context a day), it comes to the same job. None by default.
     """
 
     queue: str | None

@@ -33,9 +33,9 @@ class ExponentialRetry(msgspec.Struct, frozen=True):
     """Wait `first * factor ** (attempt - 1)`, at most `longest`.
 
     Args:
-        first: The wait after the first failed attempt; 1 s by default.
+        first: The wait after the first failed attempt, a timedelta or seconds; 1 s by default.
         factor: By how much each wait is longer than the one before; 2 by default.
-        longest: The limit of a wait, before jitter; one day by default.
+        longest: The limit of a wait, before jitter, a timedelta or seconds; one day by default.
         jitter: The wait is multiplied by a random number between 1 - jitter and 1 + jitter; 0 by default.
 
     Raises:
@@ -68,8 +68,8 @@ class LinearRetry(msgspec.Struct, frozen=True):
     """Wait `step * attempt`, at most `longest`.
 
     Args:
-        step: By how much each wait is longer than the one before.
-        longest: The limit of a wait, before jitter; one day by default.
+        step: By how much each wait is longer than the one before, a timedelta or seconds.
+        longest: The limit of a wait, before jitter, a timedelta or seconds; one day by default.
         jitter: The wait is multiplied by a random number between 1 - jitter and 1 + jitter; 0 by default.
 
     Raises:
@@ -94,7 +94,7 @@ class ConstantRetry(msgspec.Struct, frozen=True):
     """Wait the same time after each attempt.
 
     Args:
-        delay: The wait.
+        delay: The wait, a timedelta or seconds.
         jitter: The wait is multiplied by a random number between 1 - jitter and 1 + jitter; 0 by default.
 
     Raises:
@@ -117,7 +117,7 @@ class TableRetry(msgspec.Struct, frozen=True):
     """Wait as a table says; after its end, its last entry.
 
     Args:
-        delays: The waits after the first, second, ... attempt; at least one.
+        delays: The waits after the first, second, ... attempt, each a timedelta or seconds; at least one.
         jitter: The wait is multiplied by a random number between 1 - jitter and 1 + jitter; 0 by default.
 
     Raises:

@@ -242,8 +242,8 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             `UniquePolicy`, or an object of its members; none by default.
         singleton: Whether at most one of its jobs waits or runs, or one for each `subject=` that is given with an add:
             a further add is dropped. False by default.
-        retry: How long to wait after a failed attempt: a policy, a list of delays (the last one repeats), or a
-            function of the attempt; `exp(min(attempt, 10))` seconds by default.
+        retry: How long to wait after a failed attempt: a policy, a list of delays (timedeltas or seconds; the last one
+            repeats), or a function of the attempt; `exp(min(attempt, 10))` seconds by default.
         on_failed: Called with the `JobFailed` event when a job has failed for good; may be async.
         cron: When workers add a job of it by themselves: a cron expression, with the options and the payload of a
             crontab's line behind it if need be (`0 8 * * * ?tz=Europe/Berlin&fill=1d {dry_run: true}`); or a function

@@ -58,7 +58,7 @@ async def assert_added(
         TypeError: The task's payload has no such field.
         StoreError: The database cannot be used.
 
-    Jobs that run, have failed for good or have ended are not seen.
+    Jobs that run, have failed for good or have ended are not seen. If cancelled, nothing was changed: it only reads.
 
         async def test_an_order_is_billed(client: Client, db: asyncpg.Connection, schema: str) -> None:
             async with db.transaction():
@@ -98,6 +98,8 @@ async def assert_not_added(
         AssertionError: There is one; the message shows it.
         TypeError: The task's payload has no such field.
         StoreError: The database cannot be used.
+
+    If cancelled, nothing was changed: it only reads.
 
         async def test_an_empty_order_is_not_billed(client: Client) -> None:
             await place_order([], client)

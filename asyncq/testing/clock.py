@@ -61,6 +61,8 @@ class MovableClock:
 
         Raises:
             StoreError: The database cannot be used.
+
+        If cancelled, nothing was changed: it only reads.
         """
         async with self._alone() as connection:
             shown: datetime = await self._ask(connection, "select asyncq.clock()")
