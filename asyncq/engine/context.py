@@ -21,7 +21,7 @@ from asyncq.domain.states import JobState
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing
 from asyncq.engine.settling import Means, Settling
 from asyncq.store.adding import add_jobs
-from asyncq.store.database import CallersConnection, Connection, Database, HandlerPool, Record, check_connection
+from asyncq.store.database import CallersConnection, Connection, Record, check_connection
 
 _logger = logging.getLogger("asyncq.job")
 
@@ -46,16 +46,6 @@ def in_the_loop(method: Method[P, AnswerT]) -> Method[P, AnswerT]:
     return call
 
 
-class Surroundings:
-    """What all contexts of a worker share."""
-
-    def __init__(self, database: Database, pool: HandlerPool, registry: Registry, means: Means) -> None:
-        self.database = database
-        self.pool = pool
-        self.registry = registry
-        self.means = means
-
-
 class JobContext(Context):
     """What a handler can know and do about its job.
 
@@ -64,13 +54,16 @@ class JobContext(Context):
             period. `ctx.cancelled.is_set()` works in threads too.
     """
 
-    __slots__ = ("_claim", "_settling", "_surroundings", "_task", "_worker_id", "cancelled")
+    __slots__ = ("_claim", "_means", "_registry", "_settling", "_task", "_worker_id", "cancelled")
 
-    def __init__(self, claim: Claim, task: str, worker_id: int, surroundings: Surroundings, settling: Settling) -> None:
+    def __init__(
+        self, claim: Claim, task: str, worker_id: int, registry: Registry, means: Means, settling: Settling
+    ) -> None:
         self._claim = claim
         self._task = task
         self._worker_id = worker_id
-        self._surroundings = surroundings
+        self._registry = registry
+        self._means = means
         self._settling = settling
         self.cancelled = asyncio.Event()
 
@@ -130,7 +123,7 @@ class JobContext(Context):
         if self._settling.is_shared:
             yield self._settling.connection
             return
-        async with self._surroundings.pool.acquire() as connection:
+        async with self._means.pool.acquire() as connection:
             yield connection
 
     @in_the_loop
@@ -228,8 +221,7 @@ class JobContext(Context):
 
         If cancelled, the outcome is unknown unless the connection's transaction rolls back.
         """
-        registry = self._surroundings.registry
-        spec = make_spec(task, payload, options, registry=registry, strict=False, max_payload=DEFAULT_MAX_PAYLOAD)
+        spec = make_spec(task, payload, options, registry=self._registry, strict=False, max_payload=DEFAULT_MAX_PAYLOAD)
         return accepted((await self._add([spec], connection))[0])
 
     @in_the_loop
@@ -249,12 +241,11 @@ class JobContext(Context):
 
         If cancelled, the outcome is unknown unless the connection's transaction rolls back; all were added or none.
         """
-        registry = self._surroundings.registry
-        checked = make_specs(specs, registry=registry, strict=False, max_payload=DEFAULT_MAX_PAYLOAD)
+        checked = make_specs(specs, registry=self._registry, strict=False, max_payload=DEFAULT_MAX_PAYLOAD)
         return await self._add(checked, connection)
 
     async def _add(self, specs: Sequence[JobSpec], connection: CallersConnection | None) -> list[Added]:
-        database = self._surroundings.database
+        database = self._means.database
         if connection is not None:
             return await add_jobs(database, check_connection(connection), specs)
         async with self.connection() as own:

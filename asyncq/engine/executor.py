@@ -30,12 +30,12 @@ from asyncq.domain.outcome import (
     text_of,
 )
 from asyncq.engine import isolation
-from asyncq.engine.context import JobContext, Surroundings
+from asyncq.engine.context import JobContext
 from asyncq.engine.identity import Identity
 from asyncq.engine.leftovers import Leftovers
 from asyncq.engine.observers import Observers
 from asyncq.engine.run import Run
-from asyncq.engine.settling import JobTransaction, OwnTransactions, Settling
+from asyncq.engine.settling import JobTransaction, Means, OwnTransactions, Settling
 
 COMPLETED = Completed()
 
@@ -52,13 +52,13 @@ class Executor:
     def __init__(
         self,
         identity: Identity,
-        surroundings: Surroundings,
+        means: Means,
         observers: Observers,
         threads: CapacityLimiter,
         leftovers: Leftovers,
     ) -> None:
         self._identity = identity
-        self._surroundings = surroundings
+        self._means = means
         self._observers = observers
         self._threads = threads
         self._told_results: set[str] = set()
@@ -148,13 +148,13 @@ class Executor:
         task, worker_id = self._identity.task(claim.task_id), self._identity.worker_id
         if not task.signature.takes_context:
             return Run(claim, task, worker_id)
-        means = self._surroundings.means
+        means = self._means
         settling: Settling
         if task.isolation is None:
             settling = OwnTransactions(means, claim, task.name, worker_id)
         else:
             settling = JobTransaction(means, claim, task.name, worker_id, task.isolation)
-        context = JobContext(claim, task.name, worker_id, self._surroundings, settling)
+        context = JobContext(claim, task.name, worker_id, self._identity.registry, means, settling)
         return Run(claim, task, worker_id, context, settling)
 
     def _start(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> asyncio.Task[Any]:

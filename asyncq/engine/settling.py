@@ -49,7 +49,7 @@ Settled = Literal["completed", "rerun", "cancelled here", "lost"]
 
 
 class Means:
-    """What all runs of a worker are settled with.
+    """What all runs of a worker work and are settled with.
 
     Args:
         database: Where the jobs are.

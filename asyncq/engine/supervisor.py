@@ -34,7 +34,6 @@ from asyncq.engine.admission import Admission
 from asyncq.engine.announcer import Announcer
 from asyncq.engine.canceller import Canceller
 from asyncq.engine.completer import Completer
-from asyncq.engine.context import Surroundings
 from asyncq.engine.cron import Cron
 from asyncq.engine.executor import Executor
 from asyncq.engine.fetcher import Fetcher
@@ -97,10 +96,9 @@ class Supervisor:
         self._writing = Line(database, "settle", generic_plans=True)
         self._pool = HandlerPool(database, options.pool_size, options.pool_wait_s)
         means = Means(database, self._pool, self._writing, observers, options.lease_s)
-        self._surroundings = Surroundings(database, self._pool, registry, means)
         self._leftovers = Leftovers()
         threads = CapacityLimiter(options.concurrency)
-        self._executor = Executor(self._identity, self._surroundings, observers, threads, self._leftovers)
+        self._executor = Executor(self._identity, means, observers, threads, self._leftovers)
         self._stuck = Stuck(options.concurrency, self._identity, self._executor, threads, observers)
         self._fetcher = Fetcher(self._reading, self._identity, options, observers, self._finished)
         self._items = items
