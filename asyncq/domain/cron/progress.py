@@ -29,12 +29,12 @@ class Progress(msgspec.Struct, frozen=True):
     missed_until: datetime
 
 
-def begin(item: CronItem, known: Known | None, now: datetime, before: Progress | None = None) -> Progress:
+def begin(item: CronItem, known: Known, now: datetime, before: Progress | None = None) -> Progress:
     """Where an item begins, or, after the database was away, begins again.
 
     Args:
         item: The item.
-        known: What the database knows of it; None if it is new.
+        known: What the database knows of it; of a new one, that it is known since now.
         now: The time, with a time zone.
         before: How far it had come in this run; None at the start.
 

@@ -86,12 +86,12 @@ def next_run(item: CronItem, after: datetime) -> datetime | None:
     return next(instants(item.when, item.zone, after, after + farthest), None)
 
 
-def missed_after(item: CronItem, known: Known | None, start: datetime) -> datetime:
+def missed_after(item: CronItem, known: Known, start: datetime) -> datetime:
     """After which moment an item may have missed slots before a start.
 
     Args:
         item: The item.
-        known: What the database knows of it; None if it is new: then it missed nothing.
+        known: What the database knows of it; one that is known since the start has missed nothing.
         start: When the scheduler starts, with a time zone; a slot at this very moment is not missed yet.
 
     Returns:
@@ -100,7 +100,7 @@ def missed_after(item: CronItem, known: Known | None, start: datetime) -> dateti
 
     Source: `scheduleCronJobs` and the option `fill` of graphile-worker.
     """
-    if known is None or not item.fill_period:
+    if not item.fill_period:
         return start - MOMENT
     since = known.since - MOMENT if known.last is None else known.last
     if known.not_before is not None:

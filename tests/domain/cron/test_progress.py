@@ -25,15 +25,14 @@ def slots(of: CronItem, progress: Progress, until: datetime = NOON) -> list[str]
 
 def test_an_item_begins_with_the_very_moment_of_the_start() -> None:
     """A worker that starts at 12:00:00.000000 is not late."""
-    assert ["12:00"] == slots(item(), begin(item(), None, NOON))
+    assert ["12:00"] == slots(item(), begin(item(), Known(NOON), NOON))
 
 
-@pytest.mark.parametrize("known", [None, Known(NOON)], ids=["unknown", "since-now"])
-def test_a_new_item_has_missed_nothing(known: Known | None) -> None:
+def test_a_new_item_has_missed_nothing() -> None:
     """However long its fill is: nobody was to run it before."""
     new = item(fill=DAY)
 
-    assert ["12:00"] == slots(new, begin(new, known, NOON))
+    assert ["12:00"] == slots(new, begin(new, Known(NOON), NOON))
 
 
 def test_an_item_with_a_fill_begins_with_what_was_missed() -> None:

@@ -25,7 +25,7 @@ def hourly(**options: Any) -> CronItem:
     return CronItem("rollup", "0 * * * *", **options)
 
 
-def missed(item: CronItem, known: Known | None, start: datetime) -> list[str]:
+def missed(item: CronItem, known: Known, start: datetime) -> list[str]:
     """The slots that are filled in, as times of the day."""
     just_before = start - timedelta(microseconds=1)
     return [f"{slot.at:%H:%M}" for slot in slots(item, missed_after(item, known, start), just_before)]
@@ -83,7 +83,7 @@ def test_the_next_run_of_a_function_is_the_first_minute_to_which_it_says_yes() -
         # As graphile-worker does it: executed three hours ago, seen first 90 minutes ago, new.
         (Known(NOON - 24 * HOUR, NOON - 3 * HOUR), 6 * HOUR, ["10:00", "11:00"]),
         (Known(NOON - 1.5 * HOUR), 6 * HOUR, ["11:00"]),
-        (None, 6 * HOUR, []),
+        (Known(NOON), 6 * HOUR, []),
         # Never longer ago than `fill`, to the moment.
         (Known(NOON - 24 * HOUR, NOON - 20 * HOUR), 3 * HOUR, ["09:00", "10:00", "11:00"]),
         (Known(NOON - 24 * HOUR, NOON - 20 * HOUR), 3 * HOUR - timedelta(seconds=1), ["10:00", "11:00"]),
@@ -99,7 +99,7 @@ def test_the_next_run_of_a_function_is_the_first_minute_to_which_it_says_yes() -
     ids=["last", "since", "new", "fill", "less-than-fill", "no-fill", "since-slot", "resumed", "clock-back"],
 )
 def test_what_was_missed_is_filled_in_since_the_last_execution(
-    known: Known | None, fill: timedelta, expected: list[str]
+    known: Known, fill: timedelta, expected: list[str]
 ) -> None:
     """In order; the slot at the start itself is not missed yet, the scheduler comes to it."""
     assert expected == missed(hourly(fill=fill), known, NOON)
