@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from asyncq.cli.asking import ask
-from asyncq.cli.parsing import Commands, Usage, add_command, duration, instant
+from asyncq.cli.parsing import JOB_KEY_MODES, Commands, Usage, add_command, duration, instant
 from asyncq.client import Client
 from asyncq.domain.adding import make_spec
 from asyncq.domain.job import Added
@@ -28,7 +28,6 @@ PLAIN = (
     "rerun",
     "idempotency_key",
 )
-MODES = ("replace", "preserve_run_at", "unsafe_dedupe")
 
 PURPOSE = """\
 Add a job, and print its id.
@@ -69,7 +68,7 @@ def add_parser(commands: Commands) -> None:
     add("--flag", metavar="FLAG", action="append", help="a name that a worker may forbid; may be repeated")
     add("--meta", metavar="JSON", help="an object that goes with the job")
     add("--job-key", metavar="KEY", help="at most one job that waits or runs has it; a waiting one is changed")
-    add("--job-key-mode", choices=MODES, help="what a waiting job with the key keeps (default: replace)")
+    add("--job-key-mode", choices=JOB_KEY_MODES, help="what a waiting job with the key keeps (default: replace)")
     add("--unique", metavar="JSON", help="which jobs may not exist beside it: a unique policy, as an object")
     add("--singleton", action="store_true", default=None, help="at most one job of the task waits or runs")
     add("--subject", metavar="TEXT", help="what a singleton is the only one for")
@@ -107,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
         return await client.add_job(spec, run_at=await client.admin.now() + options.after)
 
     added = ask(options, add)
-    print(_text(added) if options.json else added.id)
+    print(msgspec.json.encode(added).decode() if options.json else added.id)
     return 0
 
 
@@ -129,7 +128,3 @@ def _object(what: str, text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Usage(f"{what} must be a JSON object, got {text}")
     return cast("dict[str, Any]", value)
-
-
-def _text(added: Added) -> str:
-    return msgspec.json.encode(added).decode()

@@ -10,8 +10,9 @@ from typing import Any
 from asyncq.cli.asking import ask
 from asyncq.cli.cron_texts import document
 from asyncq.cli.job_texts import printable
-from asyncq.cli.parsing import Commands, Usage, add_command
+from asyncq.cli.parsing import JOB_KEY_MODES, Commands, Usage, add_command
 from asyncq.cron import CronChanges
+from asyncq.domain.cron.overlap import OVERLAPS
 from asyncq.domain.cron.phrase import parse_time_phrase
 from asyncq.domain.cron.status import CronStatus
 from asyncq.domain.cron.text import parse_crontab
@@ -85,11 +86,11 @@ def add_parsers(below: Commands) -> None:
     add("--payload", metavar="JSON", type=_payload, help="the payload, an object")
     add("--dialect", choices=dialects, help="how the expression is written")
     add("--fill", metavar="TIME", type=_fill, help="how far back missed slots are made up for: 3d12h")
-    add("--overlap", choices=("allow", "skip", "replace"), help="what becomes of a slot while its last job runs")
+    add("--overlap", choices=OVERLAPS, help="what becomes of a slot while its last job runs")
     add("--max-attempts", metavar="N", type=int, help="attempts in all")
     add("--priority", metavar="N", type=int, help="lower first")
     add("--flag", dest="flags", metavar="FLAG", action="append", help="a flag of its jobs, instead of those it has")
-    add("--job-key-mode", choices=("replace", "preserve_run_at", "unsafe_dedupe"), help="what the key does")
+    add("--job-key-mode", choices=JOB_KEY_MODES, help="what the key does")
     add("--unset", metavar="FIELD", action="append", choices=UNSET, help=f"one of {', '.join(UNSET)}")
     _as_json(changing)
     for name, purpose in (("pause", PAUSE), ("resume", RESUME), ("rm", RM), ("run", RUN)):

@@ -10,9 +10,11 @@ from datetime import datetime, timedelta
 from typing import Any, NoReturn, Protocol
 
 from asyncq.domain.errors import CENTURY_S
+from asyncq.domain.job import JobKeyMode
 from asyncq.store.database import default_dsn
 
 LEVELS = ("debug", "info", "warning", "error")
+JOB_KEY_MODES = [mode.value for mode in JobKeyMode]
 
 ENVIRONMENT = """
 environment:
