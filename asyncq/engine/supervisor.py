@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import anyio
 from anyio import CapacityLimiter
@@ -142,7 +141,7 @@ class Supervisor:
         """Whether the current code was called by a handler of this worker."""
         return self._leftovers.in_handler
 
-    async def run(self, stop: StopRequest, *, once: bool = False, started: Any = None) -> None:
+    async def run(self, stop: StopRequest, *, once: bool = False, started: anyio.Event | None = None) -> None:
         """Work until asked to stop, or, with once, until nothing is runnable.
 
         Args:
@@ -166,7 +165,7 @@ class Supervisor:
                 await self._writing.close()
                 await self._pool.close()
 
-    async def _until_ended(self, stop: StopRequest, once: bool, started: Any, version: str) -> None:
+    async def _until_ended(self, stop: StopRequest, once: bool, started: anyio.Event | None, version: str) -> None:
         ended = anyio.Event()
         try:
             async with anyio.create_task_group() as outer:
@@ -211,7 +210,9 @@ class Supervisor:
         server = connection.get_server_version()
         return f"{server.major}.{server.micro}"  # asyncpg reads 15.18 as 15.0.18
 
-    async def _work(self, stop: StopRequest, once: bool, started: Any, version: str, ended: anyio.Event) -> None:
+    async def _work(
+        self, stop: StopRequest, once: bool, started: anyio.Event | None, version: str, ended: anyio.Event
+    ) -> None:
         with anyio.CancelScope(shield=True):
             try:
                 async with anyio.create_task_group() as group:
@@ -473,6 +474,6 @@ class Supervisor:
         )
 
 
-async def _first(wait: Any, scope: anyio.CancelScope) -> None:
+async def _first(wait: Callable[[], Awaitable[object]], scope: anyio.CancelScope) -> None:
     await wait()
     scope.cancel()
