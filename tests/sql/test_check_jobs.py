@@ -105,6 +105,15 @@ NUL = {
     '{"a": "\\u0001"}': False,
 }
 
+HALVES = {
+    r'["\ud83d"]': True,
+    r'{"a\uDC00": 1}': True,
+    r'"\ud83d\\\ude00"': True,
+    r'"\ud83d\ud83d\ude00"': True,
+    r'"\ud83d\ude00 \uE000 \u00e9"': False,
+    r'"\\ud83d"': False,
+}
+
 GOOD = (
     "repeat('ü', 128)",
     "'t', queue_name := repeat('ü', 128)",
@@ -145,6 +154,21 @@ async def test_a_payload_with_a_nul_is_refused(sql: Session, payload: str, refus
         error = await sql.refusal(add, payload)
 
         assert ("GWBPL", "payload") == (error.sqlstate, error.column_name)
+    else:
+        await sql.rows(add, payload)
+
+        assert payload == await sql.value("select payload::text from asyncq._jobs")
+
+
+@pytest.mark.parametrize(("payload", "refused"), HALVES.items())
+async def test_a_payload_with_half_a_character_is_refused(sql: Session, payload: str, refused: bool) -> None:
+    """As the client does: no worker could read it, and whoever merged an array into it would get the server's error."""
+    add = "select asyncq.add_job('t', $1::text::json, job_key => 'k')"
+    if refused:
+        error = await sql.refusal(add, payload)
+
+        assert ("GWBPL", "payload") == (error.sqlstate, error.column_name)
+        assert "payload holds half of a surrogate pair, which is no character" == error.message
     else:
         await sql.rows(add, payload)
 
