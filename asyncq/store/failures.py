@@ -27,6 +27,7 @@ from asyncq.domain.errors import (
 )
 from asyncq.domain.outcome import words
 from asyncq.store.pooled import HINT
+from asyncq.store.statements import command
 
 # The server, or the way to it, may be well again later. 25006: a standby that is not promoted yet.
 _TRANSIENT = ("08", "40001", "40P01", "53", "55P03", "57", "25006")
@@ -181,7 +182,7 @@ def _translated(error: asyncpg.PostgresError, schema: str) -> AsyncqError:
     if code in _MISSING:
         return SchemaMissing(
             f"the schema {schema!r} is not installed, or older or newer than this release can use ({said}); "
-            "run `asyncq migrate`, which mends it or says why not",
+            f"run `{command('migrate', schema)}`, which mends it or says why not",
             sqlstate=code,
         )
     if code == "25006":
@@ -194,7 +195,8 @@ def _translated(error: asyncpg.PostgresError, schema: str) -> AsyncqError:
         )
     if code == "42501":
         return AccessDenied(
-            f"PostgreSQL refused a statement: {said} [{code}]; `asyncq roles` shows what a role needs", sqlstate=code
+            f"PostgreSQL refused a statement: {said} [{code}]; `{command('roles', schema)}` shows what a role needs",
+            sqlstate=code,
         )
     if code in _MIXED_UP:
         return StoreError(f"PostgreSQL refused a statement: {said} [{code}]; {HINT}", sqlstate=code)

@@ -23,7 +23,7 @@ from asyncq.store.listen import TO_ALL, cancel_channel
 from asyncq.store.owner import as_owner, become_owner, create_schema, hand_over
 from asyncq.store.pooled import is_pooled
 from asyncq.store.roles import grant_again, grantees
-from asyncq.store.statements import folder, query, render
+from asyncq.store.statements import command, folder, query, render
 
 LOCK_TIMEOUT_S = 2.0
 LOCK_TRIES = 30
@@ -243,7 +243,7 @@ async def _migrate_alone(connection: asyncpg.Connection, schema: str, done: list
         if is_pooled(connection):
             raise ConfigurationError(
                 f"{migration.name} cannot run through a pooler that pools by transaction: "
-                "run `asyncq migrate` with a DSN that leads directly to the server"
+                f"run `{command('migrate', schema)}` with a DSN that leads directly to the server"
             )
         await _lock_alone(connection, schema)
         try:
@@ -358,7 +358,7 @@ async def check_version(connection: asyncpg.Connection, schema: str) -> int:
     known = {migration.id: migration for migration in migrations()}
     if missing := [migration.name for migration in known.values() if migration.id not in applied]:
         what = "is not installed" if not applied else f"lacks {', '.join(missing)}"
-        raise SchemaMissing(f"the schema {schema!r} {what}; run `asyncq migrate`")
+        raise SchemaMissing(f"the schema {schema!r} {what}; run `{command('migrate', schema)}`")
     await check_release(connection, schema, max(known))
     return max(applied)
 

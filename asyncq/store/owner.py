@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import asyncpg
 
 from asyncq.domain.errors import AccessDenied
+from asyncq.store.statements import command
 
 _DENIED = "42501"
 
@@ -67,7 +68,7 @@ async def _become(connection: asyncpg.Connection, schema: str, how: str) -> bool
         return False
     refusal = AccessDenied(
         f"the schema {schema!r} belongs to {owner['name']}, and {owner['me']} cannot act for it; "
-        f"run `asyncq migrate` as {owner['name']}, as a member of it, or as a superuser",
+        f"run `{command('migrate', schema)}` as {owner['name']}, as a member of it, or as a superuser",
         sqlstate=_DENIED,
     )
     # The server would look at who has logged in, and not at what became of him by `-c role=...`.
@@ -97,8 +98,9 @@ async def hand_over(connection: asyncpg.Connection, schema: str, names: Collecti
     for row in rows:
         if not row["is_mine"]:
             raise AccessDenied(
-                f"the schema {schema!r} belongs to {owner}, but {row['what']} to {row['maker']}; run `asyncq migrate` "
-                f"once as a superuser, or as {row['maker']} if it is a member of {owner}",
+                f"the schema {schema!r} belongs to {owner}, but {row['what']} to {row['maker']}; "
+                f"run `{command('migrate', schema)}` once as a superuser, "
+                f"or as {row['maker']} if it is a member of {owner}",
                 sqlstate=_DENIED,
             )
     if rows:

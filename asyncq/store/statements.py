@@ -66,6 +66,11 @@ def check_schema(schema: str) -> str:
     return schema
 
 
+def command(name: str, schema: str) -> str:
+    """A command for this schema, such as `asyncq migrate --schema jobs`, for sentences that say what to run."""
+    return f"asyncq {name}" if schema == DEFAULT_SCHEMA else f"asyncq {name} --schema {schema}"
+
+
 def render(text: str, schema: str) -> str:
     """The text of a SQL file for a schema."""
     return text if schema == DEFAULT_SCHEMA else _WORD.sub(schema, text)

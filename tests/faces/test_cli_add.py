@@ -246,7 +246,7 @@ async def test_a_missing_schema_says_to_run_migrate(dsn: str, capsys: Output) ->
     """The first thing that everybody forgets."""
     code = await run_sync(partial(main, ["add", "send", "--dsn", dsn, "--schema", "no_such_schema"]))
 
-    said = "asyncq: the schema 'no_such_schema' is not installed; run `asyncq migrate`\n"
+    said = "asyncq: the schema 'no_such_schema' is not installed; run `asyncq migrate --schema no_such_schema`\n"
     assert (3, said) == (code, capsys.readouterr().err)
 
 

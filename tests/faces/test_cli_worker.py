@@ -320,7 +320,7 @@ async def test_a_worker_without_its_schema_says_to_run_migrate_or_does_it(
 
     await db.execute("set client_min_messages = warning")
     await db.execute("drop schema cli_fresh cascade")
-    said = "asyncq: the schema 'cli_fresh' is not installed; run `asyncq migrate`\n"
+    said = "asyncq: the schema 'cli_fresh' is not installed; run `asyncq migrate --schema cli_fresh`\n"
     assert (3, said, 0) == (missing.returncode, missing.stderr, migrated.returncode)
 
 

@@ -289,10 +289,10 @@ async def bring_up_to_date(client: Client) -> None:
 
 
 REFUSED = {
-    ("enqueuer", read_a_job): "permission denied for .*; `asyncq roles` shows what a role needs",
-    ("enqueuer", run_jobs): "permission denied for .*; `asyncq roles` shows what a role needs",
-    ("enqueuer", bring_up_to_date): "belongs to .*_owner, and .*_enqueuer cannot act for it; run `asyncq migrate` as",
-    ("worker", bring_up_to_date): "belongs to .*_owner, and .*_worker cannot act for it; run `asyncq migrate` as",
+    ("enqueuer", read_a_job): "permission denied for .*; `asyncq roles --schema .*` shows what a role needs",
+    ("enqueuer", run_jobs): "permission denied for .*; `asyncq roles --schema .*` shows what a role needs",
+    ("enqueuer", bring_up_to_date): "belongs to .*_owner, and .*_enqueuer cannot act for it; run `asyncq migrate --",
+    ("worker", bring_up_to_date): "belongs to .*_owner, and .*_worker cannot act for it; run `asyncq migrate --",
 }
 
 

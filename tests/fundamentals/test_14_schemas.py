@@ -26,7 +26,7 @@ async def test_a_schema_is_installed_by_migrate(dsn: str, db: asyncpg.Connection
 
 async def test_nothing_is_installed_behind_your_back(dsn: str) -> None:
     """The error says what to run."""
-    with pytest.raises(SchemaMissing, match=r"'nowhere' is not installed; run `asyncq migrate`"):
+    with pytest.raises(SchemaMissing, match=r"'nowhere' is not installed; run `asyncq migrate --schema nowhere`"):
         async with Client(dsn, schema="nowhere"):
             pass
 

@@ -225,7 +225,7 @@ async def test_public_is_no_role_even_in_quotes(roles: Roles) -> None:
 
 async def test_the_script_says_when_the_schema_is_not_there(dsn: str) -> None:
     """Run before `asyncq migrate`, it creates no role either."""
-    with pytest.raises(SchemaMissing, match="run `asyncq migrate`"):
+    with pytest.raises(SchemaMissing, match="run `asyncq migrate --schema nowhere`"):
         await apply(Database(dsn, "nowhere"), worker="nobody_w", enqueuer="nobody_e")
 
     async with session(dsn, "nowhere") as sql:

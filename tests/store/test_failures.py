@@ -172,7 +172,7 @@ async def test_a_missing_schema_says_what_to_run(sql: Session) -> None:
 
         assert SchemaMissing is type(error)
         assert f"the schema '{sql.schema}' is not installed, or older or newer than" in str(error)
-        assert "run `asyncq migrate`" in str(error)
+        assert f"run `asyncq migrate --schema {sql.schema}`" in str(error)
 
 
 async def test_a_missing_privilege_is_told_apart(sql: Session, strict: Server) -> None:

@@ -381,7 +381,7 @@ async def test_a_transaction_that_an_index_build_waits_for_is_named(
 
 async def test_a_schema_that_is_not_there_says_what_to_run(new: Database, bare: Session) -> None:
     """To the client and to the worker, before anything else fails."""
-    with pytest.raises(SchemaMissing, match=r"is not installed; run `asyncq migrate`"):
+    with pytest.raises(SchemaMissing, match=f"is not installed; run `asyncq migrate --schema {bare.schema}`"):
         await check_version(bare.connection, bare.schema)
 
 
@@ -391,7 +391,7 @@ async def test_a_schema_that_is_too_old_names_what_it_lacks(
     """By name."""
     await migrate(new)
     release(monkeypatch, migration("select 1"))
-    with pytest.raises(SchemaMissing, match=f"lacks {NEWEST + 1:06}_later; run `asyncq migrate`"):
+    with pytest.raises(SchemaMissing, match=f"{NEWEST + 1:06}_later; run `asyncq migrate --schema {bare.schema}`"):
         await check_version(bare.connection, bare.schema)
 
 

@@ -86,7 +86,7 @@ async def way_of(roles: Roles, role: str) -> WayIn:
 async def test_without_the_schema_the_check_of_the_version_says_so(db: asyncpg.Connection) -> None:
     """The usual sentence, not one about rights."""
     assert "directly" == await way_in(db, "nowhere")
-    with pytest.raises(SchemaMissing, match="run `asyncq migrate`"):
+    with pytest.raises(SchemaMissing, match="run `asyncq migrate --schema nowhere`"):
         await check_version(db, "nowhere")
 
 
@@ -202,5 +202,5 @@ async def test_a_refusal_says_where_to_look(dsn: str) -> None:
     """The server's sentence names the object; ours, the cure."""
     async with three_roles(dsn) as roles:
         database = Database(roles.dsn_of(roles.worker), roles.schema)
-        with pytest.raises(AccessDenied, match=r"only the owner of schema .* \[42501\]; `asyncq roles` shows"):
+        with pytest.raises(AccessDenied, match=r"only the owner of schema .* \[42501\]; `asyncq roles --.*` shows"):
             await apply(database, worker=roles.worker, enqueuer=roles.enqueuer)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from asyncq.domain.errors import ConfigurationError
-from asyncq.store.statements import check_schema, folder, query, render
+from asyncq.store.statements import check_schema, command, folder, query, render
 from tests.sql.session import Session
 
 CHECKOUT = Path(__file__).parents[2]
@@ -53,6 +53,14 @@ async def test_every_word_that_the_server_would_quote_is_refused(sql: Session) -
 async def test_a_name_that_is_taken_needs_no_quotes(sql: Session, name: str) -> None:
     """The other direction."""
     assert name == await sql.value("select quote_ident($1)", name)
+
+
+def test_a_command_names_another_schema_than_the_usual_one() -> None:
+    """Who does what a sentence says gets what it promised: without the word it would be done to `asyncq`."""
+    assert ("asyncq migrate", "asyncq migrate --schema jobs") == (
+        command("migrate", "asyncq"),
+        command("migrate", "jobs"),
+    )
 
 
 def test_only_the_whole_word_is_replaced() -> None:

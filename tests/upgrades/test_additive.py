@@ -161,7 +161,7 @@ async def test_the_new_release_on_the_schema_of_the_old_one_says_what_to_run(
     with start_worker(new, "new") as worker:
         added = await new.runs(database.schema, "-m", "asyncq", "add", "step", *target)
         code = await worker.end()
-    said = f"{NEWEST + 1:06}_later; run `asyncq migrate`"
+    said = f"{NEWEST + 1:06}_later; run `asyncq migrate --schema {database.schema}`"
 
     assert (3, 3) == (code, added.returncode)
     assert said in worker.log.read_text()
@@ -169,7 +169,7 @@ async def test_the_new_release_on_the_schema_of_the_old_one_says_what_to_run(
     assert [] == await sql.values("select id from asyncq._jobs")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("asyncq.store.migrate.folder", lambda: new.sql)
-        with pytest.raises(SchemaMissing, match="run `asyncq migrate`"):
+        with pytest.raises(SchemaMissing, match=said):
             await Client(database.dsn, schema=database.schema).open()
 
 
