@@ -18,6 +18,7 @@ from asyncq.domain.administration import check_job_id
 from asyncq.domain.deduplication import DEFAULT_WINDOW, LONGEST_WINDOW
 from asyncq.domain.errors import AsyncqError, ConfigurationError, JobNotFound, StoreUnavailable, seconds
 from asyncq.domain.job import Added, Job, JobOptions, JobSpec
+from asyncq.domain.options import whole_number
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing, Task
 from asyncq.store import adding
@@ -71,17 +72,13 @@ class Client:
     ) -> None:
         self._database = Database(dsn, schema)
         self._registry = None if tasks is None else Registry(tasks)
-        if not 1 <= max_payload <= LARGEST_PAYLOAD:
-            raise ConfigurationError(f"max_payload lies between 1 and {LARGEST_PAYLOAD} bytes, got {max_payload}")
-        if not 1 <= pool_size <= 1000:
-            raise ConfigurationError(f"pool_size lies between 1 and 1000, got {pool_size}")
         if not isinstance(idempotency_window, timedelta) or not timedelta(0) < idempotency_window <= LONGEST_WINDOW:  # pyright: ignore[reportUnnecessaryIsInstance]
             said = f"idempotency_window is a timedelta above 0 of at most {LONGEST_WINDOW.days} days"
             raise ConfigurationError(f"{said}, got {idempotency_window!r}")
         self._window = idempotency_window
-        self._retry_for_s = seconds(retry_for)
-        self._max_payload = max_payload
-        self._pool_size = pool_size
+        self._retry_for_s = seconds(retry_for, "retry_for")
+        self._max_payload = whole_number("max_payload", max_payload, 1, LARGEST_PAYLOAD)
+        self._pool_size = whole_number("pool_size", pool_size, 1, 1000)
         self._pool: Spares | None = None
         self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
         self.admin = Admin(self._database, self._patiently)

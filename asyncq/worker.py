@@ -12,7 +12,7 @@ import anyio
 from asyncq.domain.cron.crontab import Crontab, gather
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.events import Event, Observer
-from asyncq.domain.options import BLOCKED_AFTER_S, FAILED_RETENTION, ForbiddenFlags, worker_options
+from asyncq.domain.options import BLOCKED_AFTER_S, FAILED_RETENTION, ForbiddenFlags, switch, worker_options
 from asyncq.domain.task import Registry, Task
 from asyncq.engine import isolation
 from asyncq.engine.observers import Observers, listed
@@ -81,7 +81,7 @@ class Worker:
         migrate: bool = False,
     ) -> None:
         self._database = Database(dsn, schema)
-        self._ear = self._listens_at(listen, listen_dsn)
+        self._ear = self._listens_at(switch("listen", listen), listen_dsn)
         self._registry = Registry(tasks)
         self._items = gather(crontab, self._registry)
         self._options = worker_options(
@@ -97,7 +97,7 @@ class Worker:
             blocked_after=blocked_after,
         )
         self._observers = Observers([LogObserver(), *listed(observers)])
-        self._migrate = migrate
+        self._migrate = switch("migrate", migrate)
         self._stop: StopRequest | None = None
         self._ended: anyio.Event | None = None
         self._running: Supervisor | None = None

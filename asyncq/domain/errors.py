@@ -285,11 +285,12 @@ class Discard(HandlerSignal):
         self.reason = reason
 
 
-def seconds(delay: timedelta | float) -> float:
+def seconds(delay: timedelta | float, name: str = "a delay") -> float:
     """The delay in seconds.
 
     Args:
         delay: A timedelta or a number of seconds.
+        name: What the error calls it.
 
     Returns:
         The seconds, not negative.
@@ -299,7 +300,7 @@ def seconds(delay: timedelta | float) -> float:
     """
     value: Any = delay.total_seconds() if isinstance(delay, timedelta) else delay
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigurationError(f"a delay is a timedelta or a number of seconds, got {delay!r}")
+        raise ConfigurationError(f"{name} is a timedelta or a number of seconds, got {delay!r}")
     if not 0 <= value <= CENTURY_S:
-        raise ConfigurationError(f"a delay lies between 0 and {CENTURY_S:.0f} seconds (100 years), got {delay!r}")
+        raise ConfigurationError(f"{name} lies between 0 and {CENTURY_S:.0f} seconds (100 years), got {delay!r}")
     return float(value)

@@ -50,12 +50,10 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     blocked_after_s: float | None = BLOCKED_AFTER_S
 
     def __post_init__(self) -> None:
-        for name, low, high in (("concurrency", 1, 10_000), ("pool_size", 1, 1_000)):
-            value: Any = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-                raise ConfigurationError(f"{name} must be a whole number from {low} to {high}, got {value!r}")
+        whole_number("concurrency", self.concurrency, 1, 10_000)
+        whole_number("pool_size", self.pool_size, 1, 1_000)
         for name, least, most in (("poll", 0.01, LONGEST_POLL_S), ("lease", 1.0, 86400.0), ("pool_wait", 0.01, 3600.0)):
-            value = getattr(self, f"{name}_s")
+            value: float = getattr(self, f"{name}_s")
             if not least <= value <= most:
                 raise ConfigurationError(f"{name} must lie between {least:g} and {most:g} seconds, got {value:g}")
         if self.blocked_after_s is not None and not 0.05 <= self.blocked_after_s <= 3600.0:
@@ -71,6 +69,20 @@ def _is_list_of_str(flags: Any) -> bool:
     if isinstance(flags, str) or not isinstance(flags, Sequence):
         return False
     return all(isinstance(flag, str) for flag in cast(Sequence[object], flags))
+
+
+def whole_number(name: str, value: Any, least: int, most: int) -> int:
+    """The value of an option that counts something; a text, as from the environment, is refused with its name."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ConfigurationError(f"{name} must be a whole number from {least} to {most}, got {value!r}")
+    return value
+
+
+def switch(name: str, value: Any) -> bool:
+    """The value of an option that is on or off; a text would be on, `"0"` from the environment too."""
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"{name} must be True or False, got {value!r}")
+    return value
 
 
 def worker_options(**given: Any) -> WorkerOptions:
@@ -89,7 +101,7 @@ def worker_options(**given: Any) -> WorkerOptions:
     """
     delays = {"poll", "lease", "grace", "pool_wait", "failed_retention", "blocked_after"}
     named: dict[str, Any] = {
-        (f"{name}_s" if name in delays else name): (seconds(value) if name in delays else value)
+        (f"{name}_s" if name in delays else name): (seconds(value, name) if name in delays else value)
         for name, value in given.items()
         if value is not None
     }

@@ -58,7 +58,8 @@ def check_schema(schema: str) -> str:
     Raises:
         ConfigurationError: The name does not match `[a-z_][a-z0-9_]{0,39}`, begins with `pg_`, or is a reserved word.
     """
-    if not _NAME.fullmatch(schema) or schema.startswith("pg_") or schema in _RESERVED:
+    is_text = isinstance(schema, str)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not is_text or not _NAME.fullmatch(schema) or schema.startswith("pg_") or schema in _RESERVED:
         raise ConfigurationError(
             f"schema {schema!r} cannot be used: a schema is called [a-z_][a-z0-9_]* with at most 40 characters, "
             "does not begin with pg_, and is no reserved word of SQL"

@@ -9,10 +9,28 @@ import pytest
 from anyio.to_thread import run_sync
 
 import asyncq.client
-from asyncq import AccessDenied, Client, ConfigurationError, StoreUnavailable
+from asyncq import AccessDenied, Client, ConfigurationError, StoreUnavailable, Worker
 from tests.engine.faults import link_to
 from tests.faces.test_client_retries import ADDED
 from tests.waiting import LIMIT_S
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda dsn: Client(dsn, pool_size="10"), "pool_size must be a whole number from 1 to 1000, got '10'"),
+        (lambda dsn: Client(dsn, max_payload=1.5), "max_payload must be a whole number from 1 to 16777216, got 1.5"),
+        (lambda dsn: Client(dsn, retry_for="30"), "retry_for is a timedelta or a number of seconds, got '30'"),
+        (lambda dsn: Client(dsn, schema=None), "schema None cannot be used"),
+        (lambda dsn: Worker(dsn, [], schema=None), "schema None cannot be used"),
+        (lambda dsn: Worker(dsn, [], listen="0"), "listen must be True or False, got '0'"),
+        (lambda dsn: Worker(dsn, [], migrate="0"), "migrate must be True or False, got '0'"),
+    ],
+)
+def test_options_that_come_as_texts_are_refused_by_name(make: Any, said: str) -> None:
+    """From the environment all of them do, and a text that is not empty would be true."""
+    with pytest.raises(ConfigurationError, match=said):
+        make("postgresql:///app")
 
 
 async def test_a_call_that_is_cancelled_ends_although_nobody_answers(dsn: str, schema: str) -> None:
