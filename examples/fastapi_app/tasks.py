@@ -5,7 +5,7 @@ import os
 
 import msgspec
 
-from asyncq import JobContext, task
+from asyncq import JobContext, Task, task
 
 MAIL_S = float(os.environ.get("SHOP_MAIL_S", "0.1"))
 
@@ -31,4 +31,4 @@ async def confirm_order(order: OrderPlaced, ctx: JobContext) -> None:
     )
 
 
-TASKS = [confirm_order]
+TASKS: list[Task[...]] = [confirm_order]

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from asyncq import JobContext, task
+from asyncq import JobContext, Task, task
 
 
 @task
@@ -33,4 +33,4 @@ async def count_words(change: RowChanged, ctx: JobContext) -> None:
     ctx.logger.info("%s of %s %s: %s words", change.op, change.table, change.id, words)
 
 
-TASKS = [welcome_user, count_words]
+TASKS: list[Task[...]] = [welcome_user, count_words]

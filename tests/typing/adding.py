@@ -3,17 +3,21 @@
 # ruff: noqa: D103
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, assert_type
+from typing import Any, TypedDict, assert_type
 
 import asyncpg
 import msgspec
 
-from asyncq import Added, Client, Job, JobContext, JobKeyMode, JobSpec, UniquePolicy, Worker, add_job, task
+from asyncq import Added, Client, Job, JobContext, JobKeyMode, JobSpec, Task, UniquePolicy, Worker, add_job, task
 
 
 class Email(msgspec.Struct):
     to: str
     subject: str = ""
+
+
+class Row(TypedDict):
+    id: int
 
 
 class LoudEmail(Email):
@@ -38,6 +42,10 @@ async def tidy(ctx: JobContext) -> None: ...
 
 @task
 async def resize(sizes: list[int], ctx: JobContext) -> None: ...
+
+
+@task
+async def import_row(row: Row) -> None: ...
 
 
 @task
@@ -185,6 +193,22 @@ async def once() -> None:
     await add_job("postgresql:///app", "tidy", {"a": 1}, priority=5)
     await add_job("postgresql:///app", "tidy", prioriti=5)  # error: no such option
     await add_job("postgresql:///app", "tidy", priority="high")  # error: a priority is an int
+
+
+TASKS: list[Task[...]] = [send_email, rollup, tidy, send_email_in_a_thread]
+
+
+def named_lists() -> None:
+    Worker("postgresql:///app", TASKS)
+    Client("postgresql:///app", tasks=TASKS)
+    Client("postgresql:///app", tasks=(send_email, rollup))
+
+
+async def typed_dicts(client: Client) -> None:
+    row: Row = {"id": 1}
+    await client.add_job(import_row, row)
+    await client.add_job(import_row.job({"id": 1}))
+    await client.add_job(import_row.job({"id": "1"}))  # error: a str is no int
 
 
 def workers() -> None:
