@@ -30,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     as_json = "--json" in words
     print_anything()
     try:
+        _check_order(words)
         commands = _commands()
         parser = _parser(commands)
         parser.parse_args(words, options)
@@ -51,6 +52,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"asyncq: the output cannot be written: {error.strerror}", file=sys.stderr)
         return drop_output()
     return code
+
+
+def _check_order(words: Sequence[str]) -> None:
+    """Refuse an option before its command: its value would be taken for one, and shown, a DSN with its password too."""
+    above = [word for word in words[:1] if word in ("jobs", "cron")]
+    for word in words[len(above) : len(above) + 1]:
+        if word.startswith("-") and word not in ("-h", "--help", "--version"):
+            option = word.partition("=")[0]
+            raise Usage(f"{option} goes behind the command: {' '.join(('asyncq', *above))} COMMAND {option} ...")
 
 
 def _commands() -> dict[str, ModuleType]:

@@ -199,6 +199,25 @@ def test_a_wrong_command_line_ends_with_2_and_a_sentence(
     assert (2, True) == (code, capsys.readouterr().err.splitlines()[-1].startswith(expected))
 
 
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["--dsn", UNREACHABLE, "migrate"], "--dsn goes behind the command: asyncq COMMAND --dsn ..."),
+        ([f"--dsn={UNREACHABLE}", "migrate"], "--dsn goes behind the command: asyncq COMMAND --dsn ..."),
+        (["jobs", "--schema", "jobs", "list"], "--schema goes behind the command: asyncq jobs COMMAND --schema ..."),
+        (["cron", "--json", "ls"], "--json goes behind the command: asyncq cron COMMAND --json ..."),
+    ],
+)
+def test_an_option_before_its_command_is_told_where_it_goes(
+    command: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its value would be taken for the command, and printed: a DSN with its password, into the log of a deployment."""
+    code = main(command)
+
+    err = capsys.readouterr().err
+    assert (2, True, False) == (code, expected in err, "secret" in err)
+
+
 @pytest.mark.usefixtures("bare")
 @pytest.mark.parametrize(
     ("command", "code", "expected"),
