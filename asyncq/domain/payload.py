@@ -41,7 +41,8 @@ def encode(value: Any, *, field: str = "payload", limit: int = DEFAULT_MAX_PAYLO
         # Text: looking for bytes in bytes takes ten times as long.
         text = _encode(value).decode()
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InvalidJob(f"{field} cannot be written as JSON: {error}", code="GWBPL", field=field) from error
+        dumped = '; give its model_dump(mode="json")' if hasattr(value, "model_dump") else ""
+        raise InvalidJob(f"{field} cannot be written as JSON: {error}{dumped}", code="GWBPL", field=field) from error
     if "null" in text and (path := _not_finite(value)):
         raise InvalidJob(f"{field} holds NaN or Infinity at {path}, which JSON lacks", code="GWBPL", field=field)
     check_text(text, field=field, limit=limit)

@@ -269,9 +269,17 @@ def _check_readable(parameter: inspect.Parameter, name: str) -> None:
     if (foreign := _foreign(msgspec.inspect.type_info(_annotation(parameter)), set())) is not None:
         raise TaskError(
             f"task {name!r}: parameter {parameter.name!r} cannot be read from JSON, because of the class "
-            f"{foreign.__module__}.{foreign.__qualname__}: use a msgspec.Struct, a dataclass, a TypedDict or plain "
-            "types; for the context annotate it with JobContext"
+            f"{foreign.__module__}.{foreign.__qualname__}: {_instead(foreign)}"
         )
+
+
+def _instead(foreign: type[Any]) -> str:
+    if hasattr(foreign, "model_validate"):
+        return (
+            f"of a pydantic model take a dict, hand it to {foreign.__name__}.model_validate in the handler, "
+            'and add model.model_dump(mode="json")'
+        )
+    return "use a msgspec.Struct, a dataclass, a TypedDict or plain types; for the context annotate it with JobContext"
 
 
 def _foreign(info: Any, seen: set[int]) -> type[Any] | None:

@@ -15,10 +15,15 @@ import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, check_text, encode
 from tests.ids import written
+
+
+class Model(BaseModel):
+    name: str
 
 
 class Point(msgspec.Struct):
@@ -206,6 +211,13 @@ def test_half_a_surrogate_pair_is_refused(value: Any) -> None:
 def test_a_whole_surrogate_pair_is_a_character() -> None:
     """Characters beyond U+FFFF are stored as they are."""
     assert '"😀"' == encode("\U0001f600")
+
+
+def test_a_model_of_pydantic_is_refused_with_what_to_give_instead() -> None:
+    """A web service has its data as such."""
+    said = str(refusal(Model(name="Ada")))
+
+    assert said.endswith('Model is unsupported; give its model_dump(mode="json")')
 
 
 @pytest.mark.parametrize(
