@@ -458,7 +458,7 @@ def main(words: Sequence[str]) -> int:
     if not words or words[0] not in COMMANDS:
         print("usage: python3 tools/x.py COMMAND [WORDS...]\n")
         for name, function in COMMANDS.items():
-            print(f"  {name:<14}{(function.__doc__ or '').strip()}")
+            print(f"  {name:<15}{(function.__doc__ or '').strip()}")
         return 0 if words and words[0] in {"-h", "--help", "help"} else 2
     try:
         return COMMANDS[words[0]](words[1:])
