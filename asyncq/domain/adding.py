@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -106,9 +107,7 @@ def _spec(what: Any, payload: Any, registry: Registry | None, strict: bool, max_
         return what.spec(what.signature.encode_call(args, {}, max_payload))
     if not isinstance(what, str):
         raise InvalidJob(
-            f"a job is added by task, name or spec, got {what!r}; is the function decorated with @task?",
-            code="GWBID",
-            field="identifier",
+            f"a job is added by task, name or spec, got {what!r}; {_guessed(what)}", code="GWBID", field="identifier"
         )
     known = (
         registry.find(what) if strict and registry is not None else registry.get(what) if registry is not None else None
@@ -117,3 +116,11 @@ def _spec(what: Any, payload: Any, registry: Registry | None, strict: bool, max_
     if known is not None:
         return known.spec(known.signature.encode_payload(value, max_payload))
     return JobSpec(task=what, payload=encode(value, limit=max_payload))
+
+
+def _guessed(what: Any) -> str:
+    """What was meant by something that is no job."""
+    if inspect.iscoroutine(what):
+        what.close()  # or Python would warn besides that nobody has awaited it
+        return "a task that is called does not add a job: write add_job(task.job(...))"
+    return "is the function decorated with @task?"

@@ -1,5 +1,6 @@
 """What a call of `add_job` means: a task, a name or a spec, with a payload and options, becomes one checked spec."""
 
+import gc
 from datetime import UTC, datetime
 from typing import Any
 
@@ -193,6 +194,14 @@ def test_what_is_neither_task_nor_name_nor_spec_is_refused(what: Any) -> None:
     """A function without its decorator, mostly."""
     with pytest.raises(InvalidJob, match="is the function decorated with @task"):
         spec(what)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_task_that_was_called_is_told_apart() -> None:
+    """As those of Celery are called for a signature; a handler that began nothing is no reason for a warning either."""
+    with pytest.raises(InvalidJob, match=r"a task that is called does not add a job: write add_job\(task\.job"):
+        spec(rollup(day="x"))
+    gc.collect()
 
 
 # A spec
