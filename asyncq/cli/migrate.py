@@ -70,6 +70,8 @@ def _document(schema: str, report: Report) -> dict[str, object]:
 
 
 def _lines(schema: str, report: Report) -> list[str]:
+    from asyncq.store.statements import command
+
     if report.is_newer:
         newer = (
             f"schema {schema!r} is at version {report.version}, newer than this release, which knows {report.newest}"
@@ -77,7 +79,7 @@ def _lines(schema: str, report: Report) -> list[str]:
         return [f"{newer}: nothing is changed"]
     if report.pending:
         pending = [f"pending: {_described(report, name)}" for name in report.pending]
-        return [*pending, f"schema {schema!r} needs `asyncq migrate`"]
+        return [*pending, f"schema {schema!r} needs `{command('migrate', schema)}`"]
     if report.applied:
         done = [f"applied: {_described(report, name)}" for name in report.applied]
         return [*done, f"schema {schema!r} is now at version {report.version}"]
