@@ -55,7 +55,7 @@ async def assert_added(
 
     Raises:
         AssertionError: There is none; the message shows what there is.
-        TypeError: The task's payload has no such field.
+        TypeError: The task's payload has no such field; or this is no task, and no name.
         StoreError: The database cannot be used.
 
     Jobs that run, have failed for good or have ended are not seen. If cancelled, nothing was changed: it only reads.
@@ -120,6 +120,8 @@ class _Wanted:
     """What an assertion asks for, compared with one job after the other."""
 
     def __init__(self, task: Task[...] | str, payload: Any, expected: Mapping[str, Any]) -> None:
+        if not isinstance(task, Task | str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"look for a task, or the name of one, got {task!r}; is the function decorated with @task?")
         self._task = task if isinstance(task, Task) else None
         self.name: str = task.name if isinstance(task, Task) else task
         self._payload = payload

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import anyio
 import asyncpg
@@ -593,6 +593,14 @@ async def test_a_field_that_the_task_does_not_have_is_an_error(
     """A misspelt field would make assert_not_added pass for ever."""
     with pytest.raises(TypeError, match="has no field 'tpo'"):
         await look(client, looked_for, tpo="ada@example.org")
+
+
+@pytest.mark.parametrize("look", [assert_added, assert_not_added])
+@pytest.mark.parametrize("looked_for", [rollup.handler, None, 5])
+async def test_what_is_neither_a_task_nor_a_name_is_an_error(client: Client, look: Any, looked_for: Any) -> None:
+    """A function without its decorator, mostly."""
+    with pytest.raises(TypeError, match=r"look for a task, or the name of one, got .*decorated with @task"):
+        await look(client, looked_for)
 
 
 async def test_a_connection_needs_the_schema(db: asyncpg.Connection) -> None:
