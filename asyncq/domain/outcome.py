@@ -235,6 +235,11 @@ def words(error: BaseException) -> str:
     return text_of(error) or type(error).__name__
 
 
+def in_short(error: BaseException) -> str:
+    """An error in a line: type and message, as text that PostgreSQL can store."""
+    return clean_error(f"{type(error).__name__}: {text_of(error)}")
+
+
 def clean_error(text: str) -> str:
     """Text that PostgreSQL can store.
 

@@ -26,9 +26,8 @@ from asyncq.domain.events import (
     MaintenanceFailed,
     UnknownCronTasks,
 )
-from asyncq.domain.outcome import words
+from asyncq.domain.outcome import in_short, words
 from asyncq.engine.backoff import backoff_s
-from asyncq.engine.executor import in_short
 from asyncq.engine.identity import Identity
 from asyncq.engine.isolation import Raised
 from asyncq.engine.observers import Observers

@@ -287,18 +287,6 @@ def describe(error: BaseException) -> str:
     return clean_error(f"{type(error).__name__}: {text_of(error)}\n\n{_traceback(error)}")
 
 
-def in_short(error: BaseException) -> str:
-    """An error in a line: type and message.
-
-    Args:
-        error: Any exception, even one whose `__str__` raises.
-
-    Returns:
-        Text that PostgreSQL can store.
-    """
-    return clean_error(f"{type(error).__name__}: {text_of(error)}")
-
-
 def _reason(name: str, reason: object) -> str:
     said = text_of(reason)
     return clean_error(f"{name}: {said}" if said else name)

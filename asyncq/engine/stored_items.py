@@ -12,9 +12,8 @@ from asyncq.domain.cron.status import words_of
 from asyncq.domain.cron.stored import StoredItem, definition, item_of, job_document
 from asyncq.domain.errors import InvalidCrontab
 from asyncq.domain.events import CronItemRefused, CronItemShadowed
-from asyncq.domain.outcome import clean_error
+from asyncq.domain.outcome import clean_error, in_short
 from asyncq.engine import isolation
-from asyncq.engine.executor import in_short
 from asyncq.engine.observers import Observers
 from asyncq.store.crontabs import Definition, Told, stored_items
 from asyncq.store.database import Line
