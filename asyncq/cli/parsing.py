@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -168,11 +167,6 @@ def _whole(text: str, least: int) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_OF_BIGINT or int(text) < least:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least {least}")
     return int(text)
-
-
-def is_folder(text: str) -> bool:
-    """Whether a word names a folder that is there."""
-    return bool(text) and os.path.isdir(text)
 
 
 def given(options: argparse.Namespace, names: Sequence[str]) -> list[str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 from asyncq.cli import logs, process
 from asyncq.cli.failures import exit_code
-from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of, duration, given, is_folder, positive
+from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of, duration, given, positive
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.options import FAILED_RETENTION
@@ -174,13 +175,13 @@ def _items(crontab: str | None, what: str) -> tuple[CronItem, ...]:
         if not crontab:
             raise Usage("--crontab is empty: is a variable not set?")
         return load_crontab(Path(crontab))
-    beside = crontab_beside(Path(what)) if is_folder(what) else None
+    beside = crontab_beside(Path(what)) if os.path.isdir(what) else None
     return () if beside is None else load_crontab(beside)
 
 
 def _what(tasks: str | None) -> str:
     if tasks is None:
-        if not is_folder(DEFAULT_FOLDER):
+        if not os.path.isdir(DEFAULT_FOLDER):
             raise Usage("which tasks? There is no folder ./tasks; give --tasks FOLDER or --tasks module:name")
         return DEFAULT_FOLDER
     if not tasks:
