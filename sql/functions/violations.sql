@@ -53,9 +53,9 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   from asyncq._ended_jobs as ended
   join asyncq._jobs as job on job.id = ended.id
   union all
-  -- Ids are given once.
+  -- Ids are given once; those of ended jobs too, of which some are known.
   select 'id_not_given', newest.id, 'has an id that will be given once more: the sequence _jobs_id_seq is behind'
-  from (select max(id) as id from asyncq._jobs) as newest
+  from (select greatest((select max(id) from asyncq._jobs), (select max(id) from asyncq._ended_jobs)) as id) as newest
   where newest.id > coalesce(pg_sequence_last_value('asyncq._jobs_id_seq'::regclass), 0)
   union all
   -- What makes keys and queues safe is there and valid.

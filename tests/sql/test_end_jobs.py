@@ -36,3 +36,22 @@ async def test_others_are_left_alone(sql: Session) -> None:
     await sql.execute(f"select asyncq._end_jobs(array[{first}], 'cancelled')")
 
     assert other == await sql.value("select id from asyncq._jobs")
+
+
+async def test_an_id_that_an_ended_job_has_keeps_no_other_job_from_ending(sql: Session) -> None:
+    """As on a server to which the tables were brought without their sequences."""
+    keep = """
+        update asyncq._jobs
+        set keep_until = now() + interval '1 h', keep_states = '{completed}', unique_key = sha256($1)"""
+    end = "select asyncq._end_jobs(array(select id from asyncq._jobs), 'completed')"
+    await sql.value("select (asyncq.add_job('t')).id")
+    await sql.rows(keep, b"earlier")
+    await sql.value(end)
+    await sql.value("select setval('asyncq._jobs_id_seq', (select id from asyncq._ended_jobs), false)")
+    ids = [await sql.value("select (asyncq.add_job('t')).id") for _ in range(2)]
+    await sql.rows(keep, b"later")
+    await sql.value(end)
+
+    kept = await sql.rows("select id, unique_key = sha256('later') as is_later from asyncq._ended_jobs order by id")
+    assert [(one, True) for one in ids] == [tuple(row) for row in kept]
+    assert 0 == await sql.value("select count(*) from asyncq._jobs")

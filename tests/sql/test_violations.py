@@ -104,6 +104,14 @@ async def test_a_dead_worker_is_given_time_to_be_rescued(sql: Session) -> None:
     assert set() == await laws(sql)
 
 
+async def test_a_sequence_that_is_behind_is_told_while_no_job_waits(sql: Session) -> None:
+    """Of a queue that was moved while it was empty ended jobs have the last ids."""
+    await add(sql)
+    await sql.execute(f"{END}; delete from asyncq._jobs; alter sequence asyncq._jobs_id_seq restart")
+
+    assert {"id_not_given"} == await laws(sql)
+
+
 async def test_without_any_live_worker_nobody_can_rescue(sql: Session) -> None:
     """All are down: that is no broken law, and the next one that starts returns the claims."""
     await sql.execute(WORKER)
