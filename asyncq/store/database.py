@@ -15,10 +15,9 @@ from asyncq.domain.errors import (
     ConfigurationError,
     PoolExhausted,
     StoreUnavailable,
-    TransactionUnusable,
     UnsupportedServer,
 )
-from asyncq.store.failures import UNTIDY, calling, connecting
+from asyncq.store.failures import READ_ONLY, UNTIDY, calling, connecting, on_our_own
 from asyncq.store.pooled import PooledConnection, prelude, split
 from asyncq.store.services import check_service, dsn_of_service
 from asyncq.store.statements import check_schema, query
@@ -415,12 +414,12 @@ def our_own(connection: asyncpg.Connection) -> Generator[None]:
         StoreUnavailable: The server is read only, or a standby.
     """
     try:
-        yield
-    except TransactionUnusable as error:
-        if error.sqlstate != "25006":
-            raise
-        connection.terminate()
-        raise StoreUnavailable(str(error), outcome="not_sent", sqlstate=error.sqlstate) from error
+        with on_our_own():
+            yield
+    except StoreUnavailable as error:
+        if error.sqlstate == READ_ONLY:
+            connection.terminate()
+        raise
 
 
 def is_closed(connection: asyncpg.Connection) -> bool:

@@ -29,14 +29,15 @@ from asyncq.domain.outcome import words
 from asyncq.store.pooled import HINT
 from asyncq.store.statements import command
 
-# The server, or the way to it, may be well again later. 25006: a standby that is not promoted yet.
-_TRANSIENT = ("08", "40001", "40P01", "53", "55P03", "57", "25006")
+READ_ONLY = "25006"  # also of a standby that is not promoted yet
+# The server, or the way to it, may be well again later.
+_TRANSIENT = ("08", "40001", "40P01", "53", "55P03", "57", READ_ONLY)
 # Another transaction was served first; the same work may succeed when it is done again.
 CONFLICTS = ("40001", "40P01")
 _UNREACHABLE = ("08", "53300", "57P")
 _DENIED = ("28", "3D000", "42501")
 _MISSING = ("3F000", "42P01", "42883", "42703", "42704")
-_UNUSABLE = ("25P02", "25006")
+_UNUSABLE = ("25P02", READ_ONLY)
 _INVALID = ("GWB", "22003", "22007", "22008", "22023", "0A000")
 
 # Prepared statements that are gone, or there already: another session than before.
@@ -170,6 +171,21 @@ def calling(schema: str) -> Generator[None]:
         raise StoreError(f"the statement cannot be sent: {error}") from error
 
 
+@contextmanager
+def on_our_own() -> Generator[None]:
+    """Around `calling`, where no transaction is a caller's: if nothing can be written, it is the server's fault.
+
+    Raises:
+        StoreUnavailable: The server is read only, or a standby.
+    """
+    try:
+        yield
+    except TransactionUnusable as error:
+        if error.sqlstate != READ_ONLY:
+            raise
+        raise StoreUnavailable(str(error), outcome="not_sent", sqlstate=error.sqlstate) from error
+
+
 def _translated(error: asyncpg.PostgresError, schema: str) -> AsyncqError:
     code = _code(error)
     said = _said(error)
@@ -185,7 +201,7 @@ def _translated(error: asyncpg.PostgresError, schema: str) -> AsyncqError:
             f"run `{command('migrate', schema)}`, which mends it or says why not",
             sqlstate=code,
         )
-    if code == "25006":
+    if code == READ_ONLY:
         return TransactionUnusable(
             f"the transaction or server is read only, nothing can be written: {said}", sqlstate=code
         )

@@ -11,7 +11,7 @@ import msgspec
 from asyncq.domain.errors import StoreUnavailable
 from asyncq.store.arrays import array_text
 from asyncq.store.database import Database, hang_up
-from asyncq.store.failures import calling
+from asyncq.store.failures import calling, on_our_own
 from asyncq.store.migrate import check_release, newest
 from asyncq.store.workers import Cancelled, cancelled_jobs
 
@@ -160,5 +160,5 @@ class Lifeline:
         return self._connection
 
     async def _fetch(self, name: str, *args: Any) -> list[asyncpg.Record]:
-        with calling(self._database.schema):
+        with on_our_own(), calling(self._database.schema):
             return await self._opened().fetch(self._database.query(name), *args)

@@ -15,7 +15,7 @@ import msgspec
 from asyncq.domain.errors import ConfigurationError
 from asyncq.store.arrays import array_text
 from asyncq.store.database import CONNECT_TIMEOUT_S, Database, hang_up
-from asyncq.store.failures import calling
+from asyncq.store.failures import calling, on_our_own
 
 
 def channel(schema: str) -> str:
@@ -97,7 +97,7 @@ class Listening:
             StoreUnavailable: No answer came in time.
         """
         async with self._free:
-            with calling(self._database.schema):
+            with on_our_own(), calling(self._database.schema):
                 await self._connection.execute("select", timeout=timeout_s)
 
     async def take_lookout(self, *, was_out: bool) -> Post:
@@ -152,7 +152,7 @@ class Listening:
 
     async def _fetch(self, name: str, *args: Any) -> list[asyncpg.Record]:
         async with self._free:
-            with calling(self._database.schema):
+            with on_our_own(), calling(self._database.schema):
                 return await self._connection.fetch(self._database.query(name), *args)
 
 
@@ -203,7 +203,7 @@ async def listening(
     connection = await database.connect("listen")
     listening = Listening(database, connection)
     try:
-        with calling(database.schema):
+        with on_our_own(), calling(database.schema):
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 await _check_session(database, connection)
                 await connection.add_listener(channel(database.schema), heard_of_jobs)

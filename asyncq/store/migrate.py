@@ -18,7 +18,7 @@ import msgspec
 
 from asyncq.domain.errors import ConfigurationError, SchemaMissing, SchemaTooNew
 from asyncq.store.database import Database, hang_up
-from asyncq.store.failures import calling
+from asyncq.store.failures import calling, on_our_own
 from asyncq.store.listen import TO_ALL, cancel_channel
 from asyncq.store.owner import as_owner, become_owner, create_schema, hand_over
 from asyncq.store.pooled import is_pooled
@@ -126,7 +126,7 @@ async def migrate(database: Database, say: Say = lambda _: None) -> Report:
     """
     connection = await database.connect("migrate")
     try:
-        with calling(database.schema):
+        with on_our_own(), calling(database.schema):
             return await migrate_on(connection, database.schema, say)
     finally:
         await hang_up(connection)

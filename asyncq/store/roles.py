@@ -10,7 +10,7 @@ import asyncpg
 
 from asyncq.domain.errors import ConfigurationError
 from asyncq.store.database import Database, hang_up
-from asyncq.store.failures import calling
+from asyncq.store.failures import calling, on_our_own
 from asyncq.store.statements import check_schema, folder, query, render
 
 WayIn = Literal["directly", "by_enqueue"]
@@ -153,7 +153,7 @@ async def apply(database: Database, *, worker: str, enqueuer: str) -> None:
     text = script(database.schema, worker=worker, enqueuer=enqueuer)
     connection = await database.connect("roles")
     try:
-        with calling(database.schema):
+        with on_our_own(), calling(database.schema):
             await connection.execute(text)
     finally:
         await hang_up(connection)

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from pathlib import Path
 
 import anyio
@@ -156,6 +156,19 @@ async def test_what_cannot_be_written_is_bounded(
 # Servers that do not write
 
 
+@contextlib.asynccontextmanager
+async def read_only(db: asyncpg.Connection) -> AsyncGenerator[None]:
+    """Let the server write nothing for as long as the block lasts, from a moment after its beginning on."""
+    await db.execute("alter system set default_transaction_read_only = on")
+    await db.execute("select pg_reload_conf()")
+    try:
+        yield
+    finally:
+        await db.execute("set default_transaction_read_only = off")
+        await db.execute("alter system reset default_transaction_read_only")
+        await db.execute("select pg_reload_conf()")
+
+
 async def test_a_worker_outlasts_a_time_in_which_the_server_is_read_only(
     server: Server, load: Load, seen: Seen
 ) -> None:
@@ -163,18 +176,35 @@ async def test_a_worker_outlasts_a_time_in_which_the_server_is_read_only(
     await load.add(range(JOBS))
     async with connected(server.dsn) as db, worker_of(load, seen, server.dsn).start():
         await load.reached(JOBS // 3)
-        await db.execute("alter system set default_transaction_read_only = on")
-        await db.execute("select pg_reload_conf()")
-        await seen.wait_for(FetchFailed)
-        await seen.wait_for(SettleFailed)
-        await db.execute("set default_transaction_read_only = off")
-        await db.execute("alter system reset default_transaction_read_only")
-        await db.execute("select pg_reload_conf()")
+        async with read_only(db):
+            await seen.wait_for(FetchFailed)
+            await seen.wait_for(SettleFailed)
         await load.reached(JOBS)
         await load.written()
 
     assert once_each(load)
     assert [] == alarms(seen)
+
+
+async def is_read_only(dsn: str) -> bool:
+    """Whether a new connection can write nothing."""
+    async with connected(dsn) as db:
+        return await db.fetchval("show transaction_read_only") == "on"
+
+
+@pytest.mark.parametrize("migrates", [False, True], ids=["registers", "migrates"])
+async def test_a_worker_that_starts_while_the_server_is_read_only_says_that_it_cannot_be_used(
+    server: Server, load: Load, seen: Seen, migrates: bool
+) -> None:
+    """Whoever waits for the database at the start waits for that too; there is no transaction of a caller's."""
+    await load.install()
+    worker = Worker(server.dsn, [nothing], schema=SCHEMA, observers=[seen], migrate=migrates)
+    async with connected(server.dsn) as db, read_only(db):
+        await wait_until(lambda: is_read_only(server.dsn), description="a server that writes nothing")
+        with pytest.raises(StoreUnavailable, match="read only") as caught:
+            await worker.run_once()
+
+    assert ("not_sent", "25006") == (caught.value.outcome, caught.value.sqlstate)
 
 
 async def test_a_worker_whose_server_came_back_as_a_standby_goes_on_when_that_is_promoted(
@@ -316,13 +346,8 @@ async def test_a_client_says_that_nothing_was_added_while_the_server_is_away(ser
 
 async def test_a_client_on_a_read_only_server_says_that_nothing_was_added(server: Server, load: Load) -> None:
     """It is the server that cannot be used, not a transaction of the caller's."""
-    async with Client(server.dsn, schema=SCHEMA) as client, connected(server.dsn) as db:
-        await db.execute("alter system set default_transaction_read_only = on")
-        await db.execute("select pg_reload_conf()")
+    async with Client(server.dsn, schema=SCHEMA) as client, connected(server.dsn) as db, read_only(db):
         with pytest.raises(StoreUnavailable) as caught:
             await add_until_refused(client)
-        await db.execute("set default_transaction_read_only = off")
-        await db.execute("alter system reset default_transaction_read_only")
-        await db.execute("select pg_reload_conf()")
 
     assert ("not_sent", "25006") == (caught.value.outcome, caught.value.sqlstate)
