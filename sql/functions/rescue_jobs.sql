@@ -1,6 +1,7 @@
--- Return the claims of dead workers, and, if thorough, those whose worker has no row. Rows that another transaction holds are
--- skipped and found the next time; a dead worker's row goes when none of its claims is left. Jobs that were cancelled end, those
--- that were asked for again begin anew: neither has lost an attempt, and neither is returned.
+-- Return the claims of dead workers, and, if thorough, those whose worker has no row; and free the queues of which no job runs.
+-- Rows that another transaction holds are skipped and found the next time; a dead worker's row goes when none of its claims is
+-- left. Jobs that were cancelled end, those that were asked for again begin anew: neither has lost an attempt, and neither is
+-- returned.
 --
 -- A rescued job that ran has lost an attempt: it may be what killed the worker. A worker that holds no more claims than it has
 -- slots runs them all; of one that holds more, those ran that its last beat named. The others may have waited in its buffer and
@@ -33,6 +34,16 @@ begin
       for update skip locked) as dead
     where not dead.is_leased or pg_try_advisory_xact_lock(asyncq._lock_space(), dead.id));
   if thorough then
+    -- Also those of a worker that lives, whose jobs somebody has deleted: it has nothing to settle. A queue and its running job
+    -- come and go in one transaction.
+    delete from asyncq._queues
+      where name = any(array(
+        select queue.name from asyncq._queues as queue
+        where not exists (select from asyncq._jobs as job where job.queue = queue.name and job.locked_by is not null)
+        order by queue.name for update skip locked));
+    if found then
+      perform pg_notify('asyncq:jobs', 'all');
+    end if;
     gone := gone || array(
       select claim.locked_by from (
         select locked_by from asyncq._jobs where locked_by is not null

@@ -121,6 +121,22 @@ async def test_a_queue_that_nobody_living_has_locked_is_freed_by_a_thorough_look
     assert [] == await locked_queues(sql)
 
 
+async def test_a_queue_whose_running_job_was_deleted_by_hand_is_freed_by_a_thorough_look(sql: Session) -> None:
+    """Its worker lives, may do so for months, and has nothing that it could settle."""
+    living = await worker(sql)
+    await add(sql, queue="q")
+    await add(sql, queue="r")
+    await fetch(sql, 2, worker=living)
+    await sql.execute("delete from asyncq._jobs where queue = 'q'")
+    waiting = await add(sql, queue="q")
+    await rescue(sql)
+    before = await locked_queues(sql)
+    back = await rescue(sql, thorough=True)
+
+    assert (["q", "r"], [], ["r"]) == (before, back, await locked_queues(sql))
+    assert [waiting] == [claim["id"] for claim in await fetch(sql, worker=living)]
+
+
 async def test_the_claims_of_others_are_left_alone(sql: Session) -> None:
     """Of jobs and of queues."""
     dead, alive = await worker(sql), await worker(sql)
