@@ -441,8 +441,9 @@ create table if not exists asyncq._migrations (
 """
 
 _IS_OURS = """
-select count(*) filter (where (column_.attname, column_.atttypid::regtype::text) in
-  (('id', 'integer'), ('name', 'text'), ('checksum', 'text'), ('needs', 'integer'), ('release', 'text'))) = 5
+select count(*) filter (where case column_.atttypid
+    when 'pg_catalog.int4'::regtype then column_.attname in ('id', 'needs')
+    when 'pg_catalog.text'::regtype then column_.attname in ('name', 'checksum', 'release') end) = 5
 from pg_catalog.pg_attribute as column_
 where column_.attrelid = to_regclass($1)
 having count(*) > 0

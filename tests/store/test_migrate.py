@@ -453,3 +453,12 @@ def test_a_breaking_migration_says_what_it_needs() -> None:
     assert [needs, needs, None, None] == [migration(text).needs for text in texts]
     assert [] == [item.name for item in migrations() if "-- breaking" in item.text and item.needs is None]
     assert [] == [item.name for item in migrations() if item.needs is not None and item.needs.id > item.id]
+
+
+async def test_our_own_table_is_known_where_the_server_quotes_all_names(new: Database, bare: Session) -> None:
+    """`quote_all_identifiers`, as of a role that makes dumps: the types of its columns read otherwise there."""
+    joint = "&" if "?" in new.dsn else "?"
+    quoting = Database(f"{new.dsn}{joint}quote_all_identifiers=on", new.schema)
+    applied = [len((await migrate(quoting)).applied) for _ in range(2)]
+
+    assert [len(migrations()), 0] == applied
