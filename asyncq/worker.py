@@ -119,6 +119,8 @@ class Worker:
     async def run(self) -> None:
         """Run jobs until SIGTERM, SIGINT or `stop()`; a second signal ends the grace period.
 
+        A worker that has not started by then, since it waits for the database or for a migration, ends at once.
+
         Raises:
             SchemaMissing: The schema is not installed, or older than this release: run `asyncq migrate`.
             SchemaTooNew: It needs a newer release; a worker that runs when this comes about stops in order first.
@@ -168,7 +170,7 @@ class Worker:
         try:
             await started.wait()
             is_entered = True
-            if not running.done():
+            if not running.done() or not isinstance(await isolation.end_of(running), isolation.Raised):
                 yield self
         finally:
             with anyio.CancelScope(shield=True):
@@ -202,9 +204,10 @@ class Worker:
                 if handle_signals:
                     stack.enter_context(signals(self._stop.ask))
                 if self._migrate:
-                    await migrate_database(self._database)
-                self._running = self._supervisor()
-                await self._running.run(self._stop, once=once, started=started)
+                    await self._stop.unless_asked(migrate_database(self._database))
+                if not self._stop.is_asked:
+                    self._running = self._supervisor()
+                    await self._running.run(self._stop, once=once, started=started)
             if self._stop.error is not None:
                 raise self._stop.error
         finally:

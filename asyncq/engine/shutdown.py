@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+from typing import TypeVar
+
 import anyio
+
+T = TypeVar("T")
 
 
 class StopRequest:
@@ -18,6 +23,7 @@ class StopRequest:
         self.error: Exception | None = None
         self._asked = anyio.Event()
         self._forced = anyio.Event()
+        self._beginning: anyio.CancelScope | None = None
 
     @property
     def is_asked(self) -> bool:
@@ -31,12 +37,26 @@ class StopRequest:
             return
         self.reason = reason
         self._asked.set()
+        if self._beginning is not None:
+            self._beginning.cancel()
 
     def fail(self, error: Exception) -> None:
         """Ask to stop because of an error; nothing if somebody has asked before."""
         if not self.is_asked:
             self.error = error
             self.ask(str(error))
+
+    async def unless_asked(self, beginning: Awaitable[T]) -> T | None:
+        """Do what may take long before anything is held, and cancel it when somebody asks to stop.
+
+        Returns:
+            What it came to; None if it was cancelled.
+        """
+        with anyio.CancelScope() as self._beginning:
+            if self.is_asked:
+                self._beginning.cancel()
+            return await beginning
+        return None
 
     async def asked(self) -> None:
         """Wait until somebody asks."""

@@ -155,8 +155,8 @@ class Supervisor:
         If cancelled, it stops as if asked to, then the cancellation goes on.
         """
         try:
-            version = await self._register(stop)
-            await self._until_ended(stop, once, started, version)
+            if version := await stop.unless_asked(self._register(stop)):
+                await self._until_ended(stop, once, started, version)
         finally:
             self._leftovers.uninstall()
             with anyio.CancelScope(shield=True):

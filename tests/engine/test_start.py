@@ -2,12 +2,15 @@
 
 import asyncio
 import threading
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 
+import anyio
+import asyncpg
 import pytest
 
 from asyncq import Client, task
-from asyncq.domain.events import JobCompleted, WorkerStopped
+from asyncq.domain.events import JobCompleted, WorkerStarted, WorkerStopped
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.waiting import wait_until
@@ -62,3 +65,58 @@ async def test_a_start_that_is_cancelled_leaves_nothing_behind_in_its_process(ma
 
     await wait_until(lambda: asyncio.all_tasks() == before, description="the last task to end")
     assert "asyncq heartbeat" not in [thread.name for thread in threading.enumerate()]
+
+
+# What a start needs, by what holds it.
+LOCKS = {
+    "migration": "select pg_advisory_xact_lock(hashtextextended('{schema}:migrate', 0))",
+    "table": "lock table {schema}._migrations in access exclusive mode",
+}
+
+
+@asynccontextmanager
+async def held(db: asyncpg.Connection, schema: str, holder: str) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
+    """Hold it for as long as the block lasts; the block gets a function that waits until somebody waits for that."""
+    waiting = "select exists (select from pg_locks where not granted and pg_backend_pid() = any(pg_blocking_pids(pid)))"
+
+    async def waits() -> bool:
+        return await db.fetchval(waiting) is True
+
+    async def until_it_waits() -> None:
+        await wait_until(waits, description="the start to wait")
+
+    async with db.transaction():
+        await db.execute(LOCKS[holder].format(schema=schema))
+        yield until_it_waits
+
+
+@pytest.mark.parametrize("holder", LOCKS)
+async def test_who_stops_a_worker_does_not_wait_for_its_start(
+    db: asyncpg.Connection, schema: str, make_worker: MakeWorker, holder: str
+) -> None:
+    """Somebody may hold a lock for long: a signal that does nothing meanwhile is followed by SIGKILL."""
+    worker = make_worker(nothing, migrate=holder == "migration")
+    async with held(db, schema, holder) as until_it_waits, asyncio.TaskGroup() as group:
+        running = group.create_task(worker.run())
+        await until_it_waits()
+        with anyio.fail_after(5):
+            await worker.stop()
+
+    assert running.result() is None
+
+
+@pytest.mark.parametrize("holder", LOCKS)
+async def test_a_block_is_entered_although_its_worker_was_stopped_before(
+    db: asyncpg.Connection, schema: str, make_worker: MakeWorker, seen: Seen, holder: str
+) -> None:
+    """It was asked to stop and did; a service that shuts down while it starts sees no error."""
+    worker = make_worker(nothing, migrate=holder == "migration")
+    block = worker.start()
+    async with held(db, schema, holder) as until_it_waits, asyncio.TaskGroup() as group:
+        entering = group.create_task(block.__aenter__())
+        await until_it_waits()
+        with anyio.fail_after(5):
+            await worker.stop()
+    await block.__aexit__(None, None, None)
+
+    assert (worker, []) == (entering.result(), seen.of(WorkerStarted))
