@@ -8,13 +8,14 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
+import anyio
 import asyncpg
 
 from asyncq.domain.errors import ConfigurationError, SchemaMissing
 from asyncq.store.database import Database
 from asyncq.store.failures import calling
 from asyncq.store.statements import folder, render
-from asyncq.testing.schema import MARK
+from asyncq.testing.schema import CLEAN_UP_S, MARK
 
 
 class MovableClock:
@@ -32,7 +33,7 @@ class MovableClock:
     Raises:
         ConfigurationError: The schema's name cannot be used.
 
-    Use it as it is, or as an async context manager that puts the clock right at the end:
+    Use it as it is, or as an async context manager that puts the clock right at the end, cancelled or not:
 
         async def test_a_failed_job_is_tried_again(dsn: str, schema: str) -> None:
             async with MovableClock(dsn, schema) as clock:
@@ -51,7 +52,8 @@ class MovableClock:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.reset()
+        with calling(self._database.schema), anyio.fail_after(CLEAN_UP_S, shield=True):
+            await self.reset()
 
     async def now(self) -> datetime:
         """What the clock shows.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import anyio
 
 from asyncq.store.database import Connection, Database
 from asyncq.store.failures import calling
@@ -12,6 +14,7 @@ from asyncq.store.migrate import migrate_on
 
 MARK = "asyncq.testing"
 DROP_PATIENCE_S = 10
+CLEAN_UP_S = 30.0  # connecting included; the scopes around it do not end it
 
 
 @asynccontextmanager
@@ -30,7 +33,7 @@ async def temporary_schema(dsn: str, prefix: str = "t") -> AsyncGenerator[str]:
         StoreError: The database cannot be used; or, at the end, a connection still holds a lock in the schema: some
             transaction was left open.
 
-    If cancelled in the block, the schema is dropped too.
+    If cancelled, in the block or before, the schema is dropped too.
 
     As a fixture, with anyio's plugin for pytest:
 
@@ -40,11 +43,15 @@ async def temporary_schema(dsn: str, prefix: str = "t") -> AsyncGenerator[str]:
                 yield name
     """
     database = Database(dsn, f"{prefix}_{secrets.token_hex(6)}")
-    async with _connection(database) as connection:
-        await install(connection, database.schema)
-    try:
+    async with AsyncExitStack() as stack:
+        async with _connection(database) as connection:
+            stack.push_async_callback(_clean_up, database)
+            await install(connection, database.schema)
         yield database.schema
-    finally:
+
+
+async def _clean_up(database: Database) -> None:
+    with calling(database.schema), anyio.fail_after(CLEAN_UP_S, shield=True):
         async with _connection(database) as connection:
             await drop(connection, database.schema)
 
@@ -76,7 +83,7 @@ async def drop(connection: Connection, schema: str) -> None:
     """
     with calling(schema):
         await connection.execute(f"set lock_timeout = '{DROP_PATIENCE_S}s'; set client_min_messages = warning")
-        await connection.execute(f"drop schema {schema} cascade")
+        await connection.execute(f"drop schema if exists {schema} cascade")
 
 
 @asynccontextmanager

@@ -23,6 +23,7 @@ from asyncq import (
     WorkerStarted,
     task,
 )
+from asyncq.store.migrate import migrate_on
 from asyncq.testing import MovableClock, assert_added, assert_not_added, make_worker, run_due, temporary_schema
 from asyncq.testing.added import _declared
 
@@ -140,6 +141,35 @@ async def test_a_temporary_schema_is_dropped_when_the_test_fails(dsn: str, db: a
     assert await db.fetchval("select to_regnamespace($1) is null", schema)
 
 
+async def test_a_temporary_schema_is_dropped_when_a_scope_cancels_its_block(dsn: str, db: asyncpg.Connection) -> None:
+    """As `fail_after` does around it, or the failure of another task of the group: each further await fails there."""
+    with anyio.CancelScope() as scope:
+        async with temporary_schema(dsn) as schema:
+            scope.cancel()
+
+    assert await db.fetchval("select to_regnamespace($1) is null", schema)
+
+
+async def test_a_temporary_schema_is_dropped_when_its_installation_is_cancelled(
+    dsn: str, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is there once its migrations are committed, before anybody knows its name."""
+    names: list[str] = []
+    with anyio.CancelScope() as scope:
+
+        async def migrated(connection: asyncpg.Connection, schema: str) -> None:
+            await migrate_on(connection, schema)
+            names.append(schema)
+            scope.cancel()
+
+        monkeypatch.setattr("asyncq.testing.schema.migrate_on", migrated)
+        async with temporary_schema(dsn):
+            pass
+
+    assert scope.cancelled_caught
+    assert [True] == [await db.fetchval("select to_regnamespace($1) is null", name) for name in names]
+
+
 async def test_a_transaction_that_is_left_open_does_not_make_the_test_hang(
     dsn: str, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,6 +236,18 @@ async def test_a_clock_is_right_after_its_block(dsn: str, schema: str, db: async
 
     await Worker(dsn, [rollup], schema=schema).run_once()
     assert await db.fetchval(f"select {schema}.now() - now()") == timedelta()
+
+
+async def test_a_clock_is_right_after_a_block_that_a_scope_cancels(
+    dsn: str, schema: str, db: asyncpg.Connection
+) -> None:
+    """Else the next test of the schema meets a moved one."""
+    with anyio.CancelScope() as scope:
+        async with MovableClock(dsn, schema) as clock:
+            await clock.move(HOUR)
+            scope.cancel()
+
+    assert await db.fetchval(f"select {schema}.now() = now()")
 
 
 async def test_the_moved_doors_still_inline(dsn: str, schema: str, db: asyncpg.Connection) -> None:
