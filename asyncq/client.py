@@ -27,7 +27,7 @@ from asyncq.store.database import CallersConnection, Connection, Database, at_re
 from asyncq.store.failures import connecting, is_conflict, is_unknown
 from asyncq.store.migrate import Report, check_version, migrate
 from asyncq.store.roles import WayIn, way_in
-from asyncq.store.spares import Spares
+from asyncq.store.spares import Spares, tidy
 from asyncq.store.statements import DEFAULT_SCHEMA
 
 # How long to wait before each further try of an add that may be made again; a server restarts within a second or two.
@@ -118,7 +118,7 @@ class Client:
             raise
 
     async def _connect(self) -> None:
-        pool = self._database.pool("client", self._pool_size, reset=_keep, init=at_read_committed)
+        pool = self._database.pool("client", self._pool_size, reset=tidy, init=at_read_committed)
         with connecting(self._database.dsn):
             await pool
         self._pool, self._home = Spares(pool), (os.getpid(), asyncio.get_running_loop())
@@ -347,10 +347,6 @@ class Client:
                         raise
                 await asyncio.sleep(pause_s)
             yield connection
-
-
-async def _keep(connection: CallersConnection | None) -> None:
-    """No reset: the client leaves no session state behind, and a reset costs a round trip."""
 
 
 async def add_job(

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from contextlib import suppress
 from typing import Any
 
 import asyncpg
@@ -47,6 +48,21 @@ async def test_a_call_that_is_cancelled_ends_although_nobody_answers(dsn: str, s
             await client.close()
 
         assert link.count("client")
+
+
+async def test_a_call_that_is_cancelled_before_its_statement_ran_leaves_no_transaction_open(
+    client: Client, schema: str, db: asyncpg.Connection
+) -> None:
+    """With its locks it would be in the way of a migration, and with its time the next call would be of the past."""
+    state = "select state from pg_stat_activity where application_name = $1"
+    with suppress(asyncio.CancelledError):
+        async with client._connection() as connection:
+            # As far as the driver comes with a statement that it has not run before.
+            await connection.prepare(f"select from {schema}._jobs")
+            was = await db.fetchval(state, f"{schema} client")
+            raise asyncio.CancelledError
+
+    assert ("active", "idle") == (was, await db.fetchval(state, f"{schema} client"))
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
