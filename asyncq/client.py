@@ -11,6 +11,8 @@ from itertools import chain, repeat
 from types import TracebackType
 from typing import Any, Self, Unpack, overload
 
+import anyio
+
 from asyncq.admin import Admin
 from asyncq.cron import CronAdmin
 from asyncq.domain.adding import NOTHING, accepted, make_spec, make_specs
@@ -80,6 +82,7 @@ class Client:
         self._max_payload = whole_number("max_payload", max_payload, 1, LARGEST_PAYLOAD)
         self._pool_size = whole_number("pool_size", pool_size, 1, 1000)
         self._pool: Spares | None = None
+        self._opening = anyio.Lock()  # Unlike asyncio's, of no event loop.
         self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
         self.admin = Admin(self._database, self._patiently)
         self.cron = CronAdmin(self._database, self._patiently, self._registry)
@@ -95,7 +98,7 @@ class Client:
         await self.close()
 
     async def open(self) -> None:
-        """Open the pool and check the schema; nothing when it is open.
+        """Open the pool and check the schema; nothing when it is open. Of several calls at once one does it.
 
         Raises:
             StoreUnavailable: The database cannot be reached.
@@ -104,8 +107,11 @@ class Client:
 
         If cancelled, nothing stays open.
         """
-        if self._pool is not None and self._is_home():
-            return
+        async with self._opening:
+            if self._pool is None or not self._is_home():
+                await self._open()
+
+    async def _open(self) -> None:
         await self._connect()
         try:
             async with self._patiently() as connection:

@@ -65,6 +65,23 @@ async def test_a_call_that_is_cancelled_before_its_statement_ran_leaves_no_trans
     assert ("active", "idle") == (was, await db.fetchval(state, f"{schema} client"))
 
 
+async def test_a_client_that_two_open_at_once_is_open_although_one_is_cancelled(dsn: str, schema: str) -> None:
+    """As by two requests of a service that opens it when it is first needed, the first of which is given up."""
+    client = Client(dsn, schema=schema)
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(client.open())
+        while client._pool is None:
+            await asyncio.sleep(0)
+        second = group.create_task(client.open())
+        await asyncio.sleep(0)
+        first.cancel()
+    now = await client.admin.now()
+    await client.close()
+
+    assert (True, None) == (first.cancelled(), second.result())
+    assert now
+
+
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 async def test_a_client_works_at_read_committed_whatever_its_role_is_used_to(
     dsn: str, schema: str, client: Client, level: str
