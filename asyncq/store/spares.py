@@ -43,6 +43,8 @@ class Spares:
         self._spares: list[Connection] = []  # the one used last is the last
         self._unused = 0  # so many of the first were not used since the last look
         self._waiting = 0
+        self._served = asyncio.Event()  # nobody waits
+        self._served.set()
         self._is_closed = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -61,11 +63,14 @@ class Spares:
                 return connection
             await self._give_back(connection, is_well=True)
         self._waiting += 1
+        self._served.clear()
         try:
             # A proxy has every method of a connection.
             return cast(Connection, await self._pool.acquire())
         finally:
             self._waiting -= 1
+            if not self._waiting:
+                self._served.set()
 
     async def release(self, connection: Connection, *, is_well: bool) -> None:
         """Give one back.
@@ -82,7 +87,7 @@ class Spares:
             self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._look)
 
     async def close(self) -> None:
-        """Close all; waits for those that are in use.
+        """Close all; waits for those who use one, and for those who wait for one.
 
         If cancelled, all are cut off at once.
         """
@@ -90,6 +95,8 @@ class Spares:
         if self._timer is not None:
             self._timer.cancel()
         try:
+            # The driver gives those that wait a connection while it closes, and closes that in the middle of its use.
+            await self._served.wait()
             while self._spares:
                 await hang_up(self._spares.pop())
             await self._pool.close()

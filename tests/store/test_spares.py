@@ -115,6 +115,29 @@ async def test_closing_waits_for_what_is_in_use_and_leaves_nothing(pool: asyncpg
     assert 0 == pool.get_size()
 
 
+async def test_closing_waits_for_those_that_wait_for_a_connection(pool: asyncpg.Pool, made: Spares) -> None:
+    """Their calls are under way too; the driver would cut them off in the middle, and nobody knew what they did."""
+
+    async def use() -> int:
+        connection = await made.acquire()
+        try:
+            return await connection.fetchval("select count(*) from pg_class, pg_sleep(0.05)")
+        finally:
+            await made.release(connection, is_well=True)
+
+    held = [await made.acquire(), await made.acquire()]
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        waiting = [group.create_task(use()) for _ in range(6)]
+        await asyncio.sleep(0)
+        group.create_task(made.close())
+        await asyncio.sleep(0)
+        for connection in held:
+            await made.release(connection, is_well=True)
+
+    assert all(task.result() for task in waiting)
+    assert 0 == pool.get_size()
+
+
 async def test_closing_is_no_matter_of_those_that_broke_meanwhile(dsn: str, pool: asyncpg.Pool, made: Spares) -> None:
     """The server may have been restarted since."""
     await break_one(dsn, made)
