@@ -65,18 +65,31 @@ async def test_repair_returns_orphan_claims_and_removes_old_gates(dsn: str, sche
     assert (True, 1, None) == ((await client.admin.checkup()).is_healthy, found.attempts, found.locked_by)
 
 
-@pytest.mark.parametrize("law", ["orphan_queue", "nameless_task"])
+async def test_repair_frees_a_queue_of_which_no_job_runs(dsn: str, schema: str, client: Client) -> None:
+    """Somebody has deleted the job: its worker lives, and has nothing to settle."""
+    async with session(dsn, schema) as sql, make_worker(dsn, [], schema=schema).start():
+        await sql.execute("insert into asyncq._queues (name, locked_by) select 'q', id from asyncq._workers")
+        broken = await client.admin.checkup()
+        await client.admin.repair()
+        mended = await client.admin.checkup()
+
+    assert (["orphan_queue"], []) == ([one.law for one in broken.violations], [one.law for one in mended.violations])
+
+
+@pytest.mark.parametrize("law", ["unlocked_queue", "nameless_task"])
 async def test_repair_leaves_alone_what_it_does_not_understand(dsn: str, schema: str, client: Client, law: str) -> None:
     """That is a defect: somebody has to look at it, and the traces stay."""
-    await client.add_job("t")
+    await client.add_job("t", queue="q")
     plant = {
-        "orphan_queue": "insert into asyncq._queues (name, locked_by) select 'q', id from asyncq._workers",
+        "unlocked_queue": """
+            update asyncq._jobs
+            set locked_by = (select id from asyncq._workers), locked_at = now(), lock_token = 1""",
         "nameless_task": "delete from asyncq._tasks",
     }[law]
     async with session(dsn, schema) as sql, make_worker(dsn, [], schema=schema).start():
         await sql.execute(plant)
         await client.admin.repair()
         left = {one.law for one in (await client.admin.checkup()).violations}
-        await sql.execute("delete from asyncq._queues")
+        await sql.execute("delete from asyncq._jobs")
 
     assert {law} == left
