@@ -10,7 +10,15 @@ import asyncpg
 import pytest
 
 from asyncq import AsyncqError, Client, Worker, task
-from asyncq.domain.events import FetchFailed, JobCompleted, JobsFetched, JobsReturned, JobStarted, WorkerLost
+from asyncq.domain.events import (
+    FetchFailed,
+    JobCompleted,
+    JobsFetched,
+    JobsReturned,
+    JobStarted,
+    WorkerLost,
+    WorkerStopping,
+)
 from asyncq.domain.job import Claim
 from asyncq.engine import fetcher, looks, supervisor
 from asyncq.engine.fetcher import Fetcher, wanted_now
@@ -325,7 +333,7 @@ async def test_claims_that_arrive_while_the_worker_stops_go_back_with_their_atte
     async def stop_meanwhile(claims: list[Claim]) -> None:
         if claims:
             asked.set()
-            await asyncio.sleep(0.05)
+            await seen.wait_for(WorkerStopping)
 
     intercept(monkeypatch, stop_meanwhile)
     added = await client.add_job(nothing)

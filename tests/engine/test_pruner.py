@@ -16,7 +16,8 @@ from tests.engine.seen import Seen
 
 ENDED = """
 insert into {schema}._ended_jobs (id, created_at, ended_at, keep_until, task_id, state)
-select i, now(), now(), now() - interval '1 s', 1, 'completed' from generate_series(1, {count}) as i
+select i, now(), now(), now() - interval '1 s', 1, 'completed' from generate_series(1, {count}) as i;
+select setval('{schema}._jobs_id_seq', {count})
 """
 GATES = """
 insert into {schema}._gate (key, used_at)

@@ -12,7 +12,8 @@ DAY_S = 86400.0
 FAILED = "update asyncq._jobs set attempts = max_attempts, updated_at = now() - interval '1 s' * $2 where id = $1"
 KEEP_ENDED = """
 insert into asyncq._ended_jobs (id, created_at, ended_at, keep_until, task_id, state)
-select i, now(), now(), {until}, 1, 'completed' from generate_series({first}, {last}) as i
+select i, now(), now(), {until}, 1, 'completed' from generate_series({first}, {last}) as i;
+select setval('asyncq._jobs_id_seq', greatest({last}, nextval('asyncq._jobs_id_seq')))
 """
 KEEP_REQUESTS = """
 insert into asyncq._requests (keep_until, job_id, key, digest)

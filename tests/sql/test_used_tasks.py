@@ -9,7 +9,7 @@ USES = {
     "a job that has failed for good": "select asyncq.add_job('t'); update asyncq._jobs set attempts = 25",
     "an ended job": """
         insert into asyncq._ended_jobs (id, created_at, ended_at, keep_until, task_id, state)
-        select 1, now(), now(), now(), id, 'completed'
+        select nextval('asyncq._jobs_id_seq'), now(), now(), now(), id, 'completed'
         from asyncq._tasks where identifier = 't'""",
     "a worker": """
         insert into asyncq._workers (lease, pid, concurrency, host, tasks) values ('30 s', 1, 1, 'h', '{other,t}')""",
