@@ -97,7 +97,7 @@ class Admission:
         """A beat was written that named these claims."""
         for name in names:
             if (asked := self._asked.get(name)) is not None and not asked.done():
-                asked.set_result(self._lease.is_held)
+                asked.set_result(True)
 
     def refuse(self) -> None:
         """Those that wait may not start: others may have taken over."""

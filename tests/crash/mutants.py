@@ -590,8 +590,8 @@ MUTANTS = [
     Mutant(
         "a suspect starts on a beat that came too late",
         "asyncq/engine/admission.py",
-        "asked.set_result(self._lease.is_held)",
-        "asked.set_result(True)",
+        "await asked and self._lease.is_held and",
+        "await asked and",
         ("tests/engine/test_admission.py",),
     ),
     Mutant(

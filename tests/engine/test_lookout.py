@@ -184,7 +184,7 @@ async def test_a_worker_that_stops_hands_over_before_its_handlers_have_ended(
             await settled(sql)
             group.create_task(first.stop())
             await seen.wait_for(WorkerStopping)
-            added = await client.add_job(wait)
+            added = await client.add_job(wait, job_key="k")  # no offer takes it
             await seen.wait_for(JobStarted, 2)
             release.set()
 
