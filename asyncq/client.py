@@ -11,8 +11,6 @@ from itertools import chain, repeat
 from types import TracebackType
 from typing import Any, Self, Unpack, overload
 
-import anyio
-
 from asyncq.admin import Admin
 from asyncq.cron import CronAdmin
 from asyncq.domain.adding import NOTHING, accepted, make_spec, make_specs
@@ -82,7 +80,7 @@ class Client:
         self._max_payload = whole_number("max_payload", max_payload, 1, LARGEST_PAYLOAD)
         self._pool_size = whole_number("pool_size", pool_size, 1, 1000)
         self._pool: Spares | None = None
-        self._opening = anyio.Lock()  # Unlike asyncio's, of no event loop.
+        self._opening: tuple[tuple[int, asyncio.AbstractEventLoop], asyncio.Lock] | None = None
         self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
         self.admin = Admin(self._database, self._patiently)
         self.cron = CronAdmin(self._database, self._patiently, self._registry)
@@ -107,9 +105,16 @@ class Client:
 
         If cancelled, nothing stays open.
         """
-        async with self._opening:
+        async with self._alone():
             if self._pool is None or not self._is_home():
                 await self._open()
+
+    def _alone(self) -> asyncio.Lock:
+        """Held while it is opened here; what another process or event loop left half done is in nobody's way."""
+        here = (os.getpid(), asyncio.get_running_loop())
+        if self._opening is None or self._opening[0] != here:
+            self._opening = (here, asyncio.Lock())
+        return self._opening[1]
 
     async def _open(self) -> None:
         await self._connect()

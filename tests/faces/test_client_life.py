@@ -65,6 +65,37 @@ async def test_a_call_that_is_cancelled_before_its_statement_ran_leaves_no_trans
     assert ("active", "idle") == (was, await db.fetchval(state, f"{schema} client"))
 
 
+@pytest.mark.parametrize("where", ["process", "event loop"])
+async def test_a_client_is_opened_in_another_place_although_an_opening_was_left_half_done(
+    dsn: str, schema: str, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """A fork takes along what another task began, a loop that is closed leaves it behind: nobody goes on with it."""
+    client, begun = Client(dsn, schema=schema), asyncio.Event()
+
+    async def get_stuck() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    async def open_and_close() -> None:
+        async with asyncio.timeout(5), client:
+            await client.admin.now()
+
+    async with asyncio.TaskGroup() as group:
+        with monkeypatch.context() as stuck:
+            stuck.setattr(client, "_open", get_stuck)
+            left = group.create_task(client.open())
+            await begun.wait()
+        with monkeypatch.context() as other:
+            if where == "process":
+                other.setattr(asyncq.client.os, "getpid", lambda: -1)
+                await open_and_close()
+            else:
+                await run_sync(asyncio.run, open_and_close())
+        left.cancel()
+
+    assert client._pool is None
+
+
 async def test_a_client_that_two_open_at_once_is_open_although_one_is_cancelled(dsn: str, schema: str) -> None:
     """As by two requests of a service that opens it when it is first needed, the first of which is given up."""
     client = Client(dsn, schema=schema)
