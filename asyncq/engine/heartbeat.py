@@ -95,7 +95,7 @@ class Heartbeat:
         self._home = asyncio.get_running_loop()
         self._away: asyncio.AbstractEventLoop | None = None
         self._stop = threading.Event()
-        self._keep_claims = False
+        self._keep_claims = self._forget_worker = False
         self._asked: deque[concurrent.futures.Future[int]] = deque()
         self._thread = threading.Thread(target=self._run, name="asyncq heartbeat", daemon=True)
         # From here on: of the thread alone.
@@ -140,15 +140,16 @@ class Heartbeat:
         """Whether it stops or has stopped, so that nobody can register any more."""
         return self._stop.is_set()
 
-    async def stop(self, *, keep_claims: bool = False) -> None:
+    async def stop(self, *, keep_claims: bool = False, forget_worker: bool = False) -> None:
         """End the thread; waits for a beat that is under way, at most `END_S`. Only the first call counts.
 
         Args:
             keep_claims: Whether handlers run on: the claims are then held until the lease is over.
+            forget_worker: Whether it never fetched: its row goes, if it has one already.
         """
         if self._stop.is_set():
             return
-        self._keep_claims = keep_claims
+        self._keep_claims, self._forget_worker = keep_claims, forget_worker
         self._stop.set()
         self._call(self._stir)
         if self._thread.ident is not None:
@@ -424,11 +425,14 @@ class Heartbeat:
         self.guardian.end()
         self._disarm()
         worker_id, self._worker_id = self._worker_id, 0
-        if self._keep_claims and worker_id and self._line.is_open:
+        if (self._keep_claims or self._forget_worker) and worker_id and self._line.is_open:
             try:
                 async with asyncio.timeout(END_S / 2):
-                    self._line.held_id = 0
-                    await self._line.beat(worker_id, self.reactions.started(), self.reactions.stuck())
+                    if self._forget_worker:
+                        await self._line.remove(worker_id)
+                    else:
+                        self._line.held_id = 0
+                        await self._line.beat(worker_id, self.reactions.started(), self.reactions.stuck())
             except (AsyncqError, TimeoutError) as error:
                 self._tell_of(error, worker_id)
         for line in self._silent_lines:

@@ -160,7 +160,7 @@ class Supervisor:
         finally:
             self._leftovers.uninstall()
             with anyio.CancelScope(shield=True):
-                await self._heartbeat.stop()
+                await self._heartbeat.stop(forget_worker=True)  # Nothing where it has worked: it was stopped before.
                 await self._reading.close()
                 await self._writing.close()
                 await self._pool.close()

@@ -138,6 +138,10 @@ class Lifeline:
         (row,) = await self._fetch("watch_workers", worker_id)
         return Watched(*row)
 
+    async def remove(self, worker_id: int) -> None:
+        """Forget a worker that holds no claim; see `workers.remove`."""
+        await self._fetch("remove_worker", worker_id)
+
     def drop(self) -> None:
         """End the connection at once, without a word to the server: for one that does not answer."""
         if self._connection is not None:

@@ -71,6 +71,7 @@ async def test_a_start_that_is_cancelled_leaves_nothing_behind_in_its_process(ma
 LOCKS = {
     "migration": "select pg_advisory_xact_lock(hashtextextended('{schema}:migrate', 0))",
     "table": "lock table {schema}._migrations in access exclusive mode",
+    "tasks": "lock table {schema}._tasks in access exclusive mode",
 }
 
 
@@ -103,6 +104,20 @@ async def test_who_stops_a_worker_does_not_wait_for_its_start(
             await worker.stop()
 
     assert running.result() is None
+
+
+async def test_a_worker_that_is_stopped_when_it_has_just_registered_leaves_no_row(
+    db: asyncpg.Connection, schema: str, make_worker: MakeWorker
+) -> None:
+    """It would be a dead one to those who look, until the next worker comes."""
+    worker = make_worker(nothing)
+    async with held(db, schema, "tasks") as until_it_waits, asyncio.TaskGroup() as group:
+        group.create_task(worker.run())
+        await until_it_waits()
+        before = await db.fetchval(f"select count(*) from {schema}._workers")
+        await worker.stop()
+
+    assert (1, 0) == (before, await db.fetchval(f"select count(*) from {schema}._workers"))
 
 
 @pytest.mark.parametrize("holder", LOCKS)
