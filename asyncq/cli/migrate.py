@@ -9,6 +9,7 @@ import sys
 
 from asyncq.cli.failures import DATABASE
 from asyncq.cli.parsing import Commands, add_command, dsn_of
+from asyncq.domain.sentence import command
 from asyncq.store.database import Database
 from asyncq.store.migrate import Report, migrate, status
 
@@ -70,8 +71,6 @@ def _document(schema: str, report: Report) -> dict[str, object]:
 
 
 def _lines(schema: str, report: Report) -> list[str]:
-    from asyncq.store.statements import command
-
     if report.is_newer:
         newer = (
             f"schema {schema!r} is at version {report.version}, newer than this release, which knows {report.newest}"

@@ -8,6 +8,8 @@ from typing import Literal, assert_never
 
 import msgspec
 
+from asyncq.domain.sentence import command
+
 Level = Literal["ok", "warning", "problem"]
 HolderKind = Literal["transaction", "idle", "prepared", "standby", "slot"]
 MOST_SHOWN = 5
@@ -126,6 +128,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
     """How a database and its workers are.
 
     Attributes:
+        schema: Whose jobs were looked at.
         up_since: When the server was started.
         in_recovery: Whether it is a standby, or recovers: nothing can be written.
         clock_moved: Whether a test has moved the clock of the schema.
@@ -140,6 +143,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
         violations: Where the laws of the store do not hold.
     """
 
+    schema: str
     up_since: datetime
     in_recovery: bool
     clock_moved: bool
@@ -174,7 +178,8 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
         if self.in_recovery:
             yield Finding("server", "problem", "it is a standby or recovers: no job can be added, and none can run")
         if self.clock_moved:
-            yield Finding("server", "problem", "the clock of the schema was moved by a test; run `asyncq migrate`")
+            mend = command("migrate", self.schema)
+            yield Finding("server", "problem", f"the clock of the schema was moved by a test; run `{mend}`")
         if not self.in_recovery and not self.clock_moved:
             yield Finding("server", "ok", f"it is up since {self.up_since:%Y-%m-%d %H:%M:%S %Z}")
 

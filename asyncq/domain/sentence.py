@@ -1,4 +1,11 @@
-"""Sentences for the log, out of names and errors that come from anywhere."""
+"""What sentences for people are made of."""
+
+DEFAULT_SCHEMA = "asyncq"
+
+
+def command(name: str, schema: str) -> str:
+    """A command for this schema, such as `asyncq migrate --schema jobs`, for sentences that say what to run."""
+    return f"asyncq {name}" if schema == DEFAULT_SCHEMA else f"asyncq {name} --schema {schema}"
 
 
 def plain(sentence: str) -> str:

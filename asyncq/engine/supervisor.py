@@ -28,6 +28,7 @@ from asyncq.domain.events import (
 )
 from asyncq.domain.options import LONGEST_POLL_S, WorkerOptions
 from asyncq.domain.outcome import Settlement, words
+from asyncq.domain.sentence import command
 from asyncq.domain.task import Registry
 from asyncq.engine.admission import Admission
 from asyncq.engine.announcer import Announcer
@@ -183,9 +184,10 @@ class Supervisor:
         connection = await self._reading.connection()
         await check_version(connection, self._database.schema)
         if not self._doors_may_move and not await store.doors_are_shut(self._reading):
+            schema = self._database.schema
             raise ConfigurationError(
-                f"the clock of schema {self._database.schema!r} was moved by asyncq.testing; "
-                "in a test, make the worker with asyncq.testing; else run `asyncq migrate` to put it right"
+                f"the clock of schema {schema!r} was moved by asyncq.testing; in a test, make the worker with "
+                f"asyncq.testing; else run `{command('migrate', schema)}` to put it right"
             )
         canceller = Canceller(self._identity, self._fetcher, self._executor, self._admission)
         self._heartbeat.reactions = Reactions(

@@ -42,6 +42,7 @@ async def checkup(database: Database, connection: Connection) -> Checkup:
         unknown = await connection.fetch(database.query("unknown_tasks"), array_text(found["known_tasks"]))
         doors = await connection.fetch(database.query("clock_doors"))
     return Checkup(
+        schema=database.schema,
         up_since=found["up_since"],
         in_recovery=found["in_recovery"],
         clock_moved={row["source"] for row in doors} != DOORS_SHUT,

@@ -26,8 +26,8 @@ from asyncq.domain.errors import (
     TransactionUnusable,
 )
 from asyncq.domain.outcome import words
+from asyncq.domain.sentence import command
 from asyncq.store.pooled import HINT
-from asyncq.store.statements import command
 
 READ_ONLY = "25006"  # also of a standby that is not promoted yet
 # The server, or the way to it, may be well again later.

@@ -17,13 +17,14 @@ import asyncpg
 import msgspec
 
 from asyncq.domain.errors import ConfigurationError, SchemaMissing, SchemaTooNew
+from asyncq.domain.sentence import command
 from asyncq.store.database import Database, hang_up
 from asyncq.store.failures import calling, on_our_own
 from asyncq.store.listen import TO_ALL, cancel_channel
 from asyncq.store.owner import as_owner, become_owner, create_schema, hand_over
 from asyncq.store.pooled import is_pooled
 from asyncq.store.roles import grant_again, grantees
-from asyncq.store.statements import command, folder, query, render
+from asyncq.store.statements import folder, query, render
 
 LOCK_TIMEOUT_S = 2.0
 LOCK_TRIES = 30

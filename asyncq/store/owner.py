@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import asyncpg
 
 from asyncq.domain.errors import AccessDenied
-from asyncq.store.statements import command
+from asyncq.domain.sentence import command
 
 _DENIED = "42501"
 
@@ -31,8 +31,8 @@ async def create_schema(connection: asyncpg.Connection, schema: str) -> None:
         await connection.execute(f"create schema {schema}; revoke all on schema {schema} from public")
     except asyncpg.InsufficientPrivilegeError as error:
         raise AccessDenied(
-            f"the schema {schema!r} cannot be made: {error.message}; run `asyncq migrate` as the database's owner, "
-            "or as a role that was granted CREATE on it",
+            f"the schema {schema!r} cannot be made: {error.message}; run `{command('migrate', schema)}` "
+            "as the database's owner, or as a role that was granted CREATE on it",
             sqlstate=_DENIED,
         ) from error
 

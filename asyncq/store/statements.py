@@ -11,8 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from asyncq.domain.errors import ConfigurationError
-
-DEFAULT_SCHEMA = "asyncq"
+from asyncq.domain.sentence import DEFAULT_SCHEMA
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,39}")
 _WORD = re.compile(r"\basyncq\b")
@@ -65,11 +64,6 @@ def check_schema(schema: str) -> str:
             "does not begin with pg_, and is no reserved word of SQL"
         )
     return schema
-
-
-def command(name: str, schema: str) -> str:
-    """A command for this schema, such as `asyncq migrate --schema jobs`, for sentences that say what to run."""
-    return f"asyncq {name}" if schema == DEFAULT_SCHEMA else f"asyncq {name} --schema {schema}"
 
 
 def render(text: str, schema: str) -> str:

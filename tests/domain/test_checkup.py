@@ -8,6 +8,7 @@ import pytest
 from asyncq.domain.checkup import MANY_DEAD, MOST_SHOWN, Checkup, DeadRows, FirstJobs, Holder, Violation
 
 WELL: dict[str, Any] = {
+    "schema": "jobs",
     "up_since": datetime(2026, 11, 20, 12, 30, tzinfo=UTC),
     "in_recovery": False,
     "clock_moved": False,
@@ -115,7 +116,7 @@ def test_a_warning_leaves_it_healthy(changed: dict[str, Any], expected: tuple[st
     ("changed", "expected"),
     [
         ({"in_recovery": True}, "it is a standby or recovers: no job can be added, and none can run"),
-        ({"clock_moved": True}, "the clock of the schema was moved by a test; run `asyncq migrate`"),
+        ({"clock_moved": True}, "the clock of the schema was moved by a test; run `asyncq migrate --schema jobs`"),
         ({"violations": (Violation("orphan_claim", 5, "was claimed"),)}, "orphan_claim: job 5 was claimed"),
         ({"violations": (Violation("stale_gates", None, "3 gates"),)}, "stale_gates: 3 gates"),
     ],

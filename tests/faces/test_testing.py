@@ -319,7 +319,7 @@ async def test_an_ordinary_worker_refuses_a_moved_clock(dsn: str, schema: str) -
     """Should a moved clock ever get into real use, nothing runs at a wrong time."""
     await MovableClock(dsn, schema).move(HOUR)
 
-    with pytest.raises(ConfigurationError, match=r"moved by asyncq\.testing.*asyncq migrate"):
+    with pytest.raises(ConfigurationError, match=rf"moved by asyncq\.testing.*`asyncq migrate --schema {schema}`"):
         await Worker(dsn, [rollup], schema=schema).run_once()
 
 

@@ -118,6 +118,7 @@ async def test_who_may_not_make_the_schema_is_told_which_right_is_missing(new: D
     """The first thing that a small role meets; that what `asyncq roles` grants is of no use here, it cannot know."""
     async with group_of(new) as group:
         await bare.execute("drop schema asyncq")
-        with pytest.raises(AccessDenied, match=r"cannot be made: permission denied .*; run .* granted CREATE on it"):
+        said = f"cannot be made: .*denied.*; run `asyncq migrate --schema {new.schema}` .* granted CREATE on it"
+        with pytest.raises(AccessDenied, match=said):
             await migrate(group.as_(group.guest))
         await bare.execute("create schema asyncq")

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from asyncq.domain.errors import ConfigurationError
-from asyncq.store.statements import check_schema, command, folder, query, render
+from asyncq.domain.sentence import command
+from asyncq.store.statements import check_schema, folder, query, render
 from tests.sql.session import Session
 
 CHECKOUT = Path(__file__).parents[2]
