@@ -225,7 +225,7 @@ class SettlementsAbandoned(Event, frozen=True, kw_only=True):
 
 
 class ObserverFailed(Event, frozen=True, kw_only=True):
-    """An observer raised; the others were told all the same."""
+    """An observer raised; the others were told all the same, and are told of this."""
 
     observer: str
     event: str

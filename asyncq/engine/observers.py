@@ -32,8 +32,11 @@ class Observers:
         self.wanted = cache(self._is_wanted)
 
     def emit(self, event: Event) -> None:
-        """Tell who wants it; what an observer raises becomes an ObserverFailed event."""
-        for told in self._told(type(event)):
+        """Tell who wants it; what an observer raises becomes an ObserverFailed event for the others."""
+        self._tell(self._told(type(event)), event)
+
+    def _tell(self, observers: Iterable[Observer], event: Event) -> None:
+        for told in observers:
             try:
                 told(event)
             except USERS_ERRORS as error:
@@ -46,11 +49,13 @@ class Observers:
         return [item for item in self._observers if issubclass(kind, tuple(item.wants))]
 
     def _failed(self, told: Observer, event: Event, error: BaseException) -> None:
-        if isinstance(event, ObserverFailed):
-            # Even the report of a failure failed: the last resort, so that it is not silent.
-            logging.getLogger("asyncq").error("an observer failed on ObserverFailed", exc_info=error)
+        # Who fails always would fail on the report of its own failure too.
+        others = [item for item in self._told(ObserverFailed) if item is not told]
+        if others and not isinstance(event, ObserverFailed):
+            self._tell(others, ObserverFailed(observer=repr(told), event=type(event).__name__, error=error))
         else:
-            self.emit(ObserverFailed(observer=repr(told), event=type(event).__name__, error=error))
+            # Even the report of a failure failed, or nobody wants it: the last resort, so that it is not silent.
+            logging.getLogger("asyncq").error("an observer failed on %s", type(event).__name__, exc_info=error)
 
 
 def listed(observers: Any) -> list[Any]:

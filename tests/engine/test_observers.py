@@ -3,7 +3,8 @@
 import asyncio
 import functools
 import logging
-from collections.abc import AsyncIterator, Iterator
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from asyncq.domain.events import (
     observer,
 )
 from asyncq.engine.observers import Observers
+from asyncq.log import LogObserver
 from asyncq.testing import run_due
 from tests.ids import written
 
@@ -49,26 +51,45 @@ async def test_an_observer_that_fails_is_reported_and_the_others_are_told(error:
     told: list[Any] = []
 
     def fail(event: Event) -> None:
-        if not isinstance(event, ObserverFailed):
-            raise error
+        raise error
 
     Observers([fail, told.append]).emit(LOST)
 
     assert {LOST, "bad day"} == {str(event.error) if isinstance(event, ObserverFailed) else event for event in told}
 
 
-async def test_an_observer_that_fails_on_the_report_of_a_failure_too_is_logged(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """The last resort; without it, it would be told of its own failures for ever."""
+async def test_an_observer_is_not_told_that_it_failed_itself(caplog: pytest.LogCaptureFixture) -> None:
+    """One that fails always would fail on that too, and each event would be two errors in the log."""
+    told: list[Event] = []
 
     def fail(event: Event) -> None:
+        told.append(event)
         raise ValueError("always")
 
-    Observers([fail]).emit(LOST)
+    Observers([LogObserver(), fail]).emit(LOST)
 
-    assert ["an observer failed on ObserverFailed"] == [record.message for record in caplog.records]
-    assert logging.ERROR == caplog.records[0].levelno
+    assert [LOST] == told
+    assert ["failed on WorkerLost"] == [
+        written for record in caplog.records for written in re.findall("failed on [A-Za-z]+", record.message)
+    ]
+
+
+@pytest.mark.parametrize(("number", "failed_on"), [(1, ["WorkerLost"]), (2, ["ObserverFailed", "ObserverFailed"])])
+async def test_a_failure_of_which_nobody_can_be_told_is_logged(
+    caplog: pytest.LogCaptureFixture, number: int, failed_on: list[str]
+) -> None:
+    """The last resort: there is nobody else, or all the others fail on the report too."""
+
+    def make() -> Callable[[Event], None]:
+        def fail(event: Event) -> None:
+            raise ValueError("always")
+
+        return fail
+
+    Observers([make() for _ in range(number)]).emit(LOST)
+
+    assert [f"an observer failed on {kind}" for kind in failed_on] == [record.message for record in caplog.records]
+    assert {logging.ERROR} == {record.levelno for record in caplog.records}
 
 
 async def test_what_nobody_wants_is_known_before_it_is_built() -> None:
