@@ -51,6 +51,10 @@ UNTIDY = (*_BROKEN, asyncpg.PostgresError, asyncpg.InterfaceError)
 # How the driver says that a connection was gone before the call: nothing was sent.
 _GONE = ("closed", "closing", "released", "not initialized")
 
+# The driver shows a method where it means what that returns: the values of target_session_attrs.
+_METHOD = re.compile(r"<built-in method .*?>")
+_SERVERS = "any, primary, standby, prefer-standby, read-write, read-only"
+
 _HOST = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(:[0-9]*)?")
 
 Sent = Literal["not_sent", "unknown"]
@@ -129,7 +133,7 @@ def connecting(dsn: str) -> Generator[None]:
             raise ConfigurationError(said) from error
         raise _refused(error, f"PostgreSQL at {target(dsn)} refused the connection", "not_sent") from error
     except asyncpg.ClientConfigurationError as error:
-        raise ConfigurationError(f"the DSN cannot be used: {error}") from error
+        raise ConfigurationError(f"the DSN cannot be used: {_METHOD.sub(_SERVERS, str(error))}") from error
     except (ValueError, OverflowError):
         # Without the cause: its text may hold a piece of the password.
         raise ConfigurationError(

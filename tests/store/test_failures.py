@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import asyncpg
 import pytest
+from asyncpg.connect_utils import SessionAttribute
 
 from asyncq.domain.errors import (
     AccessDenied,
@@ -65,6 +66,14 @@ async def failure(dsn: str) -> AsyncqError:
         return error
     await hang_up(connection)
     raise AssertionError(f"connected to {dsn}")
+
+
+async def test_a_dsn_that_asks_for_no_kind_of_server_is_told_which_there_are() -> None:
+    """The driver's own text shows a method of its enumeration instead."""
+    kinds = ", ".join(kind.value for kind in SessionAttribute)
+    error = await failure("postgresql://h/x?target_session_attrs=rw")
+
+    assert f"the DSN cannot be used: target_session_attrs is expected to be one of {kinds}, got 'rw'" == str(error)
 
 
 @pytest.mark.parametrize("dsn", UNREADABLE)
