@@ -55,7 +55,7 @@ class CrontabProblem:
     Attributes:
         said: What is wrong, what was expected.
         field: What it is about: `match`, `payload`, or the name of an option of `CronItem`.
-        item: The identifier of the item, if it was made in code.
+        item: The identifier of the item, if it was made in code, or read without a mistake.
         line: The line of the text, from 1; None if there is no text.
         column: The character of the line, from 1; without a line that of the expression; None if there is none.
     """

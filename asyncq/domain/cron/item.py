@@ -1,5 +1,6 @@
 """`CronItem`: a recurring job as it is written in code; checked when it is made, and every fault is told."""
 
+import dataclasses
 import functools
 import inspect
 import re
@@ -108,6 +109,11 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
     def task_name(self) -> str:
         """The name of its task."""
         return self.task if isinstance(self.task, str) else getattr(self.task, "name", "")
+
+    @functools.cached_property
+    def line(self) -> int | None:
+        """The line of the text that it comes from; None if it was made in code."""
+        return None
 
     @functools.cached_property
     def when(self) -> Times | Matcher:
@@ -260,13 +266,13 @@ def parse_cron_items(items: Iterable[CronItem], tasks: Mapping[str, CronTask] | 
         elif item.identifier in found:
             both = f"{found[item.identifier].task_name!r} and {item.task_name!r}"
             said = f"this identifier is that of two items, of the tasks {both}; give one of them another"
-            problems.append(CrontabProblem(said, "identifier", item.identifier))
+            problems.append(CrontabProblem(said, "identifier", item.identifier, item.line))
         else:
             known = tasks.get(item.task) if tasks and isinstance(item.task, str) else None
             try:
                 found[item.identifier] = item if known is None else msgspec.structs.replace(item, task=known)
             except InvalidCrontab as invalid:
-                problems.extend(invalid.problems)
+                problems.extend(dataclasses.replace(problem, line=item.line) for problem in invalid.problems)
     if problems:
         raise InvalidCrontab(problems)
     return tuple(found.values())

@@ -116,6 +116,7 @@ class _Line:
         item = None
         try:
             item = CronItem(**self.values, dialect=dialect)
+            vars(item)["line"] = self.number
         except InvalidCrontab as invalid:
             for problem in invalid.problems:
                 column = self.columns.get(problem.field, self.columns["match"])

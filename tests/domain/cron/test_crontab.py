@@ -68,3 +68,12 @@ def test_all_problems_are_told_at_once(crontab: Any, problems: list[str]) -> Non
 
     found = [problem.said for problem in raised.value.problems]
     assert [] == [pair for pair in zip(problems, found, strict=True) if pair[0] not in pair[1]]
+
+
+def test_what_does_not_fit_a_task_is_told_with_its_line() -> None:
+    """As whatever else is wrong with a text: a long one has many items of one task."""
+    text = "# each day\n0 4 * * * send_email ?id=daily {to: 5}\n0 4 * * * rollup"
+    with pytest.raises(InvalidCrontab) as raised:
+        gather(text, REGISTRY)
+
+    assert [("daily", 2), ("rollup", 3)] == [(problem.item, problem.line) for problem in raised.value.problems]
