@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import typing
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from datetime import datetime
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import date, datetime, time, timedelta
+from enum import Enum
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 import msgspec
@@ -26,6 +28,8 @@ from asyncq.store.statements import render
 ANYTHING: Any = object()
 COMPARED_OPTIONS = OPTIONS & {*Job.__struct_fields__, "job_key"}
 MOST_SHOWN = 10
+# Beside plain JSON: what is equal to nothing but what is written as it is.
+_TELLING = (date, time, timedelta, UUID, Enum)
 
 Place = Client | asyncpg.Connection | asyncpg.pool.PoolConnectionProxy
 
@@ -55,7 +59,7 @@ async def assert_added(
 
     Raises:
         AssertionError: There is none; the message shows what there is.
-        TypeError: The task's payload has no such field; or this is no task, and no name.
+        TypeError: The task's payload has no such field, or never such a value in it; or this is no task or name.
         StoreError: The database cannot be used.
 
     Jobs that run, have failed for good or have ended are not seen. If cancelled, nothing was changed: it only reads.
@@ -96,7 +100,7 @@ async def assert_not_added(
 
     Raises:
         AssertionError: There is one; the message shows it.
-        TypeError: The task's payload has no such field.
+        TypeError: The task's payload has no such field, or never such a value in it.
         StoreError: The database cannot be used.
 
     If cancelled, nothing was changed: it only reads.
@@ -132,12 +136,23 @@ class _Wanted:
         if isinstance(payload, dict):
             self._fields |= payload
             self._payload = ANYTHING
-        known = None if self._task is None else _field_names(self._task)
-        if known is not None and (unknown := sorted(self._fields.keys() - known)):
+        if self._task is not None:
+            self._check_fields(self._task)
+
+    def _check_fields(self, task: Task[...]) -> None:
+        """Refuse what no payload of the task can have: that there is none like it would always be true."""
+        known = _fields_of(task)
+        if known is None:
+            return
+        if unknown := sorted(self._fields.keys() - known.keys()):
             raise TypeError(
                 f"the payload of task {self.name!r} has no field {unknown[0]!r}; there are "
                 f"{', '.join(sorted(known)) or 'none'}, and the options {', '.join(sorted(COMPARED_OPTIONS))}"
             )
+        for name, value in self._fields.items():
+            if not _can_be(value, known[name]):
+                kind = inspect.formatannotation(known[name].annotation)
+                raise TypeError(f"field {name!r} of the payload of task {self.name!r} is {kind}, and never {value!r}")
 
     def __str__(self) -> str:
         parts = [] if self._payload is ANYTHING else [f"payload {self._payload!r}"]
@@ -174,11 +189,64 @@ class _Wanted:
         return next(iter(values.values())) if self._task.signature.whole_payload else values
 
 
-def _field_names(task: Task[...]) -> set[str] | None:
+class _Field(typing.NamedTuple):
+    """A field of a payload; what is not known of it is `inspect.Parameter.empty`."""
+
+    annotation: Any
+    default: Any
+
+
+def _fields_of(task: Task[...]) -> dict[str, _Field] | None:
     """The fields that payloads of a task have; None when they may have any."""
     parameters = inspect.signature(task.handler, eval_str=True).parameters
-    kinds = {name: parameter.annotation for name, parameter in parameters.items() if not is_context(parameter)}
-    return _declared(next(iter(kinds.values()))) if task.signature.whole_payload else set(kinds)
+    fields = {
+        name: _Field(parameter.annotation, parameter.default)
+        for name, parameter in parameters.items()
+        if not is_context(parameter)
+    }
+    return _members_of(next(iter(fields.values())).annotation) if task.signature.whole_payload else fields
+
+
+def _members_of(kind: Any) -> dict[str, _Field] | None:
+    if (names := _declared(kind)) is None:
+        return None
+    plain: Any = typing.get_origin(kind) or kind
+    kinds: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+    with suppress(NameError, TypeError, ValueError):
+        kinds = typing.get_type_hints(plain)
+        defaults = {name: parameter.default for name, parameter in inspect.signature(plain).parameters.items()}
+    empty = inspect.Parameter.empty
+    return {name: _Field(kinds.get(name, empty), defaults.get(name, empty)) for name in names}
+
+
+def _can_be(value: Any, field: _Field) -> bool:
+    """Whether a field may have a value; also where that cannot be told, as of an object that compares as it likes."""
+    if field.annotation is inspect.Parameter.empty:
+        return True
+    try:
+        if value == field.default or not (isinstance(value, _TELLING) or _plain(value) == value):
+            return True
+        return any(_is_read(each, field.annotation) for each in _equals(value))
+    except Exception:  # noqa: BLE001 - of how it compares, or of a user's __post_init__
+        return True
+
+
+def _equals(value: Any) -> Iterator[Any]:
+    """A value, and the numbers that are equal to it."""
+    yield value
+    if isinstance(value, float) and value.is_integer():
+        yield int(value)
+    if isinstance(value, int | float) and value in (0, 1):
+        yield from (int(value), bool(value))
+
+
+def _is_read(value: Any, kind: Any) -> bool:
+    try:
+        msgspec.json.decode(msgspec.json.encode(value), type=kind)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def _declared(kind: Any) -> set[str] | None:

@@ -2,8 +2,12 @@
 
 import functools
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from enum import Enum
 from typing import Any, NamedTuple, TypedDict
+from unittest import mock
+from uuid import UUID
 
 import anyio
 import asyncpg
@@ -26,6 +30,7 @@ from asyncq import (
 from asyncq.store.migrate import migrate_on
 from asyncq.testing import MovableClock, assert_added, assert_not_added, make_worker, run_due, temporary_schema
 from asyncq.testing.added import _declared
+from tests.ids import written
 
 HOUR = timedelta(hours=1)
 SOON = timedelta(seconds=5)
@@ -38,6 +43,10 @@ class Email(msgspec.Struct):
 
 class Address(TypedDict):
     city: str
+
+
+class Color(Enum):
+    RED = "red"
 
 
 class Point(NamedTuple):
@@ -625,6 +634,66 @@ async def test_assert_not_added_shows_the_job(client: Client) -> None:
         AssertionError, match=rf"a job of task 'rollup' waits that has day='monday':\n  job {added.id}: "
     ):
         await assert_not_added(client, rollup, day="monday")
+
+
+@task
+async def measure(
+    n: int, x: float, of: UUID, day: date, color: Color, mail: Email | None = None, tags: list[str] | None = None
+) -> None:
+    """A task with a field of each kind."""
+
+
+@pytest.mark.parametrize("look", [assert_added, assert_not_added])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"n": "1"},
+        {"n": 1.5},
+        {"n": None},
+        {"n": date(2026, 1, 1)},
+        {"x": "0.5"},
+        {"of": "no uuid"},
+        {"day": 5},
+        {"day": "monday"},
+        {"color": "rde"},
+        {"mail": {"to": 1}},
+        {"tags": [1]},
+    ],
+    ids=written,
+)
+async def test_a_value_that_a_field_never_has_is_an_error(client: Client, look: Any, fields: dict[str, Any]) -> None:
+    """As a misspelt field: `assert_not_added` would pass for ever."""
+    ((name, value),) = fields.items()
+    with pytest.raises(TypeError, match=f"field '{name}' of the payload of task 'measure' is .*, and never ") as caught:
+        await look(client, measure, **fields)
+    assert str(caught.value).endswith(repr(value))
+    with pytest.raises(TypeError, match="field 'subject' of the payload of task 'send_email' is str, and never 5"):
+        await look(client, send_email, subject=5)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"n": 1, "x": 1},
+        {"n": True, "x": True},
+        {"n": 1.0},
+        {"n": Decimal(1)},
+        {"n": pytest.approx(1)},
+        {"n": mock.ANY},
+        {"of": str(UUID(int=7)), "day": "2026-01-01", "color": "red"},
+        {"of": UUID(int=7), "day": date(2026, 1, 1), "color": Color.RED},
+        {"mail": {"to": "b", "subject": "hi"}, "tags": ["a"]},
+        {"mail": Email("b"), "tags": mock.ANY},
+    ],
+    ids=written,
+)
+async def test_a_value_that_a_field_may_have_is_compared(client: Client, fields: dict[str, Any]) -> None:
+    """Also where it is written otherwise, or compares as it likes."""
+    await client.add_job(measure.job(1, 1.0, UUID(int=7), date(2026, 1, 1), Color.RED, Email("b"), ["a"]))
+
+    await assert_added(client, measure, **fields)
+    with pytest.raises(AssertionError):
+        await assert_not_added(client, measure, **fields)
 
 
 @pytest.mark.parametrize("look", [assert_added, assert_not_added])
