@@ -280,30 +280,23 @@ class Client:
             return await self._add_on(check_connection(connection), specs)
         has_keys = all(spec.idempotency_key for spec in specs)
         until = asyncio.get_running_loop().time() + self._retry_for_s
-        told: AsyncqError | None = None  # what the caller is told: the first error after which nobody knows, if any
-        is_lost = False
+        lost: AsyncqError | None = None  # the first error after which nobody knows whether the jobs were added
         tries = 0
         while True:
+            tries += 1
             try:
                 return await self._add_once(specs)
             except AsyncqError as error:
-                nobody_knows = is_unknown(error)
-                # Without a key for each job a second call could add some of them twice.
-                if not (has_keys if nobody_knows else isinstance(error, StoreUnavailable) or is_conflict(error)):
-                    if is_lost and told:
-                        raise told from error
+                if lost is None and is_unknown(error):
+                    lost = error
+                left_s = until - asyncio.get_running_loop().time()
+                pause_s = pause_before_another_try(error, tries, left_s, has_keys=has_keys, is_lost=lost is not None)
+                if pause_s is None:
+                    # An add that may have happened is never told of as one that has not.
+                    if lost is not None and lost is not error:
+                        raise lost from error
                     raise
-                told = told if is_lost and told else error
-                is_lost = is_lost or nobody_knows
-                pause_s = PAUSES_S[min(tries, len(PAUSES_S) - 1)]
-                tries += 1
-                is_soon = (is_lost or is_conflict(error)) and tries <= len(PAUSES_S)
-                if not is_soon:
-                    pause_s = min(pause_s, until - asyncio.get_running_loop().time())
-                if pause_s <= 0:
-                    break
             await asyncio.sleep(pause_s)
-        raise told
 
     async def _add_once(self, specs: Sequence[JobSpec]) -> list[Added]:
         async with self._connection() as own:
@@ -358,6 +351,36 @@ class Client:
                         raise
                 await asyncio.sleep(pause_s)
             yield connection
+
+
+def pause_before_another_try(
+    error: AsyncqError, tries: int, left_s: float, *, has_keys: bool, is_lost: bool
+) -> float | None:
+    """Whether a failed add is made again, and after how long.
+
+        what the last try met                 is made again
+        nobody knows whether it was done      if each job has a key: after the first three tries, and during `retry_for`
+        a conflict: nothing was done          after the first three tries, and during `retry_for`
+        no database: nothing was done         during `retry_for`; and as above, if nobody knows of an earlier try
+        anything else                         never
+
+    Args:
+        error: What the last try met.
+        tries: How many there were.
+        left_s: How much of `retry_for` is left.
+        has_keys: Whether each job has an idempotency key: without one a second add could add it twice.
+        is_lost: Whether nobody knows of this try or an earlier one whether it was done.
+
+    Returns:
+        The pause; None if this was the last try.
+    """
+    may_repeat = has_keys if is_unknown(error) else is_conflict(error) or isinstance(error, StoreUnavailable)
+    if not may_repeat:
+        return None
+    pause_s = PAUSES_S[min(tries, len(PAUSES_S)) - 1]
+    if (is_lost or is_conflict(error)) and tries <= len(PAUSES_S):
+        return pause_s
+    return min(pause_s, left_s) if left_s > 0 else None
 
 
 async def add_job(

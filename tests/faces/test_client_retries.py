@@ -13,7 +13,8 @@ import asyncpg
 import pytest
 
 import asyncq.client
-from asyncq import Client, DuplicateJob, StoreUnavailable, UniquePolicy
+from asyncq import AsyncqError, Client, DuplicateJob, InvalidJob, StoreError, StoreUnavailable, UniquePolicy
+from asyncq.client import pause_before_another_try
 from tests.engine.faults import Link, link_to
 from tests.waiting import wait_until
 
@@ -42,6 +43,45 @@ async def far(link: Link, schema: str) -> AsyncIterator[Client]:
     """A client behind the link."""
     async with Client(link.dsn, schema=schema) as opened:
         yield opened
+
+
+LOST = StoreUnavailable("the answer was lost", outcome="unknown")
+CONFLICT = StoreError("a deadlock", sqlstate="40P01")
+DOWN = StoreUnavailable("no server", outcome="not_sent")
+WRONG = InvalidJob("no such task", code="GWBIN", field="task")
+
+
+@pytest.mark.parametrize(
+    ("error", "tries", "left_s", "has_keys", "is_lost", "pause_s"),
+    [
+        # Nobody knows: only with keys, and then three times whatever `retry_for` says.
+        (LOST, 1, 0.0, True, True, 0.01),
+        (LOST, 3, 0.0, True, True, 0.03),
+        (LOST, 4, 0.0, True, True, None),
+        (LOST, 4, 9.0, True, True, 0.03),
+        (LOST, 1, 9.0, False, True, None),
+        # A conflict did nothing: keys or not.
+        (CONFLICT, 3, 0.0, False, False, 0.03),
+        (CONFLICT, 4, 0.0, False, False, None),
+        (CONFLICT, 4, 9.0, False, False, 0.03),
+        # No database: as long as `retry_for` says, unless an earlier try may have added the jobs.
+        (DOWN, 1, 0.0, True, False, None),
+        (DOWN, 1, 0.004, False, False, 0.004),
+        (DOWN, 9, 9.0, False, False, 0.03),
+        (DOWN, 2, 0.0, True, True, 0.02),
+        (DOWN, 4, 0.0, True, True, None),
+        # Anything else would come to the same.
+        (WRONG, 1, 9.0, True, False, None),
+        (WRONG, 2, 9.0, True, True, None),
+    ],
+)
+def test_whether_an_add_is_made_again(
+    error: AsyncqError, tries: int, left_s: float, has_keys: bool, is_lost: bool, pause_s: float | None
+) -> None:
+    """The table of `pause_before_another_try`, line by line."""
+    decided = pause_before_another_try(error, tries, left_s, has_keys=has_keys, is_lost=is_lost)
+
+    assert pause_s == decided
 
 
 async def jobs(db: asyncpg.Connection, schema: str) -> list[int]:
