@@ -19,7 +19,7 @@ from asyncq.engine.flags import current_flags
 from asyncq.engine.forms import Forms
 from asyncq.engine.identity import Identity
 from asyncq.engine.lookout import Lookout
-from asyncq.engine.looks import CHEAP_S, Looks
+from asyncq.engine.looks import CHEAP_S, Look, Looks
 from asyncq.engine.lost_claims import LostClaims
 from asyncq.engine.observers import Observers
 from asyncq.engine.offer import Offer
@@ -28,7 +28,7 @@ from asyncq.engine.shield import Patience, shielded
 from asyncq.engine.stopwatch import Stopwatch
 from asyncq.store.database import Line
 from asyncq.store.failures import is_unknown
-from asyncq.store.jobs import START, Form, Place, fetch_jobs, next_due_s, plan, poll
+from asyncq.store.jobs import Form, Place, fetch_jobs, next_due_s, plan, poll
 from asyncq.store.listen import Listening
 from asyncq.store.workers import tell_flags
 
@@ -210,10 +210,11 @@ class Fetcher:
         sent_at = self._sent_at = _now()
         worker_id = self._identity.worker_id
         # What was forbidden before may be runnable now.
-        after = self.looks.begin(sent_at, woken or forbidden != self.flags_of(worker_id))
-        form = self._forms.choose(sent_at, woken=woken, is_dear=after is START and self.looks.is_dear)
+        look = self.looks.begin(sent_at, woken or forbidden != self.flags_of(worker_id))
+        is_dear = look.reach == "everything" and self.looks.is_dear
+        form = self._forms.choose(sent_at, woken=woken, is_dear=is_dear)
         with Stopwatch() as answer:
-            claims = await self._claim(worker_id, wanted, forbidden, after, form)
+            claims = await self._claim(worker_id, wanted, forbidden, look.after, form)
         saw_all = self._forms.took(claims, wanted, _now()) and len(claims) < wanted
         if not self.receive(worker_id, claims):
             return 0
@@ -221,17 +222,17 @@ class Fetcher:
             self.buffer.low_water = len(claims) // 2
             if self._observers.wanted(JobsFetched):
                 self._observers.emit(JobsFetched(count=len(claims), wanted=wanted, duration_s=_now() - sent_at))
-        self.looks.took(claims, wanted)
+        self.looks.took(look, claims, wanted)
         self._took_s = _now() - sent_at
         self._batch.took(len(claims), self._took_s, of_queues=self._forms.brings_queues)
-        self.drained = saw_all and after is START
-        self._rests = self.drained or (saw_all and not self.looks.may_be_full(_now()))
+        self.drained = saw_all and look.reach == "everything"
+        self._rests = self.drained or (saw_all and not self.looks.may_begin_at_start(_now()))
         if self._rests and claims:
             await asyncio.sleep(0)  # The handlers start before this worker thinks of its rest.
         with Stopwatch() as alarm:
             if self._rests and not self._woken:
-                await self._set_alarm(sent_at, after)
-        self.looks.ended(_now(), after, answer.took_s + alarm.took_s)
+                await self._set_alarm(look)
+        self.looks.ended(look, _now(), answer.took_s + alarm.took_s)
         return len(claims)
 
     @property
@@ -297,15 +298,15 @@ class Fetcher:
         if len(self.buffer) and not self.buffer.waiting and _now() - self.buffer.filled_at >= STALE_S:
             self.give_back(self.buffer.drain(), "no slot became free", self._identity.worker_id)
 
-    async def _set_alarm(self, sent_at: float, after: Place) -> None:
+    async def _set_alarm(self, look: Look) -> None:
         """Know when to look again: at the next due time, from the start as soon as may be, or at the poll."""
         self._look_at = _now() + self._options.poll_s
-        if after is not START:
+        if look.reach != "everything":
             self._look_at = min(self._look_at, self.looks.due_at)
         due_s: float | None = None
         async with shielded(self._line, self._patience.deadline_s):
             # Twice the time since then: this statement may be longer on its way to the server than the fetch was.
-            due_s = await next_due_s(self._line, 2 * (_now() - sent_at), after)
+            due_s = await next_due_s(self._line, 2 * (_now() - look.sent_at), look.after)
         if due_s is not None:
             self._look_at = min(self._look_at, _now() + due_s)
 

@@ -192,8 +192,8 @@ MUTANTS = [
     Mutant(
         "a wake-up is cleared after the last look",
         "asyncq/engine/fetcher.py",
-        "            await self._set_alarm(sent_at, after)\n",
-        "            await self._set_alarm(sent_at, after)\n            self._woken = False\n",
+        "            await self._set_alarm(look)\n",
+        "            await self._set_alarm(look)\n            self._woken = False\n",
         ("tests/engine/test_fetcher.py",),
     ),
     Mutant(
@@ -497,8 +497,8 @@ MUTANTS = [
     Mutant(
         "a job that becomes due behind a fetch is slept over",
         "asyncq/engine/fetcher.py",
-        "2 * (_now() - sent_at)",
-        "_now() - sent_at",
+        "2 * (_now() - look.sent_at)",
+        "_now() - look.sent_at",
         (
             "tests/engine/test_fetcher.py::test_a_job_that_becomes_due_while_the_question_is_on_its_way_is_not_slept_over",
         ),

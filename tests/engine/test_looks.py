@@ -19,6 +19,7 @@ from tests.waiting import wait_until
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 WANTED = 2
+NOW = 2.0
 
 
 def claim(number: int, priority: int = 0, queue: str | None = None) -> Claim:
@@ -34,10 +35,31 @@ def place(number: int, priority: int = 0) -> Place:
 
 def look(of: Looks, began: float, took_s: float, *claims: Claim) -> Place:
     """One look for two jobs."""
-    after = of.begin(began)
-    of.took(claims, WANTED)
-    of.ended(began + took_s, after, took_s)
-    return after
+    begun = of.begin(began)
+    of.took(begun, claims, WANTED)
+    of.ended(begun, began + took_s, took_s)
+    return begun.after
+
+
+@pytest.mark.parametrize(
+    ("seen_so_far", "is_cheap", "is_due", "reach"),
+    [
+        (looks.Seen(), False, False, "everything"),
+        (looks.Seen(START, all_at=1.0), True, False, "everything"),
+        (looks.Seen(START, all_at=1.0), False, True, "everything"),
+        (looks.Seen(place(1), all_at=1.0, based_at=1.0, is_at_end=True), True, True, "everything"),
+        (looks.Seen(place(1), based_at=1.0), True, False, "next"),
+        (looks.Seen(place(1), all_at=NOW, based_at=NOW, is_at_end=True), True, False, "recent"),
+        (looks.Seen(START, all_at=NOW, based_at=NOW, is_at_end=True), False, False, "recent"),
+        (looks.Seen(place(1), all_at=0.5, based_at=NOW - FROM_START_S), True, False, "recent"),
+        (looks.Seen(place(1), all_at=0.5, based_at=NOW - FROM_START_S / 2), True, False, "next"),
+    ],
+)
+def test_how_far_a_look_reaches(seen_so_far: looks.Seen, is_cheap: bool, is_due: bool, reach: str) -> None:
+    """The table of the module, line by line."""
+    decided = seen_so_far.reach(NOW, is_cheap=is_cheap, is_due=is_due)
+
+    assert reach == decided
 
 
 def test_a_full_batch_is_followed_by_a_look_behind_it() -> None:
@@ -45,7 +67,7 @@ def test_a_full_batch_is_followed_by_a_look_behind_it() -> None:
     made = Looks()
     look(made, 0.0, 0.001, claim(1), claim(2))
 
-    assert place(2) == made.begin(0.01)
+    assert place(2) == made.begin(0.01).after
 
 
 def test_while_jobs_come_a_look_begins_at_the_start_once_in_a_while() -> None:
@@ -54,7 +76,7 @@ def test_while_jobs_come_a_look_begins_at_the_start_once_in_a_while() -> None:
     look(made, 0.0, 0.001, claim(1), claim(2))
     look(made, 0.01, 0.001, claim(3), claim(4))
 
-    assert START is made.begin(FROM_START_S)
+    assert START is made.begin(FROM_START_S).after
 
 
 def test_after_a_cheap_look_from_the_start_that_found_all_the_next_one_begins_there_too() -> None:
@@ -62,14 +84,14 @@ def test_after_a_cheap_look_from_the_start_that_found_all_the_next_one_begins_th
     made = Looks()
     look(made, 0.0, CHEAP_S / 2, claim(1))
 
-    assert START is made.begin(0.011)
+    assert START is made.begin(0.011).after
 
 
 def test_expensive_looks_from_the_start_take_a_tenth_of_the_time() -> None:
     """Over a million dead entries one takes a tenth of a second; wake-ups in between leave out what it has seen."""
     made = Looks()
     look(made, 0.0, 1.0, claim(1))
-    early, late = look(made, 1.5, 0.001, claim(2)), made.begin(SHARE + 0.01)
+    early, late = look(made, 1.5, 0.001, claim(2)), made.begin(SHARE + 0.01).after
 
     assert (Place(since_s=1.5 + MARGIN_S), START) == (early, late)
 
@@ -77,11 +99,11 @@ def test_expensive_looks_from_the_start_take_a_tenth_of_the_time() -> None:
 def test_expensive_looks_from_the_start_take_a_hundredth_of_the_time_while_nothing_asks_for_them() -> None:
     """A million jobs of others do not keep an idle worker busy: nothing has happened that it could have missed."""
     made = Looks()
-    made.begin(0.0, woken=True)
-    made.took([], WANTED)
-    made.ended(1.0, START, 1.0)
+    first = made.begin(0.0, woken=True)
+    made.took(first, [], WANTED)
+    made.ended(first, 1.0, 1.0)
     early, late = look(made, SHARE + 0.01, 0.001), look(made, IDLE_SHARE + 0.01, 1.0)
-    woken = made.begin(IDLE_SHARE + SHARE + 0.02, woken=True)
+    woken = made.begin(IDLE_SHARE + SHARE + 0.02, woken=True).after
     after = look(made, IDLE_SHARE + SHARE + 0.03, 0.001)
 
     assert (SHARE + 0.01 + MARGIN_S, START) == (early.since_s, late)
@@ -96,10 +118,10 @@ def test_a_worker_that_is_woken_all_the_time_looks_from_the_start_too() -> None:
     look(made, 0.0, 1.0)
     looks_so: list[bool] = []
     for number in range(3):
-        after = made.begin(SHARE + number / 100, woken=True)
-        made.took([], WANTED)
-        made.ended(SHARE + number / 100 + 0.001, after, 0.001)
-        looks_so.append(after is START)
+        begun = made.begin(SHARE + number / 100, woken=True)
+        made.took(begun, [], WANTED)
+        made.ended(begun, SHARE + number / 100 + 0.001, 0.001)
+        looks_so.append(begun.after is START)
 
     assert [False, True, True] == looks_so
 
@@ -119,7 +141,7 @@ def test_a_look_that_failed_has_seen_nothing() -> None:
     made = Looks()
     look(made, 0.0, 1.0, claim(1))
     look(made, 2.0, 0.001, claim(2), claim(3))
-    failed, again = made.begin(2.0 + 2 * FROM_START_S), look(made, 2.001 + 2 * FROM_START_S, 0.001)
+    failed, again = made.begin(2.0 + 2 * FROM_START_S).after, look(made, 2.001 + 2 * FROM_START_S, 0.001)
 
     assert (None, None) == (failed.priority, again.priority)
     assert 2 + MARGIN_S < again.since_s
@@ -130,7 +152,7 @@ def test_while_jobs_come_expensive_looks_take_a_tenth_of_the_time_too() -> None:
     made = Looks()
     look(made, 0.0, 1.0, claim(1), claim(2))
 
-    assert (place(2), START) == (made.begin(1.0 + FROM_START_S), made.begin(SHARE + 0.01))
+    assert (place(2), START) == (made.begin(1.0 + FROM_START_S).after, made.begin(SHARE + 0.01).after)
 
 
 def test_a_job_of_higher_priority_does_not_take_the_cursor_back() -> None:
@@ -139,7 +161,7 @@ def test_a_job_of_higher_priority_does_not_take_the_cursor_back() -> None:
     look(made, 0.0, 1.0, claim(7))
     look(made, 10.0, 1.0, claim(8, priority=-1))
 
-    assert Place(since_s=1.5 + MARGIN_S) == made.begin(11.5)
+    assert Place(since_s=1.5 + MARGIN_S) == made.begin(11.5).after
 
 
 def test_a_full_batch_of_higher_priority_takes_the_cursor_back() -> None:
@@ -151,7 +173,7 @@ def test_a_full_batch_of_higher_priority_takes_the_cursor_back() -> None:
     base = look(made, 11.5, 0.001, claim(10, priority=-1), claim(11, priority=-1))
 
     assert Place(since_s=11.5 + MARGIN_S) == base
-    assert replace(place(11, -1), since_s=11.55 + MARGIN_S) == made.begin(11.55)
+    assert replace(place(11, -1), since_s=11.55 + MARGIN_S) == made.begin(11.55).after
 
 
 def test_jobs_of_queues_do_not_move_the_cursor() -> None:
@@ -160,7 +182,7 @@ def test_jobs_of_queues_do_not_move_the_cursor() -> None:
     look(made, 0.0, 1.0, claim(1))
     look(made, 2.0, 0.001, claim(5, queue="q"))
 
-    assert Place(since_s=0.5 + MARGIN_S) == made.begin(2.5)
+    assert Place(since_s=0.5 + MARGIN_S) == made.begin(2.5).after
 
 
 def test_a_look_that_takes_much_longer_than_at_its_best_is_slow() -> None:
