@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
+from typing import Literal
 
 import anyio
 
@@ -19,7 +20,7 @@ from asyncq.engine.flags import current_flags
 from asyncq.engine.forms import Forms
 from asyncq.engine.identity import Identity
 from asyncq.engine.lookout import Lookout
-from asyncq.engine.looks import CHEAP_S, Look, Looks
+from asyncq.engine.looks import Look, Looks, Reach
 from asyncq.engine.lost_claims import LostClaims
 from asyncq.engine.observers import Observers
 from asyncq.engine.offer import Offer
@@ -40,6 +41,9 @@ LONGEST_DEADLINE_S = 60.0
 FIRST_RETRY_S = 0.04
 SLOWEST_RETRY_S = 0.5
 
+Left = Literal["more", "unseen", "nothing"]
+"""What the last fetch has left, see `left_by`."""
+
 
 class Fetcher:
     """The one reader of jobs of a worker.
@@ -53,7 +57,6 @@ class Fetcher:
 
     Attributes:
         buffer: Where the claims go.
-        drained: Whether the last fetch began at the start, and found less than there was room for.
         give_back: Takes claims that are returned.
         admit: Lets claims that were just fetched pass, or not.
         may_fetch: Whether this worker may take jobs now.
@@ -91,11 +94,10 @@ class Fetcher:
         self.offer = Offer(line, identity, observers, self.lost, self.expected)
         self.offer.is_idle, self.offer.receive, self.offer.wake = self._has_nothing_to_do, self.receive, self.wake
         self.offer.may_take = self._may_take
-        self.drained = False
         self._look_at = 0.0
         self.looks = Looks()
         self.lookout = Lookout(self.wake, self.wake_in)
-        self._rests = False
+        self._left: Left = "more"
         self._pace = Pace()
         self._patience = Patience(FETCH_DEADLINE_S, LONGEST_DEADLINE_S)
         self._told_flags: tuple[int, list[str] | None] = (0, None)
@@ -143,8 +145,8 @@ class Fetcher:
 
     @property
     def is_idle(self) -> bool:
-        """Whether the last fetch found nothing more, and nothing has happened since."""
-        return self.drained and not self._woken
+        """Whether the last fetch left nothing, and nothing has happened since."""
+        return self._left == "nothing" and not self._woken
 
     @property
     def has_room(self) -> bool:
@@ -206,7 +208,7 @@ class Fetcher:
         forbidden = await current_flags(self._options.forbidden_flags)
         # Cleared before the fetch: a notification during it asks for another one.
         woken, self._woken = self._woken, False
-        self.drained = self._rests = False
+        self._left = "more"
         sent_at = self._sent_at = _now()
         worker_id = self._identity.worker_id
         # What was forbidden before may be runnable now.
@@ -225,12 +227,11 @@ class Fetcher:
         self.looks.took(look, claims, wanted)
         self._took_s = _now() - sent_at
         self._batch.took(len(claims), self._took_s, of_queues=self._forms.brings_queues)
-        self.drained = saw_all and look.reach == "everything"
-        self._rests = self.drained or (saw_all and not self.looks.may_begin_at_start(_now()))
-        if self._rests and claims:
+        self._left = left_by(saw_all, look.reach, may_begin_at_start=self.looks.may_begin_at_start(_now()))
+        if self._left != "more" and claims:
             await asyncio.sleep(0)  # The handlers start before this worker thinks of its rest.
         with Stopwatch() as alarm:
-            if self._rests and not self._woken:
+            if self._left != "more" and not self._woken:
                 await self._set_alarm(look)
         self.looks.ended(look, _now(), answer.took_s + alarm.took_s)
         return len(claims)
@@ -301,7 +302,7 @@ class Fetcher:
     async def _set_alarm(self, look: Look) -> None:
         """Know when to look again: at the next due time, from the start as soon as may be, or at the poll."""
         self._look_at = _now() + self._options.poll_s
-        if look.reach != "everything":
+        if self._left == "unseen":
             self._look_at = min(self._look_at, self.looks.due_at)
         due_s: float | None = None
         async with shielded(self._line, self._patience.deadline_s):
@@ -318,15 +319,21 @@ class Fetcher:
     def _is_time(self, wanted: int) -> bool:
         if not wanted or not self.may_fetch():
             return False
-        return self._woken or not self._rests or _now() >= self._look_at
+        return self._woken or self._left == "more" or _now() >= self._look_at
 
     async def _sees_nothing(self) -> bool:
-        """At a poll, without another reason to look: one question tells whether anything is due, for whomever.
+        """Whether one question, at a poll, has done instead of a fetch: nothing is due, for whomever.
 
-        And whether the offer was taken without a word.
+        It asks too whether the offer was taken without a word:
+
+            what is known                           an offer is out   it is asked   then a fetch follows
+            something has happened                  -                 no            yes
+            nothing was left, and a look is cheap   -                 yes           if something is due
+            anything else                           yes               yes           yes
+            anything else                           no                no            yes
         """
-        tells = self.drained and self.looks.cost_s <= CHEAP_S
-        if self._woken or not (tells or self.offer.token):
+        may_do_instead = self._left == "nothing" and self.looks.is_cheap
+        if self._woken or not (may_do_instead or self.offer.token):
             return False
         due_s, is_taken, offer = None, False, self.offer.token
         # Before the answer: what becomes known while it is on its way may be due sooner.
@@ -335,7 +342,7 @@ class Fetcher:
             due_s, is_taken = await poll(self._line, self._identity.worker_id, offer)
         if is_taken and offer == self.offer.token:
             self.offer.missed()
-        if not tells or (due_s is not None and due_s <= 0):
+        if not may_do_instead or (due_s is not None and due_s <= 0):
             return False
         if due_s is not None:
             self._look_at = min(self._look_at, _now() + due_s)
@@ -376,6 +383,26 @@ class Fetcher:
         self.lookout.no_room()
         self._woken = True
         await anyio.sleep(wait_s)
+
+
+def left_by(saw_all: bool, reach: Reach, *, may_begin_at_start: bool) -> Left:
+    """What a fetch has left.
+
+        it saw all in   its reach    a look from the    has left   so the next fetch
+        its reach                    start may begin
+        no              -            -                  more       comes at once
+        yes             everything   -                  nothing    waits for an event, the next due time or the poll
+        yes             less         yes                more       comes at once, from the start
+        yes             less         not yet            unseen     waits as above, but not longer than for that look
+
+    Args:
+        saw_all: Whether it brought all that there was in its reach.
+        reach: What it could find.
+        may_begin_at_start: Whether a look from the start may be afforded by now.
+    """
+    if saw_all and reach == "everything":
+        return "nothing"
+    return "unseen" if saw_all and not may_begin_at_start else "more"
 
 
 def wanted_now(waiting: int, buffered: int, pace: float, batch: int, takes_s: float) -> int:

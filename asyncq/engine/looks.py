@@ -156,7 +156,7 @@ class Looks:
         is_due = now >= self.due_at and (self._seen.is_at_end or now - self._began_at >= FROM_START_S)
         # What has just been added is found sooner by a look that leaves out the rest; the expensive one comes after it.
         self._puts_off = woken and is_due and self._seen.all_at is not None and not self._puts_off
-        reach = self._seen.reach(now, is_cheap=self._is_cheap, is_due=is_due and not self._puts_off)
+        reach = self._seen.reach(now, is_cheap=self.is_cheap, is_due=is_due and not self._puts_off)
         if reach == "everything":
             self._began_at = now
             self._is_asked = False
@@ -165,7 +165,8 @@ class Looks:
         return Look(reach, after, now, is_wide and reach == "recent")
 
     @property
-    def _is_cheap(self) -> bool:
+    def is_cheap(self) -> bool:
+        """Whether the last look from the start was cheap."""
         return self.cost_s <= CHEAP_S
 
     @property
@@ -191,7 +192,7 @@ class Looks:
             self.usual_s = min(self.usual_s, cost_s)
             self.full_at = now + (SHARE - 1) * cost_s
             self._idle_at = now + (IDLE_SHARE - 1) * cost_s
-            if self._seen.is_at_end and self._is_cheap:
+            if self._seen.is_at_end and self.is_cheap:
                 # The next one may be like it: nothing need be remembered.
                 self._seen = replace(self._seen, cursor=START, all_at=None)
         elif look.is_wide:
@@ -200,7 +201,7 @@ class Looks:
     @property
     def is_dear(self) -> bool:
         """Whether the last look from the start was not cheap, and the last one of any kind brought less than wanted."""
-        return self._seen.is_at_end and not self._is_cheap
+        return self._seen.is_at_end and not self.is_cheap
 
     @property
     def is_slow(self) -> bool:
@@ -209,7 +210,7 @@ class Looks:
 
     def may_begin_at_start(self, now: float) -> bool:
         """Whether a look that begins now may begin at the start; asked after one that came to its end."""
-        return self._seen.reach(now, is_cheap=self._is_cheap, is_due=now >= self.due_at) == "everything"
+        return self._seen.reach(now, is_cheap=self.is_cheap, is_due=now >= self.due_at) == "everything"
 
 
 def _order(place: Place) -> tuple[object, ...]:

@@ -21,8 +21,9 @@ from asyncq.domain.events import (
 )
 from asyncq.domain.job import Claim
 from asyncq.engine import fetcher, looks, supervisor
-from asyncq.engine.fetcher import Fetcher, wanted_now
+from asyncq.engine.fetcher import Fetcher, Left, left_by, wanted_now
 from asyncq.engine.flags import current_flags
+from asyncq.engine.looks import Reach
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
@@ -182,7 +183,6 @@ async def test_a_due_time_that_becomes_known_during_a_poll_is_not_slept_over(
         return bool(asked)
 
     monkeypatch.setattr(Fetcher, "open", note)
-    monkeypatch.setattr(fetcher, "CHEAP_S", 60.0)
     monkeypatch.setattr(fetcher, "poll", poll)
     async with make_worker(nothing).start():
         await wait_until(a_poll, description="a poll")
@@ -518,6 +518,25 @@ async def test_jobs_start_in_the_order_of_priority_run_at_and_id(
 
 
 # How many
+
+
+@pytest.mark.parametrize(
+    ("saw_all", "reach", "may_begin_at_start", "left"),
+    [
+        (False, "everything", True, "more"),
+        (False, "recent", False, "more"),
+        (False, "next", False, "more"),
+        (True, "everything", True, "nothing"),
+        (True, "everything", False, "nothing"),
+        (True, "recent", True, "more"),
+        (True, "next", True, "more"),
+        (True, "recent", False, "unseen"),
+        (True, "next", False, "unseen"),
+    ],
+)
+def test_what_a_fetch_has_left(saw_all: bool, reach: Reach, may_begin_at_start: bool, left: Left) -> None:
+    """The table of `left_by`: nothing can only be left by a look from the start."""
+    assert left == left_by(saw_all, reach, may_begin_at_start=may_begin_at_start)
 
 
 @pytest.mark.parametrize(

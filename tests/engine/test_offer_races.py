@@ -11,7 +11,7 @@ import pytest
 from asyncq import Client, StoreUnavailable, Worker, task
 from asyncq.domain.events import JobCompleted, JobsReturned, JobStarted, WorkerLost
 from asyncq.domain.job import Claim
-from asyncq.engine import fetcher, looks, lost_claims, offer
+from asyncq.engine import looks, lost_claims, offer
 from asyncq.engine.lost_claims import LostClaims
 from asyncq.engine.observers import Observers
 from asyncq.store.arrays import array_text
@@ -37,7 +37,6 @@ async def nothing() -> None:
 def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """No look is expensive: on a busy machine a worker would make no offer."""
     monkeypatch.setattr(looks, "CHEAP_S", 60.0)
-    monkeypatch.setattr(fetcher, "CHEAP_S", 60.0)
 
 
 @pytest.fixture
