@@ -25,6 +25,7 @@ from asyncq.domain.options import WorkerOptions
 from asyncq.domain.outcome import words
 from asyncq.engine.guardian import Guardian, Note
 from asyncq.engine.lease import BEATS_A_LEASE, GRACE_S, HALF_GRACE_S, Lease, look_in_s, now_s
+from asyncq.engine.standing import Standing
 from asyncq.store.database import Database
 from asyncq.store.failures import is_refusal
 from asyncq.store.lifeline import Lifeline
@@ -103,10 +104,7 @@ class Heartbeat:
         self._worker_id = 0
         self._line = Lifeline(database, self._ended)
         self._silent_lines: list[Lifeline] = []
-        self._lock_counts = False
-        self._refused_at = float("-inf")
-        self._doubt: asyncio.TimerHandle | None = None
-        self._lapse: asyncio.TimerHandle | None = None
+        self._standing = Standing(lease, self._doubted, self._gave_up)
         self._beat_at = self._look_at = 0.0
         self._told_at = float("-inf")
 
@@ -246,7 +244,7 @@ class Heartbeat:
                 continue
             self._worker_id = worker_id
             self._heard(worker_id, [], sent_at, holds=self._line.held_id == worker_id)
-            self._beat_at = sent_at + (self._pause_s if self._lock_counts else SOON_S)
+            self._beat_at = sent_at + (self._pause_s if self._standing.state == "locked" else SOON_S)
             self._look_at = sent_at
             if asked.set_running_or_notify_cancel():
                 asked.set_result(worker_id)
@@ -264,7 +262,7 @@ class Heartbeat:
         worker_id, sent_at, names = self._worker_id, now_s(), self.reactions.started()
         self._beat_at = sent_at + self._pause_s
         try:
-            async with asyncio.timeout(HALF_GRACE_S if self._doubt else self._pause_s):
+            async with asyncio.timeout(HALF_GRACE_S if self._standing.state == "doubted" else self._pause_s):
                 if not self._line.is_open:
                     await self._line.open()
                 holds = await self._line.hold(worker_id)
@@ -290,15 +288,16 @@ class Heartbeat:
     def _missed(self, error: Exception, sent_at: float) -> None:
         """A sign of life was not written, or its answer was lost."""
         if is_refusal(error):
-            self._refused_at = now_s()
+            self._standing.refused()
         if self._line.held_id:
             # It does not answer, but the server may hold the lock for it: kept until the row says that no lock counts.
             self._silent_lines.append(self._line)
         else:
             self._line.drop()
-            self._doubted()
+            self._standing.lock_is_free()
         self._line = Lifeline(self._database, self._ended)
-        self._beat_at = now_s() + (SOON_S if self._doubt or self._silent_lines else min(self._pause_s, LATER_S))
+        is_urgent = self._standing.state == "doubted" or self._silent_lines
+        self._beat_at = now_s() + (SOON_S if is_urgent else min(self._pause_s, LATER_S))
         self._tell(self.reactions.stand_in)
         if sent_at - self._told_at >= TELL_EVERY_S:
             self._told_at = sent_at
@@ -323,17 +322,12 @@ class Heartbeat:
         if worker_id != self._worker_id:
             return
         if cancelled is None:
-            self._forget()
-            self._lease.end()
+            self._worker_id = 0
+            self._standing.lost()
             self._tell(self.reactions.lost, worker_id)
             return
-        self._lock_counts = holds
-        was_held = self._lease.is_held
-        self._lease.prove(sent_at)
-        if not was_held:
+        if self._standing.proven(sent_at, holds=holds):
             self._tell(self.reactions.regained)
-        self._disarm()
-        self._lapse = self._in(self._lease.ends_at - now_s(), self._give_up, "its lease is about to end")
         while self._silent_lines and not holds:
             # The row says now that no lock counts: this one may go, and a new connection takes it.
             self._silent_lines.pop().drop()
@@ -380,50 +374,25 @@ class Heartbeat:
     def _ended(self, line: Lifeline) -> None:
         """A connection has ended that nobody here closed: the server frees the lock."""
         if line is self._line:
-            self._doubted()
+            self._standing.lock_is_free()
             self._hurry()
         elif line in self._silent_lines:
             self._silent_lines.remove(line)
-            self._doubted()
-
-    def _doubted(self) -> None:
-        """The lock is free: others wait for a sign of life, and only for so long."""
-        if self._lock_counts and self._worker_id and self._doubt is None:
-            self._doubt = self._in(HALF_GRACE_S, self._doubt_over)
-            self._tell(self.reactions.stand_in)
+            self._standing.lock_is_free()
 
     def _answer(self) -> None:
-        self._doubted()
+        self._standing.lock_is_free()
         self._hurry()
 
-    def _doubt_over(self) -> None:
-        left_s = self._refused_at + HALF_GRACE_S - now_s()
-        if left_s > 0:
-            # No server, so nobody takes over; and when it is back, the lease alone decides for a while.
-            self._doubt = self._in(left_s, self._doubt_over)
-        else:
-            self._give_up("the connection that holds its lock was lost")
+    def _doubted(self) -> None:
+        self._tell(self.reactions.stand_in)
 
-    def _give_up(self, reason: str) -> None:
-        self._lease.end()
-        self._disarm()
-        self._lock_counts = False
+    def _gave_up(self, reason: str) -> None:
         self._tell(self.reactions.doubted, self._worker_id, reason)
-
-    def _forget(self) -> None:
-        self._worker_id = 0
-        self._lock_counts = False
-        self._disarm()
-
-    def _disarm(self) -> None:
-        for timer in (self._doubt, self._lapse):
-            if timer is not None:
-                timer.cancel()
-        self._doubt = self._lapse = None
 
     async def _end(self) -> None:
         self.guardian.end()
-        self._disarm()
+        self._standing.leave()
         worker_id, self._worker_id = self._worker_id, 0
         if (self._keep_claims or self._forget_worker) and worker_id and self._line.is_open:
             try:
@@ -438,9 +407,6 @@ class Heartbeat:
         for line in self._silent_lines:
             line.drop()
         await self._line.close()
-
-    def _in(self, delay_s: float, function: Callable[..., object], *args: object) -> asyncio.TimerHandle:
-        return asyncio.get_running_loop().call_later(max(delay_s, 0.0), function, *args)
 
     def _hurry(self) -> None:
         self._beat_at = 0.0

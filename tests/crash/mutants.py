@@ -338,7 +338,7 @@ MUTANTS = [
     ),
     Mutant(
         "a worker in doubt goes on",
-        "asyncq/engine/heartbeat.py",
+        "asyncq/engine/standing.py",
         'self._give_up("the connection that holds its lock was lost")',
         "pass",
         (f"{LEASES}::test_a_worker_that_is_cut_off_cancels_its_jobs_before_another_one_runs_them",),
@@ -395,14 +395,14 @@ MUTANTS = [
     ),
     Mutant(
         "a worker that is cut off goes on beyond its lease",
-        "asyncq/engine/heartbeat.py",
+        "asyncq/engine/standing.py",
         'self._give_up, "its lease is about to end")',
         'len, "its lease is about to end")',
         (f"{LEASES}::test_a_worker_that_reaches_nobody_cancels_its_jobs_before_its_lease_is_over",),
     ),
     Mutant(
         "a lease is counted from the answer to a sign of life",
-        "asyncq/engine/heartbeat.py",
+        "asyncq/engine/standing.py",
         "self._lease.prove(sent_at)",
         "self._lease.prove(now_s())",
         ("tests/engine/test_heartbeat.py",),
