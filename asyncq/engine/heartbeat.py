@@ -9,110 +9,49 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import os
-import socket
 import threading
-from collections import deque
-from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from collections.abc import Callable, Collection
 
 import anyio.to_thread
-import msgspec
 
-from asyncq.domain.errors import AsyncqError, SchemaError, SchemaTooNew, StoreUnavailable
-from asyncq.domain.events import Event, HeartbeatFailed
 from asyncq.domain.options import WorkerOptions
-from asyncq.domain.outcome import words
-from asyncq.engine.guardian import Guardian, Note
-from asyncq.engine.lease import BEATS_A_LEASE, GRACE_S, HALF_GRACE_S, Lease, look_in_s, now_s
-from asyncq.engine.standing import Standing
+from asyncq.engine.guardian import Guardian
+from asyncq.engine.heart import END_S, Heart, Reactions, Wishes
+from asyncq.engine.lease import Lease
 from asyncq.store.database import Database
-from asyncq.store.failures import is_refusal
-from asyncq.store.lifeline import Lifeline
 from asyncq.store.workers import Cancelled
-
-END_S = 5.0
-REGISTER_S = 15.0
-SOON_S = 0.05  # how soon a lost lock is asked for again, while others wait for that
-LATER_S = 0.5  # and how soon after that
-TELL_EVERY_S = 1.0
-
-
-class Reactions(msgspec.Struct, frozen=True):
-    """What the heartbeat calls, in the worker's event loop.
-
-    Attributes:
-        emit: Takes events.
-        lost: Others declared this worker dead; with its id.
-        doubted: It cannot be proven in time that this worker lives; with its id and the reason.
-        regained: It was proven again that this worker lives.
-        cancelled: Running jobs were cancelled; with the worker's id and (job id, token) of each, at every beat as long
-            as they run.
-        named: These claims, each as `job/token`, have been named as started.
-        stand_in: A sign of life is wanted over another connection.
-        rescue: Another worker is dead.
-        fail: This worker must not go on: the schema needs a newer release (at every beat from then on), or its
-            heartbeat has failed.
-        started: Called in the heartbeat's thread: which claims have started, each as `job/token`.
-        stuck: The same: the jobs whose handlers ignore that they were cancelled.
-    """
-
-    emit: Callable[[Event], None]
-    lost: Callable[[int], None]
-    doubted: Callable[[int, str], None]
-    regained: Callable[[], None]
-    cancelled: Callable[[int, Collection[tuple[int, int]]], None]
-    named: Callable[[Collection[str]], None]
-    stand_in: Callable[[], None]
-    rescue: Callable[[], None]
-    fail: Callable[[Exception], None]
-    started: Callable[[], Sequence[str]]
-    stuck: Callable[[], Sequence[int]]
 
 
 class Heartbeat:
-    """The heartbeat of one worker.
+    """The heartbeat of one worker, as the worker's event loop sees it; the thread's part is its heart.
 
     Args:
         database: Where.
         options: The lease, and what others are told of the worker.
         tasks: The names of its tasks.
         lease: What is proven here.
-
-    Attributes:
-        reactions: What to call; set before it starts.
-        guardian: Watches the worker's event loop from here; set before it starts.
     """
-
-    reactions: Reactions
-    guardian: Guardian
 
     def __init__(self, database: Database, options: WorkerOptions, tasks: Collection[str], lease: Lease) -> None:
         self._database = database
         self._options = options
         self._tasks = list(tasks)
         self._lease = lease
-        self._pause_s = options.lease_s / BEATS_A_LEASE
-        self._home = asyncio.get_running_loop()
-        self._away: asyncio.AbstractEventLoop | None = None
-        self._stop = threading.Event()
-        self._keep_claims = self._forget_worker = False
-        self._asked: deque[concurrent.futures.Future[int]] = deque()
-        self._thread = threading.Thread(target=self._run, name="asyncq heartbeat", daemon=True)
-        # From here on: of the thread alone.
-        self._stirred: asyncio.Event | None = None
-        self._worker_id = 0
-        self._line = Lifeline(database, self._ended)
-        self._silent_lines: list[Lifeline] = []
-        self._standing = Standing(lease, self._doubted, self._gave_up)
-        self._beat_at = self._look_at = 0.0
-        self._told_at = float("-inf")
+        self._wishes = Wishes()
+        self._heart: Heart | None = None
+        self._thread: threading.Thread | None = None
 
-    # Called in the worker's event loop
+    def start(self, reactions: Reactions, guardian: Guardian) -> None:
+        """Begin.
 
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
+        Args:
+            reactions: What to call.
+            guardian: Watches the worker's event loop from the thread.
+        """
+        self._heart = Heart(self._database, self._options, self._tasks, self._lease, reactions, guardian, self._wishes)
+        thread = threading.Thread(target=self._heart.run, name="asyncq heartbeat", daemon=True)
+        thread.start()
+        self._thread = thread
 
     async def register(self) -> int:
         """Make the worker known, with its lock in hand; from then on it beats.
@@ -127,16 +66,16 @@ class Heartbeat:
         If cancelled, the worker may be known; its lock is free when the heartbeat stops.
         """
         asked: concurrent.futures.Future[int] = concurrent.futures.Future()
-        self._asked.append(asked)
-        self._call(self._stir)
+        self._wishes.registrations.append(asked)
+        self._call(Heart.stir)
         if self.has_ended:
-            self._refuse_all()
+            self._wishes.refuse_all()
         return await asyncio.wrap_future(asked)
 
     @property
     def has_ended(self) -> bool:
         """Whether it stops or has stopped, so that nobody can register any more."""
-        return self._stop.is_set()
+        return self._wishes.stop.is_set()
 
     async def stop(self, *, keep_claims: bool = False, forget_worker: bool = False) -> None:
         """End the thread; waits for a beat that is under way, at most `END_S`. Only the first call counts.
@@ -145,283 +84,28 @@ class Heartbeat:
             keep_claims: Whether handlers run on: the claims are then held until the lease is over.
             forget_worker: Whether it never fetched: its row goes, if it has one already.
         """
-        if self._stop.is_set():
+        if self._wishes.stop.is_set():
             return
-        self._keep_claims, self._forget_worker = keep_claims, forget_worker
-        self._stop.set()
-        self._call(self._stir)
-        if self._thread.ident is not None:
+        self._wishes.keep_claims, self._wishes.forget_worker = keep_claims, forget_worker
+        self._wishes.stop.set()
+        self._call(Heart.stir)
+        if self._thread is not None:
             # A thread of our own: those of the loop may all be taken by blocked handlers.
             await anyio.to_thread.run_sync(self._thread.join, END_S, limiter=anyio.CapacityLimiter(1))
 
     def beat_now(self) -> None:
         """Do not wait for the next beat; one that is under way is followed by another."""
-        self._call(self._hurry)
+        self._call(Heart.hurry)
 
     def questioned(self) -> None:
         """Others ask whether this worker lives: here its connection may look well although the lock is free."""
-        self._call(self._answer)
+        self._call(Heart.answer)
 
     def stood_in(self, worker_id: int, answer: Cancelled, sent_at: float) -> None:
         """A sign of life was written over another connection: only the lease counts until this one is back."""
-        self._call(partial(self._heard, worker_id, answer, sent_at, holds=False))
+        self._call(Heart.stood_in, worker_id, answer, sent_at)
 
-    def _call(self, function: Callable[..., object], *args: object) -> None:
-        """Call something in the thread."""
-        if self._away is not None and not self._away.is_closed():
-            try:
-                self._away.call_soon_threadsafe(function, *args)
-            except RuntimeError:
-                pass  # The thread's loop closed in this very moment: it has ended.
-
-    # Called in the thread
-
-    def _run(self) -> None:
-        try:
-            asyncio.run(self._live())
-        finally:
-            self._stop.set()
-            self._refuse_all()
-
-    async def _live(self) -> None:
-        self._stirred = asyncio.Event()
-        self._away = asyncio.get_running_loop()
-        self.guardian.begin(self._stir)
-        try:
-            while not self._stop.is_set():
-                # Before the work: whoever asks for something meanwhile gets another round.
-                self._stirred.clear()
-                await self._register_asked()
-                await self._work()
-                try:
-                    async with asyncio.timeout(max(self._next_at() - now_s(), 0.0)):
-                        await self._stirred.wait()
-                except TimeoutError:
-                    continue
-        except Exception as error:  # noqa: BLE001 - a worker without a heart must not go on
-            self._tell(self.reactions.doubted, self._worker_id, f"its heart failed: {type(error).__name__}: {error}")
-            self._tell(self.reactions.fail, error)
-        finally:
-            await self._end()
-
-    def _next_at(self) -> float:
-        if not self._worker_id:
-            return float("inf")
-        return min(self._beat_at, self._look_at) if self._line.is_open else self._beat_at
-
-    async def _work(self) -> None:
-        if not self._worker_id:
-            return
-        if now_s() >= self._beat_at:
-            await self._beat()
-        if self.guardian.note is not None and self._line.is_open:
-            await self._write_note(self.guardian.note)
-        if now_s() >= self._look_at and self._line.is_open:
-            await self._look()
-
-    async def _register_asked(self) -> None:
-        while self._asked:
-            asked = self._asked.popleft()
-            sent_at = now_s()
-            options = self._options
-            try:
-                async with asyncio.timeout(REGISTER_S):
-                    if not self._line.is_open:
-                        await self._line.open()
-                    await self._line.check_release()
-                    worker_id = await self._line.register(
-                        lease_s=options.lease_s,
-                        pid=os.getpid(),
-                        concurrency=options.concurrency,
-                        host=socket.gethostname(),
-                        tasks=self._tasks,
-                    )
-            except (AsyncqError, TimeoutError) as error:
-                self._line.drop()
-                if isinstance(error, SchemaTooNew):
-                    self._tell(self.reactions.fail, error)
-                _fail(asked, error if isinstance(error, AsyncqError) else StoreUnavailable("no answer in time"))
-                continue
-            self._worker_id = worker_id
-            self._heard(worker_id, [], sent_at, holds=self._line.held_id == worker_id)
-            self._beat_at = sent_at + (self._pause_s if self._standing.state == "locked" else SOON_S)
-            self._look_at = sent_at
-            if asked.set_running_or_notify_cancel():
-                asked.set_result(worker_id)
-
-    def _refuse_all(self) -> None:
-        while True:
-            try:
-                asked = self._asked.popleft()
-            except IndexError:
-                return
-            _fail(asked, StoreUnavailable("the heartbeat has stopped"))
-
-    async def _beat(self) -> None:
-        """One sign of life."""
-        worker_id, sent_at, names = self._worker_id, now_s(), self.reactions.started()
-        self._beat_at = sent_at + self._pause_s
-        try:
-            async with asyncio.timeout(HALF_GRACE_S if self._standing.state == "doubted" else self._pause_s):
-                if not self._line.is_open:
-                    await self._line.open()
-                holds = await self._line.hold(worker_id)
-                cancelled = await self._line.beat(worker_id, names, self.reactions.stuck())
-        except (AsyncqError, TimeoutError) as error:
-            if isinstance(error, SchemaError):
-                await self._check_release()
-            self._missed(error, sent_at)
-            return
-        self._heard(worker_id, cancelled, sent_at, holds=holds, names=names)
-        await self._check_release()
-
-    async def _check_release(self) -> None:
-        """May this release go on with the schema? Without an answer: the next beat asks again."""
-        try:
-            async with asyncio.timeout(HALF_GRACE_S):
-                await self._line.check_release()
-        except SchemaTooNew as error:
-            self._tell(self.reactions.fail, error)
-        except (AsyncqError, TimeoutError):
-            return  # A migration may hold the table for long; a broken connection is found by the next beat.
-
-    def _missed(self, error: Exception, sent_at: float) -> None:
-        """A sign of life was not written, or its answer was lost."""
-        if is_refusal(error):
-            self._standing.refused()
-        if self._line.held_id:
-            # It does not answer, but the server may hold the lock for it: kept until the row says that no lock counts.
-            self._silent_lines.append(self._line)
-        else:
-            self._line.drop()
-            self._standing.lock_is_free()
-        self._line = Lifeline(self._database, self._ended)
-        is_urgent = self._standing.state == "doubted" or self._silent_lines
-        self._beat_at = now_s() + (SOON_S if is_urgent else min(self._pause_s, LATER_S))
-        self._tell(self.reactions.stand_in)
-        if sent_at - self._told_at >= TELL_EVERY_S:
-            self._told_at = sent_at
-            self._tell_of(error, self._worker_id)
-
-    def _tell_of(self, error: Exception, worker_id: int) -> None:
-        """A sign of life was not written: say why."""
-        self._tell(
-            self.reactions.emit,
-            HeartbeatFailed(
-                worker_id=worker_id,
-                error=words(error),
-                silent_s=self._lease.silent_s,
-                lease_s=self._lease.length_s,
-            ),
-        )
-
-    def _heard(
-        self, worker_id: int, cancelled: Cancelled, sent_at: float, *, holds: bool, names: Collection[str] = ()
-    ) -> None:
-        """The answer to a sign of life."""
-        if worker_id != self._worker_id:
-            return
-        if cancelled is None:
-            self._worker_id = 0
-            self._standing.lost()
-            self._tell(self.reactions.lost, worker_id)
-            return
-        if self._standing.proven(sent_at, holds=holds):
-            self._tell(self.reactions.regained)
-        while self._silent_lines and not holds:
-            # The row says now that no lock counts: this one may go, and a new connection takes it.
-            self._silent_lines.pop().drop()
-            self._beat_at = min(self._beat_at, now_s() + SOON_S)
-        if self._line.held_id and not holds:
-            self._beat_at = min(self._beat_at, now_s() + SOON_S)  # The row should say that the lock counts, if it does.
-        if cancelled:
-            self._tell(self.reactions.cancelled, worker_id, cancelled)
-        if names:
-            self._tell(self.reactions.named, names)
-
-    async def _look(self) -> None:
-        """Have others died?"""
-        sent_at = now_s()
-        self._look_at = sent_at + GRACE_S
-        try:
-            async with asyncio.timeout(self._pause_s):
-                found = await self._line.watch(self._worker_id)
-        except TimeoutError as error:
-            self._missed(error, sent_at)
-            return
-        except AsyncqError:
-            self._beat_at = 0.0  # The beat finds out what is wrong, and says so.
-            return
-        wait_s = look_in_s(found.clock_s, found.workers, found.place)
-        if found.grace_left_s is not None:
-            wait_s = min(wait_s, max(found.grace_left_s, 0.0) + 0.01)
-        self._look_at = now_s() + wait_s
-        if found.dead:
-            self._tell(self.reactions.rescue)
-
-    async def _write_note(self, note: Note) -> None:
-        """A job blocks the worker's event loop: say so in its row."""
-        sent_at = now_s()
-        self.guardian.note = None
-        try:
-            async with asyncio.timeout(self._pause_s):
-                await self._line.note_block(note.worker_id, note.job_id, note.token, note.error)
-        except TimeoutError as error:
-            self._missed(error, sent_at)
-        except AsyncqError:
-            self._beat_at = 0.0  # As in a look.
-
-    def _ended(self, line: Lifeline) -> None:
-        """A connection has ended that nobody here closed: the server frees the lock."""
-        if line is self._line:
-            self._standing.lock_is_free()
-            self._hurry()
-        elif line in self._silent_lines:
-            self._silent_lines.remove(line)
-            self._standing.lock_is_free()
-
-    def _answer(self) -> None:
-        self._standing.lock_is_free()
-        self._hurry()
-
-    def _doubted(self) -> None:
-        self._tell(self.reactions.stand_in)
-
-    def _gave_up(self, reason: str) -> None:
-        self._tell(self.reactions.doubted, self._worker_id, reason)
-
-    async def _end(self) -> None:
-        self.guardian.end()
-        self._standing.leave()
-        worker_id, self._worker_id = self._worker_id, 0
-        if (self._keep_claims or self._forget_worker) and worker_id and self._line.is_open:
-            try:
-                async with asyncio.timeout(END_S / 2):
-                    if self._forget_worker:
-                        await self._line.remove(worker_id)
-                    else:
-                        self._line.held_id = 0
-                        await self._line.beat(worker_id, self.reactions.started(), self.reactions.stuck())
-            except (AsyncqError, TimeoutError) as error:
-                self._tell_of(error, worker_id)
-        for line in self._silent_lines:
-            line.drop()
-        await self._line.close()
-
-    def _hurry(self) -> None:
-        self._beat_at = 0.0
-        self._stir()
-
-    def _stir(self) -> None:
-        if self._stirred is not None:
-            self._stirred.set()
-
-    def _tell(self, function: Callable[..., object], *args: object) -> None:
-        """Call something in the worker's event loop."""
-        if not self._home.is_closed():
-            self._home.call_soon_threadsafe(function, *args)
-
-
-def _fail(asked: concurrent.futures.Future[int], error: Exception) -> None:
-    if asked.set_running_or_notify_cancel():
-        asked.set_exception(error)
+    def _call(self, method: Callable[..., object], *args: object) -> None:
+        """Let the heart's thread call a method of its heart."""
+        if self._heart is not None:
+            self._heart.call(method, self._heart, *args)

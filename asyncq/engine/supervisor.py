@@ -39,7 +39,8 @@ from asyncq.engine.executor import Executor
 from asyncq.engine.fetcher import Fetcher
 from asyncq.engine.groups import innermost
 from asyncq.engine.guardian import Guardian
-from asyncq.engine.heartbeat import Heartbeat, Reactions
+from asyncq.engine.heart import Reactions
+from asyncq.engine.heartbeat import Heartbeat
 from asyncq.engine.identity import Identity
 from asyncq.engine.job_loop import job_loop
 from asyncq.engine.lease import BEATS_A_LEASE, Lease
@@ -190,7 +191,7 @@ class Supervisor:
                 f"asyncq.testing; else run `{command('migrate', schema)}` to put it right"
             )
         canceller = Canceller(self._identity, self._fetcher, self._executor, self._admission)
-        self._heartbeat.reactions = Reactions(
+        reactions = Reactions(
             emit=self._observers.emit,
             lost=self._membership.lost,
             doubted=self._membership.doubted,
@@ -203,10 +204,10 @@ class Supervisor:
             started=self._admission.started,
             stuck=self._stuck.ids,
         )
-        self._heartbeat.guardian = Guardian(
+        guardian = Guardian(
             self._options.blocked_after_s, self._identity, self._executor, self._leftovers, self._observers.emit
         )
-        self._heartbeat.start()
+        self._heartbeat.start(reactions, guardian)
         await self._membership.join()
         await self._fetcher.prepare()
         server = connection.get_server_version()

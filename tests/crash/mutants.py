@@ -43,7 +43,7 @@ class Mutant:
 MUTANTS = [
     Mutant(
         "a running worker does not see that the schema needs a newer release",
-        "asyncq/engine/heartbeat.py",
+        "asyncq/engine/heart.py",
         "        await self._check_release()\n\n",
         "\n",
         ("tests/engine/test_outgrown.py",),
@@ -736,8 +736,8 @@ MUTANTS = [
     ),
     Mutant(
         "the heartbeat's thread may fail unseen",
-        "asyncq/engine/heartbeat.py",
-        "            self._tell(self.reactions.fail, error)\n        finally:",
+        "asyncq/engine/heart.py",
+        "            self._tell(self._reactions.fail, error)\n        finally:",
         "            pass\n        finally:",
         ("tests/engine/test_heartbeat.py",),
     ),

@@ -24,7 +24,7 @@ from asyncq.domain.events import (
     WorkerStarted,
 )
 from asyncq.domain.job import Claim
-from asyncq.engine import canceller, completer, fetcher, heartbeat, listener
+from asyncq.engine import canceller, completer, fetcher, heart, listener
 from asyncq.engine.buffer import Buffer
 from asyncq.engine.canceller import Canceller
 from tests.engine.conftest import MakeWorker
@@ -64,7 +64,7 @@ async def marked(db: asyncpg.Connection, schema: str) -> int:
 
 def never_beat(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the heartbeat beat at the start and when it is asked to, and else never: what is heard counts."""
-    monkeypatch.setattr(heartbeat, "BEATS_A_LEASE", 1e-3)
+    monkeypatch.setattr(heart, "BEATS_A_LEASE", 1e-3)
 
 
 # What runs
