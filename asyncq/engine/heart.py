@@ -26,7 +26,7 @@ from asyncq.engine.guardian import Guardian, Note
 from asyncq.engine.lease import BEATS_A_LEASE, GRACE_S, HALF_GRACE_S, Lease, look_in_s, now_s
 from asyncq.engine.standing import Standing
 from asyncq.store.database import Database
-from asyncq.store.failures import is_refusal
+from asyncq.store.failures import NO_ANSWER, is_refusal
 from asyncq.store.lifeline import Lifeline
 from asyncq.store.workers import Cancelled
 
@@ -234,7 +234,7 @@ class Heart:
                 self._line.drop()
                 if isinstance(error, SchemaTooNew):
                     self._tell(self._reactions.fail, error)
-                _fail(asked, error if isinstance(error, AsyncqError) else StoreUnavailable("no answer in time"))
+                _fail(asked, error if isinstance(error, AsyncqError) else StoreUnavailable(NO_ANSWER))
                 continue
             self._worker_id = worker_id
             self._heard(worker_id, [], sent_at, holds=self._line.held_id == worker_id)

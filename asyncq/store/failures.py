@@ -57,6 +57,12 @@ _SERVERS = "any, primary, standby, prefer-standby, read-write, read-only"
 
 _HOST = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(:[0-9]*)?")
 
+# Of a statement; it is not known which.
+NO_ANSWER = (
+    "the connection to PostgreSQL was lost, or the server is busy, or another session holds a lock that is needed: "
+    "no answer in time"
+)
+
 Sent = Literal["not_sent", "unknown"]
 
 
@@ -165,7 +171,7 @@ def calling(schema: str) -> Generator[None]:
     try:
         yield
     except _BROKEN as error:
-        said = f"the connection to PostgreSQL was lost: {_words(error)}"
+        said = NO_ANSWER if _is_silence(error) else f"the connection to PostgreSQL was lost: {_words(error)}"
         raise StoreUnavailable(said, outcome="unknown") from error
     except asyncpg.PostgresError as error:
         raise _translated(error, schema) from error
@@ -244,6 +250,8 @@ def _said(error: asyncpg.PostgresError) -> str:
 
 
 def _words(error: BaseException) -> str:
-    if isinstance(error, TimeoutError) and not str(error):
-        return "no answer in time"
-    return words(error)
+    return "no answer in time" if _is_silence(error) else words(error)
+
+
+def _is_silence(error: BaseException) -> bool:
+    return isinstance(error, TimeoutError) and not str(error)

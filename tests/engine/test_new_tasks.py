@@ -1,5 +1,6 @@
 """Tasks that are used for the first time while a worker starts."""
 
+import anyio
 import asyncpg
 import pytest
 
@@ -8,6 +9,7 @@ from asyncq.domain.events import JobCompleted, MaintenanceFailed, UnknownTasks
 from asyncq.engine import membership
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
+from tests.waiting import wait_until
 
 END = pytest.mark.parametrize("end", ["commit", "rollback"])
 
@@ -44,6 +46,29 @@ async def test_a_worker_starts_while_an_open_transaction_holds_the_name_of_a_tas
     assert ["tasks fresh are not taken yet: an open transaction has just used them for the first time"] == said
     assert "old" == seen.of(JobCompleted)[0].task
     assert [] == seen.of(UnknownTasks)
+
+
+async def test_a_worker_that_starts_while_the_names_of_tasks_are_locked_waits_for_them(
+    make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """As by a migration, or `vacuum full`."""
+
+    @task
+    async def fresh() -> None:
+        pass
+
+    async def is_waited_for() -> bool:
+        held = "select exists (select from pg_locks where relation = $1::regclass and not granted)"
+        return await db.fetchval(held, f"{schema}._tasks")
+
+    await db.execute(f"select {schema}.add_job('fresh')")
+    async with anyio.create_task_group() as group, db.transaction():
+        await db.execute(f"lock table {schema}._tasks in access exclusive mode")
+        group.start_soon(make_worker(fresh).run_once)
+        await wait_until(is_waited_for, description="the worker to wait")
+        await db.execute("select pg_sleep(0.2)")
+
+    assert ["fresh"] == [event.task for event in seen.of(JobCompleted)]
 
 
 async def test_a_worker_stops_while_an_open_transaction_holds_the_name_of_a_task(

@@ -1,6 +1,11 @@
 """`_task_ids`: names become numbers, stored on first use."""
 
+import asyncio
+
 from tests.sql.session import Session, session
+from tests.waiting import wait_until
+
+WAITS = "select exists (select from pg_locks where relation = 'asyncq._tasks'::regclass and not granted)"
 
 
 async def test_each_name_has_one_number_for_ever(sql: Session) -> None:
@@ -47,3 +52,22 @@ async def test_a_name_that_an_open_transaction_has_just_stored_is_left_out_and_n
         after = await own.values("select identifier from asyncq._task_ids(array['c', 'b', 'a']) order by 1")
 
     assert (["a", "c"], ["a", "b", "c"]) == (during, after)
+
+
+async def test_a_table_that_is_locked_as_a_whole_is_waited_for(dsn: str, own: Session) -> None:
+    """As by a migration: no name could be read. Whoever has to wait for less says so."""
+    async with session(dsn, own.schema) as other, asyncio.TaskGroup() as group, other.connection.transaction():
+        await other.execute("lock table asyncq._tasks in access exclusive mode")
+        asked = group.create_task(own.values("select identifier from asyncq._task_ids(array['a'])"))
+        await wait_until(lambda: other.value(WAITS), description="the caller to wait")
+        await other.rows("select pg_sleep(0.2)")  # longer than a caller waits for a name
+
+    assert ["a"] == asked.result()
+
+
+async def test_the_patience_of_the_caller_is_as_before(sql: Session) -> None:
+    """The rest of its transaction waits for locks as long as it wants."""
+    await sql.execute("set local lock_timeout = '3s'")
+    await sql.rows("select from asyncq._task_ids(array['a', 'b'])")
+
+    assert "3s" == await sql.value("show lock_timeout")

@@ -268,6 +268,12 @@ def test_a_lost_connection_says_whether_anything_was_sent(raised: Exception, out
     assert (outcome, raised) == (error.value.outcome, error.value.__cause__)
 
 
+def test_silence_may_be_a_lock() -> None:
+    """Who looks for a broken network finds none where another session locks a table."""
+    with pytest.raises(StoreUnavailable, match="another session holds a lock that is needed: no answer"), calling("s"):
+        raise TimeoutError
+
+
 def test_while_connecting_nothing_was_sent() -> None:
     """Whatever the server says, it has done nothing."""
     for raised in (
