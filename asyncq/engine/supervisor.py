@@ -15,7 +15,7 @@ from anyio import CapacityLimiter
 from anyio.abc import TaskGroup
 
 from asyncq.domain.cron.item import CronItem
-from asyncq.domain.errors import AsyncqError, ConfigurationError
+from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import (
     GraceExceeded,
     MaintenanceFailed,
@@ -28,7 +28,6 @@ from asyncq.domain.events import (
 )
 from asyncq.domain.options import LONGEST_POLL_S, WorkerOptions
 from asyncq.domain.outcome import Settlement, words
-from asyncq.domain.sentence import command
 from asyncq.domain.task import Registry
 from asyncq.engine.admission import Admission
 from asyncq.engine.announcer import Announcer
@@ -184,12 +183,8 @@ class Supervisor:
         """Check the database, become known, learn the ids of the tasks; returns the server's version."""
         connection = await self._reading.connection()
         await check_version(connection, self._database.schema)
-        if not self._doors_may_move and not await store.doors_are_shut(self._reading):
-            schema = self._database.schema
-            raise ConfigurationError(
-                f"the clock of schema {schema!r} was moved by asyncq.testing; in a test, make the worker with "
-                f"asyncq.testing; else run `{command('migrate', schema)}` to put it right"
-            )
+        if not self._doors_may_move:
+            await store.check_clock(self._reading, self._database.schema)
         canceller = Canceller(self._identity, self._fetcher, self._executor, self._admission)
         reactions = Reactions(
             emit=self._observers.emit,

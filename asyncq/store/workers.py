@@ -6,6 +6,8 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
+from asyncq.domain.errors import ConfigurationError
+from asyncq.domain.sentence import command
 from asyncq.store.arrays import array_text
 from asyncq.store.database import Line, Record
 
@@ -106,7 +108,20 @@ async def wake_workers(line: Line) -> None:
     await line.fetch("wake_workers")
 
 
-async def doors_are_shut(line: Line) -> bool:
-    """Whether the two doors of time are the server's own clock, not moved by a test."""
+async def check_clock(line: Line, schema: str) -> None:
+    """Refuse a clock that a test has moved.
+
+    Args:
+        line: Any.
+        schema: The schema, for the sentence.
+
+    Raises:
+        ConfigurationError: The two doors of time are not the server's own clock.
+        StoreError: See `failures.calling`.
+    """
     rows = await line.fetch("clock_doors")
-    return {row["source"] for row in rows} == DOORS_SHUT
+    if {row["source"] for row in rows} != DOORS_SHUT:
+        raise ConfigurationError(
+            f"the clock of schema {schema!r} was moved by asyncq.testing; in a test, make the worker with "
+            f"asyncq.testing; else run `{command('migrate', schema)}` to put it right"
+        )
