@@ -5,3 +5,5 @@
 -- A transaction that cannot be ended is told of, and waited for no longer than ten seconds.
 -- What is an argument of add_cron_item is no option of it.
 -- A page of very many jobs that have failed does not read them all.
+-- An id that an ended job has keeps no other job from ending; a thorough look frees the queues of which no job runs.
+-- Whoever needs the names of tasks waits for a lock on their table, but not for a name that is not committed yet.
