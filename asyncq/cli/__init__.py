@@ -58,8 +58,8 @@ def _check_order(words: Sequence[str]) -> None:
     """Refuse an option before its command: its value would be taken for one, and shown, a DSN with its password too."""
     above = [word for word in words[:1] if word in ("jobs", "cron")]
     for word in words[len(above) : len(above) + 1]:
-        if word.startswith("-") and word not in ("-h", "--help", "--version"):
-            option = word.partition("=")[0]
+        option = "--dsn" if "://" in word else word.partition("=")[0]
+        if option.startswith("-") and option not in ("-h", "--help", "--version"):
             raise Usage(f"{option} goes behind the command: {' '.join(('asyncq', *above))} COMMAND {option} ...")
 
 

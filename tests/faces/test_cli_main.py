@@ -204,6 +204,7 @@ def test_a_wrong_command_line_ends_with_2_and_a_sentence(
     [
         (["--dsn", UNREACHABLE, "migrate"], "--dsn goes behind the command: asyncq COMMAND --dsn ..."),
         ([f"--dsn={UNREACHABLE}", "migrate"], "--dsn goes behind the command: asyncq COMMAND --dsn ..."),
+        ([UNREACHABLE, "migrate"], "--dsn goes behind the command: asyncq COMMAND --dsn ..."),
         (["jobs", "--schema", "jobs", "list"], "--schema goes behind the command: asyncq jobs COMMAND --schema ..."),
         (["cron", "--json", "ls"], "--json goes behind the command: asyncq cron COMMAND --json ..."),
     ],
