@@ -132,7 +132,7 @@ def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float) -
     """
     match outcome:
         case Completed():
-            return Settlement(claim.id, claim.token, claim.queue, done=True)
+            return completion(claim)
         case Failed(error):
             return _failure(claim, error, None, policy, random)
         case RetryLater(error, delay_s):
@@ -163,6 +163,11 @@ def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float) -
             return Settlement(claim.id, claim.token, claim.queue)
         case _:
             assert_never(outcome)
+
+
+def completion(claim: Claim) -> Settlement:
+    """What becomes of a job that ended well."""
+    return Settlement(claim.id, claim.token, claim.queue, done=True)
 
 
 def overruled(settlement: Settlement, ending: Ending) -> Settlement:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar, assert_never
 
 from anyio.abc import TaskGroup
@@ -62,28 +62,33 @@ class Announcer:
         """Wait until no `on_failed` runs."""
         await self._quiet.wait()
 
-    def settled(self, run: Run | None, settlement: Settlement, outcome: Outcome, duration_s: float) -> None:
+    def ended_well(self, runs: Collection[Run]) -> None:
+        """That these have was committed."""
+        self.completed += len(runs)
+        if self._observers.wanted(JobCompleted):
+            for run in runs:
+                self._tell(JobCompleted, run, duration_s=run.duration_s)
+
+    def settled(self, run: Run | None, settlement: Settlement, outcome: Outcome) -> None:
         """A settlement was committed."""
         match outcome:
             case Completed():
-                self.completed += 1
-                if self._observers.wanted(JobCompleted):
-                    self._tell(JobCompleted, run, duration_s=duration_s)
+                self.ended_well([run] if run is not None else [])
             case Failed() | RetryLater() | Discarded():
                 self.failed += 1
-                self._attempt_failed(run, settlement, duration_s)
+                self._attempt_failed(run, settlement)
             case Snoozed(delay_s):
                 self._tell(JobSnoozed, run, delay_s=delay_s)
             case Interrupted():
                 if settlement.attempts:
                     self.failed += 1
-                    self._attempt_failed(run, settlement, duration_s)
+                    self._attempt_failed(run, settlement)
                 else:
                     self._tell(JobInterrupted, run)
             case Hindered(error):
                 if settlement.attempts:
                     self.failed += 1
-                    self._attempt_failed(run, settlement, duration_s)
+                    self._attempt_failed(run, settlement)
                 else:
                     self._tell(JobHindered, run, error=error, delay_s=settlement.delay_s or 0.0)
             case Returned():
@@ -91,19 +96,19 @@ class Announcer:
             case _:
                 assert_never(outcome)
 
-    def cancelled(self, run: Run | None, settlement: Settlement, duration_s: float) -> None:
+    def cancelled(self, run: Run | None, settlement: Settlement) -> None:
         """A job that was cancelled has ended: whatever its run came to, that is all there is to tell.
 
         A claim that was not started was told as returned.
         """
-        self._tell(JobCancelled, run, duration_s=duration_s, error=settlement.error or "")
+        self._tell(JobCancelled, run, duration_s=_took_s(run), error=settlement.error or "")
 
     def lost(self, run: Run | None) -> None:
         """A settlement was refused: the claim was another's by then."""
         self._tell(JobLost, run)
 
-    def _attempt_failed(self, run: Run | None, settlement: Settlement, duration_s: float) -> None:
-        error = settlement.error or ""
+    def _attempt_failed(self, run: Run | None, settlement: Settlement) -> None:
+        error, duration_s = settlement.error or "", _took_s(run)
         if not settlement.dead:
             self._tell(JobRetried, run, duration_s=duration_s, error=error, delay_s=settlement.delay_s or 0.0)
             return
@@ -129,6 +134,10 @@ class Announcer:
     def _tell(self, kind: type[JobEvent], run: Run | None, **fields: Any) -> None:
         if run is not None and self._observers.wanted(kind):
             self._observers.emit(_event(kind, run, **fields))
+
+
+def _took_s(run: Run | None) -> float:
+    return run.duration_s if run is not None else 0.0
 
 
 def _event(kind: type[JobEventT], run: Run, **fields: Any) -> JobEventT:

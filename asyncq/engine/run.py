@@ -30,6 +30,7 @@ class Run(msgspec.Struct, eq=False):
         thread_id: That thread, once it has begun.
         is_replaced: Whether it is stuck, and another job loop has taken the place of its own.
         started_at: When, on the performance counter.
+        ended_at: When, likewise, once it has.
     """
 
     claim: Claim
@@ -44,6 +45,12 @@ class Run(msgspec.Struct, eq=False):
     thread_id: int = 0
     is_replaced: bool = False
     started_at: float = msgspec.field(default_factory=time.perf_counter)
+    ended_at: float = 0.0
+
+    @property
+    def duration_s(self) -> float:
+        """How long it took, once it has ended."""
+        return self.ended_at - self.started_at
 
     def tell(self) -> None:
         """Let the handler know that it should finish soon."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from asyncq.domain.errors import AsyncqError
-from asyncq.domain.outcome import Settlement
+from asyncq.domain.job import Claim
 from asyncq.engine.fetcher import Fetcher
 from asyncq.engine.identity import Identity
 from asyncq.store.database import Line
@@ -39,29 +39,29 @@ class Succession:
         """
         return self._fetcher.room if worker_id == self._identity.worker_id else 0
 
-    async def settle(self, worker_id: int, settlements: Sequence[Settlement], room: int) -> tuple[set[int], set[str]]:
+    async def settle(self, worker_id: int, ended: Sequence[Claim], room: int) -> tuple[set[int], set[str]]:
         """Settle jobs that ended well, and claim those that follow in their queues.
 
         Args:
             worker_id: Whose claims they are.
-            settlements: They.
+            ended: Their claims.
             room: How many to claim at most.
 
         Returns:
             The ids of those that were written, and the queues that go on.
 
         Raises:
-            StoreError: See `store.settle`; claims whose answer was lost are noted, and given back later.
+            StoreError: See `store.complete`; claims whose answer was lost are noted, and given back later.
 
         If cancelled, the same holds: callers shield it.
         """
         fetcher, token = self._fetcher, self._identity.next_token()
-        room = min(room, sum(item.queue is not None for item in settlements))
+        room = min(room, sum(claim.queue is not None for claim in ended))
         answered = False
         fetcher.promise(token, room)
         try:
             written, claims = await settle_and_take(
-                self._line, worker_id, settlements, room, token, self._identity.tasks, fetcher.flags_of(worker_id)
+                self._line, worker_id, ended, room, token, self._identity.tasks, fetcher.flags_of(worker_id)
             )
             answered = True
         except AsyncqError as error:

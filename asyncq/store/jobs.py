@@ -179,6 +179,27 @@ async def poll(line: Line, worker_id: int, offer: int) -> tuple[float | None, bo
     return row["delay_s"], row["is_taken"]
 
 
+async def complete(line: Line, worker_id: int, ended: Collection[Claim | Settlement]) -> set[int]:
+    """Write that jobs ended well, where the worker still holds the very claims.
+
+    Args:
+        line: The worker's connection for settling.
+        worker_id: Whose claims they are.
+        ended: At most one for each job.
+
+    Returns:
+        The ids of the jobs that were written. Those that `settle_special` has to write are not among them.
+
+    Raises:
+        StoreError: See `failures.calling`. All was written or nothing: what is settled twice changes nothing.
+
+    If cancelled, the same holds: callers shield it.
+    """
+    ids, tokens = _claims(sorted(ended, key=_id))
+    (row,) = await line.fetch("settle_completed", worker_id, array_text(ids), array_text(tokens))
+    return set(ids if row["written"] is None else array_numbers(row["written"]))
+
+
 async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]) -> set[int]:
     """Write what runs came to, where the worker still holds the very claims.
 
@@ -198,9 +219,7 @@ async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]
     written: set[int] = set()
     in_order = sorted(settlements, key=_id)
     if done := [item for item in in_order if item.done]:
-        ids, tokens = _claims(done)
-        (row,) = await line.fetch("settle_completed", worker_id, array_text(ids), array_text(tokens))
-        written.update(ids if row["written"] is None else array_numbers(row["written"]))
+        written = await complete(line, worker_id, done)
     if changed := [item for item in in_order if not item.done]:
         written.update(
             await _ids(
@@ -221,18 +240,18 @@ async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]
 async def settle_and_take(
     line: Line,
     worker_id: int,
-    settlements: Collection[Settlement],
+    ended: Collection[Claim],
     limit: int,
     token: int,
     task_ids: Collection[int],
     forbidden_flags: Sequence[str] | None,
 ) -> tuple[set[int], list[Claim]]:
-    """Write that jobs ended well, as `settle` does, and claim those that follow in their queues.
+    """Write that jobs ended well, as `complete` does, and claim those that follow in their queues.
 
     Args:
         line: The worker's connection for settling.
         worker_id: Whose claims they are, and who claims.
-        settlements: Of jobs that ended well.
+        ended: At most one for each job.
         limit: How many to claim at most.
         token: A number that this worker never used before.
         task_ids: The tasks that the worker knows.
@@ -246,11 +265,10 @@ async def settle_and_take(
 
     If cancelled, the same holds: callers shield it.
     """
-    in_order = sorted(settlements, key=_id)
     rows = await line.fetch(
         "settle_and_take",
         worker_id,
-        *map(array_text, _claims(in_order)),
+        *map(array_text, _claims(sorted(ended, key=_id))),
         limit,
         token,
         array_text(task_ids),
@@ -307,7 +325,7 @@ async def return_lost(line: Line, worker_id: int, tokens: Collection[int]) -> se
     return set(await _ids(line, "return_lost", worker_id, sorted(tokens)))
 
 
-def _claims(settlements: Sequence[Settlement]) -> tuple[list[int], list[int]]:
+def _claims(settlements: Sequence[Claim | Settlement]) -> tuple[list[int], list[int]]:
     return [item.id for item in settlements], [item.token for item in settlements]
 
 

@@ -207,7 +207,7 @@ MUTANTS = [
         "a settlement that could not be written is not tried again",
         "asyncq/engine/completer.py",
         "                await self._back_off(error, tries)\n",
-        "                self._writing.clear()\n",
+        "                self._writing_well.clear()\n",
         ("tests/engine/test_completer.py::test_a_failed_write_is_kept_and_tried_again",),
     ),
     Mutant(
@@ -583,8 +583,8 @@ MUTANTS = [
     Mutant(
         "a settlement that was held up stays beside that of a newer claim",
         "asyncq/engine/completer.py",
-        "self._held_back.pop(job_id)",
-        "self._held_back[job_id]",
+        "in (self._pending, self._held_back):",
+        "in (self._pending,):",
         ("tests/engine/test_completer.py::test_a_settlement_that_was_held_up_makes_way_for_that_of_a_newer_claim",),
     ),
     Mutant(

@@ -414,14 +414,14 @@ async def test_a_cancel_that_comes_when_the_handler_has_ended_changes_its_end(
 ) -> None:
     """As long as nothing is committed the job runs, for everybody: whoever cancels it is not told otherwise."""
     entered, go = asyncio.Event(), asyncio.Event()
-    real = completer.store.settle
+    real = completer.store.complete
 
-    async def settle_late(*args: object) -> set[int]:
+    async def complete_late(*args: object) -> set[int]:
         entered.set()
         await go.wait()
         return await real(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(completer.store, "settle", settle_late)
+    monkeypatch.setattr(completer.store, "complete", complete_late)
     async with make_worker(nothing).start():
         added = await client.add_job(nothing)
         await entered.wait()

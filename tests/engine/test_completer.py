@@ -7,7 +7,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from asyncq import Client, JobState, StoreUnavailable, Worker, task
+from asyncq import Client, JobState, Snooze, StoreUnavailable, Worker, task
 from asyncq.domain.events import (
     JobCancelled,
     JobCompleted,
@@ -27,29 +27,33 @@ from tests.engine.seen import Seen
 from tests.engine.test_fetcher import intercept
 from tests.waiting import wait_until
 
-Settle = Callable[[Any, int, Collection[Settlement]], Awaitable[set[int]]]
+Write = Callable[[Any, int, Collection[Any]], Awaitable[set[int]]]
 
 
 class Gate:
     """Holds writes back until it is opened, and counts them."""
 
-    def __init__(self, real: Settle) -> None:
-        self._real = real
+    def __init__(self) -> None:
         self.opened = asyncio.Event()
         self.batches: list[int] = []
 
-    async def settle(self, line: Any, worker_id: int, settlements: Collection[Settlement]) -> set[int]:
+    def before(self, write: Write) -> Write:
         """The real thing, behind the gate."""
-        self.batches.append(len(settlements))
-        await self.opened.wait()
-        return await self._real(line, worker_id, settlements)
+
+        async def behind(line: Any, worker_id: int, ended: Collection[Any]) -> set[int]:
+            self.batches.append(len(ended))
+            await self.opened.wait()
+            return await write(line, worker_id, ended)
+
+        return behind
 
 
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
     """A closed gate before every write."""
-    made = Gate(completer.store.settle)
-    monkeypatch.setattr(completer.store, "settle", made.settle)
+    made = Gate()
+    monkeypatch.setattr(completer.store, "complete", made.before(completer.store.complete))
+    monkeypatch.setattr(completer.store, "settle", made.before(completer.store.settle))
     return made
 
 
@@ -334,19 +338,33 @@ async def test_a_run_that_lost_its_claim_is_told_so_and_does_not_settle_the_seco
 UNLOCK = "update {schema}._jobs set locked_by = null, locked_at = null, lock_token = null where id = $1"
 
 
+@pytest.mark.parametrize("first_end", [None, Snooze(0)])
 async def test_a_settlement_that_waits_makes_way_for_that_of_a_newer_claim(
-    client: Client, make_worker: MakeWorker, seen: Seen, gate: Gate, db: asyncpg.Connection, schema: str
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    gate: Gate,
+    db: asyncpg.Connection,
+    schema: str,
+    first_end: Snooze | None,
 ) -> None:
     """The job was taken from this worker, and came to it again, while another write was under way: one is lost."""
-    async with make_worker(nothing).start():
+    runs: list[int] = []
+
+    @task
+    async def run() -> None:
+        runs.append(1)
+        if len(runs) == 1 and first_end is not None:
+            raise first_end
+
+    async with make_worker(nothing, run).start():
         other = await client.add_job(nothing)
-        await wait_until(lambda: bool(gate.batches), description="the write of another job")
-        added = await client.add_job(nothing)
-        for times in (2, 3):
-            await seen.wait_for(JobStarted, times)
-            if times == 2:
-                await db.execute(UNLOCK.format(schema=schema), added.id)
-                await db.execute("select pg_notify($1, 'all')", f"{schema}:jobs")
+        await wait_until(lambda: bool(gate.batches), description="the other write to begin")
+        added = await client.add_job(run)
+        await wait_until(lambda: len(runs) == 1, description="the first run")
+        await db.execute(UNLOCK.format(schema=schema), added.id)
+        await db.execute("select pg_notify($1, 'all')", f"{schema}:jobs")
+        await wait_until(lambda: len(runs) == 2, description="the second run")
         gate.opened.set()
         await seen.wait_for(JobCompleted, 2)
 
@@ -397,14 +415,14 @@ async def test_a_failed_write_is_kept_and_tried_again(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing was sent: when the server is back the same settlements are written."""
-    real, failures = completer.store.settle, [StoreUnavailable("away"), TimeoutError()]
+    real, failures = completer.store.complete, [StoreUnavailable("away"), TimeoutError()]
 
     async def fail_twice(*args: Any) -> set[int]:
         if failures:
             raise failures.pop(0)
         return await real(*args)
 
-    monkeypatch.setattr(completer.store, "settle", fail_twice)
+    monkeypatch.setattr(completer.store, "complete", fail_twice)
     added = await client.add_job(nothing)
     await make_worker(nothing).run_once()
 
@@ -446,7 +464,7 @@ async def test_settlements_that_cannot_be_written_at_the_stop_are_told_and_left_
     monkeypatch.setattr(supervisor, "FLUSH_S", 0.1)
     async with make_worker(nothing).start() as worker:
         with monkeypatch.context() as patch:
-            patch.setattr(completer.store, "settle", fail)
+            patch.setattr(completer.store, "complete", fail)
             added = await client.add_job(nothing)
             await seen.wait_for(SettleFailed)
             await worker.stop()

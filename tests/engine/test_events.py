@@ -247,7 +247,7 @@ async def _(scene: Scene) -> None:
 @provokes(events.SettleFailed, events.SettlementsAbandoned)
 async def _(scene: Scene) -> None:
     scene.patch.setattr(supervisor, "FLUSH_S", 0.1)
-    scene.patch.setattr(completer.store, "settle", away)
+    scene.patch.setattr(completer.store, "complete", away)
     await scene.run(nothing, until=events.SettleFailed)
     await scene.db.execute(f"delete from {scene.schema}._jobs")
     await scene.db.execute(f"delete from {scene.schema}._workers")

@@ -167,7 +167,7 @@ async def test_the_failure_of_a_part_ends_the_worker_with_its_own_error(
 
     at = {
         "fetcher": (fetcher, "next_due_s"),
-        "completer": (completer.store, "settle"),
+        "completer": (completer.store, "complete"),
         "maintenance": (maintenance, "unknown_tasks"),
     }
     monkeypatch.setattr(*at[part], fail)
@@ -215,7 +215,7 @@ async def test_the_failure_of_a_part_leaves_no_handler_and_no_heartbeat(
 
     async def break_it() -> None:
         await both.wait()
-        monkeypatch.setattr(completer.store, "settle", fail)
+        monkeypatch.setattr(completer.store, "complete", fail)
         await client.add_job(nothing)
 
     await client.add_job(wait)
