@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -13,9 +12,8 @@ from pathlib import Path
 
 from benchmarks.suite import redis
 from benchmarks.suite.places import CACHE, NODE, ROOT
+from benchmarks.suite.python import measured_python
 
-WANTED = (3, 13)
-FOLDERS = ("~/.pyenv/versions", "~/.local/share/uv/python")
 REQUIREMENTS = ROOT / "benchmarks"
 OF_REDIS = ("redis-server", "redis-tools", "liblzf1", "libjemalloc2", "libatomic1")
 
@@ -35,7 +33,7 @@ def prepare(homes: set[str]) -> set[str]:
         Those that can be used; the reason why another cannot was printed.
     """
     CACHE.mkdir(exist_ok=True)
-    python = measured_python()
+    python = measured_python(run_quietly, say)
     ready: set[str] = set()
     for home in sorted(homes - {"node"} | ({"peers"} if "node" in homes else set())):
         words = ["-e", ".[uvloop]"] if home == "asyncq" else ["-r", f"benchmarks/requirements-{home}.txt"]
@@ -44,31 +42,6 @@ def prepare(homes: set[str]) -> set[str]:
     if "node" in homes and "peers" in ready and node_packages():
         ready.add("node")
     return ready
-
-
-def measured_python() -> Path:
-    """The Python that is measured: the newest 3.13 that works here, else the one that runs this."""
-    names = [shutil.which("python{}.{}".format(*WANTED))]
-    for folder in FOLDERS:
-        found = Path(folder).expanduser().glob("*{}.{}*/bin/python{}.{}".format(*WANTED, *WANTED))
-        names.extend(str(path) for path in sorted(found, key=numbers, reverse=True))
-    for name in names:
-        if name and answers(name):
-            return Path(name)
-    say(f"no Python {WANTED[0]}.{WANTED[1]} is here: measuring with {sys.version.split()[0]}")
-    return Path(sys.executable)
-
-
-def numbers(path: Path) -> list[int]:
-    """The numbers in a path, to sort versions by."""
-    return [int(part) for part in re.findall(r"\d+", str(path))]
-
-
-def answers(name: str) -> bool:
-    """Whether it is a Python of the wanted version; a shim of pyenv may be none."""
-    code = "import sys, venv; print(*sys.version_info[:2])"
-    done = subprocess.run([name, "-c", code], capture_output=True, text=True, check=False)
-    return done.stdout.split() == [str(part) for part in WANTED]
 
 
 def environment(home: str, python: Path, words: Sequence[str]) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks.suite.environment import version_of
 from benchmarks.suite.places import CACHE
 from benchmarks.suite.postgres import SETTINGS
+from benchmarks.suite.python import how_built
 
 
 def name() -> str:
@@ -30,13 +31,13 @@ def processor() -> str:
 
 def conditions(server: str, loop: str) -> dict[str, str]:
     """Versions and settings of a line."""
-    node = CACHE / "peers" / "bin" / "node"
+    python, node = CACHE / "asyncq" / "bin" / "python", CACHE / "peers" / "bin" / "node"
     return {
         "PostgreSQL": server,
         **SETTINGS,
         "fsync": "on",
         "synchronous_commit": "on",
-        "Python": version_of(CACHE / "asyncq" / "bin" / "python"),
+        "Python": f"{version_of(python)} {how_built(str(python))}".strip(),
         "loop": loop,
         **({"Node": version_of(node)} if node.exists() else {}),
         "system": f"{platform.system()} {platform.machine()}",
