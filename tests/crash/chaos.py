@@ -131,7 +131,7 @@ class Chaos:
             "overlapping": ledger.overlapping(runs, fates),
             "repeated": [*ledger.repeated([run for run in runs if run.number in notes], fates)],
             "early": ledger.early(runs, self.due, self.blows.moves),
-            "uncounted attempts": [*ledger.uncounted(runs, fates)],
+            "uncounted attempts": [*ledger.uncounted(runs, fates, {*self.numbers("pay")})],
             "deserters": self.crew.deserters,
             "recurring slots": [row[0] for row in await ask(self._server.dsn, GAPS)],
             "left": await left_behind(self._server.dsn),

@@ -1,7 +1,7 @@
 """What the handlers of the chaos suite wrote down, and what is judged by it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -127,15 +127,24 @@ def early(runs: Iterable[Run], due: Mapping[int, int], moves: Spans) -> list[Run
     return [run for run in runs if run.began_at + ahead(run.began_at) < due.get(run.number, 0)]
 
 
-def uncounted(runs: Iterable[Run], fates: dict[int, Fate]) -> Iterator[tuple[Run, Run]]:
+def uncounted(
+    runs: Iterable[Run], fates: dict[int, Fate], transactional: Collection[int] = ()
+) -> Iterator[tuple[Run, Run]]:
     """Yield runs that follow another one of the job, and whose attempt is not what that one says.
 
     Attempts never fall, but in a process that was stalled, and begins what it claimed before that. A failure that was
     written down is one; what was cancelled, or taken back, need not be.
+
+    Args:
+        runs: The runs, in the order in which they began.
+        fates: What was done to their processes.
+        transactional: Jobs that run in a transaction of the worker's: if its connection is lost just after their own
+            failure, they were hindered, which is no attempt.
     """
     for earlier, later in _followed(runs):
         fate = fates[earlier.process]
-        was_settled = earlier.ending == "failed" and not fate.may_repeat(earlier) and fate.lived_until(later.began)
+        is_written = earlier.number not in transactional and not fate.may_repeat(earlier)
+        was_settled = earlier.ending == "failed" and is_written and fate.lived_until(later.began)
         if later.attempt < earlier.attempt + was_settled and not fates[later.process].has_just_woken(later):
             yield earlier, later
 

@@ -71,6 +71,13 @@ def test_a_failure_is_an_attempt_and_attempts_never_fall(ending: str, attempts: 
     assert wrong == len([*ledger.uncounted(runs, {0: Fate()})])
 
 
+def test_a_failure_in_a_transaction_of_the_workers_may_be_no_attempt_but_attempts_never_fall() -> None:
+    """Its connection may be lost just then."""
+    runs = [run(10, 12, "failed", attempt=2), run(14, 15, "failed", attempt=2), run(16, 17, attempt=1)]
+
+    assert [(runs[1], runs[2])] == [*ledger.uncounted(runs, {0: Fate()}, {runs[0].number})]
+
+
 @pytest.mark.parametrize(("stalled", "wrong"), [(span(9, 13), 0), (span(1, 5), 1)], ids=["stalled", "long before"])
 def test_a_process_that_goes_on_may_begin_what_others_have_run_meanwhile(stalled: ledger.Spans, wrong: int) -> None:
     """Its claim was refused by then: what it comes to is not written."""
