@@ -1,6 +1,6 @@
 """The Python that is measured: a 3.13 that was built with profiles, as distributions and the official images build it.
 
-What a version manager compiles by default is not, and takes half as long again for the same worker; Node and Redis come
+What a version manager compiles by default is not, and takes a third more CPU for the same drain; Node and Redis come
 optimized. Where no such Python is here, Debian's is unpacked into the cache, beside the libraries that it needs.
 """
 
