@@ -225,6 +225,7 @@ class Blows:
     async def _terminate(self) -> None:
         """The server ends some connections, or all."""
         share = self._chance.choice([0.2, 0.5, 1.0])
+        began = time.monotonic_ns()
         try:
             connection = await asyncpg.connect(self._server.dsn)
         except NOT_READY:
@@ -238,6 +239,7 @@ class Blows:
             self.hits["terminate"] += 1
         finally:
             connection.terminate()
+            self._note_cut(began)
 
     async def _crash(self) -> None:
         """The server dies without a word, and is started again."""
@@ -260,8 +262,15 @@ class Blows:
         began = time.monotonic_ns()
         yield
         await ask(self._server.dsn, "select 1")
-        ended = time.monotonic_ns()
+        ended = self._note_cut(began)
         if ended - began > LEASE_S / 2 * 1e9:
             self.hits["long outage"] += 1
             for place in self._crew.places:
                 self._crew.fates[place.name].stalled.append((began, ended))
+
+    def _note_cut(self, began: int) -> int:
+        """Connections of any worker were cut from then until now; returns when that is."""
+        ended = time.monotonic_ns()
+        for place in self._crew.places:
+            self._crew.fates[place.name].cut.append((began, ended))
+        return ended

@@ -40,11 +40,13 @@ class Fate:
         died: When it was killed, or ended.
         stalled: From when to when it was stopped for so long that others may have taken over.
         cut_off: From when to when it could not reach the server for so long.
+        cut: From when to when the server ended its connections, or was away.
     """
 
     died: int = 0
     stalled: Spans = field(default_factory=list)
     cut_off: Spans = field(default_factory=list)
+    cut: Spans = field(default_factory=list)
 
     def was_stalled(self, run: Run) -> bool:
         """Whether it was stopped for long during a run, or between its end and the settlement."""
@@ -53,6 +55,10 @@ class Fate:
     def may_repeat(self, run: Run) -> bool:
         """Whether it may have been kept from settling a run for so long that others took over."""
         return _touches([*self.stalled, *self.cut_off], run)
+
+    def may_be_hindered(self, run: Run) -> bool:
+        """Whether a transaction of a run may have been lost with its connection: that is no attempt."""
+        return _touches(self.cut, run)
 
     def has_just_woken(self, run: Run) -> bool:
         """Whether a run began as it went on after it was stopped for long: of a claim that others had taken over."""
@@ -139,11 +145,12 @@ def uncounted(
         runs: The runs, in the order in which they began.
         fates: What was done to their processes.
         transactional: Jobs that run in a transaction of the worker's: if its connection is lost just after their own
-            failure, they were hindered, which is no attempt.
+            failure, they were hindered.
     """
     for earlier, later in _followed(runs):
         fate = fates[earlier.process]
-        is_written = earlier.number not in transactional and not fate.may_repeat(earlier)
+        is_hindered = earlier.number in transactional and fate.may_be_hindered(earlier)
+        is_written = not (is_hindered or fate.may_repeat(earlier))
         was_settled = earlier.ending == "failed" and is_written and fate.lived_until(later.began)
         if later.attempt < earlier.attempt + was_settled and not fates[later.process].has_just_woken(later):
             yield earlier, later

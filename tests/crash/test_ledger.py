@@ -71,11 +71,19 @@ def test_a_failure_is_an_attempt_and_attempts_never_fall(ending: str, attempts: 
     assert wrong == len([*ledger.uncounted(runs, {0: Fate()})])
 
 
-def test_a_failure_in_a_transaction_of_the_workers_may_be_no_attempt_but_attempts_never_fall() -> None:
-    """Its connection may be lost just then."""
-    runs = [run(10, 12, "failed", attempt=2), run(14, 15, "failed", attempt=2), run(16, 17, attempt=1)]
+@pytest.mark.parametrize(
+    ("cut", "transactional", "wrong"),
+    [(span(11, 13), True, 0), (span(11, 13), False, 1), (span(1, 5), True, 1)],
+    ids=["just then", "without a transaction", "long before"],
+)
+def test_a_failure_whose_connection_is_lost_just_then_may_be_no_attempt(
+    cut: ledger.Spans, *, transactional: bool, wrong: int
+) -> None:
+    """In a transaction of the worker's: that was lost, for no fault of the handler's."""
+    runs = [run(10, 12, "failed"), run(14, 15)]
+    numbers = {runs[0].number} if transactional else set[int]()
 
-    assert [(runs[1], runs[2])] == [*ledger.uncounted(runs, {0: Fate()}, {runs[0].number})]
+    assert wrong == len([*ledger.uncounted(runs, {0: Fate(cut=cut)}, numbers)])
 
 
 @pytest.mark.parametrize(("stalled", "wrong"), [(span(9, 13), 0), (span(1, 5), 1)], ids=["stalled", "long before"])
