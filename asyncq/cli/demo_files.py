@@ -15,6 +15,7 @@ import ast
 import io
 import os
 import sysconfig
+import threading
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -25,6 +26,8 @@ STDLIB = Path(sysconfig.get_path("stdlib"))
 LEFT_OUT = {"site-packages", "dist-packages"}
 LONGEST = 5
 
+# Threads of Python 3.11 that parse at once share a count of the depth, and may fail by it (python/cpython#106905).
+_parsing = threading.Lock()
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # where statements stand in a statement
 
 
@@ -85,7 +88,8 @@ def count(path: Path) -> Count:
     except (SyntaxError, UnicodeDecodeError):
         return Count(lines, words, problem="does not decode")
     try:
-        tree = ast.parse(data)
+        with _parsing:
+            tree = ast.parse(data)
     except (SyntaxError, ValueError, RecursionError):
         return Count(lines, words, problem="does not parse")
     functions: list[Function] = []

@@ -17,8 +17,10 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -389,6 +391,28 @@ def test_the_next_step_is_a_command_that_can_be_typed(monkeypatch: pytest.Monkey
     done = subprocess.run([*words, "worker", "--help"], capture_output=True, text=True)
 
     assert (0, True) == (done.returncode, "usage: asyncq worker" in done.stdout)
+
+
+def test_of_two_files_one_is_parsed_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads that parse at once may fail with a `SystemError` on Python 3.11.7, and a job with them."""
+    (tmp_path / "file.py").write_text("import a\n")
+    parse, inside, most, both = ast.parse, [0], [0], threading.Event()
+
+    def noted(source: bytes) -> ast.Module:
+        inside[0] += 1
+        most[0] = max(most[0], inside[0])
+        if inside[0] == 2:
+            both.set()
+        both.wait(0.2)  # for the other thread, which must not come
+        inside[0] -= 1
+        return parse(source)
+
+    with monkeypatch.context() as patched, ThreadPoolExecutor(2) as threads:
+        patched.setattr(ast, "parse", noted)
+        counted = list(threads.map(count, [tmp_path / "file.py"] * 2))
+
+    assert [(1, None), (1, None)] == [(one.imports, one.problem) for one in counted]
+    assert [1] == most
 
 
 def test_the_rules_of_counting(tmp_path: Path) -> None:
