@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Callable, Collection
-from pathlib import Path
+from functools import cache
 
 import asyncpg
 import msgspec
@@ -24,7 +24,7 @@ from asyncq.store.listen import TO_ALL, cancel_channel
 from asyncq.store.owner import as_owner, become_owner, create_schema, hand_over
 from asyncq.store.pooled import is_pooled
 from asyncq.store.roles import grant_again, grantees
-from asyncq.store.statements import folder, query, render
+from asyncq.store.statements import folder, query, render, texts
 
 LOCK_TIMEOUT_S = 2.0
 LOCK_TRIES = 30
@@ -94,18 +94,12 @@ class Report(msgspec.Struct, frozen=True):
 
 def migrations() -> list[Migration]:
     """The migrations of this release, in order."""
-    paths = sorted((folder() / "migrations").glob("*.sql"))
-    return [_migration(path) for path in paths]
+    return [Migration(int(name.partition("_")[0]), name, text) for name, text in texts(folder() / "migrations").items()]
 
 
 def newest() -> int:
     """The version of the schema that this release knows."""
     return migrations()[-1].id
-
-
-def _migration(path: Path) -> Migration:
-    number, _, _ = path.stem.partition("_")
-    return Migration(int(number), path.stem, path.read_text("utf-8"))
 
 
 async def migrate(database: Database, say: Say = lambda _: None) -> Report:
@@ -286,9 +280,9 @@ def _key(schema: str) -> str:
 
 async def _functions(connection: asyncpg.Connection, schema: str) -> None:
     """All of them in one round trip."""
-    texts = [render(path.read_text("utf-8"), schema) for path in sorted((folder() / "functions").glob("*.sql"))]
     # Functions call each other: their bodies are checked when all are there, by their own tests.
-    await connection.execute("\n;\n".join(["set local check_function_bodies = off", *texts]))
+    everything = ["set local check_function_bodies = off", *texts(folder() / "functions").values()]
+    await connection.execute(render("\n;\n".join(everything), schema))
 
 
 async def _close_to_public(connection: asyncpg.Connection, schema: str) -> None:
@@ -299,9 +293,14 @@ async def _close_to_public(connection: asyncpg.Connection, schema: str) -> None:
 
 def _names() -> set[str]:
     """What is ours in a schema."""
-    functions = (path.read_text("utf-8") for path in (folder() / "functions").glob("*.sql"))
-    texts = [_BOOKKEEPING, *(migration.text for migration in migrations()), *functions]
-    return {name for text in texts for name in _CREATED.findall(text)}
+    functions = texts(folder() / "functions").values()
+    everything = [_BOOKKEEPING, *(migration.text for migration in migrations()), *functions]
+    return {name for text in everything for name in _created(text)}
+
+
+@cache
+def _created(text: str) -> frozenset[str]:
+    return frozenset(_CREATED.findall(text))
 
 
 async def _applied(connection: asyncpg.Connection, schema: str) -> set[int]:

@@ -7,7 +7,7 @@ the whole word, in identifiers, function bodies and string literals alike. For t
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from asyncq.domain.errors import ConfigurationError
@@ -45,6 +45,19 @@ def folder() -> Path:
     return inside if inside.is_dir() else package.parent / "sql"
 
 
+@cache
+def texts(of: Path) -> dict[str, str]:
+    """The SQL files of a folder, each read once.
+
+    Args:
+        of: The folder.
+
+    Returns:
+        The name of each file without its ending -> its text, in the order of the names.
+    """
+    return {path.stem: path.read_text("utf-8") for path in sorted(of.glob("*.sql"))}
+
+
 def check_schema(schema: str) -> str:
     """A schema's name that can stand without quotes wherever the word `asyncq` stands.
 
@@ -68,7 +81,13 @@ def check_schema(schema: str) -> str:
 
 def render(text: str, schema: str) -> str:
     """The text of a SQL file for a schema."""
-    return text if schema == DEFAULT_SCHEMA else _WORD.sub(schema, text)
+    return text if schema == DEFAULT_SCHEMA else schema.join(_between_names(text))
+
+
+@lru_cache(1024)
+def _between_names(text: str) -> list[str]:
+    """The parts of a text between the schema's names; whoever makes a schema for each test asks again and again."""
+    return _WORD.split(text)
 
 
 @cache
@@ -82,4 +101,4 @@ def query(name: str, schema: str) -> str:
     Returns:
         The statement, ready to be prepared.
     """
-    return render((folder() / "queries" / f"{name}.sql").read_text("utf-8"), schema)
+    return render(texts(folder() / "queries")[name], schema)
