@@ -44,10 +44,12 @@ async def shielded(line: Line, deadline_s: float) -> AsyncGenerator[None]:
 
     Raises:
         StoreError: The line cannot be opened.
-        TimeoutError: They took longer.
+        TimeoutError: They took longer; it says how long that was.
 
     If cancelled before the block begins, nothing was sent.
     """
     await line.ready()
-    with anyio.fail_after(deadline_s, shield=True):
+    with anyio.move_on_after(deadline_s, shield=True) as scope:
         yield
+    if scope.cancelled_caught:
+        raise TimeoutError(f"no answer from PostgreSQL within {deadline_s:g} s")

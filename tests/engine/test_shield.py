@@ -1,6 +1,15 @@
 """The patience with a statement that is not answered: short with a dead connection, long with a slow server."""
 
-from asyncq.engine.shield import Patience
+from __future__ import annotations
+
+import anyio
+import anyio.lowlevel
+import asyncpg
+import pytest
+
+from asyncq.engine.shield import Patience, shielded
+from asyncq.store.database import Database, Line
+from asyncq.store.jobs import settle_special
 
 
 def test_each_answer_that_does_not_come_doubles_the_deadline_up_to_a_limit() -> None:
@@ -21,3 +30,31 @@ def test_an_answer_makes_the_deadline_short_again() -> None:
     patience.answered()
 
     assert 5.0 == patience.deadline_s
+
+
+async def test_a_deadline_says_what_it_waited_for_and_how_long(dsn: str, schema: str, db: asyncpg.Connection) -> None:
+    """It becomes a line of the log, of which the name of an exception alone tells nobody anything."""
+    line = Line(Database(dsn, schema), "settle")
+    await line.ready()
+    try:
+        async with db.transaction():
+            await db.execute(f"lock table {schema}._jobs")
+            with pytest.raises(TimeoutError, match=r"^no answer from PostgreSQL within 0\.05 s$"):
+                async with shielded(line, 0.05):
+                    await settle_special(line, 1, [])
+    finally:
+        await line.close()
+
+
+async def test_whoever_is_cancelled_meanwhile_waits_for_the_answer(dsn: str, schema: str) -> None:
+    """A claim or a settlement that is on its way is not let go."""
+    line = Line(Database(dsn, schema), "settle")
+    answered: list[object] = []
+    with anyio.CancelScope() as scope:
+        async with shielded(line, 5.0):
+            scope.cancel()
+            answered.append(await settle_special(line, 1, []))
+        await anyio.lowlevel.checkpoint()
+    await line.close()
+
+    assert ([{}], True) == (answered, scope.cancelled_caught)
