@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from asyncq.testing import temporary_schema
+from tests.json_texts import leave_out_marks_of_14
 from tests.sql.ear import Ear
 from tests.sql.session import Session, session
 
@@ -13,6 +14,9 @@ from tests.sql.session import Session, session
 async def installed(dsn: str) -> AsyncIterator[str]:
     """A schema that the tests of this folder share."""
     async with temporary_schema(dsn) as name:
+        async with session(dsn, name) as opened:
+            if opened.connection.get_server_version().major < 15:
+                leave_out_marks_of_14()
         yield name
 
 

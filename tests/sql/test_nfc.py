@@ -54,5 +54,5 @@ async def test_marks_are_ordered_alike(sql: Session) -> None:
 
 @pytest.mark.slow
 async def test_every_character_is_normalised_alike(sql: Session) -> None:
-    """All that both sides know, by themselves and behind a letter with a mark."""
+    """All that are assigned in Unicode 14, by themselves and behind a letter with a mark."""
     await assert_nfc(sql, [*ASSIGNED, *("e\u0327" + char for char in ASSIGNED)])
