@@ -62,8 +62,8 @@ grant execute on function asyncq.enqueue to :"enqueuer";
 grant usage on schema asyncq to :"worker";
 grant select on asyncq._migrations, asyncq.jobs to :"worker";
 grant select, insert on asyncq._server_runs to :"worker";
-grant select, insert, update, delete on asyncq._cron_items, asyncq._ended_jobs, asyncq._gate, asyncq._jobs,
-  asyncq._offers, asyncq._queues, asyncq._requests, asyncq._tasks, asyncq._workers, asyncq.known_crontabs to :"worker";
+grant select, insert, update, delete on asyncq._batches, asyncq._cron_items, asyncq._ended_jobs, asyncq._gate,
+  asyncq._jobs, asyncq._offers, asyncq._queues, asyncq._requests, asyncq._tasks, asyncq._workers, asyncq.known_crontabs to :"worker";
 grant usage on sequence asyncq._jobs_id_seq to :"worker";
 grant execute on function
   asyncq.add_cron_item,
@@ -106,6 +106,7 @@ grant execute on function
   asyncq._add_slots,
   asyncq._administer_jobs,
   asyncq._all_ask_alike,
+  asyncq._all_jobs,
   asyncq._begin_anew,
   asyncq._cancel_running,
   asyncq._canonical,
@@ -152,6 +153,7 @@ grant execute on function
   asyncq._is_leased,
   asyncq._is_listening,
   asyncq._is_live,
+  asyncq._is_packable,
   asyncq._is_ready,
   asyncq._job,
   asyncq._kept_states,
@@ -167,9 +169,11 @@ grant execute on function
   asyncq._merged_payload,
   asyncq._mixes_keys,
   asyncq._nfc,
+  asyncq._note_block,
   asyncq._open_slots,
   asyncq._outlived,
   asyncq._overlap,
+  asyncq._packed_jobs,
   asyncq._period,
   asyncq._prune,
   asyncq._prune_gates,
@@ -191,6 +195,8 @@ grant execute on function
   asyncq._task_ids_of,
   asyncq._tell_cron,
   asyncq._unique_key,
+  asyncq._unpack,
+  asyncq._unpack_jobs,
   asyncq._update_jobs,
   asyncq._used_tasks,
   asyncq._utc,

@@ -236,15 +236,21 @@ class Completer:
                 held any more then counts as settled by it.
         """
         # Those that ended well come first: their queues go on.
-        for worker_id, runs in groupby([*self._writing_well.values()], _worker_id):
-            await self._write_well(worker_id, [*runs], uncertain)
+        for worker_id, ended in groupby([*self._writing_well.values()], _worker_id):
+            runs = [*ended]
+            if serial := [run for run in runs if run.claim.queue is not None]:
+                await self._write_well(worker_id, serial, uncertain)
+                runs = [run for run in runs if run.claim.queue is None]
+            if runs:
+                await self._write_well(worker_id, runs, uncertain)
         for worker_id, part in groupby([*self._writing.values()], _worker_id):
             await self._write_part(worker_id, [*part], uncertain)
 
     async def _write_well(self, worker_id: int, runs: list[Run], uncertain: bool) -> None:
+        """Write jobs that ended well, all of queues or none."""
         claims = [run.claim for run in runs]
         go_on: set[str] = set()
-        if any(claim.queue is not None for claim in claims) and (room := self._succession.room(worker_id)):
+        if claims[0].queue is not None and (room := self._succession.room(worker_id)):
             written, go_on = await self._succession.settle(worker_id, claims, room)
         else:
             written = await store.complete(self._line, worker_id, claims)

@@ -271,14 +271,14 @@ class Fetcher:
     async def _claim(
         self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place, form: Form
     ) -> list[Claim]:
-        token, tasks = self._identity.next_token(), self._identity.tasks
+        token, tasks, packable = self._identity.next_token(), self._identity.tasks, self._identity.packable
         self.expected.add(token)
         self._asked = wanted
         claims: list[Claim] = []
         try:
             async with shielded(self._line, self._patience.deadline_s):
                 await self._tell_flags(worker_id, forbidden)
-                claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after, form)
+                claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after, form, packable)
         except (AsyncqError, TimeoutError) as error:
             if is_unknown(error):
                 self.lost.note(worker_id, token)

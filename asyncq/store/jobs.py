@@ -20,6 +20,9 @@ _place = attrgetter("priority", "due", "id")
 _id = attrgetter("id")
 
 
+# So many jobs are worth a batch: the drawback of one is that what befalls a job of it befalls them all.
+PACK_FROM = 100
+
 Form = Literal["all", "plain first", "plain"]
 """Which jobs a fetch asks for, see `fetch_jobs`."""
 
@@ -49,6 +52,7 @@ async def fetch_jobs(
     forbidden_flags: Sequence[str] | None,
     after: Place,
     form: Form = "plain first",
+    packable: Collection[int] = (),
 ) -> list[Claim]:
     """Claim due jobs.
 
@@ -62,6 +66,7 @@ async def fetch_jobs(
         after: Where to begin.
         form: "all" jobs; "plain first": the same, but asked first as if no job of a queue waited, which is cheaper if
             that is so; "plain": jobs without a queue alone, whatever waits beside them.
+        packable: The tasks whose jobs may be claimed in a batch: their handlers do not complete them by themselves.
 
     Returns:
         The claims, in the order in which they are to run.
@@ -74,7 +79,8 @@ async def fetch_jobs(
     """
     place = (after.priority, after.run_at, after.id)
     arguments = (worker_id, token, limit, array_text(task_ids), forbidden_flags, *place, None, after.since_s)
-    rows = [] if form == "all" else await line.fetch("fetch_plain_jobs", *arguments, form == "plain")
+    packing = (PACK_FROM, array_text(packable))
+    rows = [] if form == "all" else await line.fetch("fetch_plain_jobs", *arguments, form == "plain", *packing)
     if rows or form == "plain":
         claims = [_plain(token, *row) for row in rows]
     else:
@@ -220,21 +226,31 @@ async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]
     in_order = sorted(settlements, key=_id)
     if done := [item for item in in_order if item.done]:
         written = await complete(line, worker_id, done)
-    if changed := [item for item in in_order if not item.done]:
-        written.update(
-            await _ids(
-                line,
-                "settle_changed",
-                worker_id,
-                *_claims(changed),
-                [item.attempts for item in changed],
-                [item.delay_s for item in changed],
-                [item.error for item in changed],
-                [item.interruptions for item in changed],
-                None,
-            )
-        )
+    changed = [item for item in in_order if not item.done]
+    written |= await _change(line, worker_id, changed)
+    missed = [item for item in changed if item.id not in written]
+    if missed and await _ids(line, "unpack", worker_id, sorted({item.token for item in missed})):
+        written |= await _change(line, worker_id, missed)
     return written
+
+
+async def _change(line: Line, worker_id: int, settlements: Sequence[Settlement]) -> set[int]:
+    """Write what goes on living, as far as it is no part of a batch; the ids that were written."""
+    if not settlements:
+        return set()
+    return set(
+        await _ids(
+            line,
+            "settle_changed",
+            worker_id,
+            *_claims(settlements),
+            [item.attempts for item in settlements],
+            [item.delay_s for item in settlements],
+            [item.error for item in settlements],
+            [item.interruptions for item in settlements],
+            None,
+        )
+    )
 
 
 async def settle_and_take(

@@ -334,7 +334,7 @@ join asyncq._tasks as task on task.id = job.task_id
 where task.identifier = $1 and job.locked_by is null and job.attempts < job.max_attempts
 union all
 select null, task.identifier, state.what, count(*)
-from asyncq._jobs as job
+from asyncq._all_jobs() as job
 join asyncq._tasks as task on task.id = job.task_id
 cross join lateral (select case
   when job.locked_by is not null then 'running'

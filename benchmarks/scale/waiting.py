@@ -101,7 +101,7 @@ def statements(tasks: list[int], limit: int) -> dict[str, tuple[Any, ...]]:
     """What a worker asks one after the other, until it finds something, and the arguments."""
     arguments = (WORKER, TOKEN, limit, array_text(tasks), *[None] * 6)
     return {
-        query("fetch_plain_jobs", DEFAULT_SCHEMA): (*arguments, False),
+        query("fetch_plain_jobs", DEFAULT_SCHEMA): (*arguments, False, 100, arguments[3]),
         query("fetch_jobs", DEFAULT_SCHEMA): arguments,
     }
 

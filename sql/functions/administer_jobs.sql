@@ -22,6 +22,7 @@ create or replace function asyncq._administer_jobs(
 #variable_conflict use_column
 declare
   moment constant timestamptz := asyncq.now();
+  locked bigint[];
   held bigint[];
 begin
   -- What may come back from the dead passes the gate of its key: an add that has passed it holds only what lives. The key of a
@@ -31,8 +32,13 @@ begin
       select 'unique:' || encode(job.unique_key, 'hex') from asyncq._jobs as job
       where job.id = any(job_ids) and job.unique_key is not null));
   end if;
-  perform from asyncq._jobs as job where job.id = any(job_ids) order by job.id for no key update;
-  -- A statement of its own: it sees what was waited for.
+  loop
+    locked := array(select job.id from asyncq._jobs as job where job.id = any(job_ids) order by job.id for no key update);
+    exit when act <> 'cancel';
+    perform asyncq._unpack_jobs(job_ids);
+    -- Statements of their own: they see what was waited for. Who dissolved a batch at this moment has brought rows too.
+    exit when not exists (select from asyncq._jobs as job where job.id = any(job_ids) and job.id <> all(locked));
+  end loop;
   held := array(
     select job.id from asyncq._jobs as job
     where job.id = any(job_ids) and case act

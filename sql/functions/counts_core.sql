@@ -17,7 +17,7 @@ declare
   failed bigint;
 begin
   if exactly or bytes <= most_bytes then
-    return query select asyncq._state(job), count(*), true from asyncq._jobs as job group by 1;
+    return query select asyncq._state(job), count(*), true from asyncq._all_jobs() as job group by 1;
     return;
   end if;
   select count(*) into failed from (
@@ -29,11 +29,12 @@ begin
   if bytes <= 8 * most_bytes then
     counted := counted || '{active,cancelled}';
     return query
-      select asyncq._state(job), count(*), true from asyncq._jobs as job where job.locked_by is not null group by 1;
+      select asyncq._state(job), count(*), true from asyncq._all_jobs() as job where job.locked_by is not null group by 1;
   end if;
   -- A state that the sample has missed need not be empty: it gets a row too.
   return query
-    select estimated.state, coalesce(sampled.jobs, 0), false
+    select estimated.state, coalesce(sampled.jobs, 0) + case when estimated.state = 'active'
+        then (select coalesce(sum(bit_count(batch.open)), 0)::bigint from asyncq._batches as batch) else 0 end, false
     from unnest('{scheduled,available,active,retryable,cancelled,discarded}'::text[]) as estimated(state)
     left join (
       select asyncq._state(job) as state, round(count(*) * 100 / percent)::bigint as jobs

@@ -29,7 +29,10 @@ declare
   able int[];
   waits boolean := false;
 begin
-  select stored.* into job from asyncq._jobs as stored where stored.id = job_id;
+  select stored.* into job from (
+    select plain.* from asyncq._jobs as plain where plain.id = job_id
+    union all
+    select packed.* from asyncq._packed_jobs(job_id) as packed) as stored;
   if job.id is null then
     return query
       select 'ended', 'ended as ' || ended.state || ' at ' || ended.ended_at

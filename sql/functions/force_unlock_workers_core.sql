@@ -27,6 +27,9 @@ begin
     -- They hold claims for as long as they are open, and would be waited for.
     perform asyncq._end_transactions(
       array(select given::int from unnest(worker_ids) as given where given ~ '^[0-9]{1,9}$'));
+    perform asyncq._unpack(array(
+      select batch.ctid from asyncq._batches as batch where batch.locked_by::text = any(worker_ids)
+      order by batch.locked_by, batch.lock_token for update));
     held := array(
       select job.id from asyncq._jobs as job where job.locked_by::text = any(worker_ids) order by job.id for update);
   exception when lock_not_available then

@@ -20,7 +20,7 @@ begin
   if of_state is distinct from 'discarded' then
     return query
       select asyncq._document(job)::text
-      from asyncq._jobs as job
+      from asyncq._all_jobs() as job
       where (of_state is null or asyncq._state(job) = of_state)
         and (of_task is null or job.task_id = wanted_task) and (of_queue is null or job.queue = of_queue)
         and (with_flag is null or job.flags ? with_flag) and job.id > after_id

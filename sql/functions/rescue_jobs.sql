@@ -48,6 +48,8 @@ begin
       select claim.locked_by from (
         select locked_by from asyncq._jobs where locked_by is not null
         union
+        select locked_by from asyncq._batches
+        union
         select locked_by from asyncq._queues) as claim
       where not exists (select from asyncq._workers as worker where worker.id = claim.locked_by));
   end if;
@@ -60,6 +62,8 @@ begin
       select worker_id from asyncq._offers where worker_id = any(gone) order by worker_id for update skip locked));
   -- One of them may have been on the lookout.
   perform pg_notify('asyncq:jobs', 'all');
+  perform asyncq._unpack(array(
+    select ctid from asyncq._batches where locked_by = any(gone) order by locked_by, lock_token for update skip locked));
   held := array(select id from asyncq._jobs where locked_by = any(gone) order by id for update skip locked);
   -- Counted with the claims that somebody else holds at this moment, and before any of them ends here.
   crowded := array(
@@ -93,6 +97,7 @@ begin
   delete from asyncq._workers as worker
     where worker.id = any(gone)
       and not exists (select from asyncq._jobs as job where job.locked_by = worker.id)
+      and not exists (select from asyncq._batches as batch where batch.locked_by = worker.id)
       and not exists (select from asyncq._queues as queue where queue.locked_by = worker.id)
       and not exists (select from asyncq._offers as offer where offer.worker_id = worker.id);
 end

@@ -14,6 +14,8 @@ declare
   held bigint[];
   queues text[];
 begin
+  perform asyncq._unpack(array(
+    select ctid from asyncq._batches where locked_by = worker and lock_token = any(tokens) order by lock_token for update skip locked));
   held := array(
     select id from asyncq._jobs where locked_by = worker and lock_token = any(tokens)
     order by id for update skip locked);

@@ -8,12 +8,12 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   as $$
   -- A claim belongs to a worker that is known.
   select 'orphan_claim', job.id, format('was claimed at %s by worker %s, which is not known any more', job.locked_at, job.locked_by)
-  from asyncq._jobs as job
+  from asyncq._all_jobs() as job
   where job.locked_by is not null and not exists (select from asyncq._workers as worker where worker.id = job.locked_by)
   union all
   -- A claim of a dead worker is returned while another worker lives.
   select 'dead_claim', job.id, format('is still claimed by worker %s, last seen at %s', worker.id, worker.last_seen)
-  from asyncq._jobs as job
+  from asyncq._all_jobs() as job
   join asyncq._workers as worker on worker.id = job.locked_by
   where not asyncq._is_live(worker) and clock_timestamp() - worker.last_seen > 3 * worker.lease
     and exists (select from asyncq._workers as other where asyncq._is_live(other))
@@ -45,17 +45,22 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   union all
   -- The task of a job has a name.
   select 'nameless_task', job.id, format('its task %s has no name: no worker can know it', job.task_id)
-  from asyncq._jobs as job
+  from asyncq._all_jobs() as job
   where not exists (select from asyncq._tasks as task where task.id = job.task_id)
   union all
   -- A job has ended, or it has not.
   select 'ended_twice', job.id, format('ended as %s at %s, and is there still', ended.state, ended.ended_at)
   from asyncq._ended_jobs as ended
-  join asyncq._jobs as job on job.id = ended.id
+  join asyncq._all_jobs() as job on job.id = ended.id
+  union all
+  -- A job is in one place.
+  select 'packed_twice', job.id, 'has a row, and is in a batch too' 
+  from asyncq._packed_jobs() as packed
+  join asyncq._jobs as job on job.id = packed.id
   union all
   -- Ids are given once; those of ended jobs too, of which some are known.
   select 'id_not_given', newest.id, 'has an id that will be given once more: the sequence _jobs_id_seq is behind'
-  from (select greatest((select max(id) from asyncq._jobs), (select max(id) from asyncq._ended_jobs)) as id) as newest
+  from (select greatest((select max(id) from asyncq._jobs), (select max(id) from asyncq._packed_jobs()), (select max(id) from asyncq._ended_jobs)) as id) as newest
   where newest.id > coalesce(pg_sequence_last_value('asyncq._jobs_id_seq'::regclass), 0)
   union all
   -- What makes keys and queues safe is there and valid.

@@ -1,8 +1,11 @@
--- fetch_plain_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, beside_queues bool) -> id bigint, task_id int, max_attempts int2, priority int2, run_at bytea, created_at bytea, updated_at bytea, key text, payload json, rest text
+-- fetch_plain_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, beside_queues bool, pack_from int, packable_ids text) -> id bigint, task_id int, max_attempts int2, priority int2, run_at bytea, created_at bytea, updated_at bytea, key text, payload json, rest text
 -- fetch_jobs for the usual case, at half its price: no job of a named queue waits. Where one does, nothing is claimed, and
 -- the caller asks fetch_jobs; unless beside_queues says that they do not matter now. To tell a column costs the client more
 -- than to ask for it costs here, so that what is usual is not told: a null created_at is run_at, a null updated_at is
 -- created_at, and rest is null for a job that was only added.
+--
+-- Where at least pack_from of them are of packable_ids and were only added, these are claimed as one batch, at half the price:
+-- their rows go, and one row in _batches stands for them all.
 with recursive
 priorities(priority, after_run_at, after_id) as (
   (select priority,
@@ -23,10 +26,11 @@ priorities(priority, after_run_at, after_id) as (
     where job.queue is null and asyncq._is_ready(job) and priority > priorities.priority
     order by priority limit 1) as further),
 plain as materialized (
-  select ready.id
+  select ready.id, ready.packs
   from priorities
   cross join lateral (
-    select id from asyncq._jobs as job
+    select id, asyncq._is_known(job, (select $13::text::int[])) and asyncq._is_packable(job) as packs
+    from asyncq._jobs as job
     where job.queue is null and asyncq._is_ready(job)
       and priority = priorities.priority
       and (run_at, id) > (priorities.after_run_at, priorities.after_id)
@@ -38,15 +42,32 @@ plain as materialized (
     when $11 then $3
     when exists (select from asyncq._jobs as job where job.queue is not null and asyncq._is_ready(job)) then 0
     else $3
-  end)
-update asyncq._jobs
-set locked_by = $1, locked_at = coalesce($9, asyncq.now()), lock_token = $2
-where id = any(array(select id from plain))
-returning id, task_id, max_attempts, priority, timestamptz_send(run_at) as run_at,
+  end),
+packs as materialized (
+  select coalesce(array_agg(id), '{}') as ids from plain where packs having count(*) >= $12::int),
+packed as (
+  delete from asyncq._jobs where id = any(array(select unnest(ids) from packs))
+  returning id, task_id, max_attempts, priority, run_at, created_at, payload),
+batch as (
+  insert into asyncq._batches
+      (lock_token, locked_at, locked_by, open, ids, run_at, created_at, task_id, priority, max_attempts, payload)
+    select $2, coalesce($9, asyncq.now()), $1, repeat('1', count(*)::int)::varbit, array_agg(id), array_agg(run_at),
+      array_agg(created_at), array_agg(task_id), array_agg(priority), array_agg(max_attempts), array_agg(payload)
+    from (select id, run_at, created_at, task_id, priority, max_attempts, payload from packed order by id) as in_order having count(*) > 0),
+claimed as (
+  update asyncq._jobs
+  set locked_by = $1, locked_at = coalesce($9, asyncq.now()), lock_token = $2
+  where id = any(array(select id from plain where not packs or not exists (select from packs)))
+  returning id, task_id, max_attempts, priority, run_at, created_at, updated_at, key, payload,
+    case when attempts > 0 or interruptions > 0 or revision > 0 or flags is not null or meta is not null
+        or last_error is not null
+      then json_build_array(attempts, interruptions, revision, flags::text, meta::text, last_error)::text
+    end as rest)
+select id, task_id, max_attempts, priority, timestamptz_send(run_at) as run_at,
   timestamptz_send(nullif(created_at, run_at)) as created_at,
   timestamptz_send(nullif(updated_at, created_at)) as updated_at,
-  key, payload,
-  case when attempts > 0 or interruptions > 0 or revision > 0 or flags is not null or meta is not null
-      or last_error is not null
-    then json_build_array(attempts, interruptions, revision, flags::text, meta::text, last_error)::text
-  end as rest
+  key, payload, rest
+from (
+  select id, task_id, max_attempts, priority, run_at, created_at, updated_at, key, payload, rest from claimed
+  union all
+  select id, task_id, max_attempts, priority, run_at, created_at, created_at, null, payload, null from packed) as taken

@@ -5,11 +5,33 @@
 -- holds are skipped, never waited for; those that were cancelled, asked for again or are to be kept are left to
 -- settle_special; so are those that changed at the very moment, which have moved from the place where they were locked.
 -- written are the ids of those that were, null for all: as rows, they would cost the client more than all else that it does
--- with this statement.
+-- with this statement. Those that were claimed in a batch are closed in it; with the last one that is open the batch goes.
 with given as materialized (select $2::text::bigint[] as ids, $3::text::bigint[] as tokens),
+batches as materialized (
+  -- By being added to, the ids are read from beside the row once, and not for each job.
+  select ctid as place, lock_token, open, ids || '{}'::bigint[] as ids
+  from asyncq._batches
+  where locked_by = $1 and lock_token = any((select tokens from given)::bigint[])
+  for update skip locked),
+closed as materialized (
+  select batches.place, bit_and(set_bit(batches.open, width_bucket(ended.id, batches.ids) - 1, 0)) as open,
+    array_agg(ended.id) as ids
+  from batches
+  join unnest((select ids from given), (select tokens from given)) as ended(id, token) on ended.token = batches.lock_token
+  where batches.ids[width_bucket(ended.id, batches.ids)] = ended.id
+    and get_bit(batches.open, width_bucket(ended.id, batches.ids) - 1) = 1
+  group by batches.place),
+emptied as (
+  delete from asyncq._batches where ctid = any(array(select place from closed where bit_count(open) = 0))),
+lessened as (
+  update asyncq._batches as batch set open = (select closed.open from closed where closed.place = batch.ctid)
+  where ctid = any(array(select place from closed where bit_count(open) > 0))),
+-- What is not of a batch: all that was given, or nothing.
+others as materialized (
+  select case when (select coalesce(sum(cardinality(ids)), 0) from closed) < cardinality(ids) then ids end as ids from given),
 held as materialized (
   select ctid from asyncq._jobs
-  where id = any((select ids from given)::bigint[]) and locked_by = $1
+  where id = any((select ids from others)::bigint[]) and locked_by = $1
     and lock_token = ((select tokens from given)::bigint[])[width_bucket(id, (select ids from given)::bigint[])]
     and keep_until is null and rerun is null and cancelled_at is null
   order by id for update skip locked),
@@ -18,4 +40,5 @@ gone as (
 freed as (
   delete from asyncq._queues
   where name = any(array(select queue from gone where queue is not null)) and locked_by = $1)
-select case when count(*) < cardinality((select ids from given)) then coalesce(array_agg(id), '{}')::text end as written from gone
+select case when count(*) < cardinality((select ids from given)) then coalesce(array_agg(id), '{}')::text end as written
+from (select id from gone union all select unnest(ids) from closed) as written

@@ -18,6 +18,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).parents[2]
 COPIED = ("asyncq", "sql", "tests", "pyproject.toml")
 LIMIT_S = 120
+BATCHES = "tests/store/test_batch_races.py"
 LEASES = "tests/engine/test_leases.py"
 
 
@@ -157,8 +158,8 @@ MUTANTS = [
     Mutant(
         "a settlement waits for a row that somebody holds",
         "sql/queries/settle_completed.sql",
-        "for update skip locked",
-        "for update",
+        "order by id for update skip locked",
+        "order by id for update",
         ("tests/store/test_settle_races.py",),
     ),
     Mutant(
@@ -213,8 +214,8 @@ MUTANTS = [
     Mutant(
         "the claims of a lost fetch are not given back",
         "sql/functions/return_lost.sql",
-        "lock_token = any(tokens)",
-        "lock_token = any(tokens) and false",
+        "lock_token = any(tokens)\n",
+        "lock_token = any(tokens) and false\n",
         ("tests/sql/test_return_lost.py",),
     ),
     Mutant(
@@ -440,9 +441,9 @@ MUTANTS = [
     ),
     Mutant(
         "who blocks the loop is noted in a job that is another worker's by now",
-        "sql/queries/note_block.sql",
-        "and locked_by = $1 and lock_token = $3",
-        "and $1 > 0 and $3 > 0",
+        "sql/functions/note_block.sql",
+        "id = job and locked_by = worker and lock_token = token",
+        "id = job",
         ("tests/sql/test_note_block.py",),
     ),
     Mutant(
@@ -476,9 +477,79 @@ MUTANTS = [
     Mutant(
         "the claims of another worker go back as lost ones",
         "sql/functions/return_lost.sql",
-        "where locked_by = worker and lock_token = any(tokens)",
-        "where lock_token = any(tokens)",
+        "where locked_by = worker and lock_token = any(tokens)\n",
+        "where lock_token = any(tokens)\n",
         ("tests/sql/test_return_lost.py",),
+    ),
+    Mutant(
+        "a settlement waits for a batch that somebody dissolves",
+        "sql/queries/settle_completed.sql",
+        "for update skip locked),\nclosed",
+        "for update),\nclosed",
+        (BATCHES,),
+    ),
+    Mutant(
+        "what is settled twice is closed twice",
+        "sql/queries/settle_completed.sql",
+        "\n    and get_bit(batches.open, width_bucket(ended.id, batches.ids) - 1) = 1",
+        "",
+        (BATCHES,),
+    ),
+    Mutant(
+        "a batch is settled by who holds it no more",
+        "sql/queries/settle_completed.sql",
+        "where locked_by = $1 and lock_token = any((select tokens",
+        "where lock_token = any((select tokens",
+        (BATCHES,),
+    ),
+    Mutant(
+        "what a batch has no room for is packed",
+        "sql/queries/fetch_plain_jobs.sql",
+        " and asyncq._is_packable(job) as packs",
+        " as packs",
+        ("tests/sql/test_is_packable.py",),
+    ),
+    Mutant(
+        "a batch brings back what has ended",
+        "sql/functions/unpack.sql",
+        "where get_bit(gone.open, packed.place::int - 1) = 1",
+        "where true",
+        ("tests/sql/test_unpack.py",),
+    ),
+    Mutant(
+        "the batches of a dead worker are not returned",
+        "sql/functions/rescue_jobs.sql",
+        "where locked_by = any(gone) order by locked_by, lock_token",
+        "where false order by locked_by, lock_token",
+        (BATCHES,),
+    ),
+    Mutant(
+        "a worker is forgotten whose batch somebody holds",
+        "sql/functions/rescue_jobs.sql",
+        "      and not exists (select from asyncq._batches as batch where batch.locked_by = worker.id)\n",
+        "",
+        (BATCHES,),
+    ),
+    Mutant(
+        "a cancel overlooks a job that comes out of its batch",
+        "sql/functions/administer_jobs.sql",
+        "exit when not exists (",
+        "exit when true or not exists (",
+        (BATCHES,),
+    ),
+    Mutant(
+        "what failed in a batch stays there",
+        "asyncq/store/jobs.py",
+        "if missed and await _ids(",
+        "if not missed and await _ids(",
+        ("tests/engine/test_batches.py",),
+    ),
+    Mutant(
+        "jobs that their handlers may complete are packed",
+        "asyncq/engine/identity.py",
+        " if not task.signature.takes_context]",
+        "]",
+        ("tests/engine/test_batches.py",),
     ),
     Mutant(
         "a fetch begins at the job that was taken last",

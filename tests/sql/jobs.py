@@ -1,6 +1,7 @@
 """What the tests do with jobs in SQL: add, claim, settle, look."""
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import asyncpg
@@ -10,6 +11,9 @@ from asyncq.store.arrays import array_numbers, array_text
 from tests.sql.session import Session
 
 WORKER = 1
+FORMS = {"fetch_plain_jobs": 1000, "packed": 1}
+"""From how many jobs on the forms of the short fetch claim a batch."""
+_tokens = count(1001)
 
 
 async def add(
@@ -46,7 +50,7 @@ async def fetch(
     limit: int = 100,
     *,
     worker: int = WORKER,
-    token: int = 1,
+    token: int | None = None,
     tasks: Sequence[str] | None = None,
     forbidden: Sequence[str] | None = None,
     after: tuple[Any, Any, Any] = (None, None, None),
@@ -58,8 +62,12 @@ async def fetch(
     """Claim jobs, of all tasks by default. Returns the claims in order of running."""
     names = "" if tasks is None else "where identifier = any($1::text[])"
     ids = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
-    further = [beside] if form == "fetch_plain_jobs" else []
-    rows = await sql.run(form, worker, token, limit, array_text(ids), forbidden, *after, now, since_s, *further)
+    statement = "fetch_plain_jobs" if form == "packed" else form
+    token = token or (next(_tokens) if form == "packed" else 1)  # a batch has one of its own
+    further = [beside, FORMS[form], array_text(ids)] if form in FORMS else []
+    rows = await sql.run(statement, worker, token, limit, array_text(ids), forbidden, *after, now, since_s, *further)
+    if form in FORMS:
+        rows = [{**row, "lock_token": token, "queue": None} for row in rows]
     return sorted(rows, key=lambda row: (row["priority"], read_moment(row["run_at"]), row["id"]))
 
 
@@ -123,7 +131,12 @@ async def change(
         [interruptions] * count,
         now,
     )
-    return [row["id"] for row in rows]
+    written = [row["id"] for row in rows]
+    if len(written) < count and await sql.run("unpack", worker, sorted({token for _, token in pairs})):
+        missed = [claim for claim in claims if claim["id"] not in written]
+        more = {"attempts": attempts, "delay_s": delay_s, "error": error, "interruptions": interruptions, "now": now}
+        written += await change(sql, missed, worker=worker, **more)
+    return written
 
 
 async def locked_queues(sql: Session) -> list[str]:
@@ -143,7 +156,7 @@ async def stray_queues(sql: Session) -> list[str]:
 
 async def claimed(sql: Session) -> list[int]:
     """The ids of the jobs that are claimed."""
-    return await sql.values("select id from asyncq._jobs where locked_by is not null order by id")
+    return await sql.values("select id from asyncq._all_jobs() where locked_by is not null order by id")
 
 
 async def are_left(sql: Session) -> bool:

@@ -12,7 +12,7 @@ from tests.sql.session import Session
 WINDOW = 104
 """How many jobs of queues a fetch of one job looks at before it goes from queue to queue."""
 
-FORMS = pytest.mark.parametrize("form", ["fetch_jobs", "fetch_plain_jobs"])
+FORMS = pytest.mark.parametrize("form", ["fetch_jobs", "fetch_plain_jobs", "packed"])
 """Where no job of a queue waits, the short form claims the same."""
 
 

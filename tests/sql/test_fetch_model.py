@@ -122,15 +122,23 @@ async def test_a_fetch_claims_what_the_model_says(
     cursor=CURSORS,
     since_s=SINCE,
     beside=st.booleans(),
+    pack_from=st.integers(1, 9),
 )
 async def test_the_short_form_claims_the_same_or_nothing(
-    sql: Session, rows: list[Row], limit: int, cursor: tuple[int, int, int] | None, since_s: float | None, beside: bool
+    sql: Session,
+    rows: list[Row],
+    limit: int,
+    cursor: tuple[int, int, int] | None,
+    since_s: float | None,
+    beside: bool,
+    pack_from: int,
 ) -> None:
     """It is for tables in which no job of a queue waits, or where these do not matter; else it claims nothing."""
     rows = [Row(None, *astuple(row)[1:]) if index % 25 and not row.claimed else row for index, row in enumerate(rows)]
     await store(sql, rows)
     asked = (WORKER, 1, limit, "{1,2}", ["bad"])
-    claims = await sql.run("fetch_plain_jobs", *asked, *await place(sql, cursor), None, since_s, beside)
+    packing = (pack_from, "{1,2}")
+    claims = await sql.run("fetch_plain_jobs", *asked, *await place(sql, cursor), None, since_s, beside, *packing)
     serial_waits = any(row.queue and not row.claimed and row.attempts < 2 for row in rows)
     if beside:
         # Their ids are places in the list: those of queues become jobs whose time has not come.

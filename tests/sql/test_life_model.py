@@ -23,7 +23,7 @@ values (interval '30 s', 1, 100, 'h', array[]::text[]) returning id"""
 DIE = "update asyncq._workers set last_seen = now() - interval '1 day' where id = $1"
 KEYED = "select id from asyncq.add_job('t', queue_name => $1, job_key => $2, max_attempts => $3)"
 ROWS = """
-select id, key, queue, attempts, locked_by, cancelled_at is not null as cancelled from asyncq._jobs order by id
+select id, key, queue, attempts, locked_by, cancelled_at is not null as cancelled from asyncq._all_jobs() order by id
 """
 
 
@@ -77,12 +77,14 @@ class World:
                 self.lives[holder].give_key_away()
         self.lives[job] = Life(key, queue)
 
-    async def fetch(self, place: int, most: int) -> None:
-        """Let a worker take jobs: the first ones, and of each queue one, if none of it runs."""
+    async def fetch(self, place: int, most: int, packs: bool) -> None:
+        """Let a worker take jobs, in a batch if asked: the first ones, and of each queue one, if none of it runs."""
         worker = self.workers[place]
         self._token += 1
         expected = {*self._next(most)}
-        claims = await fetch(self._sql, most, worker=worker, token=self._token)
+        form = "packed" if packs else "fetch_plain_jobs"
+        claims = await fetch(self._sql, most, worker=worker, token=self._token, form=form)
+        claims = claims or await fetch(self._sql, most, worker=worker, token=self._token)
 
         assert expected == {claim["id"] for claim in claims}
         for claim in claims:
@@ -192,7 +194,7 @@ PLACES = st.integers(0, 5)
 SOME = st.integers(1, 4)
 # An act is the name of a method of World, with its arguments.
 ADD = st.tuples(st.just("add"), QUEUES, KEYS)
-FETCH = st.tuples(st.just("fetch"), WORKERS, SOME)
+FETCH = st.tuples(st.just("fetch"), WORKERS, SOME, st.booleans())
 SETTLE = st.tuples(st.just("settle"), WORKERS, SOME, st.sampled_from([None, 0, 1]))
 OTHERS = [
     st.tuples(st.just("die"), WORKERS),
@@ -204,6 +206,7 @@ OTHERS = [
 ACTS = st.lists(st.one_of(ADD, ADD, FETCH, FETCH, SETTLE, *OTHERS), min_size=15, max_size=60)
 CLEAN = """
 delete from asyncq._jobs;
+delete from asyncq._batches;
 delete from asyncq._queues;
 delete from asyncq._workers;
 """

@@ -106,11 +106,12 @@ class Explainer:
         """Explain a fetch by a worker that knows all tasks."""
         return await self.explain("fetch_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'", forbidden, after, "null", "null")
 
-    async def fetch_plain(self, limit: int, *, beside: bool = False) -> Plan:
+    async def fetch_plain(self, limit: int, *, beside: bool = False, pack_from: int = 1000) -> Plan:
         """The same by the short form."""
         return await self.explain(
             *("fetch_plain_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'"),
             *("null", "null, null, null", "null", "null", str(beside).lower()),
+            *(str(pack_from), "'{1,2,3,4,5}'"),
         )
 
     async def settle(self, name: str, *arrays: str) -> Plan:

@@ -183,8 +183,10 @@ INLINED = {"now", "clock", "_job", "_state", "_wake_workers"} | {
     "_is_due",
     "_is_known",
     "_is_live",
+    "_is_packable",
     "_is_ready",
     "_lock_space",
+    "_packed_jobs",
 }
 
 

@@ -14,6 +14,12 @@ LOCK = "insert into asyncq._queues (name, locked_by) select 'q', min(id) from as
 END = """
 insert into asyncq._ended_jobs (id, created_at, ended_at, keep_until, task_id, state)
 select id, now(), now(), now(), task_id, 'completed' from asyncq._jobs"""
+PACK = """
+insert into asyncq._batches
+  (lock_token, locked_at, locked_by, open, ids, run_at, created_at, task_id, priority, max_attempts, payload)
+select 1, now(), (select id from asyncq._workers), '1', array[id], array[run_at], array[created_at], array[task_id],
+  array[priority], array[max_attempts], array[payload]
+from asyncq._jobs"""
 INVALID = "update pg_catalog.pg_index set indisvalid = false where indexrelid = 'asyncq.{}'::regclass"
 
 # A law -> what breaks it, in a store with a job of the queue `q` and a worker that runs nothing.
@@ -35,6 +41,7 @@ BROKEN = {
     "orphan_queue": [LOCK],
     "nameless_task": ["delete from asyncq._tasks"],
     "ended_twice": [END],
+    "packed_twice": [PACK],
     "id_not_given": ["alter sequence asyncq._jobs_id_seq restart", "update asyncq._jobs set id = id + 1"],
     "invalid_index": [INVALID.format("jobs_key")],
     "stale_gates": ["insert into asyncq._gate (key, used_at) values (1, now() - interval '49 h')"],

@@ -23,18 +23,23 @@ from tests.waiting import wait_until
 Act = Callable[[Session, list[asyncpg.Record]], Awaitable[object]]
 
 LEVELS = ("read_committed", "repeatable_read", "serializable")
+FORMS = pytest.mark.parametrize("form", ["fetch_jobs", "packed"])
 CANCEL = "select id, locked_by from asyncq.cancel_jobs(array[$1::bigint])"
 EMPTY = """
 drop policy if exists gate on asyncq._jobs;
 alter table asyncq._jobs disable row level security;
 drop function if exists asyncq.passes;
-truncate asyncq._jobs, asyncq._queues, asyncq._ended_jobs
+truncate asyncq._jobs, asyncq._batches, asyncq._queues, asyncq._ended_jobs
 """
-STATES = "select asyncq._state(job) from asyncq._jobs as job"
+STATES = "select asyncq._state(job) from asyncq._all_jobs() as job"
 
 
 async def _fetch(sql: Session, _claims: list[asyncpg.Record]) -> None:
     await fetch(sql, token=2)
+
+
+async def _fetch_batch(sql: Session, _claims: list[asyncpg.Record]) -> None:
+    await fetch(sql, form="packed")
 
 
 async def _complete(sql: Session, claims: list[asyncpg.Record]) -> None:
@@ -60,6 +65,7 @@ async def _rescue(sql: Session, _claims: list[asyncpg.Record]) -> None:
 # The act -> the state of the job before it, after it, and after the cancel that waited for it.
 ACTS: dict[str, tuple[Act, str, str | None, str | None]] = {
     "a fetch": (_fetch, "available", "active", "cancelled"),
+    "a fetch of a batch": (_fetch_batch, "available", "active", "cancelled"),
     "a completion": (_complete, "active", None, None),
     "a failure": (_fail, "active", "retryable", None),
     "the last failure": (_fail_for_good, "active", "discarded", "discarded"),
@@ -89,16 +95,17 @@ async def schema(dsn: str, shared: str) -> str:
     return shared
 
 
+@FORMS
 @pytest.mark.parametrize("ends", ["commit", "rollback"])
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("act", ACTS)
 async def test_a_cancel_comes_after_what_is_being_done_to_the_job(
-    sql: Session, other: Session, act: str, level: str, ends: str
+    sql: Session, other: Session, act: str, level: str, ends: str, form: str
 ) -> None:
     """A job that is being taken is cancelled as a running one, one that is being settled as what it becomes."""
     do, before, after, last = ACTS[act]
-    job = await add(sql, queue="q")
-    claims = await fetch(sql) if before == "active" else []
+    job = await add(sql, queue=None if form == "packed" or do is _fetch_batch else "q")
+    claims = await fetch(sql, form=form) if before == "active" else []
     refusals: list[str | None] = []
     transaction = sql.connection.transaction()
     await transaction.start()
@@ -125,13 +132,14 @@ async def test_a_cancel_comes_after_what_is_being_done_to_the_job(
     assert ([expected] if expected else [], refused) == (await sql.values(STATES), refusals)
 
 
+@FORMS
 @pytest.mark.parametrize("level", LEVELS[1:])
 @pytest.mark.parametrize("act", ACTS)
-async def test_an_old_snapshot_cancels_nothing(sql: Session, other: Session, act: str, level: str) -> None:
+async def test_an_old_snapshot_cancels_nothing(sql: Session, other: Session, act: str, level: str, form: str) -> None:
     """It shows a job that waits where one runs, one that runs where none is: 40001, and nothing is changed."""
     do, before, after, _ = ACTS[act]
     job = await add(sql)
-    claims = await fetch(sql) if before == "active" else []
+    claims = await fetch(sql, form=form) if before == "active" else []
     async with other.connection.transaction(isolation=level):
         await other.rows("select from asyncq._jobs")
         await do(sql, claims)

@@ -39,5 +39,5 @@ PEER = Peer(
         "wait_20": {"default": 1_000},
         "cpu_2": {"default": 1_000},
     },
-    left="from asyncq._jobs where true",
+    left="from asyncq.jobs where true",
 )

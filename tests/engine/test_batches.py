@@ -1,0 +1,162 @@
+"""Jobs that a worker claims by the hundred, as one batch: what becomes of them is as if each were claimed by itself."""
+
+import asyncio
+from collections import Counter
+
+import asyncpg
+import pytest
+
+from asyncq import Client, JobContext, Task, task
+from asyncq.domain.events import JobCancelled, JobCompleted, JobFailed, JobRetried
+from tests.engine.conftest import MakeWorker
+from tests.engine.seen import Seen
+from tests.waiting import wait_until
+
+MANY = 120  # more than the least batch
+calls: Counter[int] = Counter()
+gate = asyncio.Event()
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    """Nothing was called, and the gate is shut."""
+    global gate
+    calls.clear()
+    gate = asyncio.Event()
+
+
+@task
+async def count(number: int) -> None:
+    """Counts its calls."""
+    calls[number] += 1
+
+
+@task(retry=[0])
+async def fail_once(number: int) -> None:
+    """Fails at its first call, if its number is odd."""
+    calls[number] += 1
+    if number % 2 and calls[number] == 1:
+        raise ValueError(number)
+
+
+@task(max_attempts=1)
+async def fail(number: int) -> None:
+    """Fails for good."""
+    calls[number] += 1
+    raise ValueError(number)
+
+
+@task
+async def wait(number: int) -> None:
+    """Runs until the gate is open."""
+    calls[number] += 1
+    await gate.wait()
+
+
+@task
+async def with_context(ctx: JobContext, number: int) -> None:
+    """Could complete its job by itself."""
+    calls[number] += 1
+    await gate.wait()
+
+
+async def batches(db: asyncpg.Connection, schema: str) -> int:
+    """How many there are."""
+    return await db.fetchval(f"select count(*) from {schema}._batches")
+
+
+async def left(db: asyncpg.Connection, schema: str) -> int:
+    """How many jobs there are."""
+    return await db.fetchval(f"select count(*) from {schema}.jobs")
+
+
+async def test_all_of_a_batch_run_once(
+    db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """And nothing is left, neither in rows nor in batches."""
+    await client.add_jobs([count.job(number) for number in range(5 * MANY)])
+    worker = make_worker(count)
+    await worker.run_once()
+
+    assert dict.fromkeys(range(5 * MANY), 1) == calls
+    assert 5 * MANY == len(seen.of(JobCompleted))
+    assert (0, 0) == (await left(db, schema), await batches(db, schema))
+
+
+async def test_what_fails_is_tried_again_and_the_others_end(
+    db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """A failure dissolves its batch; nobody is called twice by that."""
+    await client.add_jobs([fail_once.job(number) for number in range(MANY)])
+    async with make_worker(fail_once).start():
+        await wait_until(lambda: _is_empty(db, schema), description="all jobs to end")
+
+    assert {number: 1 + number % 2 for number in range(MANY)} == calls
+    assert (MANY // 2, MANY) == (len(seen.of(JobRetried)), len(seen.of(JobCompleted)))
+
+
+async def test_what_fails_for_good_stays_with_its_error(
+    db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """As a row, to be looked at."""
+    await client.add_jobs([fail.job(number) for number in range(MANY)])
+    await make_worker(fail).run_once()
+    rows = await db.fetch(f"select attempts, max_attempts, last_error from {schema}._jobs")
+
+    assert MANY == len(seen.of(JobFailed)) == len(rows)
+    assert {(1, 1)} == {(row["attempts"], row["max_attempts"]) for row in rows}
+    assert all("ValueError" in row["last_error"] for row in rows)
+
+
+async def test_a_running_job_of_a_batch_is_cancelled(
+    db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """Its handler is told; the others of its batch go on, and end well."""
+    ids = [added.id for added in await client.add_jobs([wait.job(number) for number in range(MANY)])]
+    async with make_worker(wait, concurrency=MANY).start():
+        await wait_until(lambda: len(calls) == MANY, description="all to run")
+        packed = await batches(db, schema)
+        cancelled = [job.id for job in await client.admin.cancel_jobs(ids[:3])]
+        await seen.wait_for(JobCancelled, 3)
+        gate.set()
+        await wait_until(lambda: _is_empty(db, schema), description="all jobs to end")
+
+    assert (1, ids[:3]) == (packed, cancelled)
+    assert MANY - 3 == len(seen.of(JobCompleted))
+    assert dict.fromkeys(range(MANY), 1) == calls
+
+
+async def test_what_a_stopped_worker_has_not_begun_goes_to_the_next_one(
+    db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker
+) -> None:
+    """It gives back what waits in its buffer, and interrupts what runs: nothing is lost, no attempt is counted."""
+    await client.add_jobs([wait.job(number) for number in range(MANY)])
+    async with make_worker(wait, concurrency=MANY, grace=0.05).start():
+        await wait_until(lambda: len(calls) == MANY, description="all to run")
+        packed = await batches(db, schema)
+    between = (await left(db, schema), await batches(db, schema))
+    attempts = await db.fetchval(f"select max(attempts) from {schema}._jobs")
+    gate.set()
+    await make_worker(wait).run_once()
+
+    assert (1, (MANY, 0), 0) == (packed, between, attempts)
+    assert dict.fromkeys(range(MANY), 2) == calls
+    assert 0 == await left(db, schema)
+
+
+@pytest.mark.parametrize(("tasks", "packed"), [(wait, 1), (with_context, 0)], ids=["without", "with"])
+async def test_jobs_that_their_handlers_may_complete_are_claimed_one_by_one(
+    db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, tasks: Task[...], packed: int
+) -> None:
+    """By `ctx.complete` in a transaction of their own, which would hold the claims of all others."""
+    await client.add_jobs([tasks.job(number) for number in range(MANY)])
+    async with make_worker(tasks, concurrency=MANY).start():
+        await wait_until(lambda: len(calls) == MANY, description="all to run")
+        found = await batches(db, schema)
+        gate.set()
+
+    assert packed == found
+
+
+async def _is_empty(db: asyncpg.Connection, schema: str) -> bool:
+    return not await left(db, schema)

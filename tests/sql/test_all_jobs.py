@@ -1,0 +1,24 @@
+"""`_all_jobs`: what is in rows, and what is in batches."""
+
+from tests.sql.jobs import add, fetch
+from tests.sql.session import Session
+
+
+async def test_it_is_both(sql: Session) -> None:
+    """Each job once."""
+    jobs = [await add(sql) for _ in range(3)]
+    await fetch(sql, 2, form="packed")
+
+    assert jobs == await sql.values("select id from asyncq._all_jobs() order by id")
+    assert jobs[2:] == await sql.values("select id from asyncq._jobs")
+
+
+async def test_a_page_of_a_large_table_is_read_by_its_index(sql: Session) -> None:
+    """It is inlined, and its rows come in order without being sorted first."""
+    await sql.execute("set local enable_seqscan = off; set local enable_bitmapscan = off")
+    lines = await sql.values(
+        "explain (costs off) select job.id from asyncq._all_jobs() as job where job.id > 5 order by job.id limit 3"
+    )
+
+    assert any("using jobs_pkey on _jobs" in line for line in lines), lines
+    assert any("Merge Append" in line for line in lines), lines

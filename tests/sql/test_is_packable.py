@@ -1,0 +1,40 @@
+"""`_is_packable`: whether a batch has room for all that a job is."""
+
+import pytest
+
+from tests.sql.jobs import add, fetched
+from tests.sql.session import Session
+
+MORE = {
+    "a key": "key = 'k'",
+    "a unique key": "unique_key = sha256('k')",
+    "to be kept": "keep_until = now() + interval '1 h', keep_states = '{completed}'",
+    "flags": "flags = '{\"f\": true}'",
+    "meta": "meta = '{}'",
+    "a failed attempt": "attempts = 1",
+    "an interruption": "interruptions = 1",
+    "a revision": "revision = 1",
+    "an error": "last_error = 'e'",
+    "changed since it was added": "updated_at = updated_at + interval '1 s'",
+    "a large payload": "payload = to_json(repeat('x', 1000))",
+}
+
+
+async def test_a_job_that_was_only_added_is(sql: Session) -> None:
+    """Also with a priority, a due time and a number of attempts of its own."""
+    job = await add(sql, priority=3, run_at="asyncq.now() - interval '1 h'", max_attempts=2)
+
+    assert await sql.value("select asyncq._is_packable(job) from asyncq._jobs as job")
+    assert [job] == await fetched(sql, form="packed")
+    assert 1 == await sql.value("select count(*) from asyncq._batches")
+
+
+@pytest.mark.parametrize("more", MORE)
+async def test_a_job_of_which_there_is_more_to_say_is_not(sql: Session, more: str) -> None:
+    """It would be lost; the job is claimed in its row, beside the batch of the others."""
+    job, other = await add(sql), await add(sql)
+    await sql.rows(f"update asyncq._jobs set {MORE[more]} where id = $1", job)
+
+    assert {job, other} == {*await fetched(sql, form="packed")}
+    assert [job] == await sql.values("select id from asyncq._jobs")
+    assert [[other]] == await sql.values("select ids from asyncq._batches")

@@ -1,0 +1,213 @@
+"""A batch while somebody else wants its jobs: each meeting by its own forced interleaving.
+
+What a cancel meets is in test_cancel_races.py, what a fetch meets in test_fetch_races.py.
+"""
+
+import anyio
+import asyncpg
+import pytest
+
+from tests.sql.jobs import add, add_many, change, claimed, complete, fetch, fetched
+from tests.sql.session import Session
+from tests.store.gate import Gate
+from tests.store.test_cancel_races import CANCEL, is_waiting
+from tests.store.test_rescue_races import RESCUE, RESCUE_ALL, register
+from tests.waiting import wait_until
+
+LEVELS = ("read_committed", "repeatable_read", "serializable")
+UNPACK = "select from asyncq._unpack(array(select ctid from asyncq._batches))"
+GUARD = """
+alter table asyncq._batches enable row level security;
+create policy gate on asyncq._batches using (asyncq.passes());
+"""
+BATCHES = "select count(*) from asyncq._batches"
+
+
+async def held(sql: Session, claims: list[asyncpg.Record], worker: int = 1) -> list[int]:
+    """Of these claims, those that stand."""
+    pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
+    rows = await sql.run("still_held", worker, [id_ for id_, _ in pairs], [token for _, token in pairs])
+    return sorted(row["id"] for row in rows)
+
+
+async def test_a_settlement_passes_by_a_batch_that_is_being_dissolved(sql: Session, other: Session) -> None:
+    """It waits for nobody, says that the claims stand, and finds the rows the next time."""
+    await add_many(sql, 3)
+    claims = await fetch(sql, form="packed")
+    ids = [claim["id"] for claim in claims]
+    await sql.execute("set lock_timeout = '100ms'")
+    async with other.connection.transaction():
+        await other.rows(UNPACK)
+        during = (await complete(sql, claims), await change(sql, claims), await held(sql, claims))
+
+    assert ([], [], ids) == during
+    assert ids == await complete(sql, claims)
+    assert ([], [], 0) == (await held(sql, claims), await claimed(sql), await sql.value(BATCHES))
+
+
+async def test_who_dissolves_a_batch_while_it_is_settled_waits_and_gets_what_is_left(
+    sql: Session, other: Session
+) -> None:
+    """What has just ended must not come back as a row."""
+    await add_many(sql, 3)
+    claims = await fetch(sql, form="packed")
+    answers: list[list[int]] = []
+
+    async def cancel() -> None:
+        answers.append(await other.values(CANCEL, claims[0]["id"]))
+
+    async with anyio.create_task_group() as group, sql.connection.transaction():
+        await complete(sql, claims[:2])
+        group.start_soon(cancel)
+        await wait_until(lambda: is_waiting(sql, other), description="the cancel to wait")
+
+    assert ([[]], [claims[2]["id"]]) == (answers, await claimed(sql))
+    assert [claims[2]["id"]] == await complete(sql, claims)
+
+
+async def test_a_settlement_whose_batch_is_dissolved_after_its_snapshot_writes_nothing_twice(
+    gate: Gate, guarded: Session, other: Session
+) -> None:
+    """It sees the batch, and no rows; as it comes to lock it, there are rows, and no batch: the next try finds them."""
+    await add_many(other, 3)
+    await add(other)
+    claims = await fetch(other, 3, form="packed")
+    late = await fetch(other, 1)
+    await other.execute(GUARD)
+    await complete(guarded, [{**claims[0], "lock_token": 99}])
+    mixed = [*claims, *late]
+
+    written = await gate.during(complete(guarded, mixed), other.rows(UNPACK))
+    rest = [claim for claim in mixed if claim["id"] not in written]
+
+    assert sorted(claim["id"] for claim in rest) == await held(other, mixed)
+    assert sorted(claim["id"] for claim in rest) == await complete(other, rest)
+    assert 0 == await other.value("select count(*) from asyncq._jobs")
+
+
+async def test_a_rescue_passes_by_a_batch_that_somebody_holds(sql: Session, other: Session) -> None:
+    """Its worker's row stays, so that the next rescue finds it."""
+    dead = await register(sql, silent_s=31.0)
+    await add_many(sql, 2)
+    claims = await fetch(sql, worker=dead, form="packed")
+    async with other.connection.transaction():
+        await other.rows("select from asyncq._batches for update")
+        during = await sql.values(RESCUE)
+        workers = await sql.values("select id from asyncq._workers")
+
+    assert ([], [dead]) == (during, workers)
+    assert [claim["id"] for claim in claims] == sorted(await sql.values(RESCUE))
+    assert ([], []) == (await claimed(sql), await sql.values("select id from asyncq._workers"))
+
+
+async def test_a_batch_of_a_worker_that_has_no_row_is_found_by_a_thorough_rescue(sql: Session) -> None:
+    """A fetch that ran late may commit after its worker was removed."""
+    await add_many(sql, 2)
+    claims = await fetch(sql, worker=77, form="packed")
+
+    assert [] == await sql.values(RESCUE)
+    assert [claim["id"] for claim in claims] == sorted(await sql.values(RESCUE_ALL))
+    assert [1, 1] == await sql.values("select attempts from asyncq._jobs")
+
+
+async def test_two_rescues_at_once_return_a_batch_once(
+    gate: Gate, guarded: Session, sql: Session, other: Session
+) -> None:
+    """The second one has seen the batch, and comes to lock it when it is gone."""
+    await add_many(sql, 2)
+    await add(sql)
+    await fetch(sql, 2, worker=77, form="packed")
+    await fetch(sql, 1, worker=77)
+    await guarded.rows("select from asyncq._rescue_jobs(true) where false")
+
+    first = await gate.during(guarded.values(RESCUE_ALL), other.rows(RESCUE_ALL))
+
+    assert ([], [1, 1, 1]) == (first, await sql.values("select attempts from asyncq._jobs"))
+
+
+async def test_a_worker_that_lost_its_batch_settles_nothing_of_it(sql: Session) -> None:
+    """It was taken for dead; its jobs run elsewhere by now, claimed one by one or in a batch."""
+    await add_many(sql, 4)
+    lost = await fetch(sql, worker=77, form="packed")
+    await sql.rows(RESCUE_ALL)
+    await sql.execute(
+        "update asyncq._jobs set attempts = 0, last_error = null, updated_at = created_at where id % 2 = 0"
+    )
+    await fetch(sql, worker=2, form="packed")
+
+    assert ([], [], []) == (
+        await complete(sql, lost, 77),
+        await change(sql, lost, worker=77),
+        await held(sql, lost, 77),
+    )
+    assert [claim["id"] for claim in lost] == await claimed(sql)
+
+
+async def test_the_batch_of_a_fetch_whose_answer_was_lost_is_returned(sql: Session) -> None:
+    """By its token; the worker's other batches stay."""
+    await add_many(sql, 4)
+    mine, lost = await fetch(sql, 2, form="packed"), await fetch(sql, 2, form="packed")
+    returned = await sql.run("return_lost", 1, [lost[0]["lock_token"]])
+
+    assert [claim["id"] for claim in lost] == sorted(row["id"] for row in returned)
+    assert [claim["id"] for claim in mine] == await claimed(sql)
+    assert [claim["id"] for claim in lost] == await fetched(sql, form="packed")
+
+
+async def test_a_settlement_that_is_sent_twice_ends_no_other_job(sql: Session) -> None:
+    """Its answer was lost: each bit is closed once, and the batch goes with the last one."""
+    await add_many(sql, 5)
+    claims = await fetch(sql, form="packed")
+    ids = [claim["id"] for claim in claims]
+    first = await complete(sql, claims[:3])
+
+    assert (ids[:3], []) == (first, await complete(sql, claims[:3]))
+    assert ids[3:4] == await complete(sql, claims[2:4])
+    assert ids[4:] == await claimed(sql) == await complete(sql, claims)
+    assert 0 == await sql.value(BATCHES)
+
+
+@pytest.mark.parametrize("stranger", ["another worker", "another fetch", "a job of another batch"])
+async def test_nobody_closes_a_claim_of_another(sql: Session, stranger: str) -> None:
+    """The fence of a batch is that of a row."""
+    await add_many(sql, 4)
+    claims, others = await fetch(sql, 2, worker=7, form="packed"), await fetch(sql, 2, worker=7, form="packed")
+    if stranger == "another worker":
+        done = await complete(sql, claims, 8)
+    elif stranger == "another fetch":
+        done = await complete(sql, [{**claims[0], "lock_token": 41}], 7)
+    else:
+        done = await complete(sql, [{**claims[0], "lock_token": others[0]["lock_token"]}], 7)
+
+    assert [] == done
+    assert 4 == len(await claimed(sql))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_one_snapshot_shows_each_job_once(sql: Session, other: Session, level: str) -> None:
+    """While it goes from its row to a batch, back, and to its end."""
+    await add_many(sql, 3)
+    acts = [lambda: fetch(sql, form="packed"), lambda: sql.rows(UNPACK), lambda: sql.rows("delete from asyncq._jobs")]
+    seen: list[int] = []
+    for act in acts:
+        async with other.connection.transaction(isolation=level):
+            seen.append(await other.value("select count(*) from asyncq.jobs"))
+            await act()
+            seen.append(await other.value("select count(*) from asyncq.jobs"))
+
+    assert [3, 3, 3, 3, 3, 0 if level == "read_committed" else 3] == seen
+
+
+async def test_a_cancel_finds_a_job_whose_batch_somebody_dissolves_between_its_looks(
+    gate: Gate, guarded: Session, sql: Session, other: Session
+) -> None:
+    """It locked no row of it, since there was none, and finds no batch: it has to look for rows again."""
+    waiting, running = await add(sql, run_at="now() + interval '1 h'"), await add(sql)
+    await fetch(sql, form="packed")
+    cancel = "select id from asyncq.cancel_jobs($1)"
+    await guarded.rows(cancel, [0])
+
+    cancelled = await gate.during(guarded.values(cancel, [waiting, running]), other.rows(UNPACK))
+
+    assert [waiting, running] == cancelled
+    assert [running] == await sql.values("select id from asyncq._jobs where cancelled_at is not null")
