@@ -1,15 +1,40 @@
--- The jobs of batches, as the rows that they stand for: those whose claims stand, or of these only the one with this id.
+-- The jobs of batches, as the rows that they stand for: those whose claims stand, or of these only the one with this id. A row is
+-- filled field by field: whoever adds a column to _jobs leaves this as it is.
 
 create or replace function asyncq._packed_jobs(only_id bigint default null) returns setof asyncq._jobs
-  language sql stable
+  language plpgsql stable
+  set search_path = pg_catalog, pg_temp
   as $$
-  select packed.id, packed.run_at, packed.created_at, packed.created_at, batch.locked_at, null::timestamptz, null::timestamptz,
-    batch.lock_token, packed.task_id, batch.locked_by, 0, packed.priority, 0::smallint, packed.max_attempts, 0::smallint,
-    null::text, null::text, null::jsonb, packed.payload, null::jsonb, null::text, null::bytea, null::text[], null::json
-  from asyncq._batches as batch
-  cross join lateral unnest(
-      batch.ids, batch.run_at, batch.created_at, batch.task_id, batch.priority, batch.max_attempts, batch.payload)
-    with ordinality as packed(id, run_at, created_at, task_id, priority, max_attempts, payload, place)
-  where (only_id is null or batch.ids operator(pg_catalog.@>) array[only_id] and packed.id = only_id)
-    and pg_catalog.get_bit(batch.open, packed.place::int - 1) = 1
-  $$;
+#variable_conflict use_column
+declare
+  job asyncq._jobs;
+  packed record;
+begin
+  job.revision := 0;
+  job.attempts := 0;
+  job.interruptions := 0;
+  for packed in
+    select batch.lock_token, batch.locked_at, batch.locked_by, member.id, member.run_at, member.created_at, member.task_id,
+      member.priority, member.max_attempts, member.payload
+    from asyncq._batches as batch
+    cross join lateral unnest(
+        batch.ids, batch.run_at, batch.created_at, batch.task_id, batch.priority, batch.max_attempts, batch.payload)
+      with ordinality as member(id, run_at, created_at, task_id, priority, max_attempts, payload, place)
+    where (only_id is null or batch.ids @> array[only_id] and member.id = only_id)
+      and get_bit(batch.open, member.place::int - 1) = 1
+  loop
+    job.id := packed.id;
+    job.run_at := packed.run_at;
+    job.created_at := packed.created_at;
+    job.updated_at := packed.created_at;
+    job.locked_at := packed.locked_at;
+    job.lock_token := packed.lock_token;
+    job.locked_by := packed.locked_by;
+    job.task_id := packed.task_id;
+    job.priority := packed.priority;
+    job.max_attempts := packed.max_attempts;
+    job.payload := packed.payload;
+    return next job;
+  end loop;
+end
+$$;

@@ -29,6 +29,16 @@ async def test_a_job_that_was_only_added_is(sql: Session) -> None:
     assert 1 == await sql.value("select count(*) from asyncq._batches")
 
 
+async def test_whoever_adds_a_column_to_jobs_says_what_becomes_of_it_in_a_batch(sql: Session) -> None:
+    """A batch holds it, or a job that has something in it is not packable; else it would be lost on the way."""
+    columns = "select column_name::text from information_schema.columns where table_schema = $1 and table_name = $2"
+    held = {"id", *await sql.values(columns, sql.schema, "_batches")} - {"ids", "open"}
+    refused = {text.partition(" =")[0] for text in MORE.values()} | {"keep_states"}
+    of_waiting_jobs_without_a_queue = {"queue", "cancelled_at", "rerun"}
+
+    assert held | refused | of_waiting_jobs_without_a_queue == {*await sql.values(columns, sql.schema, "_jobs")}
+
+
 @pytest.mark.parametrize("more", MORE)
 async def test_a_job_of_which_there_is_more_to_say_is_not(sql: Session, more: str) -> None:
     """It would be lost; the job is claimed in its row, beside the batch of the others."""

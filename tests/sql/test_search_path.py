@@ -186,7 +186,6 @@ INLINED = {"now", "clock", "_job", "_state", "_wake_workers"} | {
     "_is_packable",
     "_is_ready",
     "_lock_space",
-    "_packed_jobs",
 }
 
 
