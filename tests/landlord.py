@@ -19,7 +19,7 @@ from asyncq.store.statements import render
 from asyncq.testing.schema import drop, install
 
 LEFT = """
-select 'claim of job ' || id as what from asyncq._jobs where locked_by is not null
+select 'claim of job ' || id as what from asyncq._all_jobs() where locked_by is not null
 union all
 select 'queue ' || name from asyncq._queues
 union all

@@ -17,7 +17,7 @@ from asyncq.server import Server
 from asyncq.testing.schema import MARK
 from tests.crash import chaos_worker, ledger
 from tests.crash.blows import Blows
-from tests.crash.chaos_worker import CONCURRENCY, KINDS
+from tests.crash.chaos_worker import CONCURRENCY, CROWDS, KINDS, kind_of
 from tests.crash.crew import Crew, crew_of
 from tests.crash.watch import GAPS, TIMES, Watch, ask, left_behind, wait_for_the_end
 
@@ -26,6 +26,7 @@ QUEUES = (None, None, None, None, None, None, "a", "b")
 AT_ONCE = 4
 SINGLES = 8_000_000  # from here on they are numbered, all of the first kind
 LULL, LULL_S = 10 * AT_ONCE, 0.2
+CROWD = 6 * AT_ONCE
 PAUSE_S = 0.025
 END_S = 60
 PATIENCE_S = 20
@@ -91,9 +92,18 @@ class Chaos:
                     else:
                         self.due |= {number: due for number, (_, due) in jobs.items()}
                 await anyio.sleep(PAUSE_S)
+                if first % CROWD == 0:
+                    await self._add_crowd(client, CROWDS + first)
                 if first % LULL == 0:
                     await anyio.sleep(LULL_S)
                     await self._add_alone(client, SINGLES + first * len(KINDS))
+
+    async def _add_crowd(self, client: Client, first: int) -> None:
+        """Some that are claimed in batches, as they have no idempotency key; what failed may run, and need not."""
+        numbers = range(first, first + CROWD)
+        with suppress(StoreError):
+            await client.add_jobs([chaos_worker.crowd.job(number) for number in numbers])
+            self.due |= dict.fromkeys(numbers, 0)
 
     async def _add_alone(self, client: Client, first: int) -> None:
         """Some that idle workers are handed, as they have no idempotency key; what failed may run, and need not."""
@@ -117,13 +127,14 @@ class Chaos:
 
     def numbers(self, *kinds: str) -> list[int]:
         """The committed jobs of some kinds."""
-        return [number for number in self.due if KINDS[number % len(KINDS)] in kinds]
+        return [number for number in self.due if kind_of(number) in kinds]
 
     async def verdict(self) -> dict[str, object]:
         """Everything that must not be, by its name; empty lists if all was kept."""
         runs, fates = self.crew.runs(), self.crew.fates
-        plain = {*self.numbers("note", "tip")}
-        notes = {*self.numbers("note")}
+        plain = {*self.numbers("note", "crowd", "tip")}
+        notes = {*self.numbers("note", "crowd")}
+        attempts = [run for run in runs if kind_of(run.number) != "crowd"]  # whose attempts are not known
         wrong: dict[str, object] = {
             "unfinished": self.unfinished,
             "violations": sorted(self.watch.violations),
@@ -131,7 +142,7 @@ class Chaos:
             "overlapping": ledger.overlapping(runs, fates),
             "repeated": [*ledger.repeated([run for run in runs if run.number in notes], fates)],
             "early": ledger.early(runs, self.due, self.blows.moves),
-            "uncounted attempts": [*ledger.uncounted(runs, fates, {*self.numbers("pay")})],
+            "uncounted attempts": [*ledger.uncounted(attempts, fates, {*self.numbers("pay")})],
             "deserters": self.crew.deserters,
             "recurring slots": [row[0] for row in await ask(self._server.dsn, GAPS)],
             "left": await left_behind(self._server.dsn),
@@ -160,6 +171,7 @@ class Chaos:
         return {
             "jobs": len(self.due),
             "runs": len(runs),
+            "crowd": sum(kind_of(run.number) == "crowd" for run in runs),
             "doubled_tips": sum(tips.values()) - len(tips),
             "lost_starts": ledger.lost_starts(runs),
             "slots": len(await ask(self._server.dsn, "select from chaos.slots")),

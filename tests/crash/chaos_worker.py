@@ -16,6 +16,7 @@ import asyncpg
 
 from asyncq import ConstantRetry, JobContext, StoreUnavailable, task
 from asyncq.cli import logs
+from asyncq.store import jobs
 from asyncq.testing import make_worker
 from tests.crash.clocks import true_ns
 
@@ -27,6 +28,7 @@ NO_SERVER = 75  # the exit code of a process that has found no server at its sta
 FOR_EVER = {"max_attempts": 32767, "retry": ConstantRetry(0.1)}
 # The jobs of the client, in turn, by their number.
 KINDS = ("note", "note", "pay", "note", "book", "note", "tip", "note")
+CROWDS = 9_000_000  # from here on the jobs are numbered that are claimed in batches
 # Each minute three jobs, as the clock of the schema shows it; what workers have missed is made up for.
 CRONTAB = """
 * * * * * slot ?id=first&fill=1d {item: 'first'}
@@ -45,14 +47,20 @@ async def create_tables(db: asyncpg.Connection) -> None:
         create table chaos.slots (item text, ts text)""")
 
 
-def write(word: str, number: int, ctx: JobContext) -> None:
-    """Append a line at once."""
+def kind_of(number: int) -> str:
+    """The kind of a job."""
+    return "crowd" if number >= CROWDS else KINDS[number % len(KINDS)]
+
+
+def write(word: str, number: int, ctx: JobContext | None) -> None:
+    """Append a line at once; without a context, as of the first attempt."""
     steady, real = true_ns(time.CLOCK_MONOTONIC), true_ns(time.CLOCK_REALTIME)
-    os.write(_ledger, f"{word} {number} {ctx.job.queue or '-'} {steady} {real} {ctx.attempt}\n".encode())
+    queue, attempt = ("-", 1) if ctx is None else (ctx.job.queue or "-", ctx.attempt)
+    os.write(_ledger, f"{word} {number} {queue} {steady} {real} {attempt}\n".encode())
 
 
 @contextmanager
-def written_down(number: int, ctx: JobContext) -> Iterator[None]:
+def written_down(number: int, ctx: JobContext | None) -> Iterator[None]:
     """A run, from its begin to its end; now and then it fails at the end."""
     write("begin", number, ctx)
     ending = "cancelled"
@@ -65,9 +73,9 @@ def written_down(number: int, ctx: JobContext) -> Iterator[None]:
         raise RuntimeError("now and then")
 
 
-async def work(number: int, ctx: JobContext) -> None:
+async def work(number: int, ctx: JobContext | None) -> None:
     """Take a moment; some take longer than the lease, and must not go on beyond that when nobody else knows of them."""
-    is_long = number % LONG_EVERY == 0 and ctx.job.queue is None
+    is_long = number % LONG_EVERY == 0 and (ctx is None or ctx.job.queue is None)
     await asyncio.sleep(LONG_S if is_long else random.choice((0.0, 0.002, 0.02, 0.1)))
 
 
@@ -81,6 +89,13 @@ async def note(number: int, ctx: JobContext) -> None:
     """Nothing but the ledger."""
     with written_down(number, ctx):
         await work(number, ctx)
+
+
+@task(**FOR_EVER)
+async def crowd(number: int) -> None:
+    """The same without a context: such jobs are claimed in batches."""
+    with written_down(number, None):
+        await work(number, None)
 
 
 @task(transactional=True, **FOR_EVER)
@@ -120,9 +135,10 @@ async def slot(item: str, ctx: JobContext) -> None:
 def main() -> None:
     """Run the worker."""
     logs.configure("info", "text")
+    jobs.PACK_FROM = 2
     worker = make_worker(
         sys.argv[1],
-        [note, pay, book, tip, slot],
+        [note, crowd, pay, book, tip, slot],
         lease=LEASE_S,
         grace=1,
         concurrency=CONCURRENCY,

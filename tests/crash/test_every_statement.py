@@ -55,7 +55,12 @@ NOT_HERE = {
     "wake_workers",
 }
 # What runs only after another failure.
-SECOND_LINE = {"hold_lock": "beat", "return_lost": "fetch_plain_jobs", "still_held": "settle_completed"}
+SECOND_LINE = {
+    "hold_lock": "beat",
+    "return_lost": "fetch_plain_jobs",
+    "still_held": "settle_completed",
+    "unpack": "settle_changed",
+}
 # Their first call claims nothing, it lets the server plan them.
 PLANNED = {"fetch_jobs", "fetch_plain_jobs"}
 STATEMENTS = sorted({path.stem for path in (folder() / "queries").glob("*.sql")} - NOT_HERE)

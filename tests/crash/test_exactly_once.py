@@ -168,7 +168,7 @@ async def keep_busy(killed: Killed, client: Client, until: asyncio.Event) -> Cou
     """Add jobs of both tasks as they are worked off. Returns how many of each."""
     added: Counter[str] = Counter()
     while not until.is_set():
-        ((waiting,),) = await killed.look("select count(*) from asyncq._jobs")
+        ((waiting,),) = await killed.look("select count(*) from asyncq.jobs")
         if waiting < BACKLOG:
             names = ["once", "at_least_once"] * (BACKLOG // 4)
             specs = [JobSpec(task=name, payload=f'{{"account": {random.randrange(ACCOUNTS)}}}') for name in names]
@@ -223,7 +223,7 @@ async def test_the_sum_is_exact_over_kills_of_everything(planned: dict[str, int]
             enough.set()
 
         async def is_done() -> bool:
-            ((left,),) = await killed.look("select count(*) from asyncq._jobs")
+            ((left,),) = await killed.look("select count(*) from asyncq.jobs")
             return left == 0
 
         await wait_until(is_done, description="all jobs to end", limit_s=60)

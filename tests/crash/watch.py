@@ -10,7 +10,7 @@ LEFT = """
 select 'connection ' || application_name || ' ' || coalesce(state, '') from pg_stat_activity
 where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()
 union all
-select format('claim of job %s by worker %s', id, locked_by) from asyncq._jobs where locked_by is not null
+select format('claim of job %s by worker %s', id, locked_by) from asyncq._all_jobs() where locked_by is not null
 union all
 select format('queue %s of worker %s', name, locked_by) from asyncq._queues
 union all
@@ -77,11 +77,11 @@ async def wait_for_the_end(dsn: str, limit_s: float, patience_s: float) -> list[
     """
     fewest, since = 0, time.monotonic()
     until = since + limit_s
-    while left := (await ask(dsn, "select count(*) from asyncq._jobs"))[0]["count"]:
+    while left := (await ask(dsn, "select count(*) from asyncq.jobs"))[0]["count"]:
         if not fewest or left < fewest:
             fewest, since = left, time.monotonic()
         if time.monotonic() > min(since + patience_s, until):
-            rows = await ask(dsn, "select to_jsonb(job) - 'payload' from asyncq._jobs as job order by id limit 5")
+            rows = await ask(dsn, "select to_jsonb(job) - 'payload' from asyncq._all_jobs() as job order by id limit 5")
             return [str(row[0]) for row in rows]
         await anyio.sleep(0.1)
     return []
