@@ -94,7 +94,7 @@ async def produced(dsn: str, adds: int, mode: str) -> float:
     each = PRODUCERS // PROCESSES
     producers = [await _process("produce", dsn, str(each), str(adds * each)) for _ in range(PROCESSES)]
     took_s = max(map(float, await _end(producers)))
-    while workers and await db.fetchval("select exists (select from asyncq._jobs)"):
+    while workers and await db.fetchval("select exists (select from asyncq.jobs)"):
         await asyncio.sleep(0.05)
     await _end(workers)
     await db.close()

@@ -128,7 +128,7 @@ async def clear(dsn: str, jobs: int) -> None:
     """Remove the jobs that an add measurement left, if they are all there."""
     connection = await asyncpg.connect(dsn)
     try:
-        there = await connection.fetchval("select count(*) from asyncq._jobs")
+        there = await connection.fetchval("select count(*) from asyncq.jobs")
         if there != jobs:
             raise SystemExit(f"adds: {there} rows for {jobs} jobs")
         await connection.execute("truncate asyncq._jobs")
@@ -143,7 +143,7 @@ async def check_empty(dsn: str, *, calls: int, jobs: int) -> None:
     try:
         # The last settlement may still be on its way when the handler has told of its start.
         for _ in range(100):
-            left = await connection.fetchval("select count(*) from asyncq._jobs")
+            left = await connection.fetchval("select count(*) from asyncq.jobs")
             if not left:
                 break
             await asyncio.sleep(0.01)

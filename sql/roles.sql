@@ -60,7 +60,7 @@ grant execute on function asyncq.enqueue to :"enqueuer";
 
 -- The worker: what sql/queries and the functions below touch. No truncate, no triggers, no foreign keys, no DDL.
 grant usage on schema asyncq to :"worker";
-grant select on asyncq._migrations, asyncq.jobs to :"worker";
+grant select on asyncq._migrations, asyncq._shown_jobs, asyncq.jobs to :"worker";
 grant select, insert on asyncq._server_runs to :"worker";
 grant select, insert, update, delete on asyncq._batches, asyncq._cron_items, asyncq._ended_jobs, asyncq._gate,
   asyncq._jobs, asyncq._offers, asyncq._queues, asyncq._requests, asyncq._tasks, asyncq._workers, asyncq.known_crontabs to :"worker";
@@ -196,6 +196,7 @@ grant execute on function
   asyncq._tell_cron,
   asyncq._unique_key,
   asyncq._unpack,
+  asyncq._unpack_claims,
   asyncq._unpack_jobs,
   asyncq._update_jobs,
   asyncq._used_tasks,

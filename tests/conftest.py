@@ -16,9 +16,6 @@ from asyncq import Client
 from asyncq.server import start
 from tests.disk import roomy_folder
 from tests.landlord import Landlord, landlord_of
-from tests.packing import pack
-
-pack()
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:

@@ -23,7 +23,8 @@ class Violation(msgspec.Struct, frozen=True):
 
     Attributes:
         law: A word: `orphan_claim`, `dead_claim`, `broken_series`, `shared_key`, `unlocked_queue`, `orphan_queue`,
-            `nameless_task`, `ended_twice`, `id_not_given`, `invalid_index`, `stale_gates`, `cron_ahead`.
+            `nameless_task`, `ended_twice`, `packed_twice`, `id_not_given`, `invalid_index`, `stale_gates`,
+            `cron_ahead`.
         job_id: The job; None if it is about something else.
         said: The rest of a sentence about it.
     """

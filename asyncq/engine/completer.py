@@ -236,12 +236,9 @@ class Completer:
                 held any more then counts as settled by it.
         """
         # Those that ended well come first: their queues go on.
-        for worker_id, ended in groupby([*self._writing_well.values()], _worker_id):
-            runs = [*ended]
-            if serial := [run for run in runs if run.claim.queue is not None]:
-                await self._write_well(worker_id, serial, uncertain)
-                runs = [run for run in runs if run.claim.queue is None]
-            if runs:
+        for worker_id, group in groupby([*self._writing_well.values()], _worker_id):
+            # Apart: a succession knows rows alone, and jobs of queues are in no batch.
+            for runs in _by_kind([*group]):
                 await self._write_well(worker_id, runs, uncertain)
         for worker_id, part in groupby([*self._writing.values()], _worker_id):
             await self._write_part(worker_id, [*part], uncertain)
@@ -335,6 +332,13 @@ class Completer:
     @property
     def _all(self) -> tuple[dict[int, Run] | dict[int, Ended], ...]:
         return self._well, self._pending, self._writing_well, self._writing, self._held_back
+
+
+def _by_kind(runs: list[Run]) -> list[list[Run]]:
+    """Runs of jobs of queues, and the others; none is empty."""
+    serial = [run for run in runs if run.claim.queue is not None]
+    plain = [run for run in runs if run.claim.queue is None] if serial else runs
+    return [kind for kind in (serial, plain) if kind]
 
 
 def _first(ends: dict[int, ItemT]) -> tuple[dict[int, ItemT], dict[int, ItemT]]:

@@ -20,8 +20,9 @@ _place = attrgetter("priority", "due", "id")
 _id = attrgetter("id")
 
 
-# So many jobs are worth a batch: the drawback of one is that what befalls a job of it befalls them all.
+# The least batch: what a smaller one saves is lost where a single job of it has to be unpacked.
 PACK_FROM = 100
+
 
 Form = Literal["all", "plain first", "plain"]
 """Which jobs a fetch asks for, see `fetch_jobs`."""

@@ -35,7 +35,7 @@ class Database:
 
     async def is_empty(self) -> bool:
         """Whether no job is left."""
-        return not await self.connection.fetchval("select exists (select from asyncq._jobs)")
+        return not await self.connection.fetchval("select exists (select from asyncq.jobs)")
 
     async def tidy(self) -> None:
         """Have the server do now what it would do at any time."""

@@ -23,6 +23,7 @@ create or replace function asyncq._administer_jobs(
 declare
   moment constant timestamptz := asyncq.now();
   locked bigint[];
+  before bigint[];
   held bigint[];
 begin
   -- What may come back from the dead passes the gate of its key: an add that has passed it holds only what lives. The key of a
@@ -32,12 +33,15 @@ begin
       select 'unique:' || encode(job.unique_key, 'hex') from asyncq._jobs as job
       where job.id = any(job_ids) and job.unique_key is not null));
   end if;
+  -- What a fetch that was waited for has packed is found by the next look; until one finds nothing new. Each is a statement of
+  -- its own, and sees what was waited for.
   loop
+    if act = 'cancel' then
+      perform asyncq._unpack_jobs(job_ids);
+    end if;
+    before := locked;
     locked := array(select job.id from asyncq._jobs as job where job.id = any(job_ids) order by job.id for no key update);
-    exit when act <> 'cancel';
-    perform asyncq._unpack_jobs(job_ids);
-    -- Statements of their own: they see what was waited for. Who dissolved a batch at this moment has brought rows too.
-    exit when not exists (select from asyncq._jobs as job where job.id = any(job_ids) and job.id <> all(locked));
+    exit when act <> 'cancel' or locked = before;
   end loop;
   held := array(
     select job.id from asyncq._jobs as job

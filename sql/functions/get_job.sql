@@ -3,4 +3,4 @@
 create or replace function asyncq.get_job(job_id bigint) returns setof asyncq.jobs
   language sql volatile rows 1
   set search_path = pg_catalog, pg_temp
-  as $$ select found.* from asyncq._job(job_id) as found $$;
+  as $$ select found.* from asyncq.jobs as found where found.id = job_id $$;

@@ -8,7 +8,11 @@ create or replace function asyncq.list_jobs(
   set search_path = pg_catalog, pg_temp
   as $$
   select found.*
-  from asyncq._list_jobs(state, task_identifier, queue_name, flag, after, most) as listed(document)
-  cross join lateral asyncq._job((listed.document::json ->> 'id')::bigint) as found
+  from asyncq.jobs as found
+  where found.id = any(array(
+    select (listed.document::json ->> 'id')::bigint
+    from asyncq._list_jobs(
+      list_jobs.state, list_jobs.task_identifier, list_jobs.queue_name, list_jobs.flag, list_jobs.after,
+      list_jobs.most) as listed(document)))
   order by found.id
   $$;

@@ -19,12 +19,23 @@ declare
 begin
   if of_state is distinct from 'discarded' then
     return query
-      select asyncq._document(job)::text
-      from asyncq._all_jobs() as job
-      where (of_state is null or asyncq._state(job) = of_state)
-        and (of_task is null or job.task_id = wanted_task) and (of_queue is null or job.queue = of_queue)
-        and (with_flag is null or job.flags ? with_flag) and job.id > after_id
-      order by job.id limit most;
+      select listed.document
+      from (
+        (select job.id, asyncq._document(job)::text as document
+          from asyncq._jobs as job
+          where (of_state is null or asyncq._state(job) = of_state)
+            and (of_task is null or job.task_id = wanted_task) and (of_queue is null or job.queue = of_queue)
+            and (with_flag is null or job.flags ? with_flag) and job.id > after_id
+          order by job.id limit most)
+        union all
+        -- What is in a batch has neither queue nor flags.
+        (select packed.id, asyncq._document(packed)::text
+          from asyncq._packed_jobs() as packed
+          where (of_state is null or asyncq._state(packed) = of_state)
+            and (of_task is null or packed.task_id = wanted_task) and of_queue is null and with_flag is null
+            and packed.id > after_id
+          order by packed.id limit most)) as listed
+      order by listed.id limit most;
     return;
   end if;
   if exists (select from asyncq._jobs as job where asyncq._has_failed(job) offset many limit 1) then

@@ -8,8 +8,7 @@ create or replace function asyncq._note_block(worker int, job bigint, token bigi
   as $$
 #variable_conflict use_column
 begin
-  perform asyncq._unpack(array(
-    select ctid from asyncq._batches where locked_by = worker and lock_token = token for update skip locked));
+  perform asyncq._unpack_claims(worker, array[token]);
   return query
     with held as (
       select id from asyncq._jobs where id = job and locked_by = worker and lock_token = token

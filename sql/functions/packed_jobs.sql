@@ -4,6 +4,8 @@
 create or replace function asyncq._packed_jobs(only_id bigint default null) returns setof asyncq._jobs
   language plpgsql stable
   set search_path = pg_catalog, pg_temp
+  set enable_seqscan = on
+  set jit = off
   as $$
 #variable_conflict use_column
 declare

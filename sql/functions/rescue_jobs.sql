@@ -1,5 +1,5 @@
 -- Return the claims of dead workers, and, if thorough, those whose worker has no row; and free the queues of which no job runs.
--- Rows that another transaction holds are skipped and found the next time; a dead worker's row goes when none of its claims is
+-- Rows and batches that another transaction holds are skipped and found the next time; a dead worker's row goes when none of its claims is
 -- left. Jobs that were cancelled end, those that were asked for again begin anew: neither has lost an attempt, and neither is
 -- returned.
 --
@@ -67,7 +67,7 @@ begin
   held := array(select id from asyncq._jobs where locked_by = any(gone) order by id for update skip locked);
   -- Counted with the claims that somebody else holds at this moment, and before any of them ends here.
   crowded := array(
-    select worker.id from asyncq._workers as worker join asyncq._jobs as job on job.locked_by = worker.id
+    select worker.id from asyncq._workers as worker join asyncq._all_jobs() as job on job.locked_by = worker.id
     where worker.id = any(gone)
     group by worker.id having count(*) > worker.concurrency);
   perform asyncq._end_marked(held);

@@ -1,6 +1,6 @@
 -- Return the claims of fetches whose answer was lost: nobody knows them, their jobs never started, and their worker lives, so
--- that no rescue finds them. Those that were cancelled meanwhile end. Scans the table, after a lost connection only. Rows that
--- another transaction holds are skipped.
+-- that no rescue finds them. Those that were cancelled meanwhile end. Scans the table, after a lost connection only. Rows
+-- and batches that another transaction holds are skipped.
 
 create or replace function asyncq._return_lost(worker int, tokens bigint[]) returns setof bigint
   language plpgsql volatile
@@ -14,8 +14,7 @@ declare
   held bigint[];
   queues text[];
 begin
-  perform asyncq._unpack(array(
-    select ctid from asyncq._batches where locked_by = worker and lock_token = any(tokens) order by lock_token for update skip locked));
+  perform asyncq._unpack_claims(worker, tokens);
   held := array(
     select id from asyncq._jobs where locked_by = worker and lock_token = any(tokens)
     order by id for update skip locked);

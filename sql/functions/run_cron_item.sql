@@ -16,7 +16,7 @@ begin
       message = 'job ' || done.existing_id || ', which is ' || done.existing_state || ', bars another one like it',
       detail = json_build_object('id', done.existing_id, 'state', done.existing_state);
   end if;
-  select jobs.* into job from asyncq.jobs where jobs.id = done.id;
+  select shown.* into job from asyncq._shown_jobs as shown where shown.id = done.id;
   -- One that has ended, and bars others still, is in no row.
   job.id := done.id;
   return job;

@@ -3,6 +3,9 @@
 
 create or replace function asyncq._unpack_jobs(job_ids bigint[]) returns void
   language plpgsql volatile
+  -- Its callers shun scans; there are a few rows, and a plan of a scan that is shunned would be compiled.
+  set enable_seqscan = on
+  set jit = off
   as $$
 declare
   wanted constant bigint[] := array(select distinct given.id from unnest(job_ids) as given(id) where given.id is not null order by given.id);

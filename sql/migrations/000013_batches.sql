@@ -6,7 +6,7 @@
 --
 --   lock_token  of the fetch; locked_by, locked_at, lock_token are those of each of its claims
 --   open        a bit for each job, by its place in the arrays: 1 while its claim stands
---   ids         in order, and in each array at the same place what is known of the job
+--   ids         in order; in each array at the same place what is known of the job, all else of it is null or 0, and it was never updated
 
 create table asyncq._batches (
   lock_token bigint not null,
@@ -30,7 +30,7 @@ create table asyncq._batches (
   autovacuum_vacuum_insert_threshold = -1,
   autovacuum_vacuum_cost_delay = 0,
   vacuum_truncate = off,
-  -- The arrays live and die with their batch, fifty rows of each.
+  -- The arrays live and die with their batch.
   toast.autovacuum_vacuum_threshold = 10000,
   toast.autovacuum_vacuum_scale_factor = 0.01,
   toast.autovacuum_vacuum_insert_threshold = -1,
@@ -44,7 +44,8 @@ alter table asyncq._batches
   alter task_id set storage external, alter priority set storage external, alter max_attempts set storage external,
   alter payload set storage external;
 
-create or replace view asyncq.jobs as
+-- Rows as the public view shows them: for who knows that a job has one, and need not look into batches.
+create view asyncq._shown_jobs as
 select
   job.id,
   job.queue as queue_name,
@@ -62,7 +63,13 @@ select
   job.revision,
   job.flags
 from asyncq._jobs as job
-join asyncq._tasks as task on task.id = job.task_id
+join asyncq._tasks as task on task.id = job.task_id;
+
+create or replace view asyncq.jobs as
+select
+  shown.id, shown.queue_name, shown.task_identifier, shown.priority, shown.run_at, shown.attempts, shown.max_attempts,
+  shown.last_error, shown.created_at, shown.updated_at, shown.key, shown.locked_at, shown.locked_by, shown.revision, shown.flags
+from asyncq._shown_jobs as shown
 union all
 select
   packed.id,

@@ -4,7 +4,7 @@
 -- than to ask for it costs here, so that what is usual is not told: a null created_at is run_at, a null updated_at is
 -- created_at, and rest is null for a job that was only added.
 --
--- Where at least pack_from of them are of packable_ids and were only added, these are claimed as one batch, at half the price:
+-- Where at least pack_from of them are of packable_ids and were only added, these are claimed as one batch, for less:
 -- their rows go, and one row in _batches stands for them all.
 with recursive
 priorities(priority, after_run_at, after_id) as (
@@ -26,10 +26,10 @@ priorities(priority, after_run_at, after_id) as (
     where job.queue is null and asyncq._is_ready(job) and priority > priorities.priority
     order by priority limit 1) as further),
 plain as materialized (
-  select ready.id, ready.packs
+  select ready.id, ready.is_packable
   from priorities
   cross join lateral (
-    select id, asyncq._is_known(job, (select $13::text::int[])) and asyncq._is_packable(job) as packs
+    select id, asyncq._is_known(job, (select $13::text::int[])) and asyncq._is_packable(job) as is_packable
     from asyncq._jobs as job
     where job.queue is null and asyncq._is_ready(job)
       and priority = priorities.priority
@@ -43,21 +43,22 @@ plain as materialized (
     when exists (select from asyncq._jobs as job where job.queue is not null and asyncq._is_ready(job)) then 0
     else $3
   end),
-packs as materialized (
-  select coalesce(array_agg(id), '{}') as ids from plain where packs having count(*) >= $12::int),
+chosen as materialized (select array_agg(id) as ids from plain where is_packable having count(*) >= $12::int),
 packed as (
-  delete from asyncq._jobs where id = any(array(select unnest(ids) from packs))
+  delete from asyncq._jobs where id = any((select ids from chosen)::bigint[])
   returning id, task_id, max_attempts, priority, run_at, created_at, payload),
 batch as (
   insert into asyncq._batches
       (lock_token, locked_at, locked_by, open, ids, run_at, created_at, task_id, priority, max_attempts, payload)
     select $2, coalesce($9, asyncq.now()), $1, repeat('1', count(*)::int)::varbit, array_agg(id), array_agg(run_at),
       array_agg(created_at), array_agg(task_id), array_agg(priority), array_agg(max_attempts), array_agg(payload)
-    from (select id, run_at, created_at, task_id, priority, max_attempts, payload from packed order by id) as in_order having count(*) > 0),
+    from (
+      select id, run_at, created_at, task_id, priority, max_attempts, payload from packed order by id) as in_order
+    having count(*) > 0),
 claimed as (
   update asyncq._jobs
   set locked_by = $1, locked_at = coalesce($9, asyncq.now()), lock_token = $2
-  where id = any(array(select id from plain where not packs or not exists (select from packs)))
+  where id = any(array(select id from plain where not is_packable or not exists (select from chosen)))
   returning id, task_id, max_attempts, priority, run_at, created_at, updated_at, key, payload,
     case when attempts > 0 or interruptions > 0 or revision > 0 or flags is not null or meta is not null
         or last_error is not null

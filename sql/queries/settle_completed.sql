@@ -8,7 +8,7 @@
 -- with this statement. Those that were claimed in a batch are closed in it; with the last one that is open the batch goes.
 with given as materialized (select $2::text::bigint[] as ids, $3::text::bigint[] as tokens),
 batches as materialized (
-  -- By being added to, the ids are read from beside the row once, and not for each job.
+  -- By being added to, the ids become a copy in memory: else they would be read from beside the row for each job.
   select ctid as place, lock_token, open, ids || '{}'::bigint[] as ids
   from asyncq._batches
   where locked_by = $1 and lock_token = any((select tokens from given)::bigint[])
@@ -18,15 +18,15 @@ closed as materialized (
     array_agg(ended.id) as ids
   from batches
   join unnest((select ids from given), (select tokens from given)) as ended(id, token) on ended.token = batches.lock_token
-  where batches.ids[width_bucket(ended.id, batches.ids)] = ended.id
-    and get_bit(batches.open, width_bucket(ended.id, batches.ids) - 1) = 1
+  where case when batches.ids[width_bucket(ended.id, batches.ids)] = ended.id
+    then get_bit(batches.open, width_bucket(ended.id, batches.ids) - 1) = 1 end
   group by batches.place),
 emptied as (
   delete from asyncq._batches where ctid = any(array(select place from closed where bit_count(open) = 0))),
 lessened as (
   update asyncq._batches as batch set open = (select closed.open from closed where closed.place = batch.ctid)
   where ctid = any(array(select place from closed where bit_count(open) > 0))),
--- What is not of a batch: all that was given, or nothing.
+-- Where all that was given is closed, _jobs need not be looked at.
 others as materialized (
   select case when (select coalesce(sum(cardinality(ids)), 0) from closed) < cardinality(ids) then ids end as ids from given),
 held as materialized (

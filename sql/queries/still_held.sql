@@ -9,4 +9,4 @@ from asyncq._batches as batch
 cross join lateral unnest($2::bigint[], $3::bigint[]) as claim(id, token)
 cross join lateral (select width_bucket(claim.id, batch.ids)) as member(place)
 where batch.locked_by = $1 and batch.lock_token = claim.token
-  and batch.ids[member.place] = claim.id and get_bit(batch.open, member.place - 1) = 1
+  and case when batch.ids[member.place] = claim.id then get_bit(batch.open, member.place - 1) = 1 end

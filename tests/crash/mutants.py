@@ -491,8 +491,8 @@ MUTANTS = [
     Mutant(
         "what is settled twice is closed twice",
         "sql/queries/settle_completed.sql",
-        "\n    and get_bit(batches.open, width_bucket(ended.id, batches.ids) - 1) = 1",
-        "",
+        "then get_bit(batches.open, width_bucket(ended.id, batches.ids) - 1) = 1 end",
+        "then true end",
         (BATCHES,),
     ),
     Mutant(
@@ -505,8 +505,8 @@ MUTANTS = [
     Mutant(
         "what a batch has no room for is packed",
         "sql/queries/fetch_plain_jobs.sql",
-        " and asyncq._is_packable(job) as packs",
-        " as packs",
+        " and asyncq._is_packable(job) as is_packable",
+        " as is_packable",
         ("tests/sql/test_is_packable.py",),
     ),
     Mutant(
@@ -533,8 +533,8 @@ MUTANTS = [
     Mutant(
         "a cancel overlooks a job that comes out of its batch",
         "sql/functions/administer_jobs.sql",
-        "exit when not exists (",
-        "exit when true or not exists (",
+        "exit when act <> 'cancel' or locked = before;",
+        "exit;",
         (BATCHES,),
     ),
     Mutant(

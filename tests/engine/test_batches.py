@@ -8,6 +8,7 @@ import pytest
 
 from asyncq import Client, JobContext, Task, task
 from asyncq.domain.events import JobCancelled, JobCompleted, JobFailed, JobRetried
+from asyncq.engine import fetcher
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.waiting import wait_until
@@ -35,6 +36,7 @@ async def count(number: int) -> None:
 async def fail_once(number: int) -> None:
     """Fails at its first call, if its number is odd."""
     calls[number] += 1
+    await gate.wait()
     if number % 2 and calls[number] == 1:
         raise ValueError(number)
 
@@ -43,6 +45,7 @@ async def fail_once(number: int) -> None:
 async def fail(number: int) -> None:
     """Fails for good."""
     calls[number] += 1
+    await gate.wait()
     raise ValueError(number)
 
 
@@ -63,6 +66,12 @@ async def with_context(ctx: JobContext, number: int) -> None:
 async def batches(db: asyncpg.Connection, schema: str) -> int:
     """How many there are."""
     return await db.fetchval(f"select count(*) from {schema}._batches")
+
+
+async def until_packed(db: asyncpg.Connection, schema: str) -> None:
+    """Wait until all of them are called, as one batch."""
+    await wait_until(lambda: len(calls) == MANY, description="all to run")
+    assert 1 == await batches(db, schema)
 
 
 async def left(db: asyncpg.Connection, schema: str) -> int:
@@ -88,7 +97,9 @@ async def test_what_fails_is_tried_again_and_the_others_end(
 ) -> None:
     """A failure dissolves its batch; nobody is called twice by that."""
     await client.add_jobs([fail_once.job(number) for number in range(MANY)])
-    async with make_worker(fail_once).start():
+    async with make_worker(fail_once, concurrency=MANY).start():
+        await until_packed(db, schema)
+        gate.set()
         await wait_until(lambda: _is_empty(db, schema), description="all jobs to end")
 
     assert {number: 1 + number % 2 for number in range(MANY)} == calls
@@ -100,7 +111,10 @@ async def test_what_fails_for_good_stays_with_its_error(
 ) -> None:
     """As a row, to be looked at."""
     await client.add_jobs([fail.job(number) for number in range(MANY)])
-    await make_worker(fail).run_once()
+    async with make_worker(fail, concurrency=MANY).start():
+        await until_packed(db, schema)
+        gate.set()
+        await seen.wait_for(JobFailed, MANY)
     rows = await db.fetch(f"select attempts, max_attempts, last_error from {schema}._jobs")
 
     assert MANY == len(seen.of(JobFailed)) == len(rows)
@@ -114,33 +128,35 @@ async def test_a_running_job_of_a_batch_is_cancelled(
     """Its handler is told; the others of its batch go on, and end well."""
     ids = [added.id for added in await client.add_jobs([wait.job(number) for number in range(MANY)])]
     async with make_worker(wait, concurrency=MANY).start():
-        await wait_until(lambda: len(calls) == MANY, description="all to run")
-        packed = await batches(db, schema)
+        await until_packed(db, schema)
         cancelled = [job.id for job in await client.admin.cancel_jobs(ids[:3])]
         await seen.wait_for(JobCancelled, 3)
         gate.set()
         await wait_until(lambda: _is_empty(db, schema), description="all jobs to end")
 
-    assert (1, ids[:3]) == (packed, cancelled)
+    assert ids[:3] == cancelled
     assert MANY - 3 == len(seen.of(JobCompleted))
     assert dict.fromkeys(range(MANY), 1) == calls
 
 
 async def test_what_a_stopped_worker_has_not_begun_goes_to_the_next_one(
-    db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker
+    db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It gives back what waits in its buffer, and interrupts what runs: nothing is lost, no attempt is counted."""
+    monkeypatch.setattr(fetcher, "wanted_now", lambda _, buffered, *__: 0 if buffered else MANY)
+    monkeypatch.setattr(fetcher, "STALE_S", 3600)
     await client.add_jobs([wait.job(number) for number in range(MANY)])
-    async with make_worker(wait, concurrency=MANY, grace=0.05).start():
-        await wait_until(lambda: len(calls) == MANY, description="all to run")
+    async with make_worker(wait, concurrency=10, grace=0.05).start():
+        await wait_until(lambda: len(calls) == 10, description="ten to run")
         packed = await batches(db, schema)
     between = (await left(db, schema), await batches(db, schema))
-    attempts = await db.fetchval(f"select max(attempts) from {schema}._jobs")
+    rows = await db.fetch(f"select attempts, interruptions from {schema}._jobs")
     gate.set()
     await make_worker(wait).run_once()
 
-    assert (1, (MANY, 0), 0) == (packed, between, attempts)
-    assert dict.fromkeys(range(MANY), 2) == calls
+    assert (1, (MANY, 0)) == (packed, between)
+    assert {(0, 1): 10, (0, 0): MANY - 10} == Counter((row["attempts"], row["interruptions"]) for row in rows)
+    assert {number: 2 if number < 10 else 1 for number in range(MANY)} == calls
     assert 0 == await left(db, schema)
 
 

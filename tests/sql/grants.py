@@ -8,6 +8,7 @@ from asyncq.store.statements import folder
 
 WORKER = {
     "schema": "usage",
+    "view _shown_jobs": "select",
     "view jobs": "select",
     "table _batches": "select insert update delete",
     "table _cron_items": "select insert update delete",
@@ -153,6 +154,7 @@ WORKER = {
     "function _tell_cron": "execute",
     "function _unique_key": "execute",
     "function _unpack": "execute",
+    "function _unpack_claims": "execute",
     "function _unpack_jobs": "execute",
     "function _update_jobs": "execute",
     "function _used_tasks": "execute",

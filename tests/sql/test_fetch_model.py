@@ -75,6 +75,7 @@ async def store(sql: Session, rows: list[Row]) -> None:
     """Write the table; ids begin with 1."""
     await sql.execute("""
         delete from asyncq._jobs;
+        delete from asyncq._batches;
         delete from asyncq._queues""")
     await sql.rows(
         """

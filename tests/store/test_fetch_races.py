@@ -38,6 +38,27 @@ async def test_a_job_that_can_no_longer_run_is_not_claimed(
     assert [stay] == await gate.during(fetched(fetcher, form=form, forbidden=["bad"]), change_it)
 
 
+GROWS = {
+    "a key": "key = 'k'",
+    "meta": "meta = '{\"m\": 1}'",
+    "an attempt": "attempts = 1",
+    "flags": "flags = '{\"f\": true}'",
+}
+
+
+@pytest.mark.parametrize("more", GROWS)
+async def test_a_job_that_a_batch_has_no_room_for_any_more_is_claimed_in_its_row(
+    gate: Gate, fetcher: Session, other: Session, more: str
+) -> None:
+    """The fetch has seen it without that: what is written into a batch is what the lock shows."""
+    grown, stay = await add(fetcher), await add(fetcher)
+    change_it = other.execute(f"update asyncq._jobs set {GROWS[more]} where id = {grown}")
+
+    assert [grown, stay] == await gate.during(fetched(fetcher, form="packed"), change_it)
+    assert [grown] == await other.values(f"select id from asyncq._jobs where {GROWS[more]} and locked_by is not null")
+    assert [[stay]] == await other.values("select ids from asyncq._batches")
+
+
 @BOTH
 async def test_a_job_that_was_deleted_is_not_claimed(
     gate: Gate, fetcher: Session, other: Session, queue: str | None, form: str
