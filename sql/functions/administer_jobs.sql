@@ -36,12 +36,13 @@ begin
   -- What a fetch that was waited for has packed is found by the next look; until one finds nothing new. Each is a statement of
   -- its own, and sees what was waited for.
   loop
-    if act = 'cancel' then
+    -- What runs is left alone by the other acts: they need not know that it does, unless by a snapshot of before.
+    if act = 'cancel' or current_setting('transaction_isolation') <> 'read committed' then
       perform asyncq._unpack_jobs(job_ids);
     end if;
     before := locked;
     locked := array(select job.id from asyncq._jobs as job where job.id = any(job_ids) order by job.id for no key update);
-    exit when act <> 'cancel' or locked = before;
+    exit when act <> 'cancel' or cardinality(locked) = cardinality(job_ids) or locked = before;
   end loop;
   held := array(
     select job.id from asyncq._jobs as job

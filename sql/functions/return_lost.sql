@@ -23,7 +23,8 @@ begin
   end if;
   queues := array(select queue from asyncq._jobs where id = any(held) and queue is not null);
   perform asyncq._end_marked(held);
-  update asyncq._jobs set locked_by = null, locked_at = null, lock_token = null where id = any(held) and locked_by = worker;
+  update asyncq._jobs set locked_by = null, locked_at = null, lock_token = null, updated_at = asyncq.now()
+    where id = any(held) and locked_by = worker;
   delete from asyncq._queues where name = any(queues) and locked_by = worker;
   return query select unnest(held);
 end

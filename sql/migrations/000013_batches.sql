@@ -65,30 +65,33 @@ select
 from asyncq._jobs as job
 join asyncq._tasks as task on task.id = job.task_id;
 
+-- The union within, the names of the tasks without: so a page in the order of ids is read by the index of _jobs.
 create or replace view asyncq.jobs as
 select
-  shown.id, shown.queue_name, shown.task_identifier, shown.priority, shown.run_at, shown.attempts, shown.max_attempts,
-  shown.last_error, shown.created_at, shown.updated_at, shown.key, shown.locked_at, shown.locked_by, shown.revision, shown.flags
-from asyncq._shown_jobs as shown
-union all
-select
-  packed.id,
-  null,
-  task.identifier,
-  packed.priority,
-  packed.run_at,
-  1::smallint,
-  packed.max_attempts,
-  null,
-  packed.created_at,
-  packed.created_at,
-  null,
-  batch.locked_at,
-  batch.locked_by::text,
-  0,
-  null
-from asyncq._batches as batch
-cross join lateral unnest(batch.ids, batch.priority, batch.run_at, batch.max_attempts, batch.created_at, batch.task_id)
-  with ordinality as packed(id, priority, run_at, max_attempts, created_at, task_id, place)
-join asyncq._tasks as task on task.id = packed.task_id
-where get_bit(batch.open, packed.place::int - 1) = 1;
+  job.id,
+  job.queue as queue_name,
+  task.identifier as task_identifier,
+  job.priority,
+  job.run_at,
+  least(job.attempts + (job.locked_by is not null)::int, greatest(job.attempts, job.max_attempts))::smallint as attempts,
+  job.max_attempts,
+  job.last_error,
+  job.created_at,
+  job.updated_at,
+  job.key,
+  job.locked_at,
+  job.locked_by::text as locked_by,
+  job.revision,
+  job.flags
+from (
+  select id, queue, task_id, priority, run_at, attempts, max_attempts, last_error, created_at, updated_at, key, locked_at,
+    locked_by, revision, flags
+  from asyncq._jobs
+  union all
+  select packed.id, null, packed.task_id, packed.priority, packed.run_at, 0::smallint, packed.max_attempts, null,
+    packed.created_at, packed.created_at, null, batch.locked_at, batch.locked_by, 0, null
+  from asyncq._batches as batch
+  cross join lateral unnest(batch.ids, batch.task_id, batch.priority, batch.run_at, batch.max_attempts, batch.created_at)
+    with ordinality as packed(id, task_id, priority, run_at, max_attempts, created_at, place)
+  where get_bit(batch.open, packed.place::int - 1) = 1) as job
+join asyncq._tasks as task on task.id = job.task_id;

@@ -14,18 +14,20 @@ batches as materialized (
   where locked_by = $1 and lock_token = any((select tokens from given)::bigint[])
   for update skip locked),
 closed as materialized (
-  select batches.place, bit_and(set_bit(batches.open, width_bucket(ended.id, batches.ids) - 1, 0)) as open,
+  select batches.place, batches.lock_token, bit_and(set_bit(batches.open, width_bucket(ended.id, batches.ids) - 1, 0)) as open,
     array_agg(ended.id) as ids
   from batches
   join unnest((select ids from given), (select tokens from given)) as ended(id, token) on ended.token = batches.lock_token
   where case when batches.ids[width_bucket(ended.id, batches.ids)] = ended.id
     then get_bit(batches.open, width_bucket(ended.id, batches.ids) - 1) = 1 end
-  group by batches.place),
-emptied as (
-  delete from asyncq._batches where ctid = any(array(select place from closed where bit_count(open) = 0))),
-lessened as (
+  group by batches.place, batches.lock_token),
+removed as (
+  delete from asyncq._batches where ctid = any(array(select place from closed where bit_count(open) = 0))
+  returning lock_token),
+kept_open as (
   update asyncq._batches as batch set open = (select closed.open from closed where closed.place = batch.ctid)
-  where ctid = any(array(select place from closed where bit_count(open) > 0))),
+  where ctid = any(array(select place from closed where bit_count(open) > 0))
+  returning lock_token),
 -- Where all that was given is closed, _jobs need not be looked at.
 others as materialized (
   select case when (select coalesce(sum(cardinality(ids)), 0) from closed) < cardinality(ids) then ids end as ids from given),
@@ -41,4 +43,8 @@ freed as (
   delete from asyncq._queues
   where name = any(array(select queue from gone where queue is not null)) and locked_by = $1)
 select case when count(*) < cardinality((select ids from given)) then coalesce(array_agg(id), '{}')::text end as written
-from (select id from gone union all select unnest(ids) from closed) as written
+from (
+  select id from gone
+  union all
+  select unnest(ids) from closed
+  where lock_token in (select lock_token from removed union all select lock_token from kept_open)) as written

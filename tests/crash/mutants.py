@@ -489,6 +489,13 @@ MUTANTS = [
         (BATCHES,),
     ),
     Mutant(
+        "what was closed in a batch that has moved counts as written",
+        "sql/queries/settle_completed.sql",
+        "\n  where lock_token in (select lock_token from removed union all select lock_token from kept_open)",
+        "",
+        (BATCHES,),
+    ),
+    Mutant(
         "what is settled twice is closed twice",
         "sql/queries/settle_completed.sql",
         "then get_bit(batches.open, width_bucket(ended.id, batches.ids) - 1) = 1 end",
@@ -533,7 +540,7 @@ MUTANTS = [
     Mutant(
         "a cancel overlooks a job that comes out of its batch",
         "sql/functions/administer_jobs.sql",
-        "exit when act <> 'cancel' or locked = before;",
+        "exit when act <> 'cancel' or cardinality(locked) = cardinality(job_ids) or locked = before;",
         "exit;",
         (BATCHES,),
     ),

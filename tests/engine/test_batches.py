@@ -174,5 +174,21 @@ async def test_jobs_that_their_handlers_may_complete_are_claimed_one_by_one(
     assert packed == found
 
 
+async def test_jobs_of_queues_and_of_batches_end_in_one_write(
+    db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """Each in its own way; the queue goes on with its next job."""
+    await client.add_jobs([wait.job(number) for number in range(MANY)])
+    async with make_worker(wait, concurrency=MANY + 1).start():
+        await until_packed(db, schema)
+        await client.add_jobs([wait.job(MANY + number).with_options(queue="q") for number in range(3)])
+        await wait_until(lambda: len(calls) == MANY + 1, description="the first of the queue to run")
+        gate.set()
+        await wait_until(lambda: _is_empty(db, schema), description="all jobs to end")
+
+    assert dict.fromkeys(range(MANY + 3), 1) == calls
+    assert MANY + 3 == len(seen.of(JobCompleted))
+
+
 async def _is_empty(db: asyncpg.Connection, schema: str) -> bool:
     return not await left(db, schema)

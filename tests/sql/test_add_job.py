@@ -147,9 +147,9 @@ async def test_a_row_that_add_job_returned_stays_readable_when_the_view_grows(sq
     """Columns are added at the view's end while sessions with cached plans go on working."""
     prepared = await sql.connection.prepare(f"select id from {sql.schema}.add_job('t')")
     await prepared.fetchval()
-    for view, last in (("_shown_jobs", "job.flags"), ("jobs", "shown.flags")):
+    for view in ("_shown_jobs", "jobs"):
         definition = (await sql.value(f"select pg_get_viewdef('asyncq.{view}'::regclass)")).rstrip("; \n")
-        grown = definition.replace(last, f"{last}, 1 as extra", 1).replace("NULL::jsonb", "NULL::jsonb, 2", 1)
+        grown = definition.replace("job.flags", "job.flags, 1 as extra", 1)
         await sql.execute(f"create or replace view asyncq.{view} as {grown}")
 
     assert 2 == await sql.value("select count(*) from (select asyncq.add_job('t')) as a, generate_series(1, 2)")

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from tests.sql.jobs import add, add_many, change, claimed, complete, fetch, fetched
-from tests.sql.session import Session
+from tests.sql.session import Session, session
 from tests.store.gate import Gate
 from tests.store.test_cancel_races import CANCEL, is_waiting
 from tests.store.test_rescue_races import RESCUE, RESCUE_ALL, register
@@ -85,6 +85,24 @@ async def test_a_settlement_whose_batch_is_dissolved_after_its_snapshot_writes_n
     assert 0 == await other.value("select count(*) from asyncq._jobs")
 
 
+@pytest.mark.parametrize("others", [1, 3], ids=["some are left", "none is left"])
+async def test_a_settlement_whose_batch_was_settled_after_its_snapshot_says_that_it_wrote_nothing(
+    gate: Gate, guarded: Session, other: Session, others: int
+) -> None:
+    """An earlier one, of which nobody knew any more, was committed at last: the batch is in another place now."""
+    await add_many(other, 4)
+    claims = await fetch(other, form="packed")
+    await other.execute(GUARD)
+    await complete(guarded, [{**claims[0], "lock_token": 99}])
+
+    written = await gate.during(complete(guarded, claims[others:]), complete(other, claims[:others]))
+    left = [claim["id"] for claim in claims[others:]]
+
+    assert ([], left) == (written, await held(other, claims))
+    assert left == await complete(other, claims)
+    assert 0 == await other.value(BATCHES)
+
+
 async def test_a_rescue_passes_by_a_batch_that_somebody_holds(sql: Session, other: Session) -> None:
     """Its worker's row stays, so that the next rescue finds it."""
     dead = await register(sql, silent_s=31.0)
@@ -108,6 +126,94 @@ async def test_a_batch_of_a_worker_that_has_no_row_is_found_by_a_thorough_rescue
     assert [] == await sql.values(RESCUE)
     assert [claim["id"] for claim in claims] == sorted(await sql.values(RESCUE_ALL))
     assert [1, 1] == await sql.values("select attempts from asyncq._jobs")
+
+
+async def test_a_batch_that_somebody_holds_counts_for_whether_its_worker_had_too_much_to_run(
+    sql: Session, other: Session
+) -> None:
+    """Of a worker with more claims than slots nobody knows which ran: no attempt is counted."""
+    dead = await register(sql, silent_s=31.0)
+    await sql.execute("update asyncq._workers set concurrency = 2")
+    await add_many(sql, 4)
+    await fetch(sql, 3, worker=dead, form="packed")
+    await fetch(sql, 1, worker=dead)
+    async with other.connection.transaction():
+        await other.rows("select from asyncq._batches for update")
+        during = [(*row,) for row in await sql.rows("select attempts, ran from asyncq._rescue_jobs(false)")]
+
+    assert [(0, False)] == during
+
+
+async def test_force_unlock_returns_batches_and_waits_for_one_that_is_settled(sql: Session, other: Session) -> None:
+    """What ends at this moment has ended; the rest can be fetched again."""
+    worker = await register(sql)
+    await add_many(sql, 3)
+    claims = await fetch(sql, worker=worker, form="packed")
+    answers: list[list[int]] = []
+
+    async def unlock() -> None:
+        answers.append(await other.values("select id from asyncq.force_unlock_workers($1)", [str(worker)]))
+
+    async with anyio.create_task_group() as group, sql.connection.transaction():
+        await complete(sql, claims[:1], worker)
+        group.start_soon(unlock)
+        await wait_until(lambda: is_waiting(sql, other), description="the other to wait")
+
+    assert [[claim["id"] for claim in claims[1:]]] == answers
+    assert ([], [1, 1]) == (await claimed(sql), await sql.values("select attempts from asyncq._jobs"))
+
+
+async def test_a_cancel_and_a_force_unlock_of_the_same_claims_do_not_deadlock(
+    dsn: str, sql: Session, other: Session
+) -> None:
+    """Both lock batches first, then rows: a cancel that held a row while it waits for a batch would be waited for."""
+    worker = await register(sql)
+    await add_many(sql, 4)
+    claims = await fetch(sql, 3, worker=worker, form="packed")
+    await fetch(sql, 1, worker=worker)
+    cancelled: list[list[int]] = []
+    unlocked: list[list[int]] = []
+    async with session(dsn, sql.schema) as third:
+
+        async def unlock() -> None:
+            unlocked.append(await other.values("select id from asyncq.force_unlock_workers($1)", [str(worker)]))
+
+        async def cancel() -> None:
+            cancelled.append(await third.values("select id from asyncq.cancel_jobs($1)", [claims[2]["id"], 4]))
+
+        async with anyio.create_task_group() as group, sql.connection.transaction():
+            await complete(sql, claims[:1], worker)
+            group.start_soon(unlock)
+            await wait_until(lambda: is_waiting(sql, other), description="one to wait")
+            group.start_soon(cancel)
+            await wait_until(lambda: is_waiting(sql, third), description="the other to wait behind it")
+
+    assert ([[2, 3, 4]], [[3, 4]]) == (unlocked, cancelled)
+    assert [2] == await sql.values("select id from asyncq._jobs")
+
+
+@pytest.mark.parametrize("level", LEVELS[1:])
+@pytest.mark.parametrize("act", ["retry_jobs", "complete_jobs", "reschedule_jobs", "permanently_fail_jobs"])
+async def test_an_old_snapshot_of_a_batch_judges_nothing(sql: Session, other: Session, act: str, level: str) -> None:
+    """It shows a job that runs, and so is left alone, where one has failed: 40001, as for a claim in a row."""
+    await add_many(sql, 2)
+    claims = await fetch(sql, form="packed")
+    async with other.connection.transaction(isolation=level):
+        await other.rows("select from asyncq.jobs")
+        await change(sql, claims, attempts=25, error="e")
+        refusal = await other.refusal(f"select from asyncq.{act}($1)", [claims[0]["id"]])
+
+    assert "40001" == refusal.sqlstate
+
+
+async def test_a_job_of_a_batch_that_blocks_its_worker_says_so_in_its_row(sql: Session) -> None:
+    """For who finds it after the worker is gone."""
+    await add_many(sql, 2)
+    claims = await fetch(sql, form="packed")
+    (noted,) = await sql.run("note_block", 1, claims[0]["id"], claims[0]["lock_token"], "LoopBlocked: ...")
+
+    assert claims[0]["id"] == noted["id"]
+    assert ["LoopBlocked: ...", None] == await sql.values("select last_error from asyncq._jobs order by id")
 
 
 async def test_two_rescues_at_once_return_a_batch_once(
