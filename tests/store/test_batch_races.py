@@ -304,18 +304,3 @@ async def test_one_snapshot_shows_each_job_once(sql: Session, other: Session, le
             seen.append(await other.value(shown))
 
     assert [ids] * 5 + [None if level == "read_committed" else ids] == seen
-
-
-async def test_a_cancel_finds_a_job_whose_batch_somebody_dissolves_between_its_looks(
-    gate: Gate, guarded: Session, sql: Session, other: Session
-) -> None:
-    """It locked no row of it, since there was none, and finds no batch: it has to look for rows again."""
-    waiting, running = await add(sql, run_at="now() + interval '1 h'"), await add(sql)
-    await fetch(sql, form="packed")
-    cancel = "select id from asyncq.cancel_jobs($1)"
-    await guarded.rows(cancel, [0])
-
-    cancelled = await gate.during(guarded.values(cancel, [waiting, running]), other.rows(UNPACK))
-
-    assert [waiting, running] == cancelled
-    assert [running] == await sql.values("select id from asyncq._jobs where cancelled_at is not null")
