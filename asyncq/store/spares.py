@@ -10,6 +10,8 @@ import asyncio
 from contextvars import ContextVar
 from typing import cast
 
+import asyncpg
+
 from asyncq.store.database import PUT_BACK_CANCELLED_S, Connection, Pool, cut_off, hang_up, is_closed, put_back
 
 IDLE_S = 30.0
@@ -25,10 +27,15 @@ async def tidy(connection: Connection) -> None:
     locks and its `now()`; the driver does not know of it. A message of the simple protocol ends that.
 
     Args:
-        connection: It.
+        connection: It; one that is lost by then is no error, the pool opens another.
     """
-    if not _is_well.get():
+    if _is_well.get():
+        return
+    try:
         await connection.execute("select")
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        if not is_closed(connection):
+            raise
 
 
 class Spares:

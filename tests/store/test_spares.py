@@ -161,3 +161,18 @@ async def test_a_close_that_is_cancelled_cuts_all_off(dsn: str, pool: asyncpg.Po
 
     await wait_until(are_gone, description="both connections to end")
     await look.close()
+
+
+async def test_a_connection_that_is_lost_by_the_time_it_is_tidied_is_no_error(dsn: str) -> None:
+    """Nobody waits for the task that gives it back after a cancelled call: its error would be a trace in the log."""
+    lost, killer = await asyncpg.connect(dsn), await asyncpg.connect(dsn)
+    await killer.execute(f"select pg_terminate_backend({lost.get_server_pid()})")
+    await wait_until(lambda: is_closed(lost), description="the driver to notice")
+    token = spares._is_well.set(False)
+    try:
+        await spares.tidy(lost)
+    finally:
+        spares._is_well.reset(token)
+        await killer.close()
+
+    assert is_closed(lost)
