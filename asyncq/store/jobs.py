@@ -23,7 +23,6 @@ _id = attrgetter("id")
 # The least batch: what a smaller one saves is lost where a single job of it has to be unpacked.
 PACK_FROM = 100
 
-
 Form = Literal["all", "plain first", "plain"]
 """Which jobs a fetch asks for, see `fetch_jobs`."""
 

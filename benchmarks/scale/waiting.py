@@ -12,6 +12,7 @@ import asyncpg
 
 from asyncq import Client
 from asyncq.store.arrays import array_text
+from asyncq.store.jobs import PACK_FROM
 from asyncq.store.statements import DEFAULT_SCHEMA, query
 from benchmarks.peers.asyncq.tasks import noop
 from benchmarks.scale.fill import KINDS, OURS, Kind, fill, task_id
@@ -101,7 +102,7 @@ def statements(tasks: list[int], limit: int) -> dict[str, tuple[Any, ...]]:
     """What a worker asks one after the other, until it finds something, and the arguments."""
     arguments = (WORKER, TOKEN, limit, array_text(tasks), *[None] * 6)
     return {
-        query("fetch_plain_jobs", DEFAULT_SCHEMA): (*arguments, False, 100, arguments[3]),
+        query("fetch_plain_jobs", DEFAULT_SCHEMA): (*arguments, False, PACK_FROM, arguments[3]),
         query("fetch_jobs", DEFAULT_SCHEMA): arguments,
     }
 

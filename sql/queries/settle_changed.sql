@@ -1,6 +1,7 @@
 -- settle_changed(worker int, ids bigint[], tokens bigint[], attempts int[], delays_s float8[], errors text[], interruptions int[], now timestamptz) -> id bigint
--- Jobs that have rows, not those of batches, and that go on living: retried, failed for good, snoozed, interrupted, returned. attempts are added; a null delay, error
--- or interruptions keeps what the row has. The fence and the arrays work as in settle_completed; jobs that were cancelled or
+-- Jobs that go on living: retried, failed for good, snoozed, interrupted, returned. Those of batches have no rows yet, and are
+-- left alone: see unpack. attempts are added; a null delay, error or
+-- interruptions keeps what the row has. The fence and the arrays work as in settle_completed; jobs that were cancelled or
 -- asked for again are left to settle_special.
 with held as materialized (
   select id, queue from asyncq._jobs
