@@ -174,6 +174,7 @@ grant execute on function
   asyncq._outlived,
   asyncq._overlap,
   asyncq._packed_jobs,
+  asyncq._packed_queues,
   asyncq._period,
   asyncq._prune,
   asyncq._prune_gates,

@@ -210,6 +210,7 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         due: The moment of `run_at`, see `moment.py`; so are `created` and `updated`.
+        is_packed: Of a job of a queue: whether it was claimed in a batch.
     """
 
     id: int
@@ -229,6 +230,7 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     payload: str
     meta: str | None
     last_error: str | None
+    is_packed: bool = False
 
     @property
     def run_at(self) -> datetime:

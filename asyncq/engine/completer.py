@@ -237,17 +237,17 @@ class Completer:
         """
         # Those that ended well come first: their queues go on.
         for worker_id, group in groupby([*self._writing_well.values()], _worker_id):
-            # Apart: a succession knows rows alone, and jobs of queues are in no batch.
+            # Apart: a succession knows rows alone.
             for runs in _by_kind([*group]):
                 await self._write_well(worker_id, runs, uncertain)
         for worker_id, part in groupby([*self._writing.values()], _worker_id):
             await self._write_part(worker_id, [*part], uncertain)
 
     async def _write_well(self, worker_id: int, runs: list[Run], uncertain: bool) -> None:
-        """Write jobs that ended well, all of queues or none."""
+        """Write jobs that ended well, all that others can follow or none."""
         claims = [run.claim for run in runs]
         go_on: set[str] = set()
-        if claims[0].queue is not None and (room := self._succession.room(worker_id)):
+        if _has_followers(runs[0]) and (room := self._succession.room(worker_id)):
             written, go_on = await self._succession.settle(worker_id, claims, room)
         else:
             written = await store.complete(self._line, worker_id, claims)
@@ -335,10 +335,15 @@ class Completer:
 
 
 def _by_kind(runs: list[Run]) -> list[list[Run]]:
-    """Runs of jobs of queues, and the others; none is empty."""
-    serial = [run for run in runs if run.claim.queue is not None]
-    plain = [run for run in runs if run.claim.queue is None] if serial else runs
+    """Runs of jobs that others can follow, and the others; none is empty."""
+    serial = [run for run in runs if _has_followers(run)]
+    plain = [run for run in runs if not _has_followers(run)] if serial else runs
     return [kind for kind in (serial, plain) if kind]
+
+
+def _has_followers(run: Run) -> bool:
+    """Whether the next job of its queue may be claimed as this one is settled; after a batch a fetch does."""
+    return run.claim.queue is not None and not run.claim.is_packed
 
 
 def _first(ends: dict[int, ItemT]) -> tuple[dict[int, ItemT], dict[int, ItemT]]:

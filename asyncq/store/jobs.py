@@ -84,7 +84,7 @@ async def fetch_jobs(
     if rows or form == "plain":
         claims = [_plain(token, *row) for row in rows]
     else:
-        claims = [read_claim(*row) for row in await line.fetch("fetch_jobs", *arguments)]
+        claims = [read_claim(*row) for row in await line.fetch("fetch_jobs", *arguments, *packing)]
     claims.sort(key=_place)
     return claims
 

@@ -103,7 +103,7 @@ def statements(tasks: list[int], limit: int) -> dict[str, tuple[Any, ...]]:
     arguments = (WORKER, TOKEN, limit, array_text(tasks), *[None] * 6)
     return {
         query("fetch_plain_jobs", DEFAULT_SCHEMA): (*arguments, False, PACK_FROM, arguments[3]),
-        query("fetch_jobs", DEFAULT_SCHEMA): arguments,
+        query("fetch_jobs", DEFAULT_SCHEMA): (*arguments, PACK_FROM, arguments[3]),
     }
 
 

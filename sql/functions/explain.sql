@@ -73,7 +73,7 @@ begin
   if job.queue is not null then
     select busy.locked_by, running.id, running.locked_at into other
       from asyncq._queues as busy
-      left join asyncq._jobs as running on running.queue = busy.name and running.locked_by is not null
+      left join asyncq._all_jobs() as running on running.queue = busy.name and running.locked_by is not null
       where busy.name = job.queue;
     if found then
       waits := true;

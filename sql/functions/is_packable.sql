@@ -1,4 +1,4 @@
--- Whether a ready job without a queue may be claimed in a batch: a batch has no room for more than what every job has, and is
+-- Whether a ready job may be claimed in a batch: a batch has no room for more than what every job has, and is
 -- written as a whole, so that large payloads, which lie beside their rows, stay where they are.
 
 create or replace function asyncq._is_packable(job asyncq._jobs) returns boolean

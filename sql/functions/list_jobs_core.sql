@@ -28,12 +28,12 @@ begin
             and (with_flag is null or job.flags ? with_flag) and job.id > after_id
           order by job.id limit most)
         union all
-        -- What is in a batch has neither queue nor flags.
+        -- What is in a batch has no flags.
         (select packed.id, asyncq._document(packed)::text
           from asyncq._packed_jobs() as packed
           where (of_state is null or asyncq._state(packed) = of_state)
-            and (of_task is null or packed.task_id = wanted_task) and of_queue is null and with_flag is null
-            and packed.id > after_id
+            and (of_task is null or packed.task_id = wanted_task) and (of_queue is null or packed.queue = of_queue)
+            and with_flag is null and packed.id > after_id
           order by packed.id limit most)) as listed
       order by listed.id limit most;
     return;

@@ -40,6 +40,7 @@ begin
       where name = any(array(
         select queue.name from asyncq._queues as queue
         where not exists (select from asyncq._jobs as job where job.queue = queue.name and job.locked_by is not null)
+          and queue.name not in (select asyncq._packed_queues())
         order by queue.name for update skip locked));
     if found then
       perform pg_notify('asyncq:jobs', 'all');
@@ -93,6 +94,7 @@ begin
       select queue.name from asyncq._queues as queue
       where queue.locked_by = any(gone)
         and not exists (select from asyncq._jobs as job where job.queue = queue.name and job.locked_by is not null)
+        and queue.name not in (select asyncq._packed_queues())
       order by queue.name for update skip locked));
   delete from asyncq._workers as worker
     where worker.id = any(gone)

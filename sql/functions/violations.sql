@@ -21,9 +21,9 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   -- Of a serial queue at most one job runs.
   select 'broken_series', job.id, format('is one of %s running jobs of the queue %s', together.running, job.queue)
   from (
-    select queue, count(*) as running from asyncq._jobs
+    select queue, count(*) as running from asyncq._all_jobs()
     where locked_by is not null and queue is not null group by queue having count(*) > 1) as together
-  join asyncq._jobs as job on job.queue = together.queue and job.locked_by is not null
+  join asyncq._all_jobs() as job on job.queue = together.queue and job.locked_by is not null
   union all
   -- A job key has one job.
   select 'shared_key', job.id, format('is one of %s jobs that have the same job key', shared.jobs)
@@ -32,7 +32,7 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   union all
   -- The queue of a running job is locked, by the job's worker.
   select 'unlocked_queue', job.id, format('runs on worker %s, which does not hold its queue %s', job.locked_by, job.queue)
-  from asyncq._jobs as job
+  from asyncq._all_jobs() as job
   where job.locked_by is not null and job.queue is not null
     and not exists (
       select from asyncq._queues as queue where queue.name = job.queue and queue.locked_by = job.locked_by)
@@ -41,7 +41,7 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   select 'orphan_queue', null, format('the queue %s is locked by worker %s, which runs no job of it', queue.name, queue.locked_by)
   from asyncq._queues as queue
   where not exists (
-    select from asyncq._jobs as job where job.queue = queue.name and job.locked_by = queue.locked_by)
+    select from asyncq._all_jobs() as job where job.queue = queue.name and job.locked_by = queue.locked_by)
   union all
   -- The task of a job has a name.
   select 'nameless_task', job.id, format('its task %s has no name: no worker can know it', job.task_id)

@@ -1,5 +1,5 @@
 -- What a fetch takes by the hundred is one row here, and none in _jobs: to write a claim in each job's row took most of what a
--- drain costs the server. A batch holds jobs that were only added and wait for nothing: no queue, key, policy, flag, meta, attempt.
+-- drain costs the server. A batch holds jobs that were only added and wait for nothing: no key, policy, flag, meta, attempt.
 --
 -- A job is in _jobs or in one batch, never in both. A fetch moves it here, in one statement; whoever wants more of it than that
 -- it ended well moves its whole batch back (_unpack), as the claimed rows that it stands for, and goes on as with any row.
@@ -7,6 +7,7 @@
 --   lock_token  of the fetch; locked_by, locked_at, lock_token are those of each of its claims
 --   open        a bit for each job, by its place in the arrays: 1 while its claim stands
 --   ids         in order; in each array at the same place what is known of the job, all else of it is null or 0, and it was never updated
+--   queue       null where none of them has one
 
 create table asyncq._batches (
   lock_token bigint not null,
@@ -19,6 +20,7 @@ create table asyncq._batches (
   task_id int[] not null,
   priority smallint[] not null,
   max_attempts smallint[] not null,
+  queue text[],
   payload json[] not null,
   constraint batches_pkey primary key (locked_by, lock_token)
 ) with (
@@ -42,7 +44,7 @@ create table asyncq._batches (
 alter table asyncq._batches
   alter ids set storage external, alter run_at set storage external, alter created_at set storage external,
   alter task_id set storage external, alter priority set storage external, alter max_attempts set storage external,
-  alter payload set storage external;
+  alter queue set storage external, alter payload set storage external;
 
 -- Rows as the public view shows them: for who knows that a job has one, and need not look into batches.
 create view asyncq._shown_jobs as
@@ -88,10 +90,11 @@ from (
     locked_by, revision, flags
   from asyncq._jobs
   union all
-  select packed.id, null, packed.task_id, packed.priority, packed.run_at, 0::smallint, packed.max_attempts, null,
+  select packed.id, packed.queue, packed.task_id, packed.priority, packed.run_at, 0::smallint, packed.max_attempts, null,
     packed.created_at, packed.created_at, null, batch.locked_at, batch.locked_by, 0, null
   from asyncq._batches as batch
-  cross join lateral unnest(batch.ids, batch.task_id, batch.priority, batch.run_at, batch.max_attempts, batch.created_at)
-    with ordinality as packed(id, task_id, priority, run_at, max_attempts, created_at, place)
+  cross join lateral unnest(
+      batch.ids, batch.queue, batch.task_id, batch.priority, batch.run_at, batch.max_attempts, batch.created_at)
+    with ordinality as packed(id, queue, task_id, priority, run_at, max_attempts, created_at, place)
   where get_bit(batch.open, packed.place::int - 1) = 1) as job
 join asyncq._tasks as task on task.id = job.task_id;

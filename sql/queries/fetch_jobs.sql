@@ -1,10 +1,13 @@
--- fetch_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8) -> id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at bytea, created_at bytea, updated_at bytea, key text, flags jsonb, payload json, meta jsonb, last_error text
+-- fetch_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, pack_from int, packable_ids text) -> id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at bytea, created_at bytea, updated_at bytea, key text, flags jsonb, payload json, meta jsonb, last_error text, is_packed bool
 -- Claims up to max due jobs, in order of priority, run_at, id; of each named queue at most one, and none while another of
 -- it runs. All conditions stand in the nodes that lock, so that they are checked again on the newest row. A node locks
 -- what it takes and no more: a row that is locked here and left is invisible to the workers that fetch at this moment,
 -- and they would go to sleep over it; _hold_queues tells of the one exception. Each lateral subquery is one index probe,
 -- whatever the planner knows of the table. Moments are told as the eight bytes that they are: to make a timestamp of each
 -- costs the client a tenth of all that it does for a job.
+--
+-- Where at least pack_from of them are of packable_ids and were only added, these are claimed as one batch, as by
+-- fetch_plain_jobs; is_packed says so.
 with recursive
 -- Each priority that has jobs, one index probe each: the scans below stop at run_at <= now within a priority.
 queued_priorities(priority) as (
@@ -18,7 +21,23 @@ queued_priorities(priority) as (
     where job.queue is not null and asyncq._is_ready(job)
       and priority > queued_priorities.priority
     order by priority limit 1) as further),
--- A bounded window over the due jobs of queues, in order; of each queue in it the first job, if the queue is free.
+-- A bounded window over the due jobs of queues, in order; of each queue in it the first job, if the queue is free. First as many
+-- jobs as are wanted: they will do where each is of another free queue.
+front as materialized (
+  select due.id, due.queue, due.priority, due.run_at
+  from queued_priorities
+  cross join lateral (
+    select id, queue, priority, run_at from asyncq._jobs as job
+    where job.queue is not null and asyncq._is_ready(job)
+      and priority = queued_priorities.priority and asyncq._is_due(job, coalesce($9, asyncq.now()))
+      and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
+    order by run_at, id limit $3::int) as due
+  limit $3::int),
+front_heads as materialized (
+  select distinct on (queue) queue, priority, run_at, id
+  from front
+  where not exists (select from asyncq._queues where name = front.queue offset 0)
+  order by queue, priority, run_at, id),
 near as materialized (
   select due.id, due.queue, due.priority, due.run_at
   from queued_priorities
@@ -28,8 +47,13 @@ near as materialized (
       and priority = queued_priorities.priority and asyncq._is_due(job, coalesce($9, asyncq.now()))
       and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
     order by run_at, id limit 2 * $3 + 100) as due
+  where (select count(*) from front_heads) < $3 and (select count(*) from front) >= $3
   limit 2 * $3 + 100),
 near_heads as materialized (
+  select queue, priority, run_at, id
+  from front_heads
+  where not exists (select from near)
+  union all
   select head.queue, head.priority, head.run_at, head.id
   from (
     select distinct on (queue) queue, priority, run_at, id from near
@@ -65,7 +89,7 @@ first_plain as materialized (
       and asyncq._is_due(job, coalesce($9, asyncq.now()))
       and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
     order by run_at, id limit $3) as ready
-  limit case when exists (select from near) then $3 else 0 end),
+  limit case when exists (select from front) then $3 else 0 end),
 -- The window is full of jobs behind busy queues and yields too few: walk over the queues that have jobs, from one to the
 -- next by a hash of their names, and take the first job of each free one. The walk is bounded, and begins anywhere, so that
 -- each queue has its turn; with fewer queues than the bounds it meets them all, and the order is exact.
@@ -122,24 +146,27 @@ far_heads as materialized (
   limit $3 + 100),
 heads as materialized (
   select queue, priority, run_at, id from near_heads
-  union
-  select queue, priority, run_at, id from far_heads
+  union all
+  select queue, priority, run_at, id from far_heads where id not in (select id from near_heads)
   order by priority, run_at, id),
 -- How many of the best are jobs of queues: only so many of them are locked, and as many fewer of the others.
 serial_share(jobs) as materialized (
-  select count(*) filter (where is_serial)
-  from (
-    select is_serial
+  select case when exists (select from first_plain) then (
+    select count(*) filter (where is_serial)
     from (
-      select priority, run_at, id, true as is_serial from heads
-      union all
-      select priority, run_at, id, false from first_plain) as both_kinds
-    order by priority, run_at, id limit $3) as best),
+      select is_serial
+      from (
+        select priority, run_at, id, true as is_serial from heads
+        union all
+        select priority, run_at, id, false from first_plain) as both_kinds
+      order by priority, run_at, id limit $3) as best)
+    else $3 end),
 serial as materialized (
-  select job.id, job.queue
+  select job.id, job.queue, job.is_packable
   from heads
   cross join lateral (
-    select id, queue from asyncq._jobs as job
+    select id, queue, asyncq._is_known(job, (select $12::text::int[])) and asyncq._is_packable(job) as is_packable
+    from asyncq._jobs as job
     where id = heads.id and queue = heads.queue
       and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
       and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
@@ -151,10 +178,11 @@ held as materialized (
   select unnest(asyncq._hold_queues(array(select queue from serial), $1)) as queue
   where exists (select from serial)),
 plain as materialized (
-  select ready.id
+  select ready.id, ready.is_packable
   from priorities
   cross join lateral (
-    select id from asyncq._jobs as job
+    select id, asyncq._is_known(job, (select $12::text::int[])) and asyncq._is_packable(job) as is_packable
+    from asyncq._jobs as job
     where job.queue is null and asyncq._is_ready(job)
       and priority = priorities.priority
       and (run_at, id) > (priorities.after_run_at, priorities.after_id)
@@ -162,11 +190,34 @@ plain as materialized (
       and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
     order by run_at, id limit $3
     for update skip locked) as ready
-  limit $3 - (select count(*) from held))
-update asyncq._jobs
-set locked_by = $1, locked_at = coalesce($9, asyncq.now()), lock_token = $2
-where id = any(array(
-  select id from serial where queue in (select queue from held) union all select id from plain))
-returning id, task_id, queue, lock_token, attempts, max_attempts, interruptions, priority, revision,
+  limit $3 - (select count(*) from held)),
+taken as materialized (
+  select id, is_packable from serial where queue in (select queue from held)
+  union all
+  select id, is_packable from plain),
+chosen as materialized (select array_agg(id) as ids from taken where is_packable having count(*) >= $11::int),
+packed as (
+  delete from asyncq._jobs where id = any((select ids from chosen)::bigint[])
+  returning id, task_id, queue, max_attempts, priority, run_at, created_at, payload),
+batch as (
+  insert into asyncq._batches
+      (lock_token, locked_at, locked_by, open, ids, run_at, created_at, task_id, priority, max_attempts, queue, payload)
+    select $2, coalesce($9, asyncq.now()), $1, repeat('1', count(*)::int)::varbit, array_agg(id), array_agg(run_at),
+      array_agg(created_at), array_agg(task_id), array_agg(priority), array_agg(max_attempts), array_agg(queue), array_agg(payload)
+    from (
+      select id, run_at, created_at, task_id, priority, max_attempts, queue, payload from packed order by id) as in_order
+    having count(*) > 0),
+claimed as (
+  update asyncq._jobs
+  set locked_by = $1, locked_at = coalesce($9, asyncq.now()), lock_token = $2
+  where id = any(array(select id from taken where not is_packable or not exists (select from chosen)))
+  returning id, task_id, queue, attempts, max_attempts, interruptions, priority, revision, run_at, created_at, updated_at,
+    key, flags, payload, meta, last_error)
+select id, task_id, queue, $2::bigint as lock_token, attempts, max_attempts, interruptions, priority, revision,
   timestamptz_send(run_at) as run_at, timestamptz_send(created_at) as created_at, timestamptz_send(updated_at) as updated_at,
-  key, flags, payload, meta, last_error
+  key, flags, payload, meta, last_error, false as is_packed
+from claimed
+union all
+select id, task_id, queue, $2::bigint, 0::int2, max_attempts, 0::int2, priority, 0, timestamptz_send(run_at),
+  timestamptz_send(created_at), timestamptz_send(created_at), null, null, payload, null, null, true
+from packed

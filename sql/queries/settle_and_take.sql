@@ -1,5 +1,5 @@
 -- settle_and_take(worker int, ids text, tokens text, max int, token bigint, task_ids text, forbidden_flags text[], now timestamptz) -> settled bigint, id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at bytea, created_at bytea, updated_at bytea, key text, flags jsonb, payload json, meta jsonb, last_error text
--- For jobs of queues, which are in no batch: what settle_completed does, and in the same statement the claims of the jobs that
+-- For jobs of queues that are in no batch: what settle_completed does, and in the same statement the claims of the jobs that
 -- come next in up to max of the queues that would be freed: their rows in _queues stay as they are. The next job of a queue is the first that is ready; if its time has not come,
 -- if it is not for this worker, or if somebody holds its row, the queue is freed, and a fetch decides.
 -- Rows: first one for each job that was settled, with its id in settled, then the claims.

@@ -9,13 +9,13 @@
 with given as materialized (select $2::text::bigint[] as ids, $3::text::bigint[] as tokens),
 batches as materialized (
   -- By being added to, the ids become a copy in memory: else they would be read from beside the row for each job.
-  select ctid as place, lock_token, open, ids || '{}'::bigint[] as ids
+  select ctid as place, lock_token, open, ids || '{}'::bigint[] as ids, queue || '{}'::text[] as queue
   from asyncq._batches
   where locked_by = $1 and lock_token = any((select tokens from given)::bigint[])
   for update skip locked),
 closed as materialized (
   select batches.place, batches.lock_token, bit_and(set_bit(batches.open, width_bucket(ended.id, batches.ids) - 1, 0)) as open,
-    array_agg(ended.id) as ids
+    array_agg(ended.id) as ids, array_agg(batches.queue[width_bucket(ended.id, batches.ids)]) as queues
   from batches
   join unnest((select ids from given), (select tokens from given)) as ended(id, token) on ended.token = batches.lock_token
   where case when batches.ids[width_bucket(ended.id, batches.ids)] = ended.id
@@ -41,7 +41,12 @@ gone as (
   delete from asyncq._jobs where ctid = any(array(select ctid from held)) returning id, queue),
 freed as (
   delete from asyncq._queues
-  where name = any(array(select queue from gone where queue is not null)) and locked_by = $1)
+  where name = any(array(
+      select queue from gone where queue is not null
+      union all
+      select unnest(queues) from closed
+      where lock_token in (select lock_token from removed union all select lock_token from kept_open)))
+    and locked_by = $1)
 select case when count(*) < cardinality((select ids from given)) then coalesce(array_agg(id), '{}')::text end as written
 from (
   select id from gone

@@ -24,10 +24,10 @@ async def nothing() -> None:
     [
         (MOST, AIM_S / 2, MOST),
         (MOST, AIM_S, MOST),
-        (MOST, 2 * AIM_S, MOST / 2),
+        (MOST, 1.5 * AIM_S, MOST // 1.5),
         (MOST, 100 * AIM_S, LEAST),
-        (2 * LEAST, 2 * AIM_S, LEAST),
-        (2 * LEAST, AIM_S, 2 * LEAST),
+        (LEAST, 2 * AIM_S, LEAST),
+        (LEAST + 50, AIM_S, LEAST + 50),
         (MOST, 0.0, MOST),
     ],
 )

@@ -176,6 +176,41 @@ async def test_jobs_that_their_handlers_may_complete_are_claimed_one_by_one(
     assert packed == found
 
 
+async def test_jobs_of_many_queues_are_claimed_in_batches_and_run_in_series(
+    db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """Of each queue one at a time, in order, and none twice; what fails is tried again."""
+    running: Counter[int] = Counter()
+    ran: dict[int, list[int]] = {queue: [] for queue in range(MANY)}
+    together: list[int] = []
+
+    @task(retry=[0])
+    async def serial(queue: int, number: int) -> None:
+        running[queue] += 1
+        together.append(running[queue])
+        ran[queue].append(number)
+        calls[queue] += 1
+        if number == 0:
+            await gate.wait()
+        running[queue] -= 1
+        if queue == 7 and ran[queue].count(number) == 1:
+            raise ValueError(number)
+
+    for number in range(3):
+        await client.add_jobs([serial.job(queue, number).with_options(queue=f"q{queue}") for queue in range(MANY)])
+    async with make_worker(serial, concurrency=MANY).start():
+        await until_packed(db, schema)
+        packed = await db.fetchval(f"select count(*) from {schema}._packed_queues()")
+        gate.set()
+        await wait_until(lambda: _is_empty(db, schema), description="all jobs to end")
+    queues = await db.fetchval(f"select count(*) from {schema}._queues")
+
+    assert (True, 0, 1) == (packed > 0, queues, max(together))
+    assert [[0, 1, 2]] * (MANY - 1) == [ran[queue] for queue in range(MANY) if queue != 7]
+    assert [0, 0, 1, 1, 2, 2] == sorted(ran[7])
+    assert (3, 3 * MANY) == (len(seen.of(JobRetried)), len(seen.of(JobCompleted)))
+
+
 async def test_jobs_of_queues_and_of_batches_end_in_one_write(
     db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:

@@ -132,6 +132,7 @@ WORKER = {
     "function _outlived": "execute",
     "function _overlap": "execute",
     "function _packed_jobs": "execute",
+    "function _packed_queues": "execute",
     "function _period": "execute",
     "function _prune": "execute",
     "function _prune_gates": "execute",

@@ -11,8 +11,13 @@ from asyncq.store.arrays import array_numbers, array_text
 from tests.sql.session import Session
 
 WORKER = 1
-FORMS = {"fetch_plain_jobs": 1000, "packed": 1}
-"""From how many jobs on the forms of the short fetch claim a batch."""
+FORMS = {
+    "fetch_jobs": ("fetch_jobs", 1000),
+    "fetch_plain_jobs": ("fetch_plain_jobs", 1000),
+    "packed": ("fetch_plain_jobs", 1),
+    "all packed": ("fetch_jobs", 1),
+}
+"""The forms of a fetch: a statement, and from how many jobs on it claims a batch."""
 _tokens = count(1001)
 
 
@@ -62,11 +67,11 @@ async def fetch(
     """Claim jobs, of all tasks by default. Returns the claims in order of running."""
     names = "" if tasks is None else "where identifier = any($1::text[])"
     ids = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
-    statement = "fetch_plain_jobs" if form == "packed" else form
-    token = token or (next(_tokens) if form == "packed" else 1)  # a batch has one of its own
-    further = [beside, FORMS[form], array_text(ids)] if form in FORMS else []
+    statement, pack_from = FORMS[form]
+    token = token or (next(_tokens) if pack_from == 1 else 1)  # a batch has one of its own
+    further = [*([beside] if statement == "fetch_plain_jobs" else []), pack_from, array_text(ids)]
     rows = await sql.run(statement, worker, token, limit, array_text(ids), forbidden, *after, now, since_s, *further)
-    if form in FORMS:
+    if statement == "fetch_plain_jobs":
         rows = [{**row, "lock_token": token, "queue": None} for row in rows]
     return sorted(rows, key=lambda row: (row["priority"], read_moment(row["run_at"]), row["id"]))
 
@@ -149,7 +154,8 @@ async def stray_queues(sql: Session) -> list[str]:
     return await sql.values("""
         select coalesce(queue.name, job.queue)
         from asyncq._queues as queue
-        full join (select queue, locked_by from asyncq._jobs where locked_by is not null and queue is not null) as job
+        full join (
+          select queue, locked_by from asyncq._all_jobs() where locked_by is not null and queue is not null) as job
           on job.queue = queue.name and job.locked_by = queue.locked_by
         where job.queue is null or queue.name is null""")
 

@@ -102,14 +102,25 @@ async def store(sql: Session, rows: list[Row]) -> None:
 
 
 @settings(max_examples=120 * TIMES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(rows=st.lists(ROWS, max_size=25).map(one_claim_a_queue), limit=st.integers(1, 8), cursor=CURSORS, since_s=SINCE)
+@given(
+    rows=st.lists(ROWS, max_size=25).map(one_claim_a_queue),
+    limit=st.integers(1, 8),
+    cursor=CURSORS,
+    since_s=SINCE,
+    pack_from=st.integers(1, 9),
+)
 async def test_a_fetch_claims_what_the_model_says(
-    sql: Session, rows: list[Row], limit: int, cursor: tuple[int, int, int] | None, since_s: float | None
+    sql: Session,
+    rows: list[Row],
+    limit: int,
+    cursor: tuple[int, int, int] | None,
+    since_s: float | None,
+    pack_from: int,
 ) -> None:
     """Every rule at once: order, limit, queues, tasks, flags, dead and claimed jobs, the cursor."""
     await store(sql, rows)
     asked = (WORKER, 1, limit, "{1,2}", ["bad"])
-    claims = await sql.run("fetch_jobs", *asked, *await place(sql, cursor), None, since_s)
+    claims = await sql.run("fetch_jobs", *asked, *await place(sql, cursor), None, since_s, pack_from, "{1,2}")
     locked = await sql.values("select name from asyncq._queues where locked_by = $1 order by name", WORKER)
 
     assert expected(rows, limit, cursor, since_s) == {claim["id"] for claim in claims}

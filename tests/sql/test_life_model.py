@@ -84,7 +84,8 @@ class World:
         expected = {*self._next(most)}
         form = "packed" if packs else "fetch_plain_jobs"
         claims = await fetch(self._sql, most, worker=worker, token=self._token, form=form)
-        claims = claims or await fetch(self._sql, most, worker=worker, token=self._token)
+        form = "all packed" if packs else "fetch_jobs"
+        claims = claims or await fetch(self._sql, most, worker=worker, token=self._token, form=form)
 
         assert expected == {claim["id"] for claim in claims}
         for claim in claims:

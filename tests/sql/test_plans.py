@@ -102,9 +102,14 @@ class Explainer:
         """Run statements without parameters."""
         await self._sql.execute(text)
 
-    async def fetch(self, limit: int, *, after: str = "null, null, null", forbidden: str = "null") -> Plan:
+    async def fetch(
+        self, limit: int, *, after: str = "null, null, null", forbidden: str = "null", pack_from: int = 1000
+    ) -> Plan:
         """Explain a fetch by a worker that knows all tasks."""
-        return await self.explain("fetch_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'", forbidden, after, "null", "null")
+        return await self.explain(
+            *("fetch_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'", forbidden, after, "null", "null"),
+            *(str(pack_from), "'{1,2,3,4,5}'"),
+        )
 
     async def fetch_plain(self, limit: int, *, beside: bool = False, pack_from: int = 1000) -> Plan:
         """The same by the short form."""

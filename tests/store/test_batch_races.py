@@ -7,7 +7,7 @@ import anyio
 import asyncpg
 import pytest
 
-from tests.sql.jobs import add, add_many, change, claimed, complete, fetch, fetched
+from tests.sql.jobs import add, add_many, change, claimed, complete, fetch, fetched, locked_queues
 from tests.sql.session import Session, session
 from tests.store.gate import Gate
 from tests.store.test_cancel_races import CANCEL, is_waiting
@@ -126,6 +126,34 @@ async def test_a_batch_of_a_worker_that_has_no_row_is_found_by_a_thorough_rescue
     assert [] == await sql.values(RESCUE)
     assert [claim["id"] for claim in claims] == sorted(await sql.values(RESCUE_ALL))
     assert [1, 1] == await sql.values("select attempts from asyncq._jobs")
+
+
+async def test_the_queues_of_batches_stay_locked_while_their_worker_lives(sql: Session) -> None:
+    """A thorough rescue frees queues of which no job runs: these have no row of a job."""
+    worker = await register(sql)
+    await add(sql, queue="q")
+    await add(sql, queue="r")
+    claims = await fetch(sql, worker=worker, form="all packed")
+
+    assert ([], ["q", "r"]) == (await sql.values(RESCUE_ALL), await locked_queues(sql))
+    await complete(sql, claims[:1], worker)
+    assert ([], ["r"]) == (await sql.values(RESCUE_ALL), await locked_queues(sql))
+    assert [] == await sql.rows("select law from asyncq.violations()")
+
+
+async def test_the_queues_of_a_batch_that_somebody_holds_stay_locked_after_its_worker_has_died(
+    sql: Session, other: Session
+) -> None:
+    """Its jobs may be settled at this moment: the next rescue finds both."""
+    dead = await register(sql, silent_s=31.0)
+    await add(sql, queue="q")
+    await fetch(sql, worker=dead, form="all packed")
+    async with other.connection.transaction():
+        await other.rows("select from asyncq._batches for update")
+        during = (await sql.values(RESCUE_ALL), await locked_queues(sql))
+
+    assert ([], ["q"]) == during
+    assert ([1], []) == (await sql.values(RESCUE), await locked_queues(sql))
 
 
 async def test_a_batch_that_somebody_holds_counts_for_whether_its_worker_had_too_much_to_run(

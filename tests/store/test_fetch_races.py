@@ -13,7 +13,8 @@ from tests.sql.session import Session, session
 from tests.store.gate import Gate
 
 BOTH = pytest.mark.parametrize(
-    ("queue", "form"), [(None, "fetch_jobs"), (None, "fetch_plain_jobs"), (None, "packed"), ("q", "fetch_jobs")]
+    ("queue", "form"),
+    [(None, "fetch_jobs"), (None, "fetch_plain_jobs"), (None, "packed"), ("q", "fetch_jobs"), ("q", "all packed")],
 )
 
 CHANGES = {

@@ -286,7 +286,7 @@ async def test_a_claim_says_everything_about_its_job(line: Line, sql: Session) -
     (claim,) = await store.fetch_jobs(line, 7, 42, 1, [1], None, START)
     row = await sql.row("""
         select id, task_id, queue, lock_token as token, attempts, max_attempts, interruptions, priority, revision,
-          run_at, created_at, updated_at, key, flags, payload, meta, last_error
+          run_at, created_at, updated_at, key, flags, payload, meta, last_error, false as is_packed
         from asyncq._jobs""")
 
     assert len(row) == len(claim.__struct_fields__)

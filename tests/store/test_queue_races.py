@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import asyncpg
 import pytest
 
-from tests.sql.jobs import add, add_many, change, claimed, complete, fetch, fetched, stray_queues
+from tests.sql.jobs import FORMS, add, add_many, change, claimed, complete, fetch, fetched, stray_queues
 from tests.sql.session import Session
 from tests.store.gate import Gate
 
@@ -35,6 +35,14 @@ async def _return_lost(sql: Session, claims: list[asyncpg.Record]) -> None:
 
 
 ENDS: dict[str, End] = {"completed": _complete, "failed": _fail, "rescued": _rescue, "returned": _return_lost}
+
+
+@pytest.fixture(autouse=True, params=[1000, 1], ids=["row by row", "packed"])
+def claims(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every fetch claims in rows, or in batches."""
+    monkeypatch.setitem(FORMS, "fetch_jobs", ("fetch_jobs", request.param))
+
+
 BY_ANY_END = pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 
 
