@@ -517,6 +517,20 @@ MUTANTS = [
         ("tests/sql/test_is_packable.py",),
     ),
     Mutant(
+        "a job of a queue that ended in a batch leaves its queue locked",
+        "sql/queries/settle_completed.sql",
+        "select unnest(queues) from closed",
+        "select null from closed",
+        ("tests/sql/test_packed_queues.py", BATCHES),
+    ),
+    Mutant(
+        "a rescue frees the queues of batches that live",
+        "sql/functions/rescue_jobs.sql",
+        "          and queue.name not in (select asyncq._packed_queues())\n",
+        "",
+        (BATCHES,),
+    ),
+    Mutant(
         "a batch brings back what has ended",
         "sql/functions/unpack.sql",
         "where get_bit(gone.open, packed.place::int - 1) = 1",

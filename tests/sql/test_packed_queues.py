@@ -1,6 +1,6 @@
 """`_packed_queues`: the queues whose jobs run in batches."""
 
-from tests.sql.jobs import add, complete, fetch
+from tests.sql.jobs import add, complete, fetch, locked_queues
 from tests.sql.session import Session
 
 QUEUES = "select queue from asyncq._packed_queues() as queue order by queue"
@@ -18,7 +18,7 @@ async def test_they_are_those_of_claims_that_stand(sql: Session) -> None:
     assert (["a", "b"], ["c", None]) == ([job["queue"] for job in packed], [job["queue"] for job in mixed])
     assert ["a", "b", "c"] == await sql.values(QUEUES)
     await complete(sql, [packed[0], mixed[1]])
-    assert ["b", "c"] == await sql.values(QUEUES)
+    assert (["b", "c"], ["b", "c", "in a row"]) == (await sql.values(QUEUES), await locked_queues(sql))
 
 
 async def test_a_batch_without_queues_has_none(sql: Session) -> None:
