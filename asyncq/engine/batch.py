@@ -1,4 +1,5 @@
-"""How many jobs one fetch takes: of queues as many as it claims in a short time, since while it lasts nobody runs them.
+"""How many jobs one fetch takes: of queues as many as it claims in a short time, as far as that is not too few to pay,
+since while it lasts nobody runs them.
 
 Jobs without a queue cost a few microseconds each: how long 500 of them take says how busy the machine is. To take fewer
 then, with as many statements and commits more, makes it busier.

@@ -7,7 +7,7 @@
 --   lock_token  of the fetch; locked_by, locked_at, lock_token are those of each of its claims
 --   open        a bit for each job, by its place in the arrays: 1 while its claim stands
 --   ids         in order; in each array at the same place what is known of the job, all else of it is null or 0, and it was never updated
---   queue       null where none of them has one
+--   queue       null as a whole, or of each job, where none of them has one
 
 create table asyncq._batches (
   lock_token bigint not null,
