@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,7 +18,7 @@ from asyncq.domain.errors import (
     UnsupportedServer,
 )
 from asyncq.store.failures import READ_ONLY, UNTIDY, calling, connecting, on_our_own
-from asyncq.store.pooled import PooledConnection, prelude, split
+from asyncq.store.pooled import PooledConnection, assignments, prelude, split
 from asyncq.store.services import check_service, dsn_of_service
 from asyncq.store.statements import check_schema, query
 
@@ -41,7 +41,7 @@ ANSWER_S = 5.0
 LONGEST_ANSWER_S = 60.0
 HANG_UP_S = 1.0
 # Another index is not as good as the one that has the order because all that it brings can be sorted, though that was
-# cheap while the table was small. Not asked for when connecting: a pooler lets pass what its own settings name.
+# cheap while the table was small. Not asked for at the login: a pooler lets pass what its own settings name.
 SHUN_SORTS = {"enable_sort": "off"}
 
 
@@ -72,7 +72,12 @@ class Database:
         self.schema = check_schema(schema)
 
     async def connect(
-        self, role: str, *, generic_plans: bool = False, lock_timeout_s: float | None = None
+        self,
+        role: str,
+        *,
+        generic_plans: bool = False,
+        lock_timeout_s: float | None = None,
+        is_to_listen: bool = False,
     ) -> asyncpg.Connection:
         """Open a connection.
 
@@ -81,6 +86,8 @@ class Database:
             generic_plans: Plan each statement once: for large statements that run all the time on few rows, whose
                 planning costs more than they do.
             lock_timeout_s: How long a statement waits for a lock; as the server says by default.
+            is_to_listen: It runs nothing whose plan matters, and may by mistake lead to a pooler that pools by
+                transaction, in whose sessions settings would stay behind.
 
         Returns:
             The connection.
@@ -108,13 +115,14 @@ class Database:
             # They take a few rows in the order of an index; a bitmap of all that match has none.
             settings |= {"plan_cache_mode": "force_generic_plan", "enable_bitmapscan": "off"}
         lasting = {} if self.is_pooled else settings
+        everything = settings | (SHUN_SORTS if generic_plans else {})
         with connecting(self.dsn):
             connection = await asyncpg.connect(self.dsn, **self._how(role, lasting))
-            if generic_plans and not self.is_pooled:
+            if not (self.is_pooled or is_to_listen):
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                    await _shun_sorts(connection)
+                    await _insist_on(connection, everything)
         if self.is_pooled:
-            cast(PooledConnection, connection).prelude = prelude(settings | (SHUN_SORTS if generic_plans else {}))
+            cast(PooledConnection, connection).prelude = prelude(everything)
         try:
             check_server(connection.get_server_version())
             check_encoding(encoding_of(connection))
@@ -436,10 +444,10 @@ def cut_off(connection: asyncpg.Connection) -> None:
         connection.terminate()
 
 
-async def _shun_sorts(connection: asyncpg.Connection) -> None:
+async def _insist_on(connection: asyncpg.Connection, settings: Mapping[str, str]) -> None:
+    """Set again what was asked for at the login: a pooler by session overlooks it."""
     try:
-        for name, value in SHUN_SORTS.items():
-            await connection.execute(f"set {name} = {value}")
+        await connection.execute(assignments("set", settings))
     except BaseException:
         connection.terminate()
         raise

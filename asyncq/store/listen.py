@@ -200,7 +200,7 @@ async def listening(
     def heard_of_offer(_: object, __: object, ___: object, text: object) -> None:
         handed(str(text))
 
-    connection = await database.connect("listen")
+    connection = await database.connect("listen", is_to_listen=True)
     listening = Listening(database, connection)
     try:
         with on_our_own(), calling(database.schema):
@@ -225,7 +225,7 @@ async def _check_session(database: Database, connection: asyncpg.Connection) -> 
         echo.set()
 
     await connection.add_listener(name, heard)
-    other = await database.connect("echo")
+    other = await database.connect("echo", is_to_listen=True)
     try:
         await other.execute("select pg_notify($1, '')", name)
         async with asyncio.timeout(ECHO_S):

@@ -106,8 +106,17 @@ def prelude(settings: Mapping[str, str]) -> str:
     Args:
         settings: Of the server; our own words, nothing that a user gave.
     """
-    local = "".join(f"; set local {name} = {_value(text)}" for name, text in settings.items())
-    return f"begin isolation level read committed{local}"
+    return f"begin isolation level read committed; {assignments('set local', settings)}"
+
+
+def assignments(verb: str, settings: Mapping[str, str]) -> str:
+    """Statements that set settings, to be sent as one message.
+
+    Args:
+        verb: `set`, or `set local` for the transaction.
+        settings: Of the server; our own words, nothing that a user gave.
+    """
+    return "; ".join(f"{verb} {name} = {_value(text)}" for name, text in settings.items())
 
 
 def _value(text: str) -> str:

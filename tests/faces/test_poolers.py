@@ -44,6 +44,10 @@ IGNORED = (
     "default_transaction_isolation, jit, search_path, enable_seqscan, plan_cache_mode, enable_bitmapscan, lock_timeout"
 )
 
+# Some of it, and what it comes to.
+ASKED = ("enable_seqscan", "jit", "search_path", "transaction_isolation", "lock_timeout", "plan_cache_mode")
+SET = ["off", "off", "pg_catalog, pg_temp", "read committed", "1500ms", "force_generic_plan"]
+
 
 @task
 async def nothing() -> None:
@@ -191,18 +195,17 @@ async def test_the_command_line_works_through_a_pooler(way: str, schema: str, tm
 
 async def test_settings_hold_in_each_transaction_and_nowhere_else(way: str, bare: str, schema: str) -> None:
     """A session that kept them would plan the statements of other programs badly."""
-    names = ("enable_seqscan", "jit", "search_path", "transaction_isolation", "lock_timeout", "plan_cache_mode")
     ours = await Database(way, schema).connect("test", generic_plans=True, lock_timeout_s=1.5)
     theirs = await asyncpg.connect(bare, statement_cache_size=0)
     try:
         for _ in range(8):
-            inside = [await ours.fetchval("select current_setting($1)", name) for name in names]
+            inside = [await ours.fetchval("select current_setting($1)", name) for name in ASKED]
         outside = {await theirs.fetchval("show enable_seqscan") for _ in range(8)}
     finally:
         await ours.close()
         await theirs.close()
 
-    assert ["off", "off", "pg_catalog, pg_temp", "read committed", "1500ms", "force_generic_plan"] == inside
+    assert SET == inside
     assert {"on"} == outside
 
 
@@ -270,3 +273,17 @@ async def test_a_pooler_that_pools_by_session_needs_no_word(dsn: str, schema: st
             await seen.wait_for(JobCompleted)
 
     assert (1, []) == (len(seen.of(ListenConnected)), trouble(seen))
+
+
+async def test_a_pooler_by_session_that_overlooks_settings_does_not_keep_them_from_the_server(
+    dsn: str, schema: str
+) -> None:
+    """Without them the server would compile each fetch, which takes seconds."""
+    with pooler(dsn, mode="session", size=20, ignore=IGNORED) as session:
+        ours = await Database(session, schema).connect("test", generic_plans=True, lock_timeout_s=1.5)
+        try:
+            inside = [await ours.fetchval("select current_setting($1)", name) for name in ASKED]
+        finally:
+            await ours.close()
+
+    assert SET == inside
