@@ -1,4 +1,4 @@
--- Dissolve batches, which the caller has locked: from now on each claim of theirs that stands is a row of _jobs, as if it had been
+-- Unpack batches, which the caller has locked: from now on each claim of theirs that stands is a row of _jobs, as if it had been
 -- taken by itself. The one way out of a batch but for a good end. Returns the ids of the rows.
 -- Where an id is taken meanwhile, as by a sequence that was not brought along to another server, the later job is kept: an error
 -- would keep all others from being returned.

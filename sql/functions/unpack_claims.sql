@@ -1,4 +1,4 @@
--- Dissolve batches of a worker, by the tokens of their fetches; those that another transaction holds are left as they are. Returns
+-- Unpack batches of a worker, by the tokens of their fetches; those that another transaction holds are left as they are. Returns
 -- the ids of the rows.
 
 create or replace function asyncq._unpack_claims(worker int, tokens bigint[]) returns setof bigint

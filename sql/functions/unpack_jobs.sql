@@ -1,4 +1,4 @@
--- Dissolve the batches that hold one of these jobs; one that is being settled at this moment is waited for. At REPEATABLE READ
+-- Unpack the batches that hold one of these jobs; one that is being settled at this moment is waited for. At REPEATABLE READ
 -- and SERIALIZABLE the caller gets 40001 if a batch has changed since its snapshot.
 
 create or replace function asyncq._unpack_jobs(job_ids bigint[]) returns void

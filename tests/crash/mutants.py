@@ -482,7 +482,7 @@ MUTANTS = [
         ("tests/sql/test_return_lost.py",),
     ),
     Mutant(
-        "a settlement waits for a batch that somebody dissolves",
+        "a settlement waits for a batch that somebody unpacks",
         "sql/queries/settle_completed.sql",
         "for update skip locked),\nclosed",
         "for update),\nclosed",

@@ -1,5 +1,6 @@
 """An observer that keeps events, and lets tests wait for them."""
 
+from collections import Counter
 from typing import TypeVar
 
 from asyncq.domain.events import Event, JobEvent
@@ -28,9 +29,11 @@ class Seen:
 
     async def wait_for(self, kind: type[EventT], count: int = 1, *, limit_s: float = LIMIT_S) -> EventT:
         """Wait until so many events of a type have happened; returns the last of them."""
-        await wait_until(
-            lambda: len(self.of(kind)) >= count,
-            description=f"{count} x {kind.__name__}, there are {len(self.of(kind))}",
-            limit_s=limit_s,
-        )
+        try:
+            await wait_until(
+                lambda: len(self.of(kind)) >= count, description=f"{count} x {kind.__name__}", limit_s=limit_s
+            )
+        except AssertionError as error:
+            told = Counter(type(event).__name__ for event in self.events)
+            raise AssertionError(f"{error}; seen: {dict(told)}") from None
         return self.of(kind)[count - 1]

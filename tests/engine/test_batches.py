@@ -97,7 +97,7 @@ async def test_all_of_a_batch_run_once(
 async def test_what_fails_is_tried_again_and_the_others_end(
     db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """A failure dissolves its batch; nobody is called twice by that."""
+    """A failure unpacks its batch; nobody is called twice by that."""
     await client.add_jobs([fail_once.job(number) for number in range(MANY)])
     async with make_worker(fail_once, concurrency=MANY).start():
         await until_packed(db, schema)

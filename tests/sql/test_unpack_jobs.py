@@ -4,7 +4,7 @@ from tests.sql.jobs import add, fetch
 from tests.sql.session import Session
 
 
-async def test_only_the_batches_of_these_jobs_are_dissolved(sql: Session) -> None:
+async def test_only_the_batches_of_these_jobs_are_unpacked(sql: Session) -> None:
     """Whatever else is asked for: null, an id twice, one that waits, one that there is not."""
     jobs = [await add(sql) for _ in range(5)]
     for _ in range(2):

@@ -30,7 +30,7 @@ async def held(sql: Session, claims: list[asyncpg.Record], worker: int = 1) -> l
     return sorted(row["id"] for row in rows)
 
 
-async def test_a_settlement_passes_by_a_batch_that_is_being_dissolved(sql: Session, other: Session) -> None:
+async def test_a_settlement_passes_by_a_batch_that_is_being_unpacked(sql: Session, other: Session) -> None:
     """It waits for nobody, says that the claims stand, and finds the rows the next time."""
     await add_many(sql, 3)
     claims = await fetch(sql, form="packed")
@@ -45,7 +45,7 @@ async def test_a_settlement_passes_by_a_batch_that_is_being_dissolved(sql: Sessi
     assert ([], [], 0) == (await held(sql, claims), await claimed(sql), await sql.value(BATCHES))
 
 
-async def test_who_dissolves_a_batch_while_it_is_settled_waits_and_gets_what_is_left(
+async def test_who_unpacks_a_batch_while_it_is_settled_waits_and_gets_what_is_left(
     sql: Session, other: Session
 ) -> None:
     """What has just ended must not come back as a row."""
@@ -65,7 +65,7 @@ async def test_who_dissolves_a_batch_while_it_is_settled_waits_and_gets_what_is_
     assert [claims[2]["id"]] == await complete(sql, claims)
 
 
-async def test_a_settlement_whose_batch_is_dissolved_after_its_snapshot_writes_nothing_twice(
+async def test_a_settlement_whose_batch_is_unpacked_after_its_snapshot_writes_nothing_twice(
     gate: Gate, guarded: Session, other: Session
 ) -> None:
     """It sees the batch, and no rows; as it comes to lock it, there are rows, and no batch: the next try finds them."""
