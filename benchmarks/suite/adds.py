@@ -13,7 +13,9 @@ from benchmarks.suite.places import Unfit
 LONGEST_S = 60.0
 
 
-async def add(peer: Peer, variant: str, table: Jobs, jobs: int, *, stay: bool = True, **wish: Any) -> dict[str, Any]:
+async def add(
+    peer: Peer, variant: str, table: Jobs, jobs: int, *, waiting: int | None = None, **wish: Any
+) -> dict[str, Any]:
     """Let one process add jobs.
 
     Args:
@@ -21,7 +23,7 @@ async def add(peer: Peer, variant: str, table: Jobs, jobs: int, *, stay: bool = 
         variant: Its settings.
         table: Where the jobs go.
         jobs: How many.
-        stay: Whether nobody runs them meanwhile, so that they can be counted.
+        waiting: How many are there before; None where workers run them meanwhile, so that they cannot be counted.
         **wish: producers, or chunk.
 
     Returns:
@@ -39,6 +41,8 @@ async def add(peer: Peer, variant: str, table: Jobs, jobs: int, *, stay: bool = 
         raise Unfit(f"{peer.name}: {jobs} adds took longer than {LONGEST_S:g} s") from None
     finally:
         await child.close()
-    if stay and peer.store == "postgres" and (there := await table.count()) != jobs + added["warm_up"]:
-        raise Unfit(f"{peer.name}: {there} rows for {jobs} jobs and {added['warm_up']} before them")
+    if waiting is not None and peer.store == "postgres":
+        before = waiting + added["warm_up"]
+        if (there := await table.count()) != jobs + before:
+            raise Unfit(f"{peer.name}: {there} rows for {jobs} jobs and {before} before them")
     return {"value": jobs / added["took_s"]}

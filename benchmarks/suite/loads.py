@@ -33,8 +33,7 @@ def beside_workers(task: str, *, listen: bool = True) -> Run:
                 crew.push_async_callback(worker.close)
                 await worker.go()
             await asyncio.sleep(SETTLE_S)
-            wish = {"producers": PRODUCERS, "task": task}
-            return await add(peer, variant, jobs, size, stay=False, loop=stage.loop, **wish)
+            return await add(peer, variant, jobs, size, loop=stage.loop, producers=PRODUCERS, task=task)
 
     return run
 
