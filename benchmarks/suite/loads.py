@@ -113,7 +113,7 @@ LOADS: dict[str, Work] = {
     ),
     "punctuality": Work(code="W12", title="due time to start", unit="ms", better="less", run=run_punctuality, turns=3),
     "fairness": Work(code="W13", title="idle slots", unit="share", better="less", run=run_fairness, turns=3),
-    "wait_1": Work(code="W14", title="handlers of 1 ms", unit="x", run=with_handlers("wait_1"), turns=3),
+    "wait_1": Work(code="W14", title="handlers of 1 ms", unit="x", run=with_handlers("wait_1")),
     "wait_20": Work(code="W14", title="handlers of 20 ms", unit="x", run=with_handlers("wait_20"), turns=3),
     "cpu_2": Work(code="W14", title="handlers of 2 ms of CPU", unit="x", run=with_handlers("cpu_2"), turns=3),
 }

@@ -29,12 +29,12 @@ def test_long_work_is_done_in_some_rotations_always_in_the_first() -> None:
     """A suite of half an hour has no room for five of each."""
     takes = {
         name: [has_turn(WORKS[name].turns, rotation, 5) for rotation in range(5)]
-        for name in ("drain", "ready", "fleet")
+        for name in ("drain", "fairness", "fleet")
     }
 
     assert {
         "drain": [True] * 5,
-        "ready": [True, False, True, False, True],
+        "fairness": [True, False, True, False, True],
         "fleet": [True, False, False, False, False],
     } == takes
 

@@ -35,7 +35,7 @@ PEER = Peer(
         "fleet": {"default": 50},
         "punctuality": {"default": 250},
         "fairness": {"default": 400},
-        "wait_1": {"default": 5_000},
+        "wait_1": {"default": 20_000},
         "wait_20": {"default": 1_000},
         "cpu_2": {"default": 1_000},
     },
