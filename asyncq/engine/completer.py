@@ -296,9 +296,10 @@ class Completer:
         self._conclude([self._writing[job_id] for job_id in special], special)
         missed = [settlement for settlement in missed if settlement.id not in special]
         later = await store.still_held(self._line, worker_id, missed) if missed else set[int]()
+        if later and not self._held_back:  # Those that follow do not put it off: some worker always has one more.
+            self._later_at = time.perf_counter() + LATER_S
         for job_id in later:
             self._held_back[job_id] = self._writing.pop(job_id)
-            self._later_at = time.perf_counter() + LATER_S
         gone = [self._writing[settlement.id] for settlement in missed if settlement.id not in later]
         self._conclude(gone, {}, written=uncertain)
 

@@ -11,12 +11,12 @@ from asyncq.domain.events import JobsReturned
 from asyncq.engine.observers import Observers
 from asyncq.engine.shield import shielded
 from asyncq.store.database import Line
-from asyncq.store.jobs import return_lost
+from asyncq.store.jobs import return_lost, still_lost
 from asyncq.store.workers import wake_workers
 
 DEADLINE_S = 30.0
 AGAIN_S = 30.0  # a fetch that was cut off may still be running in the server: look again after this long
-FORGET_S = 60.0  # from the first answer on: the server may have been away for long
+FORGET_S = 60.0  # from the first answer on: the server may have been away for long; not while somebody holds them
 
 
 class LostClaims:
@@ -54,6 +54,7 @@ class LostClaims:
         """
         now = asyncio.get_running_loop().time()
         asked = list(self._noted)
+        held: set[tuple[int, int]] = set()
         for worker_id in {worker_id for worker_id, _ in asked}:
             tokens = [token for owner, token in asked if owner == worker_id]
             async with shielded(self._line, DEADLINE_S):
@@ -61,9 +62,15 @@ class LostClaims:
                     reason = "the answer to their fetch was lost"
                     self._observers.emit(JobsReturned(job_ids=tuple(sorted(ids)), reason=reason))
                     await wake_workers(self._line)  # There may be no free slot here.
+                if old := [token for token in tokens if self._is_old((worker_id, token), now)]:
+                    held |= {(worker_id, token) for token in await still_lost(self._line, worker_id, old)}
         for lost in asked:
+            keep = lost in held or not self._is_old(lost, now)
             since = self._noted.pop(lost) or now
-            if now - since < FORGET_S:
+            if keep:
                 self._noted[lost] = since
         if self._look_at <= now:  # Else some were noted meanwhile.
             self._look_at = now + AGAIN_S
+
+    def _is_old(self, lost: tuple[int, int], now: float) -> bool:
+        return now - (self._noted[lost] or now) >= FORGET_S

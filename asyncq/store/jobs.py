@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from asyncq.domain.errors import StoreUnavailable
 from asyncq.domain.job import Claim
 from asyncq.domain.moment import read_moment
 from asyncq.domain.outcome import Ending, Settlement
@@ -218,19 +219,25 @@ async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]
         The ids of the jobs that were written. Those that `settle_special` has to write are not among them.
 
     Raises:
-        StoreError: See `failures.calling`. Part of it may have been written: what is settled twice changes nothing.
+        StoreError: See `failures.calling`. Part of it may have been written, of which a `StoreUnavailable` tells as an
+            unknown outcome: what is settled twice changes nothing.
 
     If cancelled, the same holds: callers shield it.
     """
     written: set[int] = set()
     in_order = sorted(settlements, key=_id)
-    if done := [item for item in in_order if item.done]:
-        written = await complete(line, worker_id, done)
-    changed = [item for item in in_order if not item.done]
-    written |= await _change(line, worker_id, changed)
-    missed = [item for item in changed if item.id not in written]
-    if missed and await _ids(line, "unpack", worker_id, sorted({item.token for item in missed})):
-        written |= await _change(line, worker_id, missed)
+    try:
+        if done := [item for item in in_order if item.done]:
+            written |= await complete(line, worker_id, done)
+        changed = [item for item in in_order if not item.done]
+        written |= await _change(line, worker_id, changed)
+        missed = [item for item in changed if item.id not in written]
+        if missed and await _ids(line, "unpack", worker_id, sorted({item.token for item in missed})):
+            written |= await _change(line, worker_id, missed)
+    except StoreUnavailable as error:
+        if written:  # by the statements before, each of which is committed
+            raise StoreUnavailable(str(error), outcome="unknown", sqlstate=error.sqlstate) from error
+        raise
     return written
 
 
@@ -339,6 +346,23 @@ async def return_lost(line: Line, worker_id: int, tokens: Collection[int]) -> se
         StoreError: See `failures.calling`.
     """
     return set(await _ids(line, "return_lost", worker_id, sorted(tokens)))
+
+
+async def still_lost(line: Line, worker_id: int, tokens: Collection[int]) -> set[int]:
+    """What `return_lost` has passed by, since somebody else holds it.
+
+    Args:
+        line: A connection.
+        worker_id: Who fetched.
+        tokens: The tokens of those fetches.
+
+    Returns:
+        The tokens of those of which a claim stands.
+
+    Raises:
+        StoreError: See `failures.calling`.
+    """
+    return set(await _ids(line, "still_lost", worker_id, sorted(tokens)))
 
 
 def _claims(settlements: Sequence[Claim | Settlement]) -> tuple[list[int], list[int]]:

@@ -44,9 +44,10 @@ begin
     locked := array(select job.id from asyncq._jobs as job where job.id = any(job_ids) order by job.id for no key update);
     exit when act <> 'cancel' or cardinality(locked) = cardinality(job_ids) or locked = before;
   end loop;
+  -- Of those that are locked: what ran in a batch may have come back as a row since, and be taken by somebody at this moment.
   held := array(
     select job.id from asyncq._jobs as job
-    where job.id = any(job_ids) and case act
+    where job.id = any(locked) and case act
       when 'cancel' then not asyncq._has_failed(job)
       when 'retry' then job.locked_by is null and job.attempts > 0
       else job.locked_by is null

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections import Counter
+from typing import Any
 
 import asyncpg
 import pytest
 
-from asyncq import Client, JobContext, Task, task
-from asyncq.domain.events import JobCancelled, JobCompleted, JobFailed, JobRetried
+from asyncq import Client, JobContext, StoreUnavailable, Task, task
+from asyncq.domain.events import JobCancelled, JobCompleted, JobFailed, JobLost, JobRetried, JobStarted
 from asyncq.engine import fetcher
 from asyncq.store import jobs
 from tests.engine.conftest import MakeWorker
@@ -229,3 +230,31 @@ async def test_jobs_of_queues_and_of_batches_end_in_one_write(
 
 async def _is_empty(db: asyncpg.Connection, schema: str) -> bool:
     return not await left(db, schema)
+
+
+async def test_what_was_written_before_the_server_went_away_from_a_batch_is_not_lost(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two failures in one write the first is committed when the batch of the second is to be unpacked: it counts."""
+    statement = jobs._ids
+    cut: list[str] = []
+
+    async def cut_once(line: Any, name: str, *args: Any) -> list[int]:
+        if name == "unpack" and not cut:
+            cut.append(name)
+            raise StoreUnavailable("the server cannot be reached", outcome="not_sent")
+        return await statement(line, name, *args)
+
+    @task(max_attempts=1)
+    async def fail_with_context(ctx: JobContext) -> None:
+        await gate.wait()
+        raise ValueError
+
+    monkeypatch.setattr(jobs, "_ids", cut_once)
+    async with make_worker(fail, fail_with_context, concurrency=3).start():
+        await client.add_jobs([fail.job(1), fail.job(2), fail_with_context.job()])
+        await seen.wait_for(JobStarted, 3)
+        gate.set()
+        await seen.wait_for(JobFailed, 3)
+
+    assert (["unpack"], []) == (cut, seen.of(JobLost))

@@ -7,7 +7,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from asyncq import Client, JobState, Snooze, StoreUnavailable, Worker, task
+from asyncq import Client, JobContext, JobState, Snooze, StoreUnavailable, Worker, task
 from asyncq.domain.events import (
     JobCancelled,
     JobCompleted,
@@ -297,6 +297,41 @@ async def test_a_row_that_was_held_is_settled_even_when_the_worker_is_never_idle
         done.set()
 
     assert 1 == seen.ids(JobCompleted).count(held.id)
+
+
+async def test_a_row_that_is_free_again_is_settled_however_many_others_are_held(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection
+) -> None:
+    """A transaction holds the rows of one job after the other: each of them put off the next try of all."""
+    holder = await asyncpg.connect(dsn)
+
+    async def hold(connection: asyncpg.Connection, job_id: int) -> None:
+        await connection.execute(f"select from {schema}._jobs where id = $1 for update", job_id)
+
+    @task
+    async def first(ctx: JobContext) -> None:
+        await hold(db, ctx.job.id)
+
+    @task
+    async def further(ctx: JobContext) -> None:
+        await hold(holder, ctx.job.id)
+
+    async with make_worker(first, further, concurrency=1).start(), holder.transaction(), asyncio.TaskGroup() as group:
+
+        async def go_on() -> None:
+            while not seen.of(JobCompleted):
+                await client.add_job(further)
+                await asyncio.sleep(0.02)
+
+        async with db.transaction():
+            await client.add_job(first)
+            await seen.wait_for(JobStarted)
+            group.create_task(go_on())
+            await seen.wait_for(JobStarted, 5)
+        await seen.wait_for(JobCompleted)
+
+    await holder.close()
+    assert seen.of(JobStarted)[0].claim.id == seen.of(JobCompleted)[0].claim.id
 
 
 async def test_a_run_that_lost_its_claim_is_told_so_and_does_not_settle_the_second_run(

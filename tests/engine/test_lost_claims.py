@@ -10,6 +10,7 @@ from asyncq.domain.events import JobsReturned
 from asyncq.engine import lost_claims
 from asyncq.engine.lost_claims import LostClaims
 from asyncq.engine.observers import Observers
+from asyncq.store import jobs
 from asyncq.store.database import Database, Line
 from tests.engine.seen import Seen
 
@@ -71,3 +72,36 @@ async def test_a_token_is_forgotten_after_a_while(
     await line.close()
 
     assert (True, False) == (asked_again, lost.is_time)
+
+
+@pytest.mark.parametrize("table", ["_jobs", "_batches"])
+async def test_claims_that_somebody_holds_are_not_forgotten(
+    dsn: str,
+    schema: str,
+    client: Client,
+    db: asyncpg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    seen: Seen,
+    table: str,
+) -> None:
+    """However long a transaction keeps a row of them, or of their batch: nobody else would ever return them."""
+    monkeypatch.setattr(lost_claims, "AGAIN_S", 0.0)
+    monkeypatch.setattr(lost_claims, "FORGET_S", 0.0)
+    monkeypatch.setattr(jobs, "PACK_FROM", 1)
+    added = await client.add_job(nothing)
+    line = Line(Database(dsn, schema), "fetch")
+    if table == "_jobs":
+        await claim(db, schema)
+    else:
+        (task_id,) = await db.fetchrow(f"select id from {schema}._tasks")
+        await jobs.fetch_jobs(line, WORKER, TOKEN, 10, [task_id], None, jobs.START, packable=[task_id])
+    lost = LostClaims(line, Observers([seen]))
+    lost.note(WORKER, TOKEN)
+    async with db.transaction():
+        await db.execute(f"select from {schema}.{table} for update")
+        await lost.give_back()
+    before = seen.of(JobsReturned)
+    await lost.give_back()
+    await line.close()
+
+    assert ([], [(added.id,)]) == (before, [event.job_ids for event in seen.of(JobsReturned)])

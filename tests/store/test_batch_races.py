@@ -220,6 +220,38 @@ async def test_a_cancel_and_a_force_unlock_of_the_same_claims_do_not_deadlock(
     assert [2] == await sql.values("select id from asyncq._jobs")
 
 
+@pytest.mark.parametrize(
+    "act", ["complete_jobs($1)", "permanently_fail_jobs($1)", "reschedule_jobs($1, now())", "retry_jobs($1)"]
+)
+async def test_a_call_leaves_alone_what_ran_in_a_batch_when_it_came(
+    dsn: str, sql: Session, other: Session, act: str
+) -> None:
+    """Its row, which comes back while the call waits for another job, is not one that the call has locked."""
+    await add(sql, queue="q")
+    await sql.rows("select id from asyncq.add_job('t')")
+    await sql.execute("update asyncq._jobs set attempts = 1 where id = 2")
+    claims = await fetch(sql, 1, form="all packed")
+    touched: list[list[int]] = []
+
+    async def call() -> None:
+        touched.append(await other.values(f"select id from asyncq.{act}", [1, 2]))
+
+    async with session(dsn, sql.schema) as third, anyio.create_task_group() as group:
+        holding = third.connection.transaction()
+        await holding.start()
+        await third.rows("select from asyncq._jobs where id = 2 for update")
+        group.start_soon(call)
+        await wait_until(lambda: is_waiting(sql, other), description="the call to wait for the second job")
+        await change(sql, claims, attempts=1)
+        async with sql.connection.transaction():
+            again = await fetched(sql, 1, token=2)
+            await holding.rollback()
+            await wait_until(lambda: bool(touched), description="the call, which waits for nobody else")
+
+    assert ([1], [1], [[2]]) == ([claim["id"] for claim in claims], again, touched)
+    assert ([1], ["q"]) == (await claimed(sql), await locked_queues(sql))
+
+
 @pytest.mark.parametrize("level", LEVELS[1:])
 @pytest.mark.parametrize("act", ["retry_jobs", "complete_jobs", "reschedule_jobs", "permanently_fail_jobs"])
 async def test_an_old_snapshot_of_a_batch_judges_nothing(sql: Session, other: Session, act: str, level: str) -> None:
