@@ -103,7 +103,9 @@ async def test_a_worker_whose_row_is_gone_cancels_its_jobs_and_returns_what_it_s
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Others may run them already; those that nobody has taken over must not wait for a thorough rescue."""
-    monkeypatch.setattr(maintenance, "FIRST_WITHIN", 1_000_000)  # which its own might be, at this very moment
+    # Which any round of its own might be, at this very moment.
+    monkeypatch.setattr(maintenance, "FIRST_WITHIN", 10**6)
+    monkeypatch.setattr(maintenance, "THOROUGH_EVERY", 10**9)
     runs: list[int] = []
 
     @task
