@@ -10,7 +10,7 @@ import pytest
 
 from asyncq import Client, JobContext, Snooze, StoreError, StoreUnavailable, task
 from asyncq.domain.retry import ConstantRetry
-from asyncq.engine import fetcher
+from asyncq.engine import fetcher, lost_claims
 from asyncq.store.statements import folder, query
 from asyncq.testing import make_worker
 from tests.sql.session import session
@@ -59,6 +59,7 @@ SECOND_LINE = {
     "hold_lock": "beat",
     "return_lost": "fetch_plain_jobs",
     "still_held": "settle_completed",
+    "still_lost": "fetch_plain_jobs",
     "unpack": "settle_changed",
 }
 # Their first call claims nothing, it lets the server plan them.
@@ -236,6 +237,8 @@ async def test_a_worker_survives_the_failure_of(
     """Every job runs as often as it has to, and never once more: the claim is kept, or given back unstarted."""
     if statement == "settle_and_take":
         monkeypatch.setattr(fetcher, "TURN_S", 3600)  # however long ago the last fetch was
+    if statement == "still_lost":
+        monkeypatch.setattr(lost_claims, "FORGET_S", 0)
     fault = Fault(statement, how, schema)
     fault.install(monkeypatch)
     if first := SECOND_LINE.get(statement):
