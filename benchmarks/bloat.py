@@ -16,7 +16,7 @@ from asyncq import Client
 from asyncq.server import start
 from benchmarks.stream import Stream
 
-JOBS = 5_000_000
+JOBS = 15_000_000  # some three minutes: autovacuum comes by once in a minute, and a table grows until it has
 HELD_JOBS = 1_000_000
 MARKS = 10
 SAMPLE_S = 1.0
