@@ -59,7 +59,6 @@ IDLE_S = 30.0
 MANY = 2_000
 GATHER_S = 0.004
 ENOUGH = 50
-STIRRING = (1, ENOUGH)
 
 ItemT = TypeVar("ItemT")
 _worker_id = attrgetter("worker_id")
@@ -138,7 +137,7 @@ class Completer:
                 self._lose_older(job_id)
             self._well[job_id] = run
             self._ended_well += 1
-            if len(self._well) in STIRRING or run.claim.queue is not None:
+            if len(self._well) in (1, ENOUGH) or run.claim.queue is not None:
                 self._stir.set()
         else:
             settlement = settle(run.claim, outcome, run.task.retry, random.random())
@@ -296,7 +295,7 @@ class Completer:
         self._conclude([self._writing[job_id] for job_id in special], special)
         missed = [settlement for settlement in missed if settlement.id not in special]
         later = await store.still_held(self._line, worker_id, missed) if missed else set[int]()
-        if later and not self._held_back:  # Those that follow do not put it off: some worker always has one more.
+        if later and not self._held_back:  # Those that follow do not put it off.
             self._later_at = time.perf_counter() + LATER_S
         for job_id in later:
             self._held_back[job_id] = self._writing.pop(job_id)

@@ -65,10 +65,10 @@ class LostClaims:
                 if old := [token for token in tokens if self._is_old((worker_id, token), now)]:
                     held |= {(worker_id, token) for token in await still_lost(self._line, worker_id, old)}
         for lost in asked:
-            keep = lost in held or not self._is_old(lost, now)
-            since = self._noted.pop(lost) or now
-            if keep:
-                self._noted[lost] = since
+            if lost in held or not self._is_old(lost, now):
+                self._noted[lost] = self._noted[lost] or now
+            else:
+                del self._noted[lost]
         if self._look_at <= now:  # Else some were noted meanwhile.
             self._look_at = now + AGAIN_S
 

@@ -235,8 +235,8 @@ MUTANTS = [
     Mutant(
         "lost claims that somebody holds are forgotten",
         "asyncq/engine/lost_claims.py",
-        "            keep = lost in held or not",
-        "            keep = not",
+        "            if lost in held or not",
+        "            if not",
         ("tests/engine/test_lost_claims.py::test_claims_that_somebody_holds_are_not_forgotten",),
     ),
     Mutant(
@@ -249,8 +249,8 @@ MUTANTS = [
     Mutant(
         "a queue waits for other ends to be gathered",
         "asyncq/engine/completer.py",
-        " in STIRRING or run.claim.queue is not None:",
-        " in STIRRING:",
+        " in (1, ENOUGH) or run.claim.queue is not None:",
+        " in (1, ENOUGH):",
         ("tests/engine/test_gathering.py::test_the_end_of_a_queues_job_waits_for_no_others",),
     ),
     Mutant(

@@ -7,10 +7,12 @@ import asyncpg
 import pytest
 
 from asyncq import Task, Worker
+from asyncq.engine import completer
 from asyncq.testing import MovableClock
 from tests.engine.effects import Effects
 from tests.engine.seen import Seen
 from tests.engine.stage import START, Stage
+from tests.engine.write_gate import Gate
 
 MakeWorker = Callable[..., Worker]
 
@@ -26,6 +28,15 @@ async def effects(db: asyncpg.Connection, schema: str) -> Effects:
     """The table of what handlers did."""
     made = Effects(db, schema)
     await made.create()
+    return made
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
+    """A closed gate before every write."""
+    made = Gate()
+    monkeypatch.setattr(completer.store, "complete", made.before(completer.store.complete))
+    monkeypatch.setattr(completer.store, "settle", made.before(completer.store.settle))
     return made
 
 

@@ -1,7 +1,7 @@
 """The completer: what runs came to is written in batches, once, whatever happens to its connection."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 import asyncpg
@@ -25,36 +25,9 @@ from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
 from tests.engine.test_fetcher import intercept
+from tests.engine.write_gate import Gate
+from tests.sql.session import session
 from tests.waiting import wait_until
-
-Write = Callable[[Any, int, Collection[Any]], Awaitable[set[int]]]
-
-
-class Gate:
-    """Holds writes back until it is opened, and counts them."""
-
-    def __init__(self) -> None:
-        self.opened = asyncio.Event()
-        self.batches: list[int] = []
-
-    def before(self, write: Write) -> Write:
-        """The real thing, behind the gate."""
-
-        async def behind(line: Any, worker_id: int, ended: Collection[Any]) -> set[int]:
-            self.batches.append(len(ended))
-            await self.opened.wait()
-            return await write(line, worker_id, ended)
-
-        return behind
-
-
-@pytest.fixture
-def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
-    """A closed gate before every write."""
-    made = Gate()
-    monkeypatch.setattr(completer.store, "complete", made.before(completer.store.complete))
-    monkeypatch.setattr(completer.store, "settle", made.before(completer.store.settle))
-    return made
 
 
 @task
@@ -303,7 +276,6 @@ async def test_a_row_that_is_free_again_is_settled_however_many_others_are_held(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection
 ) -> None:
     """A transaction holds the rows of one job after the other: each of them put off the next try of all."""
-    holder = await asyncpg.connect(dsn)
 
     async def hold(connection: asyncpg.Connection, job_id: int) -> None:
         await connection.execute(f"select from {schema}._jobs where id = $1 for update", job_id)
@@ -314,9 +286,14 @@ async def test_a_row_that_is_free_again_is_settled_however_many_others_are_held(
 
     @task
     async def further(ctx: JobContext) -> None:
-        await hold(holder, ctx.job.id)
+        await hold(other.connection, ctx.job.id)
 
-    async with make_worker(first, further, concurrency=1).start(), holder.transaction(), asyncio.TaskGroup() as group:
+    async with (
+        session(dsn, schema) as other,
+        make_worker(first, further, concurrency=1).start(),
+        other.connection.transaction(),
+        asyncio.TaskGroup() as group,
+    ):
 
         async def go_on() -> None:
             while not seen.of(JobCompleted):
@@ -330,7 +307,6 @@ async def test_a_row_that_is_free_again_is_settled_however_many_others_are_held(
             await seen.wait_for(JobStarted, 5)
         await seen.wait_for(JobCompleted)
 
-    await holder.close()
     assert seen.of(JobStarted)[0].claim.id == seen.of(JobCompleted)[0].claim.id
 
 

@@ -9,10 +9,15 @@ from asyncq.domain.events import JobCompleted, JobFailed, JobStarted
 from asyncq.engine import completer
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
-from tests.engine.test_completer import Gate, gate, nothing  # noqa: F401 (a fixture)
+from tests.engine.write_gate import Gate
 from tests.waiting import wait_until
 
 FAR_S = 3600.0
+
+
+@task
+async def nothing() -> None:
+    """The least job."""
 
 
 @task
@@ -33,7 +38,6 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(completer, "MANY", 0)
     monkeypatch.setattr(completer, "GATHER_S", FAR_S)
     monkeypatch.setattr(completer, "ENOUGH", 1_000)
-    monkeypatch.setattr(completer, "STIRRING", (1, 1_000))
 
 
 async def run_some(client: Client, seen: Seen, before: int = 0) -> None:
@@ -44,15 +48,10 @@ async def run_some(client: Client, seen: Seen, before: int = 0) -> None:
 
 @pytest.mark.usefixtures("patient")
 async def test_enough_ends_are_written_together(
-    client: Client,
-    make_worker: MakeWorker,
-    seen: Seen,
-    gate: Gate,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    client: Client, make_worker: MakeWorker, seen: Seen, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One by one each would cost what the batch costs, the worker and the server."""
     monkeypatch.setattr(completer, "ENOUGH", 5)
-    monkeypatch.setattr(completer, "STIRRING", (1, 5))
     gate.opened.set()
     async with make_worker(instant, concurrency=1).start():
         await run_some(client, seen)
@@ -136,11 +135,7 @@ async def test_a_stop_writes_what_is_gathered(client: Client, make_worker: MakeW
 
 @pytest.mark.usefixtures("patient")
 async def test_what_ended_during_a_write_at_the_stop_is_not_kept_for_others(
-    client: Client,
-    make_worker: MakeWorker,
-    seen: Seen,
-    gate: Gate,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    client: Client, make_worker: MakeWorker, seen: Seen, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No run ends after the stop that could stir the writer."""
     closed = asyncio.Event()

@@ -1,0 +1,25 @@
+"""A gate before the writes of the completer."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any
+
+Write = Callable[[Any, int, Collection[Any]], Awaitable[set[int]]]
+
+
+class Gate:
+    """Holds writes back until it is opened, and counts them."""
+
+    def __init__(self) -> None:
+        self.opened = asyncio.Event()
+        self.batches: list[int] = []
+
+    def before(self, write: Write) -> Write:
+        """The real thing, behind the gate."""
+
+        async def behind(line: Any, worker_id: int, ended: Collection[Any]) -> set[int]:
+            self.batches.append(len(ended))
+            await self.opened.wait()
+            return await write(line, worker_id, ended)
+
+        return behind
