@@ -28,6 +28,7 @@ class Buffer:
         self._closed = False
         self._filled_at = 0.0
         self._turn = 1  # the next claim's place among eight; before the last one is taken, others may run
+        self._taking = 0
         self.low_water = 0
 
     def __len__(self) -> int:
@@ -37,6 +38,11 @@ class Buffer:
     def waiting(self) -> int:
         """Workers that wait for a claim."""
         return len(self._waiting)
+
+    @property
+    def overflows(self) -> bool:
+        """Whether there are more claims than workers that wait for one, or are about to take one."""
+        return len(self._claims) > self._taking
 
     @property
     def filled_at(self) -> float:
@@ -63,18 +69,22 @@ class Buffer:
 
         If cancelled, no claim is taken.
         """
-        while (claim := self.pop()) is None:
-            if self._claims:
-                # Handlers that never wait would keep the loop, and with it the next fetch, from running.
-                self._turn = 1
-                await asyncio.sleep(0)
+        self._taking += 1
+        try:
+            while (claim := self.pop()) is None:
                 if self._claims:
-                    return self._first()
-            elif self._closed:
-                return None
-            else:
-                await self._wait()
-        return claim
+                    # Handlers that never wait would keep the loop, and with it the next fetch, from running.
+                    self._turn = 1
+                    await asyncio.sleep(0)
+                    if self._claims:
+                        return self._first()
+                elif self._closed:
+                    return None
+                else:
+                    await self._wait()
+            return claim
+        finally:
+            self._taking -= 1
 
     def _first(self) -> Claim:
         claim = self._claims.popleft()

@@ -296,7 +296,7 @@ class Fetcher:
 
     def _return_stale(self) -> None:
         """Give back claims that have not started for too long: another worker may have a free slot."""
-        if len(self.buffer) and not self.buffer.waiting and _now() - self.buffer.filled_at >= STALE_S:
+        if self.buffer.overflows and _now() - self.buffer.filled_at >= STALE_S:
             self.give_back(self.buffer.drain(), "no slot became free", self._identity.worker_id)
 
     async def _set_alarm(self, look: Look) -> None:

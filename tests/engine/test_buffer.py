@@ -158,3 +158,18 @@ async def test_claims_that_are_removed_are_not_taken() -> None:
 
     assert ([2], [], [1]) == (removed, nothing, calls)
     assert [1, 3] == [taken.id for taken in buffer.drain()]
+
+
+async def test_claims_overflow_when_more_are_there_than_workers_that_take_one() -> None:
+    """Who was woken, and has not run yet, counts: its slot is free."""
+    buffer, _ = make()
+    waiting = [taking(buffer) for _ in range(2)]
+    await turns()
+    buffer.put([claim(1), claim(2)])
+    with_takers = buffer.overflows
+    buffer.put([claim(3)])
+    with_one_more = buffer.overflows
+    await asyncio.wait(waiting)
+    without_takers = buffer.overflows
+
+    assert (False, True, True) == (with_takers, with_one_more, without_takers)

@@ -456,6 +456,17 @@ def fetch_ahead(monkeypatch: pytest.MonkeyPatch, ahead: int) -> None:
     monkeypatch.setattr(fetcher, "wanted_now", wanted)
 
 
+async def test_claims_for_slots_that_are_free_do_not_go_back_however_late_the_worker_runs(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine a moment passes between waking those slots and the first claim that they take."""
+    monkeypatch.setattr(fetcher, "STALE_S", 0.0)
+    await client.add_jobs([nothing.job() for _ in range(100)])
+    await make_worker(nothing, concurrency=100).run_once()
+
+    assert (100, []) == (len(seen.of(JobCompleted)), seen.of(JobsReturned))
+
+
 async def test_claims_that_do_not_start_go_back_and_another_worker_takes_them_at_once(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
