@@ -6,7 +6,9 @@ milliseconds of the server, for each connection of each worker that starts.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
+from typing import Literal
 
 
 def array_text(numbers: Iterable[int]) -> str:
@@ -17,3 +19,14 @@ def array_text(numbers: Iterable[int]) -> str:
 def array_numbers(text: str) -> list[int]:
     """An array as PostgreSQL writes it."""
     return [int(number) for number in text[1:-1].split(",") if number]
+
+
+def sent_numbers(sent: bytes, kind: Literal["h", "i", "q"]) -> tuple[int, ...]:
+    """An array without nulls as `array_send` tells it.
+
+    Args:
+        sent: Three words that say what it is, its length and its first index, then each element behind its own length.
+        kind: Of smallint, int or bigint, as `struct` names them; moments are bigints too, see `moment.py`.
+    """
+    count = int.from_bytes(sent[12:16], "big")
+    return struct.unpack_from(">" + f"4x{kind}" * count, sent, 20)

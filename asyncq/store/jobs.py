@@ -13,7 +13,7 @@ from asyncq.domain.errors import StoreUnavailable
 from asyncq.domain.job import Claim
 from asyncq.domain.moment import read_moment
 from asyncq.domain.outcome import Ending, Settlement
-from asyncq.store.arrays import array_numbers, array_text
+from asyncq.store.arrays import array_numbers, array_text, sent_numbers
 from asyncq.store.database import Line
 
 # Of a claim, where it stands in the order of running; of a settlement, its job.
@@ -83,7 +83,7 @@ async def fetch_jobs(
     packing = (PACK_FROM, array_text(packable))
     rows = [] if form == "all" else await line.fetch("fetch_plain_jobs", *arguments, form == "plain", *packing)
     if rows or form == "plain":
-        claims = [_plain(token, *row) for row in rows]
+        claims = [claim for row in rows for claim in _plain(token, *row)]
     else:
         claims = [read_claim(*row) for row in await line.fetch("fetch_jobs", *arguments, *packing)]
     claims.sort(key=_place)
@@ -118,7 +118,12 @@ class Rest(msgspec.Struct, frozen=True, array_like=True):
 _read_rest = msgspec.json.Decoder(Rest).decode
 
 
-def _plain(
+def _plain(token: int, *row: Any) -> Sequence[Claim]:
+    """A row of `fetch_plain_jobs`: a job, or a batch."""
+    return [_single(token, *row[:10])] if row[0] is not None else _batch(token, *row[10:])
+
+
+def _single(
     token: int,
     id: int,
     task_id: int,
@@ -131,22 +136,42 @@ def _plain(
     payload: str,
     rest: str | None,
 ) -> Claim:
-    """A row of `fetch_plain_jobs`, whose nulls stand for what is usual."""
+    """A job, of which null stands for what is usual."""
     due = read_moment(run_at)
     created = read_moment(created_at) if created_at else due
     updated = read_moment(updated_at) if updated_at else created
-    if rest is None:
-        # fmt: off
-        return Claim(
-            id, task_id, None, token, 0, max_attempts, 0, priority, 0,
-            due, created, updated, key, None, payload, None, None,
-        )
-        # fmt: on
-    more = _read_rest(rest)
+    more = Rest(0, 0, 0, None, None, None) if rest is None else _read_rest(rest)
     return Claim(
         *(id, task_id, None, token, more.attempts, max_attempts, more.interruptions, priority, more.revision),
         *(due, created, updated, key, more.flags, payload, more.meta, more.last_error),
     )
+
+
+def _batch(
+    token: int,
+    ids: bytes,
+    task_ids: bytes,
+    limits: bytes,
+    priorities: bytes,
+    due: bytes,
+    created: bytes | None,
+    payloads: str,
+) -> list[Claim]:
+    """The jobs of a batch, which were only added: an array of each column that tells more."""
+    moments = sent_numbers(due, "q")
+    # fmt: off
+    return [
+        Claim(
+            id, task_id, None, token, 0, max_attempts, 0, priority, 0,
+            due, created, created, None, None, payload, None, None,
+        )
+        for id, task_id, max_attempts, priority, due, created, payload in zip(
+            sent_numbers(ids, "q"), sent_numbers(task_ids, "i"), sent_numbers(limits, "h"),
+            sent_numbers(priorities, "h"), moments, sent_numbers(created, "q") if created else moments,
+            payloads.split("\x1e"), strict=True,
+        )
+    ]
+    # fmt: on
 
 
 async def next_due_s(line: Line, since_s: float | None, after: Place = START) -> float | None:

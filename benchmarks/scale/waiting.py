@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import asyncpg
 
 from asyncq import Client
-from asyncq.store.arrays import array_text
+from asyncq.store.arrays import array_text, sent_numbers
 from asyncq.store.jobs import PACK_FROM
 from asyncq.store.statements import DEFAULT_SCHEMA, query
 from benchmarks.peers.asyncq.tasks import noop
@@ -95,7 +95,8 @@ async def claim(connection: asyncpg.Connection, tasks: list[int], limit: int) ->
     rows: list[Any] = []
     for text, arguments in statements(tasks, limit).items():
         rows = rows or await connection.fetch(text, *arguments)
-    return len(rows)
+    # What was claimed as a batch is told in one row.
+    return sum(1 if row.get("ids") is None else len(sent_numbers(row["ids"], "q")) for row in rows)
 
 
 def statements(tasks: list[int], limit: int) -> dict[str, tuple[Any, ...]]:

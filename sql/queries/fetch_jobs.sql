@@ -162,10 +162,11 @@ serial_share(jobs) as materialized (
       order by priority, run_at, id limit $3) as best)
     else $3 end),
 serial as materialized (
-  select job.id, job.queue, job.is_packable
+  select job.id, job.queue, job.place, job.is_packable
   from heads
   cross join lateral (
-    select id, queue, asyncq._is_known(job, (select $12::text::int[])) and asyncq._is_packable(job) as is_packable
+    select id, queue, job.ctid as place,
+      asyncq._is_known(job, (select $12::text::int[])) and asyncq._is_packable(job) as is_packable
     from asyncq._jobs as job
     where id = heads.id and queue = heads.queue
       and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
@@ -178,10 +179,11 @@ held as materialized (
   select unnest(asyncq._hold_queues(array(select queue from serial), $1)) as queue
   where exists (select from serial)),
 plain as materialized (
-  select ready.id, ready.is_packable
+  select ready.id, ready.place, ready.is_packable
   from priorities
   cross join lateral (
-    select id, asyncq._is_known(job, (select $12::text::int[])) and asyncq._is_packable(job) as is_packable
+    select id, job.ctid as place,
+      asyncq._is_known(job, (select $12::text::int[])) and asyncq._is_packable(job) as is_packable
     from asyncq._jobs as job
     where job.queue is null and asyncq._is_ready(job)
       and priority = priorities.priority
@@ -192,12 +194,12 @@ plain as materialized (
     for update skip locked) as ready
   limit $3 - (select count(*) from held)),
 taken as materialized (
-  select id, is_packable from serial where queue in (select queue from held)
+  select id, place, is_packable from serial where queue in (select queue from held)
   union all
-  select id, is_packable from plain),
-chosen as materialized (select array_agg(id) as ids from taken where is_packable having count(*) >= $11::int),
+  select id, place, is_packable from plain),
+chosen as materialized (select array_agg(place) as places from taken where is_packable having count(*) >= $11::int),
 packed as (
-  delete from asyncq._jobs where id = any((select ids from chosen)::bigint[])
+  delete from asyncq._jobs where ctid = any((select places from chosen)::tid[])
   returning id, task_id, queue, max_attempts, priority, run_at, created_at, payload),
 batch as (
   insert into asyncq._batches
@@ -207,10 +209,16 @@ batch as (
     from (
       select id, run_at, created_at, task_id, priority, max_attempts, queue, payload from packed order by id) as in_order
     having count(*) > 0),
+moved as (
+  select unnest(array(select id from taken where is_packable except select id from packed)) as id
+  where (select count(*) from packed) < (select cardinality(places) from chosen)),
 claimed as (
   update asyncq._jobs
   set locked_by = $1, locked_at = coalesce($9, asyncq.now()), lock_token = $2
-  where id = any(array(select id from taken where not is_packable or not exists (select from chosen)))
+  where id = any(array(
+    select id from taken where not is_packable or not exists (select from chosen)
+    union all
+    select id from moved))
   returning id, task_id, queue, attempts, max_attempts, interruptions, priority, revision, run_at, created_at, updated_at,
     key, flags, payload, meta, last_error)
 select id, task_id, queue, $2::bigint as lock_token, attempts, max_attempts, interruptions, priority, revision,

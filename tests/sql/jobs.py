@@ -7,7 +7,7 @@ from typing import Any
 import asyncpg
 
 from asyncq.domain.moment import read_moment
-from asyncq.store.arrays import array_numbers, array_text
+from asyncq.store.arrays import array_numbers, array_text, sent_numbers
 from tests.sql.session import Session
 
 WORKER = 1
@@ -72,8 +72,30 @@ async def fetch(
     further = [*([beside] if statement == "fetch_plain_jobs" else []), pack_from, array_text(ids)]
     rows = await sql.run(statement, worker, token, limit, array_text(ids), forbidden, *after, now, since_s, *further)
     if statement == "fetch_plain_jobs":
-        rows = [{**row, "lock_token": token, "queue": None} for row in rows]
+        rows = [{**row, "lock_token": token, "queue": None} for row in told(rows)]
     return sorted(rows, key=lambda row: (row["priority"], read_moment(row["run_at"]), row["id"]))
+
+
+def told(rows: Sequence[asyncpg.Record]) -> list[dict[str, Any]]:
+    """The jobs of which the rows of `fetch_plain_jobs` tell, those of a batch among them, each as a row of its own."""
+    return [job for row in rows for job in ([dict(row)] if row["ids"] is None else _of_batch(row))]
+
+
+def _of_batch(row: asyncpg.Record) -> list[dict[str, Any]]:
+    moments = sent_numbers(row["due"], "q")
+    return [
+        {"id": id_, "task_id": task_id, "max_attempts": limit, "priority": priority, "payload": payload, "key": None}
+        | {"run_at": due.to_bytes(8, "big", signed=True), "rest": None}
+        for id_, task_id, limit, priority, due, payload in zip(
+            sent_numbers(row["ids"], "q"),
+            sent_numbers(row["task_ids"], "i"),
+            sent_numbers(row["limits"], "h"),
+            sent_numbers(row["priorities"], "h"),
+            moments,
+            row["payloads"].split("\x1e"),
+            strict=True,
+        )
+    ]
 
 
 async def fetched(sql: Session, limit: int = 100, **options: Any) -> list[int]:
