@@ -128,16 +128,16 @@ async def run_strangers(stage: Stage, peer: Peer, variant: str, size: int) -> di
 CLIFFS: dict[str, Work] = {
     "serial": Work(code="W6", title="serial queue", unit="ms a job", better="less", run=in_series(1)),
     "serial_4": Work(code="W6", title="serial queue, concurrency 4", unit="ms a job", better="less", run=in_series(4)),
-    "queues": Work(code="W7", title="10,000 queues of 10", unit=RATE, run=run_queues, turns=3, beside_plain=True),
+    "queues": Work(code="W7", title="10,000 queues of 10", unit=RATE, run=run_queues, beside_plain=True),
     "few_queues": Work(
-        code="W7", title="first 5,000 of 10 queues of 10,000", unit=RATE, run=first_of(100_000, "few_queues"), turns=3
+        code="W7", title="first 5,000 of 10 queues of 10,000", unit=RATE, run=first_of(100_000, "few_queues")
     ),
     "many_queues": Work(
-        code="W7", title="first 100,000 of 1,000,000 queues", unit=RATE, run=first_of(1_000_000, "many_queues"), turns=2
+        code="W7", title="first 100,000 of 1,000,000 queues", unit=RATE, run=first_of(1_000_000, "many_queues")
     ),
     "stuck": Work(code="W8", title="past 100,000 jobs of two busy queues", unit=RATE, run=run_stuck, beside_plain=True),
-    "snapshot": Work(code="W9", title="old snapshot: last 100,000 to first", unit="x", run=run_snapshot, turns=2),
+    "snapshot": Work(code="W9", title="old snapshot: last 100,000 to first", unit="x", run=run_snapshot),
     "strangers": Work(
-        code="W15", title="past 1,000,000 jobs of others", unit=RATE, run=run_strangers, turns=2, beside_plain=True
+        code="W15", title="past 1,000,000 jobs of others", unit=RATE, run=run_strangers, beside_plain=True
     ),
 }

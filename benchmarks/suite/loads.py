@@ -102,18 +102,13 @@ LOADS: dict[str, Work] = {
         title="add, 64 producers beside 4 busy workers that only poll",
         unit=RATE,
         run=beside_workers("second", listen=False),
-        turns=3,
     ),
-    "listeners": Work(code="W10", title="the same, and they listen", unit=RATE, run=beside_workers("second"), turns=3),
-    "runners": Work(
-        code="W10", title="the same, and they run the jobs at once", unit=RATE, run=beside_workers("noop"), turns=3
-    ),
-    "fleet": Work(
-        code="W11", title="idle workers", unit="questions a worker and poll", better="less", run=run_fleet, turns=1
-    ),
-    "punctuality": Work(code="W12", title="due time to start", unit="ms", better="less", run=run_punctuality, turns=3),
-    "fairness": Work(code="W13", title="idle slots", unit="share", better="less", run=run_fairness, turns=3),
+    "listeners": Work(code="W10", title="the same, and they listen", unit=RATE, run=beside_workers("second")),
+    "runners": Work(code="W10", title="the same, and they run the jobs at once", unit=RATE, run=beside_workers("noop")),
+    "fleet": Work(code="W11", title="idle workers", unit="questions a worker and poll", better="less", run=run_fleet),
+    "punctuality": Work(code="W12", title="due time to start", unit="ms", better="less", run=run_punctuality),
+    "fairness": Work(code="W13", title="idle slots", unit="share", better="less", run=run_fairness),
     "wait_1": Work(code="W14", title="handlers of 1 ms", unit="x", run=with_handlers("wait_1")),
-    "wait_20": Work(code="W14", title="handlers of 20 ms", unit="x", run=with_handlers("wait_20"), turns=3),
-    "cpu_2": Work(code="W14", title="handlers of 2 ms of CPU", unit="x", run=with_handlers("cpu_2"), turns=3),
+    "wait_20": Work(code="W14", title="handlers of 20 ms", unit="x", run=with_handlers("wait_20")),
+    "cpu_2": Work(code="W14", title="handlers of 2 ms of CPU", unit="x", run=with_handlers("cpu_2")),
 }

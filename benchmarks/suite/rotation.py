@@ -32,10 +32,10 @@ def turns(
 ) -> Iterator[Turn]:
     """The runs of a rotation, counted from 0: work by work, and within it who comes first changes."""
     for name, work in WORKS.items():
-        if name not in works or not has_turn(work.turns, rotation, rotations):
+        if name not in works:
             continue
         entered = [
-            Turn(name, peer, variant, scaled(size, scale), scaled(plain_jobs(peer, variant, work), scale))
+            Turn(name, peer, variant, scaled(size, scale), scaled(plain_jobs(peer, variant, work, size), scale))
             for peer in peers
             if has_turn(peer.turns, rotation, rotations)
             for variant, size in peer.entries.get(name, {}).items()
@@ -44,9 +44,9 @@ def turns(
         yield from entered[first:] + entered[:first]
 
 
-def plain_jobs(peer: Peer, variant: str, work: Work) -> int:
-    """How many jobs the drain has that goes before a work; 0 without one."""
-    return peer.entries["drain"][variant] if work.beside_plain else 0
+def plain_jobs(peer: Peer, variant: str, work: Work, size: int) -> int:
+    """How many jobs the drain before a work has: no more than the work, since each has one start; 0 without one."""
+    return min(size, peer.entries["drain"][variant]) if work.beside_plain else 0
 
 
 def scaled(size: int, scale: float) -> int:

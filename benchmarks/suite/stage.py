@@ -61,7 +61,6 @@ class Work:
         unit: Of the figure.
         better: Which figure is better.
         run: Lets one queue do it once; `value` in the result is the figure.
-        turns: In how many rotations of five it takes part.
         beside_plain: Whether a plain drain goes before it, so that both see the same minute of the machine: `of_plain`
             in the result is the figure as a share of that one's.
     """
@@ -71,5 +70,4 @@ class Work:
     unit: str
     better: Literal["more", "less"] = "more"
     run: Run
-    turns: int = 5
     beside_plain: bool = False

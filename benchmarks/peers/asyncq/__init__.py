@@ -15,6 +15,7 @@ PEER = Peer(
         "drain": {"default": 100_000},
         "drain_2": {"default": 200_000},
         "latency": {"default": 200},
+        "latency_durable": {"default": 200},
         "add_1": {"default": 3_000},
         "add_10": {"default": 5_000},
         "bulk_1000": {"default": 100_000},
