@@ -17,7 +17,7 @@ from asyncq.server import start
 from benchmarks.stream import Stream
 
 JOBS = 15_000_000  # some three minutes: autovacuum comes by once in a minute, and a table grows until it has
-HELD_JOBS = 1_000_000
+HELD_JOBS = 5_000_000
 MARKS = 10
 SAMPLE_S = 1.0
 HELD_LIMIT = 0.8  # of the rate of the first tenth, that of the last one

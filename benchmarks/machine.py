@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+from pathlib import Path
 
 import asyncpg
 
@@ -34,3 +35,11 @@ async def conditions(dsn: str, loop: str) -> dict[str, str]:
         "cores": str(os.cpu_count()),
         **settings,
     }
+
+
+def rss(pid: int | str = "self") -> int:
+    """The resident memory of a process, in bytes."""
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise SystemExit("this system does not tell how much memory a process holds")

@@ -40,11 +40,6 @@ class Buffer:
         return len(self._waiting)
 
     @property
-    def overflows(self) -> bool:
-        """Whether there are more claims than workers that wait for one, or are about to take one."""
-        return len(self._claims) > self._taking
-
-    @property
     def filled_at(self) -> float:
         """When claims were put in last, on the loop's clock."""
         return self._filled_at
@@ -112,6 +107,10 @@ class Buffer:
         claims = list(self._claims)
         self._claims.clear()
         return claims
+
+    def overflow(self) -> list[Claim]:
+        """Take out the last ones, as many as there are more than workers that wait for one or are about to take one."""
+        return [self._claims.pop() for _ in range(len(self._claims) - self._taking)][::-1]
 
     def remove(self, jobs: Collection[tuple[int, int]]) -> list[Claim]:
         """Take out the claims of some jobs.

@@ -296,8 +296,8 @@ class Fetcher:
 
     def _return_stale(self) -> None:
         """Give back claims that have not started for too long: another worker may have a free slot."""
-        if self.buffer.overflows and _now() - self.buffer.filled_at >= STALE_S:
-            self.give_back(self.buffer.drain(), "no slot became free", self._identity.worker_id)
+        if _now() - self.buffer.filled_at >= STALE_S and (stale := self.buffer.overflow()):
+            self.give_back(stale, "no slot became free", self._identity.worker_id)
 
     async def _set_alarm(self, look: Look) -> None:
         """Know when to look again: at the next due time, from the start as soon as may be, or at the poll."""

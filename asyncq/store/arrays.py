@@ -22,11 +22,15 @@ def array_numbers(text: str) -> list[int]:
 
 
 def sent_numbers(sent: bytes, kind: Literal["h", "i", "q"]) -> tuple[int, ...]:
-    """An array without nulls as `array_send` tells it.
+    """An array with at least one element and without nulls, as `array_send` tells it.
 
     Args:
         sent: Three words that say what it is, its length and its first index, then each element behind its own length.
         kind: Of smallint, int or bigint, as `struct` names them; moments are bigints too, see `moment.py`.
     """
     count = int.from_bytes(sent[12:16], "big")
-    return struct.unpack_from(">" + f"4x{kind}" * count, sent, 20)
+    # By hundreds: `struct` keeps what it has made of a format, which is large, and would of each length.
+    whole = -(-count // 100) * 100
+    element = f"4x{kind}"
+    padded = sent.ljust(20 + whole * struct.calcsize(">" + element), b"\0")
+    return struct.unpack_from(">" + element * whole, padded, 20)[:count]

@@ -116,6 +116,7 @@ class Rest(msgspec.Struct, frozen=True, array_like=True):
 
 
 _read_rest = msgspec.json.Decoder(Rest).decode
+_ONLY_ADDED = Rest(0, 0, 0, None, None, None)
 
 
 def _plain(token: int, *row: Any) -> Sequence[Claim]:
@@ -140,7 +141,7 @@ def _single(
     due = read_moment(run_at)
     created = read_moment(created_at) if created_at else due
     updated = read_moment(updated_at) if updated_at else created
-    more = Rest(0, 0, 0, None, None, None) if rest is None else _read_rest(rest)
+    more = _ONLY_ADDED if rest is None else _read_rest(rest)
     return Claim(
         *(id, task_id, None, token, more.attempts, max_attempts, more.interruptions, priority, more.revision),
         *(due, created, updated, key, more.flags, payload, more.meta, more.last_error),

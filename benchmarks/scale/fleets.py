@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
-from benchmarks.memory import rss
+from benchmarks.machine import rss
 from benchmarks.scale import crew
 from benchmarks.scale.fill import fill
 from benchmarks.scale.place import Database, Place

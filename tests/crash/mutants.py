@@ -573,6 +573,27 @@ MUTANTS = [
         ("tests/sql/test_is_packable.py",),
     ),
     Mutant(
+        "what has moved before it was locked is left",
+        "sql/queries/fetch_plain_jobs.sql",
+        "    union all\n    select id from moved))",
+        "  ))",
+        ("tests/store/test_fetch_races.py::test_a_claim_shows_the_newest_payload",),
+    ),
+    Mutant(
+        "what has moved before it was locked is left, among jobs of queues",
+        "sql/queries/fetch_jobs.sql",
+        "    union all\n    select id from moved))",
+        "  ))",
+        ("tests/store/test_fetch_races.py::test_a_claim_shows_the_newest_payload",),
+    ),
+    Mutant(
+        "all jobs of a batch are told as created when they are due",
+        "asyncq/store/jobs.py",
+        'sent_numbers(created, "q") if created else moments',
+        "moments",
+        ("tests/store/test_fetched_claims.py",),
+    ),
+    Mutant(
         "a job of a queue that ended in a batch leaves its queue locked",
         "sql/queries/settle_completed.sql",
         "select unnest(queues) from closed",

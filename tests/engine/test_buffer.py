@@ -160,16 +160,17 @@ async def test_claims_that_are_removed_are_not_taken() -> None:
     assert [1, 3] == [taken.id for taken in buffer.drain()]
 
 
-async def test_claims_overflow_when_more_are_there_than_workers_that_take_one() -> None:
+async def test_what_overflows_are_the_last_claims_for_which_no_worker_is_there() -> None:
     """Who was woken, and has not run yet, counts: its slot is free."""
     buffer, _ = make()
     waiting = [taking(buffer) for _ in range(2)]
     await turns()
-    buffer.put([claim(1), claim(2)])
-    with_takers = buffer.overflows
-    buffer.put([claim(3)])
-    with_one_more = buffer.overflows
+    buffer.put([claim(number) for number in range(1, 6)])
+    over = [item.id for item in buffer.overflow()]
+    nothing_more = buffer.overflow()
     await asyncio.wait(waiting)
-    without_takers = buffer.overflows
+    taken = [task.result() for task in waiting]
+    buffer.put([claim(6)])
+    without_workers = [item.id for item in buffer.overflow()]
 
-    assert (False, True, True) == (with_takers, with_one_more, without_takers)
+    assert ([3, 4, 5], [], [1, 2], [6]) == (over, nothing_more, [item.id for item in taken if item], without_workers)

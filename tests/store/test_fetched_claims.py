@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from asyncq.domain.job import Claim
+from asyncq.store import jobs
 from asyncq.store.database import Database, Line
 from asyncq.store.jobs import START, fetch_jobs
 from tests.sql.jobs import add
@@ -23,16 +24,20 @@ ROWS = {
     "with a key": "key = 'k', max_attempts = 7",
 }
 
+# A task, a payload, max_attempts, a priority.
+ADDED = [("t", r'{"a": "\u001e"}', 25, 0), ("u", "[ ]", 1, -5), ("t", '"ü"', 32767, 7)]
 
-async def _claim(dsn: str, schema: str, sql: Session) -> Claim:
-    """The only job, as a worker claims it; then it is free again."""
+
+async def _claims(dsn: str, schema: str, sql: Session, *, packs: bool = False) -> list[Claim]:
+    """All jobs, as a worker claims them; those that are claimed in their rows are free again then."""
     line = Line(Database(dsn, schema), "fetch", generic_plans=True)
+    tasks = await sql.values("select id from asyncq._tasks")
     try:
-        [claim] = await fetch_jobs(line, 7, 5, 10, await sql.values("select id from asyncq._tasks"), None, START)
+        claims = await fetch_jobs(line, 7, 5, 10, tasks, None, START, packable=tasks if packs else [])
     finally:
         await line.close()
     await sql.execute("update asyncq._jobs set locked_by = null, locked_at = null, lock_token = null")
-    return claim
+    return claims
 
 
 @pytest.mark.parametrize("change", ROWS.values(), ids=ROWS)
@@ -43,9 +48,27 @@ async def test_a_claim_by_the_short_form_says_what_one_by_the_long_form_says(
     async with session(dsn, schema) as sql:
         job = await add(sql)
         await sql.execute(f"update asyncq._jobs set {change}")
-        short = await _claim(dsn, schema, sql)
+        [short] = await _claims(dsn, schema, sql)
         await add(sql, queue="q", run_at="asyncq.now() + interval '1 h'")
-        long = await _claim(dsn, schema, sql)
+        [long] = await _claims(dsn, schema, sql)
 
     assert job == short.id
     assert msgspec.to_builtins(long) == msgspec.to_builtins(short)
+
+
+@pytest.mark.parametrize("earlier", ["interval '0'", "interval '1 s' * (id - 1)"], ids=["when due", "before"])
+async def test_claims_of_a_batch_say_what_those_of_rows_say(
+    dsn: str, schema: str, monkeypatch: pytest.MonkeyPatch, earlier: str
+) -> None:
+    """One row tells of all of them: what belongs to one must not be told of another."""
+    monkeypatch.setattr(jobs, "PACK_FROM", 2)
+    async with session(dsn, schema) as sql:
+        for added in ADDED:
+            await sql.value("select id from asyncq.add_job($1, $2, null, null, $3, null, $4)", *added)
+        await sql.execute(f"update asyncq._jobs set created_at = run_at - {earlier}, updated_at = run_at - {earlier}")
+        rows = await _claims(dsn, schema, sql)
+        batch = await _claims(dsn, schema, sql, packs=True)
+        packed = await sql.value("select cardinality(ids) from asyncq._batches")
+
+    assert (3, 3) == (len(rows), packed)
+    assert rows == batch

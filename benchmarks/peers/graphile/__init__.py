@@ -20,7 +20,7 @@ PEER = Peer(
     packages=("graphile-worker", "pg"),
     variants={"default": {"preset": {"concurrentJobs": 10}}, "best": {"preset": BEST}},
     entries={
-        "drain": {"default": 10_000, "best": 100_000},
+        "drain": {"default": 20_000, "best": 100_000},
         "drain_2": {"best": 200_000},
         "latency": {"default": 200, "best": 200},
         "add_1": {"default": 3_000},
