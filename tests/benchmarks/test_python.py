@@ -28,10 +28,11 @@ def no_fetch(what: str, command: Sequence[str], folder: Path) -> bool:
     ],
 )
 def test_an_optimized_one_is_measured_where_there_is_one(
-    monkeypatch: pytest.MonkeyPatch, built: dict[str, str], measured: str, said: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, built: dict[str, str], measured: str, said: str
 ) -> None:
     """What a version manager compiles by default makes all that is written in Python look slow."""
     lines: list[str] = []
+    monkeypatch.setattr(python, "FOLDER", tmp_path / "python")  # The one that is there would go before a new one comes.
     monkeypatch.setattr(python, "candidates", lambda: [PLAIN, OPTIMIZED])
     monkeypatch.setattr(python, "how_built", lambda name: built.get(name, ""))
 
