@@ -23,11 +23,11 @@ from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing, Task
 from asyncq.store import adding
 from asyncq.store import admin as store
-from asyncq.store.database import CallersConnection, Connection, Database, at_read_committed, check_connection, our_own
+from asyncq.store.database import CallersConnection, Connection, Database, at_read_committed, check_connection
 from asyncq.store.failures import connecting, is_conflict, is_unknown
 from asyncq.store.migrate import Report, check_version, migrate
 from asyncq.store.roles import WayIn, way_in
-from asyncq.store.spares import Spares, tidy
+from asyncq.store.spares import Loan, Spares, tidy
 from asyncq.store.statements import DEFAULT_SCHEMA
 
 # How long to wait before each further try of an add that may be made again; a server restarts within a second or two.
@@ -278,7 +278,6 @@ class Client:
     async def _add(self, specs: Sequence[JobSpec], connection: CallersConnection | None) -> list[Added]:
         if connection is not None:
             return await self._add_on(check_connection(connection), specs)
-        has_keys = all(spec.idempotency_key for spec in specs)
         until = asyncio.get_running_loop().time() + self._retry_for_s
         lost: AsyncqError | None = None  # the first error after which nobody knows whether the jobs were added
         tries = 0
@@ -290,6 +289,7 @@ class Client:
                 if lost is None and is_unknown(error):
                     lost = error
                 left_s = until - asyncio.get_running_loop().time()
+                has_keys = all(spec.idempotency_key for spec in specs)
                 pause_s = pause_before_another_try(error, tries, left_s, has_keys=has_keys, is_lost=lost is not None)
                 if pause_s is None:
                     # An add that may have happened is never told of as one that has not.
@@ -308,21 +308,12 @@ class Client:
             self._way_in = await way_in(connection, self._database.schema)
         return await adding.add_jobs(self._database, connection, specs, self._way_in, self._window, at_once=at_once)
 
-    @asynccontextmanager
-    async def _connection(self) -> AsyncGenerator[Connection]:
+    def _connection(self) -> Loan:
         if self._pool is None:
             raise ConfigurationError("the client is not open: use `async with Client(...)`, or call open()")
         if not self._is_home():
             raise ConfigurationError("the client was opened before a fork: open one in each process")
-        pool, is_well = self._pool, False
-        with connecting(self._database.dsn):
-            connection = await pool.acquire()
-        try:
-            with our_own(connection):
-                yield connection
-            is_well = True
-        finally:
-            await pool.release(connection, is_well=is_well)
+        return self._pool.lent(self._database.dsn)
 
     def _is_home(self) -> bool:
         """Whether the pool, if there is one, is of this process; raises if it is of another event loop of it."""

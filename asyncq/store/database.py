@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import asyncpg
@@ -17,7 +17,7 @@ from asyncq.domain.errors import (
     StoreUnavailable,
     UnsupportedServer,
 )
-from asyncq.store.failures import READ_ONLY, UNTIDY, calling, connecting, on_our_own
+from asyncq.store.failures import UNTIDY, calling, connecting, on_our_own
 from asyncq.store.pooled import PooledConnection, assignments, prelude, split
 from asyncq.store.services import check_service, dsn_of_service
 from asyncq.store.statements import check_schema, query
@@ -237,7 +237,7 @@ class Line:
         async with self._free:
             connection = await self.connection()
             deadline_s = self._deadlines_s.get(name, self._answer_s)
-            with our_own(connection), calling(self._database.schema):
+            with on_our_own(connection), calling(self._database.schema):
                 try:
                     async with asyncio.timeout(deadline_s):
                         rows = await connection.fetch(self._database.query(name), *args)
@@ -407,27 +407,6 @@ async def on_either(
         return
     async with acquire() as own:
         yield own
-
-
-@contextmanager
-def our_own(connection: asyncpg.Connection) -> Generator[None]:
-    """For statements on a connection of ours: where nothing can be written, it is not a transaction's fault.
-
-    The connection is closed: the next one may lead to a server that has taken over.
-
-    Args:
-        connection: It.
-
-    Raises:
-        StoreUnavailable: The server is read only, or a standby.
-    """
-    try:
-        with on_our_own():
-            yield
-    except StoreUnavailable as error:
-        if error.sqlstate == READ_ONLY:
-            connection.terminate()
-        raise
 
 
 def is_closed(connection: asyncpg.Connection) -> bool:

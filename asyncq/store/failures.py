@@ -6,9 +6,8 @@ import asyncio
 import errno
 import os
 import re
-from collections.abc import Generator
-from contextlib import contextmanager
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
@@ -119,8 +118,29 @@ def target(dsn: str) -> str:
     return host + (f", database {name!r}" if name else "") + (f", as {user!r}" if user else "")
 
 
-@contextmanager
-def connecting(dsn: str) -> Generator[None]:
+class Translating:
+    """Around what may fail: an error is told in words of ours. No generator: each add has three, which would slow it.
+
+    Args:
+        tell: Called with an error, and `told`: raises another one in its place, or lets it pass.
+        told: What `tell` has to know besides.
+    """
+
+    __slots__ = ("_tell", "_told")
+
+    def __init__(self, tell: Callable[[BaseException, Any], None], told: Any = None) -> None:
+        self._tell = tell
+        self._told = told
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None:
+            self._tell(error, self._told)
+
+
+def connecting(dsn: str) -> Translating:
     """Translates what goes wrong while a connection is opened.
 
     Args:
@@ -131,28 +151,29 @@ def connecting(dsn: str) -> Generator[None]:
         StoreUnavailable: The server cannot be reached; nothing was sent.
         ConfigurationError: The DSN cannot be read, or leads to a pooler.
     """
-    try:
-        yield
-    except asyncpg.PostgresError as error:
+    return Translating(_tell_of_connecting, dsn)
+
+
+def _tell_of_connecting(error: BaseException, dsn: str) -> None:
+    if isinstance(error, asyncpg.PostgresError):
         if "unsupported startup parameter" in _said(error):
             said = f"PostgreSQL at {target(dsn)} refused the connection: {_said(error)}; {HINT}"
             raise ConfigurationError(said) from error
         raise _refused(error, f"PostgreSQL at {target(dsn)} refused the connection", "not_sent") from error
-    except asyncpg.ClientConfigurationError as error:
+    if isinstance(error, asyncpg.ClientConfigurationError):
         raise ConfigurationError(f"the DSN cannot be used: {_METHOD.sub(_SERVERS, str(error))}") from error
-    except (ValueError, OverflowError):
+    if isinstance(error, ValueError | OverflowError):
         # Without the cause: its text may hold a piece of the password.
         raise ConfigurationError(
             "the DSN cannot be read; expected postgresql://user:password@host:port/database, with special characters "
             "in the password written as %2F and so on"
         ) from None
-    except (*_BROKEN, asyncpg.InterfaceError) as error:
+    if isinstance(error, (*_BROKEN, asyncpg.InterfaceError)):
         said = f"PostgreSQL at {target(dsn)} cannot be reached: {_words(error)}"
         raise StoreUnavailable(said, outcome="not_sent") from error
 
 
-@contextmanager
-def calling(schema: str) -> Generator[None]:
+def calling(schema: str) -> Translating:
     """Translates what goes wrong while a statement runs.
 
     Args:
@@ -168,32 +189,49 @@ def calling(schema: str) -> Generator[None]:
         StoreUnavailable: The connection broke, and the outcome is unknown; or it was closed before.
         StoreError: Anything else that the server or the driver says.
     """
-    try:
-        yield
-    except _BROKEN as error:
+    return Translating(_tell_of_call, schema)
+
+
+def _tell_of_call(error: BaseException, schema: str) -> None:
+    if isinstance(error, _BROKEN):
         said = NO_ANSWER if _is_silence(error) else f"the connection to PostgreSQL was lost: {_words(error)}"
         raise StoreUnavailable(said, outcome="unknown") from error
-    except asyncpg.PostgresError as error:
+    if isinstance(error, asyncpg.PostgresError):
         raise _translated(error, schema) from error
-    except asyncpg.InterfaceError as error:
+    if isinstance(error, asyncpg.InterfaceError):
         if any(word in str(error) for word in _GONE):
             raise StoreUnavailable(f"the connection to PostgreSQL is closed: {error}", outcome="not_sent") from error
         raise StoreError(f"the statement cannot be sent: {error}") from error
 
 
-@contextmanager
-def on_our_own() -> Generator[None]:
+def on_our_own(connection: asyncpg.Connection | None = None) -> Translating:
     """Around `calling`, where no transaction is a caller's: if nothing can be written, it is the server's fault.
+
+    Args:
+        connection: Closed then, if it is given: the next one may lead to a server that has taken over.
 
     Raises:
         StoreUnavailable: The server is read only, or a standby.
     """
-    try:
-        yield
-    except TransactionUnusable as error:
-        if error.sqlstate != READ_ONLY:
-            raise
-        raise StoreUnavailable(str(error), outcome="not_sent", sqlstate=error.sqlstate) from error
+    return Translating(tell_of_our_own, connection)
+
+
+def tell_of_our_own(error: BaseException, connection: asyncpg.Connection | None) -> None:
+    """What `on_our_own` does about an error.
+
+    Args:
+        error: Of a statement.
+        connection: As there.
+
+    Raises:
+        StoreUnavailable: In place of the error, as there; nothing for others.
+    """
+    if not isinstance(error, TransactionUnusable | StoreUnavailable) or error.sqlstate != READ_ONLY:
+        return
+    if connection is not None:
+        connection.terminate()
+    if isinstance(error, TransactionUnusable):
+        raise StoreUnavailable(str(error), outcome="not_sent", sqlstate=READ_ONLY) from error
 
 
 def _translated(error: asyncpg.PostgresError, schema: str) -> AsyncqError:

@@ -13,6 +13,7 @@ from typing import cast
 import asyncpg
 
 from asyncq.store.database import PUT_BACK_CANCELLED_S, Connection, Pool, cut_off, hang_up, is_closed, put_back
+from asyncq.store.failures import connecting, tell_of_our_own
 
 IDLE_S = 30.0
 
@@ -54,6 +55,19 @@ class Spares:
         self._served.set()
         self._is_closed = False
         self._timer: asyncio.TimerHandle | None = None
+
+    def lent(self, dsn: str) -> Loan:
+        """A connection for the length of a block, which waits until one is free.
+
+        Args:
+            dsn: Where it leads, for the errors.
+
+        Raises:
+            StoreError: As `failures.connecting` says, if none can be opened; as `failures.on_our_own`, in the block.
+
+        If the beginning of the block is cancelled, none was taken.
+        """
+        return Loan(self, dsn)
 
     async def acquire(self) -> Connection:
         """A connection; waits until one is free.
@@ -122,3 +136,30 @@ class Spares:
     async def _give_back(self, connection: Connection, *, is_well: bool) -> None:
         _is_well.set(is_well)
         await put_back(self._pool, connection, PUT_BACK_CANCELLED_S)
+
+
+class Loan:
+    """A connection of a pool for the length of a block; see `Spares.lent`.
+
+    Args:
+        spares: Whose.
+        dsn: Where it leads.
+    """
+
+    __slots__ = ("_connection", "_dsn", "_spares")
+
+    def __init__(self, spares: Spares, dsn: str) -> None:
+        self._spares = spares
+        self._dsn = dsn
+
+    async def __aenter__(self) -> Connection:
+        with connecting(self._dsn):
+            self._connection = await self._spares.acquire()
+        return self._connection
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            if error is not None:
+                tell_of_our_own(error, self._connection)
+        finally:
+            await self._spares.release(self._connection, is_well=error is None)

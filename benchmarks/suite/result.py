@@ -18,6 +18,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Args:
         line: The conditions that it belongs to: `main`, or those of a further line.
         rotation: Counted from 1.
+        lap: Of the rotation, where all do the work more than once in it.
         work: What was done.
         peer: By whom.
         variant: With which settings.
@@ -37,6 +38,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     value: float | None = None
     failure: str = ""
     took_s: float = 0.0
+    lap: int = 1
     details: dict[str, Any] = {}
 
 
@@ -84,28 +86,28 @@ class Result(msgspec.Struct, kw_only=True):
 
 
 class Series:
-    """The figures of one queue with one variant in one work of one line, by rotation."""
+    """The figures of one queue with one variant in one work of one line, by rotation and lap."""
 
     def __init__(self, entries: Iterable[Entry], field: str = "value") -> None:
-        self.by_rotation: dict[int, float] = {}
+        self.by_lap: dict[tuple[int, int], float] = {}
         for entry in entries:
             value = entry.value if field == "value" else entry.details.get(field)
             if entry.value is not None and value is not None:
-                self.by_rotation[entry.rotation] = value
+                self.by_lap[entry.rotation, entry.lap] = value
 
     def __bool__(self) -> bool:
-        return bool(self.by_rotation)
+        return bool(self.by_lap)
 
-    def of(self, rotations: Collection[int]) -> Series:
-        """Those of some rotations."""
+    def of(self, laps: Collection[tuple[int, int]]) -> Series:
+        """Those of some laps."""
         chosen = Series(())
-        chosen.by_rotation = {rotation: self.by_rotation[rotation] for rotation in rotations}
+        chosen.by_lap = {lap: self.by_lap[lap] for lap in laps}
         return chosen
 
     @property
     def values(self) -> Sequence[float]:
-        """In the order of the rotations."""
-        return list(self.by_rotation.values())
+        """In the order of the laps."""
+        return list(self.by_lap.values())
 
     @property
     def median(self) -> float:
@@ -125,13 +127,13 @@ def series(runs: Iterable[Entry], line: str, work: str, peer: str, variant: str,
 
 
 def ratio(ours: Series, theirs: Series) -> tuple[float, tuple[float, float]] | None:
-    """How many times theirs ours is: of the medians, and the range, over the rotations that have both."""
+    """How many times theirs ours is: of the medians, and the range, over the laps that have both."""
     if not ours or not theirs:
         return None
-    both = ours.by_rotation.keys() & theirs.by_rotation.keys()
+    both = ours.by_lap.keys() & theirs.by_lap.keys()
     if not both:
         of_medians = ours.median / theirs.median
         return of_medians, (of_medians, of_medians)
     ours, theirs = ours.of(both), theirs.of(both)
-    each = [ours.by_rotation[rotation] / theirs.by_rotation[rotation] for rotation in both]
+    each = [ours.by_lap[lap] / theirs.by_lap[lap] for lap in both]
     return ours.median / theirs.median, (min(each), max(each))

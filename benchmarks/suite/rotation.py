@@ -18,19 +18,21 @@ from benchmarks.suite.works import WORKS
 
 
 class Turn(NamedTuple):
-    """What one run is to be; `plain` jobs are drained before it, if any."""
+    """What one run is to be, in which lap of its work; `plain` jobs are drained before it, if any."""
 
     work: str
     peer: Peer
     variant: str
     size: int
     plain: int = 0
+    lap: int = 1
 
 
 def turns(
     peers: Collection[Peer], works: Collection[str], rotation: int, rotations: int, scale: float
 ) -> Iterator[Turn]:
-    """The runs of a rotation, counted from 0: work by work, and within it who comes first changes."""
+    """The runs of a rotation, counted from 0: work by work, and within it, lap by lap, who comes first
+    changes."""
     for name, work in WORKS.items():
         if name not in works:
             continue
@@ -40,8 +42,9 @@ def turns(
             if has_turn(peer.turns, rotation, rotations)
             for variant, size in peer.entries.get(name, {}).items()
         ]
-        first = rotation % len(entered) if entered else 0
-        yield from entered[first:] + entered[:first]
+        for lap in range(work.laps if entered else 0):
+            first = (rotation + lap) % len(entered)
+            yield from (turn._replace(lap=lap + 1) for turn in entered[first:] + entered[:first])
 
 
 def plain_jobs(peer: Peer, variant: str, work: Work, size: int) -> int:
@@ -60,7 +63,13 @@ def scaled(size: int, scale: float) -> int:
 async def run(turn: Turn, stage: Stage, line: str, rotation: int) -> Entry:
     """One run; a check that fails is its result, and the others go on."""
     made = Entry(
-        line=line, rotation=rotation, work=turn.work, peer=turn.peer.name, variant=turn.variant, size=turn.size
+        line=line,
+        rotation=rotation,
+        lap=turn.lap,
+        work=turn.work,
+        peer=turn.peer.name,
+        variant=turn.variant,
+        size=turn.size,
     )
     try:
         plain = turn.plain and await WORKS["drain"].run(stage, turn.peer, turn.variant, turn.plain)

@@ -61,7 +61,12 @@ SHARED: dict[str, Work] = {
     "drain_2": Work(code="W3", title="drain, two processes", unit=RATE, run=run_drain_by_two),
     "latency": Work(code="W4", title="add to start of handler, idle", unit="ms", better="less", run=run_latency),
     "latency_durable": Work(
-        code="W4", title="the same, Redis with `appendfsync always`", unit="ms", better="less", run=run_durable_latency
+        code="W4",
+        title="the same, Redis with `appendfsync always`",
+        unit="ms",
+        better="less",
+        run=run_durable_latency,
+        laps=3,
     ),
     "add_1": Work(code="W1", title="add one by one, 1 producer", unit=RATE, run=adding(producers=1)),
     "add_10": Work(code="W1", title="add one by one, 10 producers", unit=RATE, run=adding(producers=10)),

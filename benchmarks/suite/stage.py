@@ -63,6 +63,8 @@ class Work:
         run: Lets one queue do it once; `value` in the result is the figure.
         beside_plain: Whether a plain drain goes before it, so that both see the same minute of the machine: `of_plain`
             in the result is the figure as a share of that one's.
+        laps: How often all do it in a rotation, in turn: more than once where it is short, and the noise of the machine
+            greater than what is to be told apart.
     """
 
     code: str
@@ -71,3 +73,4 @@ class Work:
     better: Literal["more", "less"] = "more"
     run: Run
     beside_plain: bool = False
+    laps: int = 1

@@ -18,6 +18,16 @@ def test_who_comes_first_changes_from_rotation_to_rotation() -> None:
     assert [*first[1:], first[0]] == second
 
 
+def test_a_close_work_has_several_laps_in_which_others_come_first() -> None:
+    """The median of more turns; and whoever follows the slowest queue is another one each time."""
+    peers = [OURS, ALL["saq_redis"], ALL["taskiq"]]
+    entered = [(turn.lap, turn.peer.name) for turn in turns(peers, ["latency_durable"], 0, 5, 1.0)]
+    laps = [[name for lap, name in entered if lap == number] for number in (1, 2, 3)]
+
+    assert laps[0] == [laps[1][-1], *laps[1][:-1]] == [*laps[2][-2:], *laps[2][:-2]]
+    assert 9 == len(entered)
+
+
 def test_every_queue_is_in_the_middle_rotation_of_a_work_for_all() -> None:
     """A median of five needs five."""
     entered = {(turn.work, turn.peer.name) for turn in turns(ALL.values(), ["drain"], 2, 5, 1.0)}

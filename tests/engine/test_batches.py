@@ -118,7 +118,7 @@ async def test_what_fails_for_good_stays_with_its_error(
         await until_packed(db, schema)
         gate.set()
         await seen.wait_for(JobFailed, MANY)
-    rows = await db.fetch(f"select attempts, max_attempts, last_error from {schema}._jobs")
+    rows = await db.fetch(f"select attempts, max_attempts, last_error from {schema}._all_jobs()")
 
     assert MANY == len(seen.of(JobFailed)) == len(rows)
     assert {(1, 1)} == {(row["attempts"], row["max_attempts"]) for row in rows}
@@ -153,7 +153,7 @@ async def test_what_a_stopped_worker_has_not_begun_goes_to_the_next_one(
         await wait_until(lambda: len(calls) == 10, description="ten to run")
         packed = await batches(db, schema)
     between = (await left(db, schema), await batches(db, schema))
-    rows = await db.fetch(f"select attempts, interruptions from {schema}._jobs")
+    rows = await db.fetch(f"select attempts, interruptions from {schema}._all_jobs()")
     gate.set()
     await make_worker(wait).run_once()
 

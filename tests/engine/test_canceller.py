@@ -59,7 +59,7 @@ async def notify(db: asyncpg.Connection, schema: str, said: str) -> None:
 
 async def marked(db: asyncpg.Connection, schema: str) -> int:
     """How many jobs are marked as cancelled."""
-    return await db.fetchval(f"select count(*) from {schema}._jobs where cancelled_at is not null")
+    return await db.fetchval(f"select count(*) from {schema}._all_jobs() where cancelled_at is not null")
 
 
 def never_beat(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ async def test_a_running_handler_is_cancelled_once_and_knows_why_before(
         await seen.wait_for(JobStarted)
         await cancel(db, schema, added.id)
         event = await seen.wait_for(JobCancelled)
-        left = await db.fetchval(f"select count(*) from {schema}._jobs")
+        left = await db.fetchval(f"select count(*) from {schema}._all_jobs()")
 
     assert ([(True, 1)], 0, "") == (told, left, event.error)
     assert ([added.id], [], []) == (seen.ids(JobCancelled), seen.ids(JobInterrupted), seen.ids(JobCompleted))
@@ -175,7 +175,7 @@ async def test_a_cancelled_job_ends_as_cancelled_whatever_its_handler_does(
         await seen.wait_for(JobStarted)
         await cancel(db, schema, added.id)
         event = await seen.wait_for(JobCancelled)
-        left = await db.fetchval(f"select count(*) from {schema}._jobs")
+        left = await db.fetchval(f"select count(*) from {schema}._all_jobs()")
 
     said = event.error.partition("\n")[0]
     assert ("LookupError: could not clean up" if ends == "raises" else "", 0) == (said, left)
@@ -271,7 +271,7 @@ async def test_a_claim_in_the_buffer_never_starts(
 
     assert ((ids[1], ids[3]), "they were cancelled") == (returned.job_ids, returned.reason)
     assert ([ids[0], ids[2]], []) == (seen.ids(JobStarted), seen.ids(JobCancelled))
-    assert 0 == await db.fetchval(f"select count(*) from {schema}._jobs")
+    assert 0 == await db.fetchval(f"select count(*) from {schema}._all_jobs()")
 
 
 async def test_a_cancel_that_is_heard_before_the_answer_of_the_fetch_is_not_lost(
@@ -495,7 +495,7 @@ async def test_a_job_that_is_cancelled_while_the_shutdown_cuts_it_off_ends_as_ca
         leave.set()
 
     assert ([added.id], []) == (seen.ids(JobCancelled), seen.ids(JobInterrupted))
-    assert 0 == await db.fetchval(f"select count(*) from {schema}._jobs")
+    assert 0 == await db.fetchval(f"select count(*) from {schema}._all_jobs()")
 
 
 async def test_a_handler_that_was_cancelled_is_not_cancelled_again_by_the_stop(
@@ -537,4 +537,4 @@ async def test_a_cancelled_job_of_a_dead_worker_does_not_run_again(
     await make_worker(nothing).run_once()
 
     assert (JobState.CANCELLED, []) == (state, seen.ids(JobStarted))
-    assert 0 == await db.fetchval(f"select count(*) from {schema}._jobs")
+    assert 0 == await db.fetchval(f"select count(*) from {schema}._all_jobs()")

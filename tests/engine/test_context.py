@@ -101,7 +101,7 @@ async def test_what_a_handler_adds_in_its_transaction_is_rolled_back_with_it(
     await client.add_job(add_and_fail)
     await make_worker(add_and_fail).run_once()
 
-    assert 1 == await db.fetchval(f"select count(*) from {schema}._jobs")
+    assert 1 == await db.fetchval(f"select count(*) from {schema}._all_jobs()")
     assert 1 == len(seen.of(JobRetried))
 
 

@@ -25,6 +25,7 @@ from asyncq.domain.events import (
     JobsReturned,
     JobStarted,
     LeaseInDoubt,
+    ListenLost,
     WorkerLost,
 )
 from asyncq.engine import stand_in
@@ -448,7 +449,7 @@ async def test_a_crash_of_one_backend_frees_all_locks_and_nobody_is_taken_for_de
             )
             os.kill(victim, signal.SIGKILL)
             for one in (seen, other):
-                await one.wait_for(HeartbeatFailed)
+                await one.wait_for(ListenLost)
             admin = await _reconnect(server.dsn)
             young = await admin.fetchval("select coalesce(max(since) > '-infinity', true) from asyncq._server_runs")
             held.leave.set()

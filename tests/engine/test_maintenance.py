@@ -33,7 +33,7 @@ async def claim_as_a_dead_worker(db: asyncpg.Connection, schema: str, *, seconds
     await db.execute(f"update {schema}._jobs set locked_by = {worker_id}, locked_at = now(), lock_token = 1")
     await db.execute(f"""
         insert into {schema}._queues (locked_by, name)
-        select {worker_id}, queue from {schema}._jobs where queue is not null""")
+        select {worker_id}, queue from {schema}._all_jobs() where queue is not null""")
     return worker_id
 
 

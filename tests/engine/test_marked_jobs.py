@@ -157,7 +157,7 @@ async def test_a_cancelled_job_whose_settlement_got_no_answer_is_told_once_as_ca
             await leave.wait()
 
     async def is_gone() -> bool:
-        return not await db.fetchval(f"select count(*) from {schema}._jobs where id = $1", added.id)
+        return not await db.fetchval(f"select count(*) from {schema}._all_jobs() where id = $1", added.id)
 
     @task
     async def nothing() -> None:
@@ -214,7 +214,7 @@ async def test_no_marked_job_is_stuck_whatever_jobs_workers_and_connections_do(
                 asked[job_id] = number
 
     async def all_ended() -> bool:
-        return not await db.fetchval(f"select count(*) from {schema}._jobs")
+        return not await db.fetchval(f"select count(*) from {schema}._all_jobs()")
 
     ids: list[int] = []
     async with asyncio.TaskGroup() as group:

@@ -225,7 +225,7 @@ async def test_a_worker_that_stops_while_its_offer_is_being_taken_returns_the_jo
             await anyio.sleep(0.3)
             assert not seen.of(WorkerStopped)
             await adder.execute("commit")
-        left = tuple(await sql.row("select locked_by, attempts from asyncq._jobs"))
+        left = tuple(await sql.row("select locked_by, attempts from asyncq._all_jobs()"))
         workers = await sql.value("select count(*) from asyncq._workers")
         await make_worker(nothing).run_once()
 

@@ -101,7 +101,7 @@ async def test_each_job_runs_to_its_end_and_nothing_is_held_whatever_jobs_and_wo
         )
 
     async def all_ended() -> bool:
-        return not await db.fetchval(f"select count(*) from {schema}._jobs where attempts < max_attempts")
+        return not await db.fetchval(f"select count(*) from {schema}._all_jobs() where attempts < max_attempts")
 
     async with asyncio.TaskGroup() as group:
         workers = [Running(worker(), group) for _ in range(2)]

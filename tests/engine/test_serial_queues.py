@@ -61,7 +61,7 @@ def ignore_queues(monkeypatch: pytest.MonkeyPatch, schema: str) -> None:
                 rows = await connection.fetch(f"""
                     update {schema}._jobs set locked_by = {worker_id}, locked_at = now(), lock_token = {token}
                     where id = any(array(
-                      select id from {schema}._jobs
+                      select id from {schema}._all_jobs()
                       where locked_by is null and run_at <= now() and attempts < max_attempts
                       order by id limit {limit} for update skip locked))
                     returning id, task_id, queue, lock_token, attempts, max_attempts, interruptions, priority,
@@ -80,7 +80,7 @@ async def test_never_two_jobs_of_a_queue_at_once_in_any_process_through_failures
     """Queues guard what must not run twice at once: accounts, files, foreign services. The ledger is the judge."""
 
     async def ended(share: float) -> bool:
-        return await db.fetchval(f"select count(*) from {schema}._jobs") <= jobs * (1 - share)
+        return await db.fetchval(f"select count(*) from {schema}._all_jobs()") <= jobs * (1 - share)
 
     async def live_workers(count: int) -> bool:
         return count <= await db.fetchval(f"select count(*) from {schema}._workers where last_seen > now() - lease")

@@ -92,7 +92,7 @@ async def test_at_a_signal_a_running_job_finishes_and_the_process_ends_well(
         await worker.says(f"cleaned up {added.id}", "event JobCompleted", "event WorkerStopped", "ended")
         code = await worker.process.wait()
 
-    assert (0, 0) == (code, await db.fetchval(f"select count(*) from {schema}._jobs"))
+    assert (0, 0) == (code, await db.fetchval(f"select count(*) from {schema}._all_jobs()"))
 
 
 async def test_a_handler_that_does_not_finish_within_the_grace_period_is_cancelled_and_can_clean_up(
@@ -108,7 +108,7 @@ async def test_a_handler_that_does_not_finish_within_the_grace_period_is_cancell
     row = await db.fetchrow(
         f"""
         select attempts, interruptions, locked_by, run_at <= now() as is_due, last_error
-        from {schema}._jobs where id = $1""",
+        from {schema}._all_jobs() where id = $1""",
         added.id,
     )
 
@@ -297,7 +297,7 @@ async def test_a_run_that_ends_forgets_earlier_interruptions(
     added = await client.add_job(fail)
     await db.execute(f"update {schema}._jobs set interruptions = 10")
     await make_worker(fail).run_once()
-    left = await db.fetchval(f"select interruptions from {schema}._jobs where id = $1", added.id)
+    left = await db.fetchval(f"select interruptions from {schema}._all_jobs() where id = $1", added.id)
 
     assert 0 == left
 

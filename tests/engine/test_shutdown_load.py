@@ -64,7 +64,7 @@ async def wait_for_runs(db: asyncpg.Connection, schema: str, count: int, what: s
 async def marks(db: asyncpg.Connection, schema: str) -> list[tuple[int, int, bool]]:
     """What is noted of the jobs that are left: failed attempts, interruptions, whether somebody holds them."""
     rows = await db.fetch(
-        f"select distinct attempts, interruptions, locked_by is not null as held from {schema}._jobs order by 1, 2, 3"
+        f"select distinct attempts, interruptions, locked_by is not null from {schema}._all_jobs() order by 1, 2, 3"
     )
     return [tuple(row) for row in rows]
 
@@ -91,7 +91,7 @@ async def test_at_a_signal_under_load_no_job_is_lost_and_none_runs_twice(
 
     assert [0, 0, 0] == codes
     assert [(0, 0, False)] == left
-    assert ([], 0) == (twice, await db.fetchval(f"select count(*) from {schema}._jobs"))
+    assert ([], 0) == (twice, await db.fetchval(f"select count(*) from {schema}._all_jobs()"))
 
 
 def client_job(number: int, how: str = "short") -> object:

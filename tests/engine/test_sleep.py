@@ -45,7 +45,7 @@ async def test_no_claim_starts_after_the_machine_has_slept_before_it_is_known_wh
 
     async with make_worker(hold, poll=60, concurrency=1).start():
         added = await client.add_jobs([hold.job() for _ in range(5)])
-        held = f"select count(*) = 5 from {schema}._jobs where locked_by is not null"
+        held = f"select count(*) = 5 from {schema}._all_jobs() where locked_by is not null"
         await wait_until(lambda: db.fetchval(held), description="all claims")
         await seen.wait_for(JobStarted)
         # The machine sleeps, and others take over.

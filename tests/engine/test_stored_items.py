@@ -305,7 +305,7 @@ async def test_a_change_between_the_look_and_the_claim_adds_the_slot_as_it_is_no
         found = await stage.wait_for(1)
         await stage.clock.move(MINUTE)
         found = await stage.wait_for(2)
-    payloads = await stage.db.fetch(f"select payload::text from {stage.schema}._jobs order by id")
+    payloads = await stage.db.fetch(f"select payload::text from {stage.schema}._all_jobs() order by id")
 
     assert ["ring 12:01", "ring 12:02"] == found
     assert [2, 2] == [msgspec.json.decode(row["payload"])["times"] for row in payloads]
@@ -350,7 +350,7 @@ async def test_an_item_that_is_being_stored_while_a_worker_starts_with_its_name_
         await stage.seen.wait_for(CronStarted)
         await stage.clock.move(MINUTE)
         found = await stage.wait_for(1)
-    payload = await stage.db.fetchval(f"select payload::text from {stage.schema}._jobs")
+    payload = await stage.db.fetchval(f"select payload::text from {stage.schema}._all_jobs()")
 
     assert ("bell", ["ring 12:01"]) == (shadowed.item, found)
     assert "times" not in payload
@@ -393,7 +393,7 @@ async def test_an_item_of_a_workers_own_crontab_goes_before_a_stored_one(stage: 
         await stage.clock.move(MINUTE)
         found = await stage.wait_for(7)
     payloads = await stage.db.fetch(f"""
-        select payload::text from {stage.schema}._jobs as job join {stage.schema}.jobs using (id)
+        select payload::text from {stage.schema}._all_jobs() as job join {stage.schema}.jobs using (id)
         where task_identifier = 'ring' order by id""")
 
     assert ("bell", "static", "2 * * * *") == (shadowed.item, status.source, status.expression)

@@ -101,7 +101,7 @@ async def stuck_jobs(client: Client) -> list[tuple[int, ...]]:
 
 async def claimed(db: asyncpg.Connection, schema: str, job_id: int) -> bool:
     """Whether a worker holds the claim of a job."""
-    return await db.fetchval(f"select locked_by is not null from {schema}._jobs where id = $1", job_id)
+    return await db.fetchval(f"select locked_by is not null from {schema}._all_jobs() where id = $1", job_id)
 
 
 async def wait_for_list(client: Client, *expected: tuple[int, ...]) -> None:

@@ -112,7 +112,7 @@ async def test_claims_whose_answer_was_lost_come_back(
         await leave.wait()
 
     async def is_gone() -> bool:
-        return not await db.fetchval(f"select count(*) from {schema}._jobs where id = $1", first.id)
+        return not await db.fetchval(f"select count(*) from {schema}._all_jobs() where id = $1", first.id)
 
     async with (
         link_to(dsn) as link,

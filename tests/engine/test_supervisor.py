@@ -442,7 +442,7 @@ async def test_run_once_ends_after_the_last_write_was_committed(
         await client.add_job(nothing)
     await make_worker(nothing).run_once()
 
-    assert 0 == await db.fetchval(f"select count(*) from {schema}._jobs")
+    assert 0 == await db.fetchval(f"select count(*) from {schema}._all_jobs()")
 
 
 async def test_run_once_can_be_stopped_while_a_job_takes_long(

@@ -214,7 +214,7 @@ async def test_jobs_that_failed_for_good_are_kept_for_as_long_as_is_said(
     with worker("--once", *words) as process:
         code = await process.end()
 
-    assert (0, left) == (code, await db.fetchval(f"select count(*) from {schema}._jobs"))
+    assert (0, left) == (code, await db.fetchval(f"select count(*) from {schema}._all_jobs()"))
 
 
 @pytest.mark.leaves_something

@@ -182,4 +182,4 @@ async def test_an_add_whose_answer_was_lost_stays_unknown_whatever_its_further_t
             await client.add_job("pay", idempotency_key="order-7")
 
     assert ("unknown", error) == (caught.value.outcome, caught.value.__cause__)
-    assert 1 == await db.fetchval(f"select count(*) from {schema}._jobs")
+    assert 1 == await db.fetchval(f"select count(*) from {schema}._all_jobs()")

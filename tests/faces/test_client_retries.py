@@ -86,7 +86,7 @@ def test_whether_an_add_is_made_again(
 
 async def jobs(db: asyncpg.Connection, schema: str) -> list[int]:
     """The jobs that there are."""
-    return [row["id"] for row in await db.fetch(f"select id from {schema}._jobs order by id")]
+    return [row["id"] for row in await db.fetch(f"select id from {schema}._all_jobs() order by id")]
 
 
 async def test_an_add_with_a_key_whose_answer_was_lost_comes_to_its_first_job(

@@ -34,7 +34,7 @@ async def tidy() -> None:
 
 async def count(db: asyncpg.Connection, schema: str) -> int:
     """How many jobs there are."""
-    return await db.fetchval(f"select count(*) from {schema}._jobs")
+    return await db.fetchval(f"select count(*) from {schema}._all_jobs()")
 
 
 async def test_a_rejected_job_is_an_error_with_the_other_job(client: Client) -> None:
@@ -182,7 +182,9 @@ async def test_a_rerun_is_remembered_while_the_job_runs(
     async def index(version: int, ctx: JobContext) -> None:
         if version == 1:
             outcomes.extend([await ctx.add_job(index.job(version=number), rerun=True) for number in (2, 3)])
-            reruns.append(await db.fetchval(f"select rerun::text from {schema}._jobs where locked_by is not null"))
+            reruns.append(
+                await db.fetchval(f"select rerun::text from {schema}._all_jobs() where locked_by is not null")
+            )
 
     added = await client.add_job(index.job(version=1))
     waiting = await client.add_job(index.job(version=7), rerun=True)

@@ -32,7 +32,9 @@ class Shop:
         """Wait until a mail was sent and no job is left."""
 
         async def look() -> bool:
-            return await self.db.fetchval("select exists (select from mails) and not exists (select from asyncq._jobs)")
+            return await self.db.fetchval(
+                "select exists (select from mails) and not exists (select from asyncq._all_jobs())"
+            )
 
         await wait_until(look, description="a mail, and no job")
 
@@ -82,7 +84,7 @@ async def test_a_job_that_ends_within_the_grace_period_is_finished_before_the_se
         await service.service.stop()
 
         assert [(taken.json()["job_id"], taken.json()["order_id"])] == await service.mailed()
-        assert 0 == await service.db.fetchval("select count(*) from asyncq._jobs")
+        assert 0 == await service.db.fetchval("select count(*) from asyncq._all_jobs()")
 
 
 async def test_a_job_that_outlasts_the_grace_period_runs_again_after_the_restart(database: str, tmp_path: Path) -> None:
@@ -92,7 +94,7 @@ async def test_a_job_that_outlasts_the_grace_period_runs_again_after_the_restart
         await first.service.says("mailing order")
         await first.service.stop()
         sent = await first.mailed()
-        state = await first.db.fetchval("select asyncq._state(job) from asyncq._jobs as job")
+        state = await first.db.fetchval("select asyncq._state(job) from asyncq._all_jobs() as job")
 
     async with shop(database, tmp_path / "second", SHOP_MAIL_S="0") as second:
         await second.wait_for_mail()

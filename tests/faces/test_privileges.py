@@ -252,7 +252,7 @@ async def test_a_message_of_a_stranger_ends_no_job(roles: Roles) -> None:
         added = await client.add_job(wait_for_release)
         async with Worker(dsn, [wait_for_release], schema=roles.schema, observers=[seen]).start():
             await seen.wait_for(JobStarted)
-            claim = await sql.row("select locked_by, id, lock_token from asyncq._jobs")
+            claim = await sql.row("select locked_by, id, lock_token from asyncq._all_jobs()")
             beaten_at = await sql.value("select last_seen from asyncq._workers")
             async with session(roles.dsn_of(roles.stranger), roles.schema) as stranger:
                 await stranger.rows("select pg_notify($1, $2)", f"{roles.schema}:cancel", " ".join(map(str, claim)))
@@ -347,7 +347,7 @@ async def test_the_set_up_of_the_guide_works_as_it_is_written(dsn: str) -> None:
         async with Client(named.dsn_of(roles[2])) as client:
             await client.add_job(end.job(how="well"))
         await Worker(named.dsn_of(roles[1]), [end]).run_once()
-        left = await sql.value("select count(*) from asyncq._jobs")
+        left = await sql.value("select count(*) from asyncq._all_jobs()")
         await sql.execute("".join(f"drop owned by {role} cascade; drop role {role};" for role in roles))
 
     assert ([0, 0], 0) == (codes, left)

@@ -91,4 +91,6 @@ async def test_on_failed_may_be_async(dsn: str, schema: str, client: Client, db:
     await run_due(dsn, [charge], schema=schema)
 
     assert states == [JobState.DISCARDED]
-    assert await db.fetchval(f"select payload->>'job' from {schema}._jobs where id <> $1", added.id) == str(added.id)
+    assert await db.fetchval(f"select payload->>'job' from {schema}._all_jobs() where id <> $1", added.id) == str(
+        added.id
+    )

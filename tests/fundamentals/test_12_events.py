@@ -67,7 +67,7 @@ async def test_job_completed_comes_after_the_commit(
 ) -> None:
     """Who sees it can rely on it: the job's row is gone for everybody, so a crash cannot run it again."""
     seen: list[JobCompleted] = []
-    version = f"select count(*) from {schema}._jobs"
+    version = f"select count(*) from {schema}._all_jobs()"
 
     @observer(JobCompleted)
     def note(event: JobCompleted) -> None:

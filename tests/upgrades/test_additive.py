@@ -166,7 +166,7 @@ async def test_the_new_release_on_the_schema_of_the_old_one_says_what_to_run(
     assert (3, 3) == (code, added.returncode)
     assert said in worker.log.read_text()
     assert said in added.stderr
-    assert [] == await sql.values("select id from asyncq._jobs")
+    assert [] == await sql.values("select id from asyncq.jobs")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("asyncq.store.migrate.folder", lambda: new.sql)
         with pytest.raises(SchemaMissing, match=said):

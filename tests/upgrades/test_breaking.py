@@ -35,8 +35,8 @@ async def test_an_old_worker_stops_when_it_is_outgrown_and_loses_nothing(
         await add(sql, 10)
         (tmp_path / "leave").touch()
         code = await worker.end()
-    left = await sql.values("select asyncq._state(job) from asyncq._jobs as job")
-    untouched = "select count(*) from asyncq._jobs where attempts = 0 and interruptions = 0 and locked_by is null"
+    left = await sql.values("select asyncq._state(job) from asyncq._all_jobs() as job")
+    untouched = "select count(*) from asyncq._all_jobs() where attempts = 0 and interruptions = 0 and locked_by is null"
 
     assert (3, True) == (code, sentence(database.schema) in worker.log.read_text())
     assert ([old.name], 1) == (

@@ -40,7 +40,7 @@ async def wait_until_settled(sql: Session) -> None:
     """Wait until no job is left, neither waiting nor failed."""
 
     async def none_left() -> bool:
-        return not await sql.value("select count(*) from asyncq._jobs")
+        return not await sql.value("select count(*) from asyncq.jobs")
 
     await wait_until(none_left, description="all jobs to be settled")
 
