@@ -35,7 +35,7 @@ def make_spec(
         UnknownTask: The registry lacks the name.
         TypeError: There is no such option.
     """
-    if isinstance(what, Task) and (unknown := options.keys() - OPTIONS):
+    if options and isinstance(what, Task) and (unknown := options.keys() - OPTIONS):
         name = min(unknown)
         raise TypeError(
             f"add_job has no option {name!r}; if it is a parameter of task {what.name!r}, it belongs in the spec: "

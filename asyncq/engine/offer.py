@@ -154,8 +154,7 @@ class Offer:
         try:
             with anyio.CancelScope(shield=True):
                 async with self._one_at_a_time, asyncio.timeout(DEADLINE_S):
-                    tasks, packable = self._identity.tasks, self._identity.packable
-                    is_made = await ear.make_offer(worker_id, self.token, self._heard, tasks, packable)
+                    is_made = await ear.make_offer(worker_id, self.token, self._heard, self._identity.tasks)
         except (AsyncqError, TimeoutError) as error:
             self._is_unsure = is_unknown(error)
             ear.drop()  # It may stand, and nobody would hear.

@@ -124,9 +124,7 @@ class Listening:
         """
         await self._fetch("leave_lookout", was_out, tell_all)
 
-    async def make_offer(
-        self, worker_id: int, token: int, heard: int, task_ids: Iterable[int], packable: Iterable[int]
-    ) -> bool:
+    async def make_offer(self, worker_id: int, token: int, heard: int, task_ids: Iterable[int]) -> bool:
         """Offer to take one job that is added; this connection will be told.
 
         Args:
@@ -134,7 +132,6 @@ class Listening:
             token: That of the claim, never used before.
             heard: The token of the last offer of whose job it has heard.
             task_ids: The tasks that it knows.
-            packable: Those of which it takes a job in a batch.
 
         Returns:
             Whether it is made. Not where one is taken of which the worker has not heard, nor if it was declared dead.
@@ -143,9 +140,7 @@ class Listening:
             StoreError: See `failures.calling`; it may have been made.
         """
         tasks, hold = array_text(task_ids), self._holds != worker_id
-        (row,) = await self._fetch(
-            "make_offer", worker_id, token, heard, tasks, self.secret_channel, hold, array_text(packable)
-        )
+        (row,) = await self._fetch("make_offer", worker_id, token, heard, tasks, self.secret_channel, hold)
         is_made: bool = row["is_made"]
         if is_made:
             self._holds = worker_id

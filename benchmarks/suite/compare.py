@@ -52,7 +52,8 @@ def verdict(each: Headline, old: tuple[float, tuple[float, float]], new: tuple[f
 
     Returns:
         `better` or `worse` if the ranges do not overlap: by chance that happens to two samples of five in one case of
-        126. `perhaps` if they do, and each median lies outside of the other's range. Else `same`.
+        126, to larger ones more rarely. `perhaps` if they do, and each median lies outside of the other's range. Else
+        `same`.
     """
     (was, (old_low, old_high)), (now, (new_low, new_high)) = old, new
     if abs(now - was) <= SMALL * max(abs(was), abs(now)):

@@ -88,7 +88,7 @@ def _failures(result: Result) -> Iterator[str]:
         yield f"below its recorded share, so that this run does not count: {words}"
     for run in result.runs:
         if run.failure:
-            where = f"{run.line}, {run.work}, {run.peer} ({run.variant}), rotation {run.rotation}"
+            where = f"{run.line}, {run.work}, {run.peer} ({run.variant}), rotation {run.rotation}, lap {run.lap}"
             yield f"failed: {where}: {run.failure[:200]}"
 
 

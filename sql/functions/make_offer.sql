@@ -1,13 +1,12 @@
 -- An idle worker offers to take a job of one of these tasks, by this token. Returns whether it does.
 --
--- packable_ids: those of which it takes one in a batch.
 -- hold: this session does not hold the lock yet that says that it listens for this worker.
 -- heard: the token of the last offer that was taken and heard of. One that was taken without a word stays as it is: its job is
 -- to be returned first. Who was declared dead has no row; who came back while it was being rescued has lost it, and gets another.
 -- An offer that is lost in a crash was of a connection that is lost too: its commit need not be waited for.
 
 create or replace function asyncq._make_offer(
-  worker int, token bigint, heard bigint, task_ids int[], channel text, hold boolean, packable_ids int[])
+  worker int, token bigint, heard bigint, task_ids int[], channel text, hold boolean)
   returns boolean
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
@@ -19,13 +18,12 @@ begin
   end if;
   perform set_config('synchronous_commit', 'off', true);
   update asyncq._offers as offer
-    set token = _make_offer.token, job_id = null, task_ids = _make_offer.task_ids, channel = _make_offer.channel,
-      packable_ids = _make_offer.packable_ids
+    set token = _make_offer.token, job_id = null, task_ids = _make_offer.task_ids, channel = _make_offer.channel
     where offer.worker_id = worker and (offer.job_id is null or offer.token = heard);
   if not found then
     -- While a rescue holds the worker's row, it offers nothing.
-    insert into asyncq._offers (worker_id, token, task_ids, channel, packable_ids)
-      select alive.id, _make_offer.token, _make_offer.task_ids, _make_offer.channel, _make_offer.packable_ids
+    insert into asyncq._offers (worker_id, token, task_ids, channel)
+      select alive.id, _make_offer.token, _make_offer.task_ids, _make_offer.channel
       from asyncq._workers as alive where alive.id = worker for key share skip locked
       on conflict do nothing;
   end if;

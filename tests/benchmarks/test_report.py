@@ -38,7 +38,7 @@ def test_a_run_that_failed_is_told() -> None:
     """A figure from which failures were dropped in silence would be a lie."""
     lines = report(result(*RUNS, *runs("drain", "oban", "best", None))).splitlines()
 
-    assert "- failed: main, drain, oban (best), rotation 1: lost a job" in lines
+    assert "- failed: main, drain, oban (best), rotation 1, lap 1: lost a job" in lines
 
 
 def test_the_picture_is_well_formed_and_has_a_bar_for_each_queue() -> None:

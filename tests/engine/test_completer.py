@@ -109,7 +109,7 @@ async def test_a_settlement_whose_answer_is_lost_is_told_once_and_as_done(
         await leave.wait()
 
     async def is_gone() -> bool:
-        return not await db.fetchval(f"select count(*) from {schema}._all_jobs() where id = $1", added.id)
+        return not await db.fetchval(f"select count(*) from {schema}._jobs where id = $1", added.id)
 
     async with link_to(dsn) as link, Worker(link.dsn, [nothing, wait], schema=schema, observers=[seen]).start():
         await client.add_job(nothing)
@@ -166,7 +166,7 @@ async def test_a_queue_freed_by_a_settlement_whose_answer_is_lost_goes_on(
         await leave.wait()
 
     async def is_gone() -> bool:
-        return not await db.fetchval(f"select count(*) from {schema}._all_jobs() where id = $1", first.id)
+        return not await db.fetchval(f"select count(*) from {schema}._jobs where id = $1", first.id)
 
     async with (
         link_to(dsn) as link,
@@ -327,7 +327,7 @@ async def test_a_run_that_lost_its_claim_is_told_so_and_does_not_settle_the_seco
     async with make_worker(wait).start():
         added = await client.add_job(wait)
         await entered[0].wait()
-        first = await db.fetchval(f"select locked_by from {schema}._all_jobs()")
+        first = await db.fetchval(f"select locked_by from {schema}._jobs")
 
         async def is_taken_over() -> bool:
             # Again and again: it lives, and a beat of it may come before the look of the other one.
@@ -346,7 +346,6 @@ async def test_a_run_that_lost_its_claim_is_told_so_and_does_not_settle_the_seco
     assert ([added.id], [added.id]) == (seen.ids(JobLost), seen.ids(JobCompleted))
 
 
-UNPACK = "select {schema}._unpack(array(select ctid from {schema}._batches where $1 = any(ids)))"
 UNLOCK = "update {schema}._jobs set locked_by = null, locked_at = null, lock_token = null where id = $1"
 
 
@@ -374,7 +373,6 @@ async def test_a_settlement_that_waits_makes_way_for_that_of_a_newer_claim(
         await wait_until(lambda: bool(gate.batches), description="the other write to begin")
         added = await client.add_job(run)
         await wait_until(lambda: len(runs) == 1, description="the first run")
-        await db.fetch(UNPACK.format(schema=schema), added.id)
         await db.execute(UNLOCK.format(schema=schema), added.id)
         await db.execute("select pg_notify($1, 'all')", f"{schema}:jobs")
         await wait_until(lambda: len(runs) == 2, description="the second run")

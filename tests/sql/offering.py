@@ -18,12 +18,11 @@ async def register(sql: Session) -> int:
     return worker
 
 
-async def offering(sql: Session, token: int, *, worker: int = 0, packs: bool = True) -> int:
-    """A worker that offers to take a job of task t, in a batch or not. Its id."""
+async def offering(sql: Session, token: int, *, worker: int = 0) -> int:
+    """A worker that offers to take a job of task t. Its id."""
     worker = worker or await register(sql)
     known = await sql.values("select id from asyncq._tasks where identifier = 't'")
-    tasks, packable = array_text(known), array_text(known if packs else ())
-    ((is_made,),) = await sql.run("make_offer", worker, token, 0, tasks, CHANNEL, HOLD, packable)
+    ((is_made,),) = await sql.run("make_offer", worker, token, 0, array_text(known), CHANNEL, HOLD)
     assert is_made
     return worker
 
@@ -40,4 +39,4 @@ async def add_at_once(sql: Session, task: str = "t", **options: Any) -> int | No
 
 async def holders(sql: Session) -> list[int | None]:
     """By which token each job is claimed."""
-    return await sql.values("select lock_token from asyncq._all_jobs() order by id")
+    return await sql.values("select lock_token from asyncq._jobs order by id")

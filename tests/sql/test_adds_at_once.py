@@ -17,20 +17,14 @@ THOROUGH = True
 PAYLOAD = '{"b" :1,\n "a":"ü\\u0041\\"", "big": 12345678901234567890.10}'
 
 
-@pytest.mark.parametrize(
-    ("packs", "meta"), [(True, None), (False, None), (True, '{"m": [1, "é"]}')], ids=["batch", "row", "meta"]
-)
-async def test_what_is_told_is_what_a_fetch_would_bring(
-    own: Session, idle: Session, meta: str | None, *, packs: bool
-) -> None:
+async def test_what_is_told_is_what_a_fetch_would_bring(own: Session, idle: Session) -> None:
     """To the byte: the payload is not rewritten on its way."""
     told: list[str] = []
     await idle.connection.add_listener(CHANNEL, lambda *about: told.append(about[3]))
-    worker = await offering(idle, FIRST, packs=packs)
-    job = await add_at_once(own, payload=PAYLOAD, meta=meta)
+    worker = await offering(idle, FIRST)
+    job = await add_at_once(own, payload=PAYLOAD, meta='{"m": [1, "é"]}')
     await wait_until(lambda: told, description="the job")
     claim = handed_over(told[0])
-    await own.rows("select asyncq._unpack_claims($1, array[$2::bigint])", worker, FIRST)
     held = await own.row("select locked_by, lock_token, locked_at = run_at, pg_typeof(id)::text from asyncq._jobs")
     await own.execute("update asyncq._jobs set locked_by = null, locked_at = null, lock_token = null")
     (row,) = await fetch(own, token=FIRST, worker=worker)
@@ -70,30 +64,6 @@ async def test_what_needs_a_decision_or_has_no_room_is_fetched(
     assert [None] == await holders(own)
 
 
-@pytest.mark.parametrize(
-    ("packs", "option", "in_batches"),
-    [
-        (True, {}, 1),
-        (True, {"payload": '"' + "ü" * 499 + '"'}, 1),
-        (True, {"payload": '"' + "ü" * 499 + ' "'}, 0),
-        (True, {"meta": "{}"}, 0),
-        (False, {}, 0),
-    ],
-    ids=["bare", "1,000 bytes", "1,001 bytes", "meta", "a task that completes its jobs itself"],
-)
-async def test_a_job_is_claimed_as_a_batch_of_one_where_batches_may_hold_it(
-    own: Session, idle: Session, option: dict[str, Any], in_batches: int, *, packs: bool
-) -> None:
-    """It never is in the other table."""
-    await offering(idle, FIRST, packs=packs)
-    await add_at_once(own, **option)
-
-    assert [FIRST] == await holders(own)
-    assert [in_batches, 1 - in_batches] == [
-        await own.value(f"select count(*) from asyncq.{table}") for table in ("_batches", "_jobs")
-    ]
-
-
 async def test_the_largest_job_that_is_told_has_room(own: Session, idle: Session) -> None:
     """Of two bytes a character, as most that is not English."""
     await offering(idle, FIRST)
@@ -120,7 +90,7 @@ async def test_at_other_levels_no_offer_is_taken_and_nothing_fails(
         await adder.execute(f"set default_transaction_isolation = '{level}'")
         async with adder.connection.transaction(isolation=level.replace(" ", "_")):
             await adder.value("select 1")
-            await idle.run("make_offer", worker, FIRST + 1, 0, "{1}", CHANNEL, not FIRST, "{1}")
+            await idle.run("make_offer", worker, FIRST + 1, 0, "{1}", CHANNEL, not FIRST)
             await add_at_once(adder)
 
     assert [None] == await holders(own)

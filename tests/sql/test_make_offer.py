@@ -10,7 +10,7 @@ FIRST, SECOND = 11, 12
 
 async def make(sql: Session, worker: int, token: int, *, heard: int = 0, hold: bool = True) -> bool:
     """Offer to take a job of task 1."""
-    ((is_made,),) = await sql.run("make_offer", worker, token, heard, "{1}", CHANNEL, hold, "{1}")
+    ((is_made,),) = await sql.run("make_offer", worker, token, heard, "{1}", CHANNEL, hold)
     return is_made
 
 

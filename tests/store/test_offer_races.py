@@ -26,19 +26,13 @@ async def adder(dsn: str, schema: str) -> AsyncIterator[Session]:
         yield opened
 
 
-@pytest.fixture(params=[True, False], ids=["batch", "row"])
-def packs(request: pytest.FixtureRequest) -> bool:
-    """Whether the worker takes jobs in batches."""
-    return request.param
-
-
 @pytest.fixture
-async def worker(sql: Session, *, packs: bool) -> int:
+async def worker(sql: Session) -> int:
     """A worker that offers; its LISTEN connection is `sql`."""
     await sql.execute("select asyncq._store_tasks('{t}')")
     (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", ["t"], 0)
     tasks = array_text([await sql.value("select id from asyncq._tasks")])
-    await sql.run("make_offer", row["id"], 1, 0, tasks, "c", HOLD, tasks if packs else "{}")
+    await sql.run("make_offer", row["id"], 1, 0, tasks, "c", HOLD)
     return row["id"]
 
 
@@ -98,7 +92,7 @@ async def test_workers_that_are_declared_dead_lose_what_an_add_claims_for_them_a
     forced = other.rows("select from asyncq.force_unlock_workers($1)", [str(worker)])
     job_id = await begun_during(adder, sql, forced)
 
-    assert [job_id] == await sql.values("select id from asyncq._all_jobs()")
+    assert [job_id] == await sql.values("select id from asyncq._jobs")
     assert ([], []) == (await claimed(sql), await sql.rows(OFFERS))
 
 
@@ -128,9 +122,7 @@ async def test_an_add_that_fails_after_it_has_taken_an_offer_leaves_it_as_it_was
     sql: Session, adder: Session, worker: int
 ) -> None:
     """The next one takes it."""
-    await sql.value("select setval('asyncq._jobs_id_seq', 9223372036854775807)")  # there is no id left
-    await adder.refusal("select asyncq._add_keyless_job('t', '{}', null, null, null, null, null, null, true)")
-    await sql.value("select setval('asyncq._jobs_id_seq', 1)")
+    await adder.refusal("select asyncq._add_keyless_job('t', '{}', null, null, 0, null, null, '{}', true)")
     before = await sql.rows(OFFERS)
     job_id = await add(adder)
 
@@ -147,7 +139,7 @@ async def test_of_two_adds_at_once_one_takes_the_offer_and_none_waits(
             await add(other)
 
     assert [first] == await claimed(sql)
-    assert 2 == await sql.value("select count(*) from asyncq._all_jobs()")
+    assert 2 == await sql.value("select count(*) from asyncq._jobs")
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -159,11 +151,12 @@ async def test_a_worker_that_does_not_listen_is_given_nothing(
         await ear.execute("select asyncq._store_tasks('{t}')")
         (row,) = await ear.run("register_worker", 30.0, 1, 1, "h", ["t"], 0)
         tasks = [await ear.value("select id from asyncq._tasks")]
-        await ear.run("make_offer", row["id"], 1, 0, array_text(tasks), "c", HOLD, "{}")
+        await ear.run("make_offer", row["id"], 1, 0, array_text(tasks), "c", HOLD)
         if late:
             # The next connection of the worker holds nothing while the server believes that the first one lives.
-            late_offer = ("make_offer", row["id"], 2, 0, array_text(tasks), "d", HOLD, "{}")
-            assert [(False,)] == [tuple(made) for made in await sql.run(*late_offer)]
+            assert [(False,)] == [
+                tuple(made) for made in await sql.run("make_offer", row["id"], 2, 0, array_text(tasks), "d", HOLD)
+            ]
     await wait_until(
         lambda: other.value(f"select not asyncq._is_listening({row['id']})"), description="the connection to end"
     )
@@ -189,7 +182,7 @@ end $$
 
 @pytest.mark.parametrize("token", [None, 2])
 async def test_an_offer_that_changes_while_an_add_looks_at_it_is_taken_as_it_is_then(
-    sql: Session, other: Session, adder: Session, worker: int, token: int | None, *, packs: bool
+    sql: Session, other: Session, adder: Session, worker: int, token: int | None
 ) -> None:
     """Withdrawn it is not taken, and made anew it is taken by its new token: the worker waits for no other."""
     tasks = array_text([await sql.value("select id from asyncq._tasks")])
@@ -202,7 +195,7 @@ async def test_an_offer_that_changes_while_an_add_looks_at_it_is_taken_as_it_is_
         )
         await other.run("withdraw_offer", worker)
         if token:
-            await sql.run("make_offer", worker, token, 0, tasks, "c", HOLD, tasks if packs else "{}")
+            await sql.run("make_offer", worker, token, 0, tasks, "c", HOLD)
         await sql.execute("select pg_advisory_unlock(4242)")
 
-    assert [token] == await sql.values("select lock_token from asyncq._all_jobs()")
+    assert [token] == await sql.values("select lock_token from asyncq._jobs")
