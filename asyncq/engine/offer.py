@@ -30,6 +30,7 @@ IDLE_S = 0.002  # where jobs come faster than this, one look finds several
 DEADLINE_S = 5.0
 AGAIN_S = 0.25
 BUSY_S = 1.0  # an offer that is older ends when its worker has something to do
+WITHHELD_S = 10.0  # for how long no offer is made once there are too many versions of them
 STOP_S = 2.0  # how long a worker that stops tries to withdraw one
 
 
@@ -69,7 +70,7 @@ class Offer:
         self._is_busy = self._has_stopped = False
         self._is_withdrawn = True
         self._is_unsure = False  # whether nobody knows what became of it
-        self._made_at = 0.0
+        self._made_at = self._withheld_until = 0.0
         self._one_at_a_time = asyncio.Lock()
 
     def open(self, start_soon: Callable[..., object]) -> None:
@@ -96,7 +97,7 @@ class Offer:
             # A busy worker does not ask whether it is taken.
             if self.token and (_now() - self._made_at > BUSY_S or not self.may_take()):
                 self._soon(self._make_another)
-        elif not self.token and not self._has_stopped and self._ear is not None:
+        elif not self.token and not self._has_stopped and self._ear is not None and _now() >= self._withheld_until:
             self._soon(self._make)
 
     def heard(self, text: str) -> None:
@@ -150,7 +151,8 @@ class Offer:
             return
         self.token, self._worker_id, self._is_withdrawn = self._identity.next_token(), worker_id, False
         self._expected.add(self.token)
-        self._made_at, self._is_unsure, is_made = _now(), False, False
+        self._made_at, self._is_unsure = _now(), False
+        is_made: bool | None = False
         try:
             with anyio.CancelScope(shield=True):
                 async with self._one_at_a_time, asyncio.timeout(DEADLINE_S):
@@ -158,6 +160,8 @@ class Offer:
         except (AsyncqError, TimeoutError) as error:
             self._is_unsure = is_unknown(error)
             ear.drop()  # It may stand, and nobody would hear.
+        if is_made is None:
+            self._withheld_until = _now() + WITHHELD_S
         if not is_made or ear is not self._ear:
             await self._withdraw_until_done()
 

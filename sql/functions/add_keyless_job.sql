@@ -24,6 +24,7 @@ begin
     -- A notification has room for 8,000 bytes. Written as a string, meta becomes twice as long at most.
     and octet_length(_add_keyless_job.payload::text) + coalesce(2 * octet_length(_add_keyless_job.meta::text), 0) <= 7000
     and current_setting('transaction_isolation') = 'read committed'
+    and asyncq._has_offers()
   then
     select made.* into offer
       from asyncq._tasks as known join asyncq._offers as made on known.id = any(made.task_ids)

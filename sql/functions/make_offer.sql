@@ -1,6 +1,9 @@
 -- An idle worker offers to take a job of one of these tasks, by this token. Returns whether it does.
 --
--- hold: this session does not hold the lock yet that says that it listens for this worker.
+-- Null, and nothing is done: no offers are to be made for a while. A snapshot that is held keeps two versions of a row for each job
+-- that was handed over, and every add walks over them: 100,000 cost it two milliseconds. Where nobody makes offers, none looks.
+--
+-- hold: this session does not hold the locks yet that say that it listens for this worker, and makes offers.
 -- heard: the token of the last offer that was taken and heard of. One that was taken without a word stays as it is: its job is
 -- to be returned first. Who was declared dead has no row; who came back while it was being rescued has lost it, and gets another.
 -- An offer that is lost in a crash was of a connection that is lost too: its commit need not be waited for.
@@ -12,9 +15,17 @@ create or replace function asyncq._make_offer(
   set search_path = pg_catalog, pg_temp
   as $$
 begin
+  if pg_stat_get_dead_tuples('asyncq._offers'::regclass) > 100000 then
+    if not hold then
+      perform pg_advisory_unlock_shared(asyncq._lock_space(), -2147483648);
+    end if;
+    return null;
+  end if;
   -- An adder may ask at this moment; another connection of the worker may still hold it, which the server believes to live.
   if hold and not pg_try_advisory_lock(asyncq._lock_space(), -1 - worker) then
     return false;
+  elsif hold then
+    perform pg_advisory_lock_shared(asyncq._lock_space(), -2147483648);
   end if;
   perform set_config('synchronous_commit', 'off', true);
   update asyncq._offers as offer

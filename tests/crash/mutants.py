@@ -792,6 +792,27 @@ MUTANTS = [
         ("tests/sql/test_adds_at_once.py",),
     ),
     Mutant(
+        "offers are made however many versions of them are kept",
+        "sql/functions/make_offer.sql",
+        " > 100000 then",
+        " < 0 then",
+        ("tests/sql/test_make_offer.py",),
+    ),
+    Mutant(
+        "who withholds its offers does not say so",
+        "sql/functions/make_offer.sql",
+        "      perform pg_advisory_unlock_shared(asyncq._lock_space(), -2147483648);",
+        "      null;",
+        ("tests/sql/test_make_offer.py",),
+    ),
+    Mutant(
+        "an add looks for offers that nobody makes",
+        "sql/functions/add_keyless_job.sql",
+        "    and asyncq._has_offers()\n",
+        "",
+        ("tests/sql/test_adds_at_once.py",),
+    ),
+    Mutant(
         "a transaction of a caller takes an offer",
         "sql/functions/add_keyless_job.sql",
         "if at_once and queue_name",

@@ -20,13 +20,14 @@ from asyncq.domain.events import (
     WorkerStopped,
     WorkerStopping,
 )
+from asyncq.engine import offer
 from asyncq.engine.membership import Membership
 from asyncq.engine.offer import Offer
 from asyncq.store.database import Line
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import terminate
 from tests.engine.seen import Seen
-from tests.sql.offering import add_at_once
+from tests.sql.offering import add_at_once, leave_versions
 from tests.sql.session import Session, session
 from tests.waiting import wait_until
 
@@ -278,3 +279,24 @@ async def test_a_worker_that_only_polls_offers_nothing(dsn: str, schema: str, ma
         await anyio.sleep(0.3)
 
         assert [None] == await sql.values("select token from asyncq._offers")
+
+
+async def test_no_worker_offers_anything_while_adds_would_walk_over_many_versions_of_offers(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jobs are fetched then, as if nothing were offered; and after a vacuum all is as before."""
+    monkeypatch.setattr(offer, "WITHHELD_S", 0.2)
+    async with session(dsn, schema) as sql, make_worker(nothing).start():
+        await offered(sql)
+        await leave_versions(sql)
+        for count in (1, 2):
+            await client.add_job(nothing)
+            await seen.wait_for(JobCompleted, count)
+            await wait_until(lambda: sql.value("select not asyncq._has_offers()"), description="offers to be withheld")
+        await anyio.sleep(0.5)
+        assert not await sql.value("select asyncq._has_offers()")
+        await sql.execute("vacuum asyncq._offers")
+        await client.add_job(nothing)
+        await offered(sql)
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted, 4)

@@ -98,6 +98,7 @@ WORKER = {
     "function _grace": "execute",
     "function _has_failed": "execute",
     "function _has_lookout": "execute",
+    "function _has_offers": "execute",
     "function _hold_claim": "execute",
     "function _hold_cron_item": "execute",
     "function _hold_crontabs": "execute",

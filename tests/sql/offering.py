@@ -4,6 +4,7 @@ from typing import Any
 
 from asyncq.store.arrays import array_text
 from tests.sql.session import Session
+from tests.waiting import wait_until
 
 CHANNEL = "asyncq:secret"
 FIRST = 11
@@ -40,3 +41,12 @@ async def add_at_once(sql: Session, task: str = "t", **options: Any) -> int | No
 async def holders(sql: Session) -> list[int | None]:
     """By which token each job is claimed."""
     return await sql.values("select lock_token from asyncq._jobs order by id")
+
+
+async def leave_versions(sql: Session) -> None:
+    """More dead rows than an add should walk over: those of an insert that fails, as its workers do not exist."""
+    await sql.refusal("insert into asyncq._offers (worker_id) select -number from generate_series(1, 100001) as number")
+    await wait_until(
+        lambda: sql.value("select pg_stat_get_dead_tuples('asyncq._offers'::regclass) > 100000"),
+        description="the server to have counted them",
+    )

@@ -105,6 +105,15 @@ async def test_a_worker_that_does_not_listen_any_more_is_passed_over(own: Sessio
     assert [None] == await holders(own)
 
 
+async def test_no_add_looks_for_offers_that_nobody_makes(own: Session, idle: Session) -> None:
+    """There may be many dead versions to walk over."""
+    await offering(idle, FIRST)
+    await idle.execute("select pg_advisory_unlock_shared(asyncq._lock_space(), -2147483648)")
+    await add_at_once(own)
+
+    assert [None] == await holders(own)
+
+
 async def test_no_add_waits_for_another_one(dsn: str, own: Session, idle: Session) -> None:
     """The first one holds the offer until it has committed."""
     await offering(idle, FIRST)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.sql.offering import CHANNEL, add_at_once, offering, register
+from tests.sql.offering import CHANNEL, add_at_once, leave_versions, offering, register
 from tests.sql.session import Session, session
 
 FIRST, SECOND = 11, 12
 
 
-async def make(sql: Session, worker: int, token: int, *, heard: int = 0, hold: bool = True) -> bool:
+async def make(sql: Session, worker: int, token: int, *, heard: int = 0, hold: bool = True) -> bool | None:
     """Offer to take a job of task 1."""
     ((is_made,),) = await sql.run("make_offer", worker, token, heard, "{1}", CHANNEL, hold)
     return is_made
@@ -95,3 +95,23 @@ async def test_a_worker_that_came_back_while_it_was_being_rescued_offers_again(
     afterwards = await make(idle, worker, SECOND, hold=False)
 
     assert (False, True, (SECOND, False)) == (meanwhile, afterwards, await offer(own))
+
+
+@pytest.mark.parametrize("hold", [False, True])
+async def test_nothing_is_offered_while_there_are_many_versions_of_offers(
+    dsn: str, own: Session, idle: Session, *, hold: bool
+) -> None:
+    """As under a snapshot that is held. Each add would walk over them; so none looks for an offer any more."""
+    worker = await offering(idle, FIRST)
+    await add_at_once(own)
+    await leave_versions(own)
+    seen = [await own.value("select asyncq._has_offers()")]
+    async with session(dsn, own.schema) as other:
+        is_made = await make(other if hold else idle, worker, SECOND, heard=FIRST, hold=hold)
+    seen.append(await own.value("select asyncq._has_offers()"))
+    await own.execute("vacuum asyncq._offers")
+    later = await make(idle, worker, SECOND, heard=FIRST, hold=not hold)
+
+    assert (None, [True, hold], True) == (is_made, seen, later)
+    assert await own.value("select asyncq._has_offers()")
+    assert (SECOND, False) == await offer(own)
