@@ -313,7 +313,7 @@ class Client:
             raise ConfigurationError("the client is not open: use `async with Client(...)`, or call open()")
         if not self._is_home():
             raise ConfigurationError("the client was opened before a fork: open one in each process")
-        return self._pool.lent(self._database.dsn)
+        return Loan(self._pool, self._database.dsn)
 
     def _is_home(self) -> bool:
         """Whether the pool, if there is one, is of this process; raises if it is of another event loop of it."""

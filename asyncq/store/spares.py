@@ -56,19 +56,6 @@ class Spares:
         self._is_closed = False
         self._timer: asyncio.TimerHandle | None = None
 
-    def lent(self, dsn: str) -> Loan:
-        """A connection for the length of a block, which waits until one is free.
-
-        Args:
-            dsn: Where it leads, for the errors.
-
-        Raises:
-            StoreError: As `failures.connecting` says, if none can be opened; as `failures.on_our_own`, in the block.
-
-        If the beginning of the block is cancelled, none was taken.
-        """
-        return Loan(self, dsn)
-
     async def acquire(self) -> Connection:
         """A connection; waits until one is free.
 
@@ -139,11 +126,16 @@ class Spares:
 
 
 class Loan:
-    """A connection of a pool for the length of a block; see `Spares.lent`.
+    """A connection of a pool for the length of a block, which waits until one is free.
 
     Args:
         spares: Whose.
-        dsn: Where it leads.
+        dsn: Where it leads, for the errors.
+
+    Raises:
+        StoreError: As `failures.connecting` says, if none can be opened; as `failures.on_our_own`, in the block.
+
+    If the beginning of the block is cancelled, none was taken.
     """
 
     __slots__ = ("_connection", "_dsn", "_spares")

@@ -31,8 +31,7 @@ class Turn(NamedTuple):
 def turns(
     peers: Collection[Peer], works: Collection[str], rotation: int, rotations: int, scale: float
 ) -> Iterator[Turn]:
-    """The runs of a rotation, counted from 0: work by work, and within it, lap by lap, who comes first
-    changes."""
+    """The runs of a rotation, counted from 0: work by work, lap by lap; who comes first changes each time."""
     for name, work in WORKS.items():
         if name not in works:
             continue
