@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from asyncq.server.folders import Folder
 
 _REAPER = Path(__file__).with_name("reaper.py")
 _STOP_LIMIT_S = 30.0
+_OF_A_TERMINAL = {signal.SIGINT, signal.SIGHUP}
 
 
 class Guard:
@@ -27,6 +29,8 @@ class Guard:
     def __init__(self, folder: Folder) -> None:
         self._folder = folder.path
         self._owner = os.getpid()
+        # A Ctrl-C would end the reaper at its birth: what reaches it before it has its session waits, and is ignored.
+        unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_A_TERMINAL)
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(_REAPER), str(folder.path)],
@@ -37,11 +41,12 @@ class Guard:
                 pass_fds=[folder.lock],
                 start_new_session=True,
             )
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
+            self._to, self._from = self._process.stdin, self._process.stdout
         finally:
             os.close(folder.lock)
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._to, self._from = self._process.stdin, self._process.stdout
+            signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
 
     def ask(self, line: str) -> int | None:
         """Send one line, and wait for its answer.

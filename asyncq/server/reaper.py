@@ -285,6 +285,7 @@ def leave(_signal: int, _frame: object) -> NoReturn:
 if __name__ == "__main__":
     for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(ignored, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGHUP})  # guard.py held them back until now
     signal.signal(signal.SIGTERM, leave)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     serve(Path(sys.argv[1]))

@@ -16,9 +16,14 @@ create or replace function asyncq._make_offer(
   as $$
 begin
   if pg_stat_get_dead_tuples('asyncq._offers'::regclass) > 100000 then
-    if not hold then
+    -- As often as it was taken: once for each worker that this session has spoken for.
+    while exists (
+      select from pg_locks as held
+      where held.locktype = 'advisory' and held.pid = pg_backend_pid() and held.mode = 'ShareLock'
+        and held.classid = asyncq._lock_space()::oid and held.objid = (-2147483648)::oid and held.objsubid = 2)
+    loop
       perform pg_advisory_unlock_shared(asyncq._lock_space(), -2147483648);
-    end if;
+    end loop;
     return null;
   end if;
   -- An adder may ask at this moment; another connection of the worker may still hold it, which the server believes to live.

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,20 @@ from tests.server.conftest import Holder, runs, wait_until
 from tests.server.test_launcher import fetch
 
 Hold = Callable[..., Holder]
+
+PELTED = """
+import signal, subprocess, sys
+from asyncq.server import folders, guard
+
+PELT = "import os, signal, time; signal.signal(2, signal.SIG_IGN)\\nwhile True: os.killpg(0, 2); time.sleep(1e-5)"
+signal.signal(signal.SIGINT, lambda *_: None)
+with subprocess.Popen([sys.executable, "-c", PELT]) as pelter:
+    try:
+        for _ in range(8):
+            guard.Guard(folders.create(None)).close()
+    finally:
+        pelter.kill()
+"""
 
 
 def children_of(pid: int) -> list[int]:
@@ -72,6 +87,13 @@ def test_ctrl_c_stops_the_server_only_when_the_parent_does(hold: Hold) -> None:
     os.killpg(holder.process.pid, signal.SIGINT)
 
     assert fetch(holder.dsn, "select 1") == 1
+
+
+def test_ctrl_c_while_the_reaper_is_being_born_leaves_nothing() -> None:
+    """Until it has a session of its own it is in the group of the terminal, which here does nothing but interrupt."""
+    program = subprocess.run([sys.executable, "-c", PELTED], start_new_session=True, check=False)
+
+    assert 0 == program.returncode
 
 
 def test_the_reaper_may_be_ended_politely(hold: Hold) -> None:

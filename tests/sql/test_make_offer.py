@@ -115,3 +115,14 @@ async def test_nothing_is_offered_while_there_are_many_versions_of_offers(
     assert (None, [True, hold], True) == (is_made, seen, later)
     assert await own.value("select asyncq._has_offers()")
     assert (SECOND, False) == await offer(own)
+
+
+async def test_who_spoke_for_two_workers_lets_go_of_the_lock_of_both(own: Session, idle: Session) -> None:
+    """A worker that was declared dead goes on under another id, over the same connection."""
+    await offering(idle, FIRST)
+    worker = await offering(idle, SECOND)
+    await leave_versions(own)
+    assert await own.value("select asyncq._has_offers()")
+
+    assert await make(idle, worker, SECOND + 1, hold=False) is None
+    assert not await own.value("select asyncq._has_offers()")
