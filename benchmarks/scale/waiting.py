@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import statistics
 import time
@@ -23,7 +24,8 @@ BATCH = 500
 BESIDE = 1_000  # ready jobs of ours beside those that nobody can run now
 TRIES = 5
 ADDS = 40
-WORKER, TOKEN = 1, 1
+WORKER = 1
+tokens = itertools.count(1)  # two batches of one token would wait for each other
 
 
 class Fetch(NamedTuple):
@@ -101,7 +103,7 @@ async def claim(connection: asyncpg.Connection, tasks: list[int], limit: int) ->
 
 def statements(tasks: list[int], limit: int) -> dict[str, tuple[Any, ...]]:
     """What a worker asks one after the other, until it finds something, and the arguments."""
-    arguments = (WORKER, TOKEN, limit, array_text(tasks), *[None] * 6)
+    arguments = (WORKER, next(tokens), limit, array_text(tasks), *[None] * 6)
     return {
         query("fetch_plain_jobs", DEFAULT_SCHEMA): (*arguments, False, PACK_FROM, arguments[3]),
         query("fetch_jobs", DEFAULT_SCHEMA): (*arguments, PACK_FROM, arguments[3]),
