@@ -12,13 +12,13 @@ from benchmarks.scale import __main__ as face
 from benchmarks.scale import crew, fleets, payloads
 from benchmarks.scale.checks import middle
 from benchmarks.scale.crew import Seen, Used, seen
-from benchmarks.scale.fill import KINDS, Kind, fill
+from benchmarks.scale.fill import KINDS, OURS, Kind, fill, task_id
 from benchmarks.scale.parts import fsync_ms
 from benchmarks.scale.place import ENDED, Database, Place
 from benchmarks.scale.relay import far_away
 from benchmarks.scale.report import report
 from benchmarks.scale.result import Scale
-from benchmarks.scale.waiting import BATCH, BESIDE, fetch
+from benchmarks.scale.waiting import BATCH, BESIDE, claim, fetch
 from benchmarks.suite import docs
 from benchmarks.suite.processes import TICKS_PER_S
 from tests.benchmarks.scale_made import check, scale
@@ -45,6 +45,19 @@ async def database(dsn: str):
         connection = await asyncpg.connect(name)
         yield Database(name, connection, Nowhere(name))
         await connection.close(timeout=5)
+
+
+async def test_claims_that_are_not_committed_do_not_wait_for_each_other(database: Database) -> None:
+    """The model asks what such cost each other; where both had the same token, it waited for ever."""
+    await fill(database, 0, 2 * BATCH)
+    tasks = [await task_id(database, OURS)]
+    other = await asyncpg.connect(database.dsn)
+    async with asyncio.timeout(10), database.connection.transaction():
+        first = await claim(database.connection, tasks, BATCH)
+        second = await claim(other, tasks, BATCH)
+    await other.close()
+
+    assert (BATCH, BATCH) == (first, second)
 
 
 @pytest.mark.parametrize("kind", KINDS)
