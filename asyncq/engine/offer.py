@@ -156,7 +156,8 @@ class Offer:
         try:
             with anyio.CancelScope(shield=True):
                 async with self._one_at_a_time, asyncio.timeout(DEADLINE_S):
-                    is_made = await ear.make_offer(worker_id, self.token, self._heard, self._identity.tasks)
+                    tasks = self._identity.tasks, self._identity.packable
+                    is_made = await ear.make_offer(worker_id, self.token, self._heard, *tasks)
         except (AsyncqError, TimeoutError) as error:
             self._is_unsure = is_unknown(error)
             ear.drop()  # It may stand, and nobody would hear.

@@ -124,7 +124,9 @@ class Listening:
         """
         await self._fetch("leave_lookout", was_out, tell_all)
 
-    async def make_offer(self, worker_id: int, token: int, heard: int, task_ids: Iterable[int]) -> bool | None:
+    async def make_offer(
+        self, worker_id: int, token: int, heard: int, task_ids: Iterable[int], packable: Iterable[int]
+    ) -> bool | None:
         """Offer to take one job that is added; this connection will be told.
 
         Args:
@@ -132,16 +134,18 @@ class Listening:
             token: That of the claim, never used before.
             heard: The token of the last offer of whose job it has heard.
             task_ids: The tasks that it knows.
+            packable: Those of them whose jobs a batch may hold: their handlers do not complete them by themselves.
 
         Returns:
             Whether it is made. Not where one is taken of which the worker has not heard, nor if it was declared dead.
-            None: nobody should make any for a while, as adds would walk over too many versions of them.
+            None: nobody should make any for a while, as adds would walk over too many versions of them, or ids be given
+            once more.
 
         Raises:
             StoreError: See `failures.calling`; it may have been made.
         """
-        tasks, hold = array_text(task_ids), self._holds != worker_id
-        (row,) = await self._fetch("make_offer", worker_id, token, heard, tasks, self.secret_channel, hold)
+        tasks, hold = (array_text(task_ids), array_text(packable)), self._holds != worker_id
+        (row,) = await self._fetch("make_offer", worker_id, token, heard, *tasks, self.secret_channel, hold)
         is_made: bool | None = row["is_made"]
         if is_made is not False:
             self._holds = worker_id if is_made else 0

@@ -1,21 +1,29 @@
--- An idle worker offers to take a job of one of these tasks, by this token. Returns whether it does.
+-- An idle worker offers to take a job of one of these tasks, by this token. What it offers is an empty batch, which an add fills.
+-- Returns whether it does.
 --
--- Null, and nothing is done: no offers are to be made for a while. A snapshot that is held keeps two versions of a row for each job
--- that was handed over, and every add walks over them: 100,000 cost it two milliseconds. Where nobody makes offers, none looks.
+-- Null, and nothing is done: no offers are to be made for a while. A snapshot that is held keeps versions of two rows for each job
+-- that was handed over, and every add walks over them: 100,000 cost it two milliseconds. Nor are any made while the sequence
+-- would give ids once more: a job with the id of another one would be lost where its batch is unpacked. Where nobody makes offers, none looks.
 --
 -- hold: this session does not hold the locks yet that say that it listens for this worker, and makes offers.
 -- heard: the token of the last offer that was taken and heard of. One that was taken without a word stays as it is: its job is
 -- to be returned first. Who was declared dead has no row; who came back while it was being rescued has lost it, and gets another.
+-- packable_ids: of the tasks, those whose jobs a batch may hold; of others the job gets a row of its own.
 -- An offer that is lost in a crash was of a connection that is lost too: its commit need not be waited for.
 
 create or replace function asyncq._make_offer(
-  worker int, token bigint, heard bigint, task_ids int[], channel text, hold boolean)
+  worker int, token bigint, heard bigint, task_ids int[], packable_ids int[], channel text, hold boolean)
   returns boolean
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
   as $$
+declare
+  earlier bigint;
 begin
-  if pg_stat_get_dead_tuples('asyncq._offers'::regclass) > 100000 then
+  if greatest(pg_stat_get_dead_tuples('asyncq._offers'::regclass), pg_stat_get_dead_tuples('asyncq._batches'::regclass)) > 100000
+    or exists (
+      select from asyncq._jobs as job where job.id > coalesce(pg_sequence_last_value('asyncq._jobs_id_seq'::regclass), 0))
+  then
     -- As often as it was taken: once for each worker that this session has spoken for.
     while exists (
       select from pg_locks as held
@@ -33,16 +41,32 @@ begin
     perform pg_advisory_lock_shared(asyncq._lock_space(), -2147483648);
   end if;
   perform set_config('synchronous_commit', 'off', true);
-  update asyncq._offers as offer
-    set token = _make_offer.token, job_id = null, task_ids = _make_offer.task_ids, channel = _make_offer.channel
-    where offer.worker_id = worker and (offer.job_id is null or offer.token = heard);
-  if not found then
+  select offer.token into earlier from asyncq._offers as offer where offer.worker_id = worker for no key update;
+  if found then
+    -- An add that takes it at this moment is waited for.
+    delete from asyncq._batches where locked_by = worker and lock_token = earlier and ids = '{}';
+    if not found and earlier <> heard then
+      return false;
+    end if;
+    update asyncq._offers as offer
+      set token = _make_offer.token, task_ids = _make_offer.task_ids, packable_ids = _make_offer.packable_ids,
+        channel = _make_offer.channel
+      where offer.worker_id = worker;
+  else
     -- While a rescue holds the worker's row, it offers nothing.
-    insert into asyncq._offers (worker_id, token, task_ids, channel)
-      select alive.id, _make_offer.token, _make_offer.task_ids, _make_offer.channel
+    insert into asyncq._offers (worker_id, token, task_ids, packable_ids, channel)
+      select alive.id, _make_offer.token, _make_offer.task_ids, _make_offer.packable_ids, _make_offer.channel
       from asyncq._workers as alive where alive.id = worker for key share skip locked
       on conflict do nothing;
+    if not found then
+      return false;
+    end if;
+    -- The rescue that removed its offer left what an add held, which then did not take it.
+    delete from asyncq._batches where locked_by = worker and ids = '{}';
   end if;
-  return found;
+  insert into asyncq._batches
+      (lock_token, locked_at, locked_by, open, ids, run_at, created_at, task_id, priority, max_attempts, payload)
+    values (_make_offer.token, asyncq.now(), worker, '', '{}', '{}', '{}', '{}', '{}', '{}', '{}');
+  return true;
 end
 $$;

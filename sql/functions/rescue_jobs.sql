@@ -57,7 +57,7 @@ begin
   if cardinality(gone) = 0 then
     return;
   end if;
-  -- From now on no add claims for them. One that is about to is seen the next time: until then the worker's row stays.
+  -- From now on they offer nothing. An add that holds the empty batch of one is seen the next time: until then the worker's row stays.
   delete from asyncq._offers
     where worker_id = any(array(
       select worker_id from asyncq._offers where worker_id = any(gone) order by worker_id for update skip locked));

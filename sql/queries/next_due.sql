@@ -24,8 +24,8 @@ queued(priority) as (
     where job.queue is not null and asyncq._is_ready(job) and priority > queued.priority
     order by priority limit 1) as further)
 select extract(epoch from min(next.run_at) - coalesce($2::timestamptz, asyncq.now()))::float8 as delay_s,
-  exists (
-    select from asyncq._offers where worker_id = $6 and token = $7 and job_id is not null) as is_taken
+  exists (select from asyncq._offers where worker_id = $6 and token = $7)
+    and not exists (select from asyncq._batches where locked_by = $6 and lock_token = $7 and ids = '{}') as is_taken
 from (
   select due.run_at from plain cross join lateral (
     select run_at from asyncq._jobs as job

@@ -8,7 +8,7 @@ import asyncpg
 import msgspec
 import pytest
 
-from asyncq import Client, JobContext, task
+from asyncq import Client, JobContext, Task, task
 from asyncq.domain.events import (
     JobCancelled,
     JobCompleted,
@@ -27,7 +27,7 @@ from asyncq.store.database import Line
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import terminate
 from tests.engine.seen import Seen
-from tests.sql.offering import add_at_once, leave_versions
+from tests.sql.offering import OFFER, STANDING, add_at_once, leave_versions
 from tests.sql.session import Session, session
 from tests.waiting import wait_until
 
@@ -49,10 +49,17 @@ async def other() -> None:
     """Of another worker."""
 
 
+@task
+async def with_context(ctx: JobContext) -> None:
+    """Could complete its job by itself, so that no batch holds it."""
+
+
+both_ways = pytest.mark.parametrize("way", [nothing, with_context], ids=["in a batch", "as a row"])
+
+
 async def offered(sql: Session, count: int = 1) -> None:
     """Wait until so many offers stand."""
-    open_ones = "select count(*) = $1 from asyncq._offers where token is not null and job_id is null"
-    await wait_until(lambda: sql.value(open_ones, count), description=f"{count} offers")
+    await wait_until(lambda: sql.value(f"select ({STANDING}) = $1", count), description=f"{count} offers")
 
 
 class Asked:
@@ -74,16 +81,23 @@ class Asked:
         return [name for name in self.names if name.startswith("fetch")]
 
 
+@both_ways
 async def test_a_job_that_is_added_starts_without_a_look(
-    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+    dsn: str,
+    schema: str,
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    monkeypatch: pytest.MonkeyPatch,
+    way: Task[Any],
 ) -> None:
     """Again and again: the offer is made anew once the worker is idle."""
-    async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start():
+    async with session(dsn, schema) as sql, make_worker(way, poll=60).start():
         await offered(sql)
         asked = Asked(monkeypatch)
         ids: list[int] = []
         for _ in range(3):
-            ids.append((await client.add_job(nothing)).id)
+            ids.append((await client.add_job(way)).id)
             await seen.wait_for(JobCompleted, len(ids))
             await offered(sql)
 
@@ -154,7 +168,7 @@ async def test_a_worker_that_is_busy_makes_no_offer(
         await client.add_job(hold)
         await seen.wait_for(JobStarted)
         await anyio.sleep(0.1)
-        taken = await sql.value("select job_id is not null from asyncq._offers")
+        _, taken = await sql.row(OFFER)
         await client.add_job(hold)
         await seen.wait_for(JobStarted, 2)
         leave.set()
@@ -262,7 +276,7 @@ async def test_a_worker_that_was_declared_dead_offers_under_its_new_id(
         monkeypatch.setattr(Membership, "regained", lambda _: None)
     async with session(dsn, schema) as sql, make_worker(nothing, poll=60, lease=1).start():
         await offered(sql)
-        (old,) = await sql.values("delete from asyncq._workers returning id")
+        (old,) = await sql.values("with gone as (delete from asyncq._batches) delete from asyncq._workers returning id")
         await seen.wait_for(WorkerLost)
         await offered(sql)
         (new,) = await sql.values("select worker_id from asyncq._offers")

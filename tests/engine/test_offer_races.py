@@ -20,12 +20,12 @@ from asyncq.store.listen import Listening
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
+from tests.sql.offering import STANDING
 from tests.sql.session import Session, session
 from tests.waiting import wait_until
 
 AT_ONCE = True
 SOON_S = 5.0
-STANDS = "select exists (select from asyncq._offers where token is not null and job_id is null)"
 
 
 @task
@@ -48,7 +48,7 @@ async def sql(dsn: str, schema: str) -> AsyncIterator[Session]:
 
 async def stands(sql: Session) -> None:
     """Wait until an offer is made."""
-    await wait_until(lambda: sql.value(STANDS), description="an offer")
+    await wait_until(lambda: sql.value(f"select ({STANDING}) > 0"), description="an offer")
 
 
 async def add(sql: Session) -> int:
@@ -90,7 +90,7 @@ async def test_a_worker_that_stops_leaves_no_claim_although_the_answer_to_its_wi
         assert 1 == link.cuts["after"]
         link.mend()
 
-    assert [None] == await sql.values("select locked_by from asyncq._jobs")
+    assert [None] == await sql.values("select locked_by from asyncq._all_jobs()")
 
 
 async def test_an_add_that_is_stuck_in_its_transaction_does_not_keep_a_worker_from_its_jobs(
@@ -129,10 +129,10 @@ async def test_an_offer_whose_making_came_late_is_found_out(
     monkeypatch.setattr(Listening, "make_offer", make_offer)
     async with make_worker(nothing).start(), session(dsn, schema) as late:
         await wait_until(lambda: len(given) == 2, description="the worker to go on")
-        ear, worker_id, token, heard, tasks = given[0]
-        await late.run("make_offer", worker_id, token, heard, array_text(tasks), ear.secret_channel, True)  # noqa: FBT003
+        ear, worker_id, token, heard, *tasks = given[0]
+        await late.run("make_offer", worker_id, token, heard, *map(array_text, tasks), ear.secret_channel, True)  # noqa: FBT003
         added = await client.add_job(nothing)
-        assert [token] == await sql.values("select lock_token from asyncq._jobs")
+        assert [token] == await sql.values("select lock_token from asyncq._all_jobs()")
         has_come.set()
         await seen.wait_for(JobCompleted, limit_s=SOON_S)
 
@@ -232,7 +232,7 @@ class Stand:
         line: Any = self
         identity: Any = self
         ear: Any = self
-        self.worker_id, self.tasks = 7, {3: nothing}
+        self.worker_id, self.tasks, self.packable = 7, {3: nothing}, [3]
         self.lost = LostClaims(line, Observers([]))
         self.offer = offer.Offer(line, identity, Observers([]), self.lost, set())
         self.offer.is_idle, self.offer.receive = lambda: True, self._receive
@@ -312,7 +312,7 @@ async def test_a_job_that_is_cancelled_before_its_worker_has_heard_of_it_does_no
             await stands(sql)
             link.hold("listen", "answers")
             await client.add_job(nothing)
-            await sql.rows("select from asyncq.cancel_jobs(array(select id from asyncq._jobs))")
+            await sql.rows("select from asyncq.cancel_jobs(array(select id from asyncq._all_jobs()))")
             await anyio.sleep(0.8)  # two beats
             link.deliver("listen")
             await wait_until(lambda: _is_empty(sql), description="the job to end")
@@ -321,4 +321,4 @@ async def test_a_job_that_is_cancelled_before_its_worker_has_heard_of_it_does_no
 
 
 async def _is_empty(sql: Session) -> bool:
-    return not await sql.rows("select from asyncq._jobs")
+    return not await sql.rows("select from asyncq._all_jobs()")

@@ -58,4 +58,4 @@ async def idle(dsn: str, own: Session) -> AsyncIterator[Session]:
     """A worker's connection that listens; the workers that made offers on it are forgotten at the end."""
     async with session(dsn, own.schema) as opened:
         yield opened
-        await own.execute("delete from asyncq._jobs; delete from asyncq._workers")
+        await own.execute("delete from asyncq._jobs; delete from asyncq._batches; delete from asyncq._workers")

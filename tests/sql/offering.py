@@ -9,7 +9,32 @@ from tests.waiting import wait_until
 CHANNEL = "asyncq:secret"
 FIRST = 11
 AT_ONCE = HOLD = True
-BARE: dict[str, Any] = {"payload": "{}", "queue": None, "run_at": None, "flags": None, "meta": None}
+# The one offer: its token, and whether it is taken.
+OFFER = """select offer.token, offer.token is not null and not exists (
+  select from asyncq._batches as batch
+  where batch.locked_by = offer.worker_id and batch.lock_token = offer.token and batch.ids = '{}')
+from asyncq._offers as offer"""
+# How many offers stand.
+STANDING = """select count(*) from asyncq._offers as offer join asyncq._batches as batch
+on batch.locked_by = offer.worker_id and batch.lock_token = offer.token and batch.ids = '{}'"""
+# The last number fails: no worker with the first one exists, and a batch has to have a token.
+VERSIONS = {
+    "_offers": "insert into asyncq._offers (worker_id) select -number",
+    "_batches": """
+        insert into asyncq._batches
+            (lock_token, locked_at, locked_by, open, ids, run_at, created_at, task_id, priority, max_attempts, payload)
+        select nullif(number, 100001), now(), -1, '', '{}', '{}', '{}', '{}', '{}', '{}', '{}'""",
+}
+# In the order of the statement's parameters.
+BARE: dict[str, Any] = {
+    "payload": "{}",
+    "queue": None,
+    "run_at": None,
+    "max_attempts": None,
+    "priority": None,
+    "flags": None,
+    "meta": None,
+}
 
 
 async def register(sql: Session) -> int:
@@ -19,11 +44,12 @@ async def register(sql: Session) -> int:
     return worker
 
 
-async def offering(sql: Session, token: int, *, worker: int = 0) -> int:
-    """A worker that offers to take a job of task t. Its id."""
+async def offering(sql: Session, token: int, *, worker: int = 0, packs: bool = True) -> int:
+    """A worker that offers to take a job of task t, in a batch if it packs. Its id."""
     worker = worker or await register(sql)
     known = await sql.values("select id from asyncq._tasks where identifier = 't'")
-    ((is_made,),) = await sql.run("make_offer", worker, token, 0, array_text(known), CHANNEL, HOLD)
+    packable = array_text(known if packs else [])
+    ((is_made,),) = await sql.run("make_offer", worker, token, 0, array_text(known), packable, CHANNEL, HOLD)
     assert is_made
     return worker
 
@@ -31,22 +57,19 @@ async def offering(sql: Session, token: int, *, worker: int = 0) -> int:
 async def add_at_once(sql: Session, task: str = "t", **options: Any) -> int | None:
     """Add a job on a connection that commits at once."""
     given = BARE | options
-    ((job_id,),) = await sql.run(
-        "add_keyless_job",
-        *(task, given["payload"], given["queue"], given["run_at"], None, None, given["flags"], given["meta"], AT_ONCE),
-    )
+    ((job_id,),) = await sql.run("add_keyless_job", task, *given.values(), AT_ONCE)
     return job_id
 
 
 async def holders(sql: Session) -> list[int | None]:
     """By which token each job is claimed."""
-    return await sql.values("select lock_token from asyncq._jobs order by id")
+    return await sql.values("select lock_token from asyncq._all_jobs() order by id")
 
 
-async def leave_versions(sql: Session) -> None:
-    """More dead rows than an add should walk over: those of an insert that fails, as its workers do not exist."""
-    await sql.refusal("insert into asyncq._offers (worker_id) select -number from generate_series(1, 100001) as number")
+async def leave_versions(sql: Session, table: str = "_offers") -> None:
+    """More dead rows than an add should walk over: those of an insert that fails at its end."""
+    await sql.refusal(VERSIONS[table] + " from generate_series(0, 100001) as number")
     await wait_until(
-        lambda: sql.value("select pg_stat_get_dead_tuples('asyncq._offers'::regclass) > 100000"),
+        lambda: sql.value(f"select pg_stat_get_dead_tuples('asyncq.{table}'::regclass) > 100000"),
         description="the server to have counted them",
     )

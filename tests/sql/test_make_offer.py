@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sql.offering import CHANNEL, add_at_once, leave_versions, offering, register
+from tests.sql.offering import CHANNEL, OFFER, add_at_once, leave_versions, offering, register
 from tests.sql.session import Session, session
 
 FIRST, SECOND = 11, 12
@@ -10,14 +10,14 @@ FIRST, SECOND = 11, 12
 
 async def make(sql: Session, worker: int, token: int, *, heard: int = 0, hold: bool = True) -> bool | None:
     """Offer to take a job of task 1."""
-    ((is_made,),) = await sql.run("make_offer", worker, token, heard, "{1}", CHANNEL, hold)
+    ((is_made,),) = await sql.run("make_offer", worker, token, heard, "{1}", "{1}", CHANNEL, hold)
     return is_made
 
 
 async def offer(sql: Session) -> tuple[int | None, bool]:
     """The only offer: its token, and whether it was taken."""
-    row = await sql.row("select token, job_id is not null from asyncq._offers")
-    return row[0], row[1]
+    token, is_taken = await sql.row(OFFER)
+    return token, is_taken
 
 
 async def test_an_offer_stands_until_it_is_taken_or_withdrawn(own: Session, idle: Session) -> None:
@@ -41,12 +41,13 @@ async def test_who_withdraws_is_told_what_was_claimed(own: Session, idle: Sessio
     assert (FIRST, (None, False)) == (withdrawn["token"], await offer(own))
 
 
+@pytest.mark.parametrize("packs", [True, False], ids=["in a batch", "as a row"])
 @pytest.mark.parametrize("heard", [0, FIRST])
 async def test_an_offer_that_was_taken_is_renewed_only_by_who_has_heard_of_it(
-    own: Session, idle: Session, heard: int
+    own: Session, idle: Session, heard: int, *, packs: bool
 ) -> None:
     """Otherwise its job would be forgotten."""
-    worker = await offering(idle, FIRST)
+    worker = await offering(idle, FIRST, packs=packs)
     await add_at_once(own)
     is_made = await make(idle, worker, SECOND, heard=heard)
 
@@ -95,6 +96,7 @@ async def test_a_worker_that_came_back_while_it_was_being_rescued_offers_again(
     afterwards = await make(idle, worker, SECOND, hold=False)
 
     assert (False, True, (SECOND, False)) == (meanwhile, afterwards, await offer(own))
+    assert [SECOND] == await own.values("select lock_token from asyncq._batches")
 
 
 @pytest.mark.parametrize("hold", [False, True])
@@ -115,6 +117,27 @@ async def test_nothing_is_offered_while_there_are_many_versions_of_offers(
     assert (None, [True, hold], True) == (is_made, seen, later)
     assert await own.value("select asyncq._has_offers()")
     assert (SECOND, False) == await offer(own)
+
+
+async def test_nothing_is_offered_while_there_are_many_versions_of_batches(own: Session, idle: Session) -> None:
+    """Each job that was handed over leaves two of them."""
+    worker = await offering(idle, FIRST)
+    await add_at_once(own)
+    await leave_versions(own, "_batches")
+    is_made = await make(idle, worker, SECOND, heard=FIRST, hold=False)
+
+    assert (None, (FIRST, True)) == (is_made, await offer(own))
+
+
+async def test_nothing_is_offered_while_ids_would_be_given_once_more(own: Session, idle: Session) -> None:
+    """A dump was loaded without its sequence. Of two jobs with one id an unpacked batch loses one."""
+    worker = await register(own)
+    await own.execute("select from asyncq.add_job('t'); update asyncq._jobs set id = 3")
+    seen = [await make(idle, worker, FIRST)]
+    await own.execute("select setval('asyncq._jobs_id_seq', 3)")
+    seen.append(await make(idle, worker, FIRST))
+
+    assert [None, True] == seen
 
 
 async def test_who_spoke_for_two_workers_lets_go_of_the_lock_of_both(own: Session, idle: Session) -> None:

@@ -10,12 +10,12 @@ import pytest
 from asyncq.store.arrays import array_text
 from asyncq.store.offers import handed_over
 from tests.sql.jobs import claimed
+from tests.sql.offering import OFFER
 from tests.sql.session import Session, session
 from tests.waiting import wait_until
 
 AT_ONCE = True
 HOLD = True
-OFFERS = "select token, job_id from asyncq._offers"
 TOKENS = [1]
 
 
@@ -32,7 +32,7 @@ async def worker(sql: Session) -> int:
     await sql.execute("select asyncq._store_tasks('{t}')")
     (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", ["t"], 0)
     tasks = array_text([await sql.value("select id from asyncq._tasks")])
-    await sql.run("make_offer", row["id"], 1, 0, tasks, "c", HOLD)
+    await sql.run("make_offer", row["id"], 1, 0, tasks, tasks, "c", HOLD)
     return row["id"]
 
 
@@ -82,7 +82,7 @@ async def test_after_a_rescue_nothing_is_claimed_for_the_dead(sql: Session, othe
     await add(other)
 
     assert [] == await claimed(sql)
-    assert [] == await sql.rows(OFFERS)
+    assert [] == await sql.rows(OFFER)
 
 
 async def test_workers_that_are_declared_dead_lose_what_an_add_claims_for_them_at_this_moment(
@@ -92,8 +92,8 @@ async def test_workers_that_are_declared_dead_lose_what_an_add_claims_for_them_a
     forced = other.rows("select from asyncq.force_unlock_workers($1)", [str(worker)])
     job_id = await begun_during(adder, sql, forced)
 
-    assert [job_id] == await sql.values("select id from asyncq._jobs")
-    assert ([], []) == (await claimed(sql), await sql.rows(OFFERS))
+    assert [job_id] == await sql.values("select id from asyncq._all_jobs()")
+    assert ([], []) == (await claimed(sql), await sql.rows(OFFER))
 
 
 async def test_a_worker_is_not_removed_while_an_add_takes_its_offer(
@@ -123,10 +123,11 @@ async def test_an_add_that_fails_after_it_has_taken_an_offer_leaves_it_as_it_was
 ) -> None:
     """The next one takes it."""
     await adder.refusal("select asyncq._add_keyless_job('t', '{}', null, null, 0, null, null, '{}', true)")
-    before = await sql.rows(OFFERS)
+    before = await sql.rows(OFFER)
     job_id = await add(adder)
 
-    assert ([(1, None)], [(1, job_id)]) == ([tuple(row) for row in before], [tuple(await sql.row(OFFERS))])
+    assert ([(1, False)], [(1, True)]) == ([tuple(row) for row in before], [tuple(await sql.row(OFFER))])
+    assert [job_id] == await claimed(sql)
 
 
 async def test_of_two_adds_at_once_one_takes_the_offer_and_none_waits(
@@ -139,7 +140,7 @@ async def test_of_two_adds_at_once_one_takes_the_offer_and_none_waits(
             await add(other)
 
     assert [first] == await claimed(sql)
-    assert 2 == await sql.value("select count(*) from asyncq._jobs")
+    assert 2 == await sql.value("select count(*) from asyncq._all_jobs()")
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -150,13 +151,12 @@ async def test_a_worker_that_does_not_listen_is_given_nothing(
     async with session(dsn, schema) as ear:
         await ear.execute("select asyncq._store_tasks('{t}')")
         (row,) = await ear.run("register_worker", 30.0, 1, 1, "h", ["t"], 0)
-        tasks = [await ear.value("select id from asyncq._tasks")]
-        await ear.run("make_offer", row["id"], 1, 0, array_text(tasks), "c", HOLD)
+        tasks = [array_text([await ear.value("select id from asyncq._tasks")])] * 2
+        await ear.run("make_offer", row["id"], 1, 0, *tasks, "c", HOLD)
         if late:
             # The next connection of the worker holds nothing while the server believes that the first one lives.
-            assert [(False,)] == [
-                tuple(made) for made in await sql.run("make_offer", row["id"], 2, 0, array_text(tasks), "d", HOLD)
-            ]
+            ((is_made,),) = await sql.run("make_offer", row["id"], 2, 0, *tasks, "d", HOLD)
+            assert not is_made
     await wait_until(
         lambda: other.value(f"select not asyncq._is_listening({row['id']})"), description="the connection to end"
     )
@@ -181,10 +181,10 @@ end $$
 
 
 @pytest.mark.parametrize("token", [None, 2])
-async def test_an_offer_that_changes_while_an_add_looks_at_it_is_taken_as_it_is_then(
+async def test_an_offer_that_changes_while_an_add_looks_at_it_is_passed_by(
     sql: Session, other: Session, adder: Session, worker: int, token: int | None
 ) -> None:
-    """Withdrawn it is not taken, and made anew it is taken by its new token: the worker waits for no other."""
+    """Withdrawn it is gone, and made anew it is another batch: the job is anybody's, and whoever looks out is told."""
     tasks = array_text([await sql.value("select id from asyncq._tasks")])
     await sql.execute(LOOKED_AT + "; select pg_advisory_lock(4242)")
     async with asyncio.TaskGroup() as group:
@@ -195,7 +195,7 @@ async def test_an_offer_that_changes_while_an_add_looks_at_it_is_taken_as_it_is_
         )
         await other.run("withdraw_offer", worker)
         if token:
-            await sql.run("make_offer", worker, token, 0, tasks, "c", HOLD)
+            await sql.run("make_offer", worker, token, 0, tasks, tasks, "c", HOLD)
         await sql.execute("select pg_advisory_unlock(4242)")
 
-    assert [token] == await sql.values("select lock_token from asyncq._jobs")
+    assert [None] == await sql.values("select lock_token from asyncq._all_jobs()")
