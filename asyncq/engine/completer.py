@@ -120,6 +120,10 @@ class Completer:
         """How many ends are not written yet."""
         return sum(map(len, self._all))
 
+    def following(self) -> int:
+        """How many ends are not written yet that the jobs which follow in their queues may be claimed with."""
+        return sum(_has_followers(run) for runs in (self._well, self._writing_well) for run in runs.values())
+
     async def room(self) -> None:
         """Wait until writing has caught up."""
         while self.is_full:
@@ -272,7 +276,7 @@ class Completer:
         """Write jobs that ended well, all that others can follow or none."""
         claims = [run.claim for run in runs]
         go_on: set[str] = set()
-        if _has_followers(runs[0]) and (room := self._succession.room(worker_id)):
+        if _has_followers(runs[0]) and (room := await self._succession.room(worker_id)):
             written, go_on = await self._succession.settle(worker_id, claims, room)
         else:
             written = await store.complete(self._line, worker_id, claims)
@@ -316,9 +320,9 @@ class Completer:
             runs = [run for run in runs if run.claim.id in written]
         if runs:
             self._announcer.ended_well(runs)
-            self._settled(
-                [completion(run.claim) for run in runs if run.claim.queue is not None and run.claim.queue not in go_on]
-            )
+        # Of a queue that goes on there is nothing new.
+        if ended := [run.claim for run in runs if run.claim.queue not in go_on]:
+            self._settled([completion(claim) for claim in ended if claim.queue is not None])
         return missed
 
     def _conclude(self, part: list[Ended], endings: dict[int, Ending], *, written: bool = True) -> None:

@@ -123,6 +123,11 @@ class Lookout:
         """Whether workers are known to be of several kinds: what this one leaves alone, another may be waiting for."""
         return bool(self._is_mixed)
 
+    @property
+    def is_in_charge(self) -> bool:
+        """Whether others count on this worker to look out, so that they have to be told when it does not."""
+        return self._is_in_charge
+
     def no_room(self) -> None:
         """All slots are taken, or the worker stops: another one has to look out."""
         if self._is_in_charge and not self._is_mixed:

@@ -1,7 +1,7 @@
 """The end of a job of a queue, and the claim of the one that follows it, in one statement.
 
-Not for ever: what a fetch would take first waits meanwhile. A while after the last fetch the queue is freed, and the
-next one decides among all that waits.
+Not for ever: what a fetch would take first waits meanwhile. A while after the last fetch it is asked whether anything
+has become due. If so, or after a longer while, the queue is freed, and the next fetch decides among all that waits.
 """
 
 from __future__ import annotations
@@ -31,13 +31,19 @@ class Succession:
         self._identity = identity
         self._fetcher = fetcher
 
-    def room(self, worker_id: int) -> int:
+    async def room(self, worker_id: int) -> int:
         """How many jobs that follow may be claimed now, without a look at all the others.
 
         Args:
             worker_id: Under which id the jobs before them were claimed.
+
+        Raises:
+            StoreError: See `failures.calling`.
         """
-        return self._fetcher.room if worker_id == self._identity.worker_id else 0
+        if worker_id != self._identity.worker_id:
+            return 0
+        await self._fetcher.look_beside(self._line)
+        return self._fetcher.room
 
     async def settle(self, worker_id: int, ended: Sequence[Claim], room: int) -> tuple[set[int], set[str]]:
         """Settle jobs that ended well, and claim those that follow in their queues.

@@ -255,7 +255,7 @@ class Supervisor:
         self._announcer = Announcer(self._observers, group)
         succession = Succession(self._writing, self._identity, self._fetcher)
         self._completer = Completer(self._writing, self._announcer, self._observers, self._settled, succession)
-        self._fetcher.give_back = self._completer.give_back
+        self._fetcher.give_back, self._fetcher.following = self._completer.give_back, self._completer.following
         self._membership.open(group)
         self._fetcher.open(group.start_soon)
         group.start_soon(self._stand_in.run)

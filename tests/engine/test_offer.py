@@ -276,7 +276,7 @@ async def test_a_worker_that_was_declared_dead_offers_under_its_new_id(
         monkeypatch.setattr(Membership, "regained", lambda _: None)
     async with session(dsn, schema) as sql, make_worker(nothing, poll=60, lease=1).start():
         await offered(sql)
-        (old,) = await sql.values("with gone as (delete from asyncq._batches) delete from asyncq._workers returning id")
+        (old,) = await sql.values("delete from asyncq._workers returning id")
         await seen.wait_for(WorkerLost)
         await offered(sql)
         (new,) = await sql.values("select worker_id from asyncq._offers")
@@ -285,6 +285,22 @@ async def test_a_worker_that_was_declared_dead_offers_under_its_new_id(
 
     assert old != new
     assert [added.id] == seen.ids(JobCompleted)
+
+
+@pytest.mark.parametrize("is_forced", [False, True])
+async def test_a_worker_leaves_no_empty_batch_behind(
+    dsn: str, schema: str, make_worker: MakeWorker, seen: Seen, *, is_forced: bool
+) -> None:
+    """Nobody would look for it but a thorough rescue."""
+    async with session(dsn, schema) as sql:
+        async with make_worker(nothing, poll=60).start():
+            await offered(sql)
+            if is_forced:
+                await sql.rows("select from asyncq.force_unlock_workers(array(select id::text from asyncq._workers))")
+                await seen.wait_for(WorkerLost)
+                await offered(sql)
+
+        assert [] == await sql.rows("select from asyncq._batches")
 
 
 async def test_a_worker_that_only_polls_offers_nothing(dsn: str, schema: str, make_worker: MakeWorker) -> None:

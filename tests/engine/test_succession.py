@@ -1,7 +1,9 @@
 """Successions: jobs of a queue follow each other without a fetch between them, for a while."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 import asyncpg
@@ -17,12 +19,15 @@ from asyncq.domain.events import (
     SettleFailed,
 )
 from asyncq.domain.job import Claim
-from asyncq.engine import fetcher, succession
+from asyncq.engine import fetcher, looks, succession
 from asyncq.engine.canceller import Canceller
+from asyncq.store.database import Line
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to
 from tests.engine.seen import Seen
 from tests.waiting import wait_until
+
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)  # no question for what has become due finds it
 
 
 @task(queue="line")
@@ -34,6 +39,23 @@ async def nothing(number: int = 0) -> None:
 def endless(monkeypatch: pytest.MonkeyPatch) -> None:
     """No fetch is too long ago."""
     monkeypatch.setattr(fetcher, "TURN_S", 3600)
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long ago the last fetch was, it is enough to ask what has become due since then."""
+    monkeypatch.setattr(fetcher, "LONGEST_TURN_S", 3600)
+
+
+@pytest.fixture
+def steady(monkeypatch: pytest.MonkeyPatch, seen: Seen) -> None:
+    """Nothing is fetched ahead once a job runs, so that no fetch comes between by chance; each fetch sees all."""
+
+    def wanted(waiting: int, buffered: int, *_: float) -> int:
+        return waiting + 1 if waiting > buffered or not seen.of(JobStarted) else 0
+
+    monkeypatch.setattr(looks, "CHEAP_S", 60.0)
+    monkeypatch.setattr(fetcher, "wanted_now", wanted)
 
 
 def intercept(monkeypatch: pytest.MonkeyPatch, after: Callable[[list[Claim]], Awaitable[object]]) -> None:
@@ -62,6 +84,72 @@ async def test_the_jobs_of_a_queue_follow_each_other_in_order_without_a_fetch(
     assert sum(event.count for event in seen.of(JobsFetched)) <= 10
 
 
+@pytest.mark.usefixtures("endless")
+async def test_a_worker_that_runs_once_fetches_no_more_than_others(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """What jobs have added is looked for when a queue does not go on."""
+
+    @task(queue="line")
+    async def add(number: int) -> None:
+        if number == 50:
+            await client.add_job(nothing, -1, queue="other")
+
+    await client.add_jobs([add.job(number) for number in range(100)])
+    await make_worker(add, nothing).run_once()
+
+    assert 101 == len(seen.of(JobCompleted))
+    assert sum(event.count for event in seen.of(JobsFetched)) <= 10
+
+
+@pytest.mark.usefixtures("patient", "steady")
+@pytest.mark.parametrize("concurrency", [1, 2])
+async def test_queues_go_on_without_a_fetch_while_nobody_waits(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch, concurrency: int
+) -> None:
+    """It is asked now and then whether anything has become due; a slot that waits for a follower is not free."""
+    monkeypatch.setattr(fetcher, "TURN_S", 0.1)
+    asked, real = Counter[str](), Line.fetch
+
+    async def fetch(line: Line, name: str, *args: Any) -> Any:
+        asked[name] += 1
+        return await real(line, name, *args)
+
+    monkeypatch.setattr(Line, "fetch", fetch)
+
+    @task(queue="line")
+    async def short() -> None:
+        await asyncio.sleep(0.01)
+
+    await client.add_jobs([short.job().with_options(run_at=LONG_AGO)] * 100)
+    async with make_worker(short, concurrency=concurrency).start():
+        await seen.wait_for(JobCompleted, 100)
+
+    assert asked["settle_completed"] <= 3
+    assert asked["fetch_jobs"] <= 6
+
+
+@pytest.mark.usefixtures("steady")
+async def test_what_no_question_finds_waits_for_a_while_and_not_for_the_end_of_the_queue(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """What comes with an old time, as from a transaction that lasted, or from another worker."""
+
+    @task(queue="line")
+    async def short() -> None:
+        await asyncio.sleep(0.002)
+
+    await client.add_jobs([short.job().with_options(run_at=LONG_AGO)] * 600)
+    async with make_worker(short, nothing, concurrency=1).start():
+        await seen.wait_for(JobStarted, 20)
+        late = await client.add_job(nothing, queue="other", priority=-1, run_at=LONG_AGO)
+        await wait_until(lambda: late.id in seen.ids(JobStarted), description="it to start")
+        before = len(seen.of(JobStarted))
+
+    assert before < 500
+
+
+@pytest.mark.usefixtures("patient", "steady")
 async def test_what_is_urgent_does_not_wait_for_the_end_of_the_queue(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
@@ -75,7 +163,7 @@ async def test_what_is_urgent_does_not_wait_for_the_end_of_the_queue(
     async def urgent() -> None:
         pass
 
-    await client.add_jobs([short.job()] * 300)
+    await client.add_jobs([short.job().with_options(run_at=LONG_AGO)] * 300)
     async with make_worker(short, urgent, concurrency=1).start():
         await seen.wait_for(JobStarted, 3)
         await client.add_job(urgent, priority=-1)
@@ -85,9 +173,10 @@ async def test_what_is_urgent_does_not_wait_for_the_end_of_the_queue(
     assert before < 200
 
 
+@pytest.mark.usefixtures("patient", "steady")
 async def test_other_queues_have_their_turn(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
     """A deep queue that came first does not keep the only slot until it is empty."""
-    await client.add_jobs([nothing.job(number) for number in range(500)])
+    await client.add_jobs([nothing.job(number).with_options(run_at=LONG_AGO) for number in range(500)])
     other = await client.add_job(nothing, queue="other", priority=-1)
     async with make_worker(nothing, concurrency=1).start():
         await seen.wait_for(JobCompleted, 2)

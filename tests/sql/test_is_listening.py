@@ -17,4 +17,4 @@ async def test_a_worker_listens_as_long_as_the_connection_lives_that_made_its_of
 
     assert (False, [True, True], 0) == (before, meanwhile, held)
     assert not await own.value("select asyncq._is_listening($1)", worker)
-    await own.execute("delete from asyncq._batches; delete from asyncq._workers")
+    await own.execute("delete from asyncq._workers")
