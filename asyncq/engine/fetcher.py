@@ -411,6 +411,8 @@ class Fetcher:
         """Until something happens; with a free slot, until it is time to look again."""
         self._stir.clear()
         pause_s = max(self._look_at - _now(), 0.0) if wanted and self.may_fetch() else self._options.poll_s
+        if self._following():
+            pause_s = min(pause_s, LONGEST_TURN_S)  # If the end cannot be written, the slot is free then.
         if len(self.buffer):
             pause_s = min(pause_s, STALE_S)
         try:

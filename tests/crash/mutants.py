@@ -799,6 +799,13 @@ MUTANTS = [
         ("tests/engine/test_succession.py",),
     ),
     Mutant(
+        "an end that cannot be written keeps its slot from others",
+        "asyncq/engine/fetcher.py",
+        "        if self._following():\n            pause_s",
+        "        if False:\n            pause_s",
+        ("tests/engine/test_succession.py::test_an_end_that_cannot_be_written_keeps_its_slot_from_nobody",),
+    ),
+    Mutant(
         "a worker leaves the lookout for a moment after each job of a queue",
         "asyncq/engine/fetcher.py",
         "            if self.lookout.is_in_charge:\n",

@@ -130,6 +130,32 @@ async def test_queues_go_on_without_a_fetch_while_nobody_waits(
 
 
 @pytest.mark.usefixtures("steady")
+async def test_an_end_that_cannot_be_written_keeps_its_slot_from_nobody(dsn: str, schema: str, seen: Seen) -> None:
+    """A job that follows may come with its answer, but not for ever."""
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    @task(queue="line")
+    async def wait() -> None:
+        entered.set()
+        await leave.wait()
+
+    @task
+    async def plain() -> None:
+        pass
+
+    options: dict[str, Any] = {"schema": schema, "observers": [seen], "poll": 60, "concurrency": 1}
+    async with link_to(dsn) as link, Client(dsn, schema=schema) as client:
+        await client.add_job(wait)
+        async with Worker(link.dsn, [wait, plain], **options).start():
+            await entered.wait()
+            added = await client.add_job(plain)
+            link.freeze("settle")
+            leave.set()
+            await wait_until(lambda: added.id in seen.ids(JobStarted), description="the other job", limit_s=3)
+            link.mend()
+
+
+@pytest.mark.usefixtures("steady")
 async def test_what_no_question_finds_waits_for_a_while_and_not_for_the_end_of_the_queue(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
