@@ -391,7 +391,7 @@ class Fetcher:
                 # What has just come is about to start, after a breath: there may be room again.
                 await asyncio.sleep(0)
                 await asyncio.sleep(0)
-                if self._wanted(following=self._following()) and self.may_fetch():
+                if self.lost.is_time or (self._wanted(following=self._following()) and self.may_fetch()):
                     return
             self.lookout.no_room()
         elif not await self.lookout.may_rest():

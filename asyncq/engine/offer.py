@@ -180,17 +180,17 @@ class Offer:
                 await anyio.sleep(AGAIN_S)
 
     async def _withdraw(self) -> None:
-        taken: int | None = None
+        is_known, taken = True, None
         try:
             async with self._one_at_a_time, shielded(self._line, DEADLINE_S):
-                taken = await withdraw_offer(self._line, self._worker_id)
+                is_known, taken = await withdraw_offer(self._line, self._worker_id)
         except (AsyncqError, TimeoutError) as error:
             self._is_unsure = self._is_unsure or is_unknown(error)
             raise
         # What was heard while it was withdrawn is no loss. An older one was made late, after it was given up.
         if taken is not None and taken > self._heard:
             self._lose(taken)
-        if self._is_unsure:
+        if self._is_unsure or not is_known:
             self._give_up()
         self._forget()
         self._is_unsure, self._is_withdrawn = False, True

@@ -7,6 +7,7 @@ has become due. If so, or after a longer while, the queue is freed, and the next
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.job import Claim
@@ -36,13 +37,11 @@ class Succession:
 
         Args:
             worker_id: Under which id the jobs before them were claimed.
-
-        Raises:
-            StoreError: See `failures.calling`.
         """
         if worker_id != self._identity.worker_id:
             return 0
-        await self._fetcher.look_beside(self._line)
+        with suppress(AsyncqError):  # Nothing was written yet: what is written then fails by itself, and says so.
+            await self._fetcher.look_beside(self._line)
         return self._fetcher.room
 
     async def settle(self, worker_id: int, ended: Sequence[Claim], room: int) -> tuple[set[int], set[str]]:

@@ -44,7 +44,7 @@ def handed_over(text: str) -> Claim | None:
     # fmt: on
 
 
-async def withdraw_offer(line: Line, worker_id: int) -> int | None:
+async def withdraw_offer(line: Line, worker_id: int) -> tuple[bool, int | None]:
     """Offer nothing from now on.
 
     Args:
@@ -52,7 +52,8 @@ async def withdraw_offer(line: Line, worker_id: int) -> int | None:
         worker_id: Who offered.
 
     Returns:
-        The token by which a job was claimed since the last offer, heard of or not; None if none was.
+        Whether the worker's offers are known: not once it was declared dead. The token by which a job was claimed since
+        the last offer, heard of or not; None if none was.
 
     Raises:
         StoreError: See `failures.calling`.
@@ -60,5 +61,4 @@ async def withdraw_offer(line: Line, worker_id: int) -> int | None:
     If cancelled, it may be withdrawn or not: callers shield it.
     """
     rows = await line.fetch("withdraw_offer", worker_id)
-    token: int | None = rows[0]["token"] if rows else None
-    return token
+    return bool(rows), rows[0]["token"] if rows else None

@@ -16,13 +16,15 @@ create or replace function asyncq._make_offer(
   returns boolean
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
   as $$
 declare
   earlier bigint;
+  -- Once: asked for each row, it would not do for the index.
+  given constant bigint := coalesce(pg_sequence_last_value('asyncq._jobs_id_seq'::regclass), 0);
 begin
   if greatest(pg_stat_get_dead_tuples('asyncq._offers'::regclass), pg_stat_get_dead_tuples('asyncq._batches'::regclass)) > 100000
-    or exists (
-      select from asyncq._jobs as job where job.id > coalesce(pg_sequence_last_value('asyncq._jobs_id_seq'::regclass), 0))
+    or exists (select from asyncq._jobs as job where job.id > given)
   then
     -- As often as it was taken: once for each worker that this session has spoken for.
     while exists (

@@ -57,14 +57,18 @@ begin
   if cardinality(gone) = 0 then
     return;
   end if;
-  -- From now on they offer nothing. An add that holds the empty batch of one is seen the next time: until then the worker's row stays.
-  delete from asyncq._offers
-    where worker_id = any(array(
-      select worker_id from asyncq._offers where worker_id = any(gone) order by worker_id for update skip locked));
   -- One of them may have been on the lookout.
   perform pg_notify('asyncq:jobs', 'all');
   perform asyncq._unpack(array(
     select ctid from asyncq._batches where locked_by = any(gone) order by locked_by, lock_token for update skip locked));
+  -- With its batch an offer is gone. An add that holds the batch is seen the next time: until then the worker's row stays, and the offer,
+  -- of which one that comes back after all has to hear that it was taken.
+  delete from asyncq._offers
+    where worker_id = any(array(
+      select offer.worker_id from asyncq._offers as offer
+      where offer.worker_id = any(gone)
+        and not exists (select from asyncq._batches as batch where batch.locked_by = offer.worker_id)
+      order by offer.worker_id for update skip locked));
   held := array(select id from asyncq._jobs where locked_by = any(gone) order by id for update skip locked);
   -- Counted with the claims that somebody else holds at this moment, and before any of them ends here.
   crowded := array(

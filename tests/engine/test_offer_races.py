@@ -12,6 +12,8 @@ from asyncq import Client, StoreUnavailable, Worker, task
 from asyncq.domain.events import JobCompleted, JobsReturned, JobStarted, WorkerLost
 from asyncq.domain.job import Claim
 from asyncq.engine import looks, lost_claims, offer
+from asyncq.engine.fetcher import Fetcher
+from asyncq.engine.lookout import Lookout
 from asyncq.engine.lost_claims import LostClaims
 from asyncq.engine.observers import Observers
 from asyncq.store.arrays import array_text
@@ -188,6 +190,52 @@ async def test_a_busy_worker_does_not_go_on_offering(
         link.mend()
 
 
+async def test_what_is_lost_while_a_busy_worker_is_about_to_leave_the_lookout_is_returned(
+    make_worker: MakeWorker, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes round the loop for that, and does not fall asleep over it."""
+    release, met = asyncio.Event(), list[Fetcher]()
+    real_prepare, real_give_back, given_back = Fetcher.prepare, LostClaims.give_back, asyncio.Event()
+    armed = False
+
+    @task
+    async def wait() -> None:
+        await release.wait()
+
+    async def prepare(fetcher: Fetcher) -> None:
+        met.append(fetcher)
+        await real_prepare(fetcher)
+
+    async def give_back(lost: LostClaims) -> None:
+        await real_give_back(lost)
+        given_back.set()
+
+    def lose() -> None:
+        met[0].lost.note(1, 1)
+        met[0].wake()
+
+    def is_in_charge(_: Lookout) -> bool:
+        nonlocal armed
+        if armed:
+            armed = False
+            asyncio.get_running_loop().call_soon(lose)
+            return True
+        return False
+
+    monkeypatch.setattr(Fetcher, "prepare", prepare)
+    monkeypatch.setattr(LostClaims, "give_back", give_back)
+    monkeypatch.setattr(Lookout, "is_in_charge", property(is_in_charge))
+    async with make_worker(wait, concurrency=1).start():
+        await client.add_job(wait)
+        await seen.wait_for(JobStarted)
+        await anyio.sleep(0.1)
+        armed = True
+        met[0].wake_in(60)
+        async with asyncio.timeout(SOON_S):
+            await given_back.wait()
+        release.set()
+
+
 async def test_a_claim_that_is_lost_while_others_are_returned_does_not_wait(
     dsn: str, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,6 +276,7 @@ class Stand:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.received: list[int] = []
+        self.is_known = True
         self.answer: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
         line: Any = self
         identity: Any = self
@@ -238,8 +287,8 @@ class Stand:
         self.offer.is_idle, self.offer.receive = lambda: True, self._receive
         self.offer.connected(ear)
 
-        async def withdraw_offer(*_: Any) -> int | None:
-            return await self.answer
+        async def withdraw_offer(*_: Any) -> tuple[bool, int | None]:
+            return self.is_known, await self.answer
 
         monkeypatch.setattr(offer, "withdraw_offer", withdraw_offer)
 
@@ -267,7 +316,7 @@ class Stand:
             await anyio.sleep(0.01)
             if is_heard_first:
                 self._hear()
-            self.answer.set_result(1)
+            self.answer.set_result(1 if self.is_known else None)
         self._hear()
 
     def _hear(self) -> None:
@@ -284,6 +333,18 @@ async def test_a_claim_that_is_heard_of_beside_its_withdrawal_runs_or_is_returne
 
     assert ([1] if is_heard_first else []) == stand.received
     assert is_heard_first != stand.lost.is_time
+
+
+async def test_what_was_claimed_by_an_offer_of_which_nothing_is_known_any_more_is_returned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its row is gone, as after a rescue, and the worker goes on under its id."""
+    stand = Stand(monkeypatch)
+    stand.is_known = False
+    await stand.be_withdrawn(is_heard_first=False)
+
+    assert [] == stand.received
+    assert stand.lost.is_time
 
 
 async def test_a_worker_that_was_declared_dead_offers_under_its_new_id(

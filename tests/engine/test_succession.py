@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from asyncq import Client, JobContext, JobState, Worker, task
+from asyncq import Client, JobContext, JobState, StoreUnavailable, Worker, task
 from asyncq.domain.events import (
     JobCompleted,
     JobLost,
@@ -21,6 +21,7 @@ from asyncq.domain.events import (
 from asyncq.domain.job import Claim
 from asyncq.engine import fetcher, looks, succession
 from asyncq.engine.canceller import Canceller
+from asyncq.engine.fetcher import Fetcher
 from asyncq.store.database import Line
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to
@@ -127,6 +128,22 @@ async def test_queues_go_on_without_a_fetch_while_nobody_waits(
 
     assert asked["settle_completed"] <= 3
     assert asked["fetch_jobs"] <= 6
+
+
+async def test_a_question_that_fails_is_no_failure_of_the_settlement(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose outcome it does not make doubtful."""
+
+    async def fail(*_: Any) -> None:
+        raise StoreUnavailable("no answer", outcome="unknown")
+
+    monkeypatch.setattr(Fetcher, "look_beside", fail)
+    await client.add_jobs([nothing.job()] * 5)
+    async with make_worker(nothing).start():
+        await seen.wait_for(JobCompleted, 5)
+
+    assert [] == seen.of(SettleFailed)
 
 
 @pytest.mark.usefixtures("steady")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.sql.jobs import add_many
 from tests.sql.offering import CHANNEL, OFFER, add_at_once, leave_versions, offering, register
 from tests.sql.session import Session, session
 
@@ -72,13 +73,19 @@ async def test_only_one_connection_speaks_for_a_worker(dsn: str, own: Session, i
     assert (FIRST, False) == await offer(own)
 
 
-async def test_a_worker_is_not_removed_while_its_offer_stands_or_was_taken(own: Session, idle: Session) -> None:
+@pytest.mark.parametrize("packs", [True, False], ids=["in a batch", "as a row"])
+async def test_a_worker_is_not_removed_while_its_offer_stands_or_was_taken_or_it_holds_a_batch(
+    own: Session, idle: Session, *, packs: bool
+) -> None:
     """It would leave a claim that nobody returns."""
-    worker = await offering(idle, FIRST)
+    worker = await offering(idle, FIRST, packs=packs)
     refused = await own.run("remove_worker", worker)
     await add_at_once(own)
     refused += await own.run("remove_worker", worker)
     await own.run("withdraw_offer", worker)
+    if packs:
+        refused += await own.run("remove_worker", worker)
+    await own.execute("delete from asyncq._batches")
     removed = await own.run("remove_worker", worker)
 
     assert ([], [worker], []) == (refused, [row["id"] for row in removed], await own.rows("select from asyncq._offers"))
@@ -138,6 +145,23 @@ async def test_nothing_is_offered_while_ids_would_be_given_once_more(own: Sessio
     seen.append(await make(idle, worker, FIRST))
 
     assert [None, True] == seen
+
+
+async def test_an_offer_reads_none_of_the_jobs(own: Session, idle: Session) -> None:
+    """However many wait for their time."""
+    worker = await register(own)
+    await add_many(own, 2_000)
+    await own.execute("vacuum analyze asyncq._jobs")
+    read = """
+        select sum(pg_stat_get_xact_tuples_returned(relation.oid) + pg_stat_get_xact_tuples_fetched(relation.oid))
+        from pg_class as relation left join pg_index as index on index.indexrelid = relation.oid
+        where 'asyncq._jobs'::regclass in (relation.oid, index.indrelid)"""
+    async with idle.connection.transaction():
+        is_made = await make(idle, worker, FIRST)
+        rows = await idle.value(read)
+
+    assert is_made
+    assert rows < 10
 
 
 async def test_who_spoke_for_two_workers_lets_go_of_the_lock_of_both(own: Session, idle: Session) -> None:

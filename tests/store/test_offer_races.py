@@ -75,6 +75,17 @@ async def test_a_rescue_beside_an_add_leaves_the_worker_to_the_next_one(
     assert ([], []) == (await claimed(sql), await sql.values("select id from asyncq._workers"))
 
 
+async def test_a_worker_that_comes_back_after_a_rescue_beside_an_add_hears_that_its_offer_was_taken(
+    sql: Session, other: Session, adder: Session, worker: int
+) -> None:
+    """It lives on under its id, so that no rescue would return the claim."""
+    await die(sql)
+    await begun_during(adder, sql, other.rows("select from asyncq._rescue_jobs(false)"))
+    await sql.execute("update asyncq._workers set last_seen = now()")
+
+    assert TOKENS == [row["token"] for row in await other.run("withdraw_offer", worker)]
+
+
 async def test_after_a_rescue_nothing_is_claimed_for_the_dead(sql: Session, other: Session, worker: int) -> None:
     """Though its connection may look well to the server, as that of a process that was stopped."""
     await die(sql)
