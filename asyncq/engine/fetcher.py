@@ -61,6 +61,7 @@ class Fetcher:
         give_back: Takes claims that are returned.
         admit: Lets claims that were just fetched pass, or not.
         may_fetch: Whether this worker may take jobs now.
+        follows: Whether claims have come by a succession since the last fetch.
         following: How many jobs of queues have ended and are not settled yet: others may follow them.
         expected: The tokens of the claims whose answer is awaited.
         looks: Where fetches begin, and what those from the start cost.
@@ -86,6 +87,7 @@ class Fetcher:
         self.admit: Callable[[list[Claim]], list[Claim]] = list
         self.may_fetch: Callable[[], bool] = _always
         self.following: Callable[[], int] = _none
+        self.follows = False
         self.expected: set[int] = set()
         self._stir = asyncio.Event()
         # With the buffer half empty it is time to think of the next fetch.
@@ -213,6 +215,7 @@ class Fetcher:
         # Cleared before the fetch: a notification during it asks for another one.
         woken, self._woken = self._woken, False
         self._left = "more"
+        self.follows = False
         sent_at = self._sent_at = self._looked_at = _now()
         worker_id = self._identity.worker_id
         # What was forbidden before may be runnable now.
@@ -274,6 +277,7 @@ class Fetcher:
         """So many claims may be on their way, or so many fewer."""
         self._promised += claims
         if claims < 0:
+            self.follows = True
             self.expected.discard(token)
             self._stir.set()
         else:
@@ -387,7 +391,7 @@ class Fetcher:
     async def _rest(self, wanted: int) -> None:
         """It is not time to look: sleep, once somebody is told what happens meanwhile."""
         if not wanted or not self.may_fetch():
-            if self.lookout.is_in_charge:
+            if self.follows and self.lookout.is_in_charge:
                 # What has just come is about to start, after a breath: there may be room again.
                 await asyncio.sleep(0)
                 await asyncio.sleep(0)

@@ -808,7 +808,7 @@ MUTANTS = [
     Mutant(
         "a worker leaves the lookout for a moment after each job of a queue",
         "asyncq/engine/fetcher.py",
-        "            if self.lookout.is_in_charge:\n",
+        "            if self.follows and self.lookout.is_in_charge:\n",
         "            if False:\n",
         ("tests/engine/test_succession.py",),
     ),

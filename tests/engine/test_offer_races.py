@@ -229,7 +229,7 @@ async def test_what_is_lost_while_a_busy_worker_is_about_to_leave_the_lookout_is
         await client.add_job(wait)
         await seen.wait_for(JobStarted)
         await anyio.sleep(0.1)
-        armed = True
+        armed = met[0].follows = True
         met[0].wake_in(60)
         async with asyncio.timeout(SOON_S):
             await given_back.wait()
