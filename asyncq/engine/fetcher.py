@@ -182,7 +182,7 @@ class Fetcher:
         failures, well_at = 0, _now()
         while not self._stopping:
             self._return_stale()
-            wanted = self._wanted(following=self._following())
+            wanted = self._wanted(self._following())
             if not (self._is_time(wanted) or self.lost.is_time):
                 await self._rest(wanted)
                 continue
@@ -249,7 +249,7 @@ class Fetcher:
         """How many claims may come without a look at all that waits: none if the last one was a while ago."""
         if self._stopping or self._woken or not self.may_fetch() or _now() - self._looked_at > TURN_S:
             return 0
-        return self._wanted(self._asked)
+        return self._wanted(self._promised + self._asked)
 
     async def look_beside(self, line: Line) -> None:
         """If the last look was a while ago: does anybody wait for the slots of queues whose jobs follow each other?
@@ -351,10 +351,10 @@ class Fetcher:
         """How many claims may come by successions that have begun, or are about to: their slots are not free."""
         return max(self._promised, self.following()) if self.buffer.waiting and self._may_go_on else self._promised
 
-    def _wanted(self, asked: int = 0, following: int = 0) -> int:
+    def _wanted(self, coming: int) -> int:
+        """How many to fetch now, if so many claims may come without that."""
         pace = self._pace.look(_now(), self._finished())
-        coming = len(self.buffer) + max(self._promised, following) + asked
-        return wanted_now(self.buffer.waiting, coming, pace, self._batch.size, self._took_s)
+        return wanted_now(self.buffer.waiting, len(self.buffer) + coming, pace, self._batch.size, self._took_s)
 
     def _is_time(self, wanted: int) -> bool:
         if not wanted or not self.may_fetch():
@@ -395,7 +395,7 @@ class Fetcher:
                 # What has just come is about to start, after a breath: there may be room again.
                 await asyncio.sleep(0)
                 await asyncio.sleep(0)
-                if self.lost.is_time or (self._wanted(following=self._following()) and self.may_fetch()):
+                if self.lost.is_time or (self._wanted(self._following()) and self.may_fetch()):
                     return
             self.lookout.no_room()
         elif not await self.lookout.may_rest():

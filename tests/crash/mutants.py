@@ -813,6 +813,13 @@ MUTANTS = [
         ("tests/engine/test_succession.py",),
     ),
     Mutant(
+        "a worker that is full for a moment stays on the lookout",
+        "asyncq/engine/fetcher.py",
+        "if self.follows and self.lookout.is_in_charge:",
+        "if self.lookout.is_in_charge:",
+        ("tests/engine/test_lookout.py",),
+    ),
+    Mutant(
         "a worker that runs once fetches after each job of a queue",
         "asyncq/engine/completer.py",
         "if ended := [run.claim for run in runs if run.claim.queue not in go_on]:",

@@ -11,7 +11,8 @@ import pytest
 
 from asyncq import Client, JobContext, StoreUnavailable, Worker, task
 from asyncq.domain.events import FetchFailed, JobCompleted, JobRetried, JobStarted, ListenConnected, WorkerStopping
-from asyncq.engine import looks
+from asyncq.engine import fetcher, looks
+from asyncq.engine.fetcher import Fetcher
 from asyncq.engine.lookout import Lookout
 from asyncq.store.database import Line
 from asyncq.store.listen import ALL, Post
@@ -152,6 +153,30 @@ async def test_a_worker_without_a_free_slot_hands_over(
                 await seen.wait_for(JobStarted, number)
             release.set()
             await seen.wait_for(JobCompleted, 3)
+
+
+async def test_a_worker_that_is_full_for_a_moment_hands_over_unless_jobs_of_queues_follow_each_other(
+    make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told by each add, it would fetch a few jobs at a time while others wait."""
+    met, handed_over, real = list[Fetcher](), asyncio.Event(), Fetcher.prepare
+    answers: list[int] = []
+
+    async def prepare(own: Fetcher) -> None:
+        met.append(own)
+        await real(own)
+
+    monkeypatch.setattr(Fetcher, "prepare", prepare)
+    monkeypatch.setattr(Lookout, "no_room", lambda _: handed_over.set())
+    monkeypatch.setattr(Lookout, "is_in_charge", True)
+    monkeypatch.setattr(fetcher, "wanted_now", lambda *_: answers.pop() if answers else 1)
+    async with make_worker(nothing).start():
+        await anyio.sleep(0.3)
+        handed_over.clear()
+        answers.append(0)
+        met[0].wake_in(60)
+        async with asyncio.timeout(5):
+            await handed_over.wait()
 
 
 async def test_a_worker_that_stops_hands_over(
