@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
+from time import perf_counter
 
 from asyncq.domain.job import Claim
 
 BREATH = 8
+LONGEST_ROUND_S = 0.01  # of the event loop, for handlers; the one that runs then goes on
+PAUSE = 3  # rounds: what others wait for mostly takes them more than one
 
 
 class Buffer:
@@ -28,6 +31,8 @@ class Buffer:
         self._closed = False
         self._filled_at = 0.0
         self._turn = 1  # the next claim's place among eight; before the last one is taken, others may run
+        self._round_ends_at = 0.0  # 0: no claim was taken in this round of the loop
+        self._was_long = False
         self._taking = 0
         self.low_water = 0
 
@@ -44,6 +49,10 @@ class Buffer:
         """When claims were put in last, on the loop's clock."""
         return self._filled_at
 
+    def is_held(self) -> bool:
+        """Whether handlers hold the event loop: in the last round in which claims were taken they did for long."""
+        return self._was_long
+
     def put(self, claims: Iterable[Claim]) -> None:
         """Append claims, in the order in which they are to start."""
         self._claims.extend(claims)
@@ -55,6 +64,8 @@ class Buffer:
     def pop(self) -> Claim | None:
         """The next claim at once; None if `take` has to be awaited: there is none, or it is others' turn to run."""
         if not self._claims or self._turn == BREATH:
+            return None
+        if perf_counter() > self._round_ends_at and not self._begin_round():
             return None
         self._turn += 1
         return self._first()
@@ -68,11 +79,7 @@ class Buffer:
         try:
             while (claim := self.pop()) is None:
                 if self._claims:
-                    # Handlers that never wait would keep the loop, and with it the next fetch, from running.
-                    self._turn = 1
-                    await asyncio.sleep(0)
-                    if self._claims:
-                        return self._first()
+                    await self._let_others_run()
                 elif self._closed:
                     return None
                 else:
@@ -80,6 +87,27 @@ class Buffer:
             return claim
         finally:
             self._taking -= 1
+
+    def _is_long(self) -> bool:
+        return 0.0 < self._round_ends_at < perf_counter()
+
+    def _begin_round(self) -> bool:
+        """Whether this is the first claim of a round of the loop, and not one for which it has lasted too long."""
+        if self._round_ends_at:
+            return False
+        self._round_ends_at = perf_counter() + LONGEST_ROUND_S
+        asyncio.get_running_loop().call_soon(self._end_round)
+        return True
+
+    def _end_round(self) -> None:
+        self._was_long = self._is_long()
+        self._round_ends_at = 0.0
+
+    async def _let_others_run(self) -> None:
+        """Handlers that never wait would keep the loop, and with it the next fetch, from running."""
+        self._turn = 1
+        for _ in range(PAUSE if self._is_long() else 1):
+            await asyncio.sleep(0)
 
     def _first(self) -> Claim:
         claim = self._claims.popleft()

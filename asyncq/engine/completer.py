@@ -1,7 +1,8 @@
 """Gathers what runs came to and writes it in batches: at once when nothing is being written, else in the next batch.
 
 Where very many end well, they are gathered for some milliseconds first, since what a batch costs depends little on its
-size; a job whose queue waits for its end is written at once, and with it all others.
+size; likewise where handlers hold the event loop, which batches take from them. A job whose queue waits for its end is
+written at once, and with it all others.
 
 What was gathered is kept until it is written or refused: a lost connection costs time, never a completion. Most runs
 end well: these are kept as they are, and written and told by themselves, at half the cost of what needs a settlement.
@@ -59,6 +60,9 @@ IDLE_S = 30.0
 MANY = 2_000
 GATHER_S = 0.004
 ENOUGH = 50
+# The same where handlers hold the loop.
+MANY_OF_HELD = 200
+GATHER_HELD_S = 0.02
 
 ItemT = TypeVar("ItemT")
 _worker_id = attrgetter("worker_id")
@@ -82,6 +86,9 @@ class Completer:
         observers: Told when writing fails.
         settled: Called with the settlements that were written: a queue was freed, a retry is due.
         succession: Claims the jobs that follow in their queues.
+
+    Attributes:
+        is_held: Whether handlers hold the event loop.
     """
 
     def __init__(
@@ -109,6 +116,7 @@ class Completer:
         self._stir = asyncio.Event()
         self._emptied = asyncio.Event()
         self._closing = False
+        self.is_held: Callable[[], bool] = _never
 
     @property
     def is_full(self) -> bool:
@@ -214,14 +222,15 @@ class Completer:
 
     def _has_time(self) -> bool:
         """Whether to gather more before writing: very many end, and nobody waits for one of these."""
+        many = MANY_OF_HELD if self.is_held() else MANY
         pace = self._pace.look(time.perf_counter(), self._ended_well)
-        if pace < MANY or self._closing or self._pending or len(self._well) >= ENOUGH:
+        if pace < many or self._closing or self._pending or len(self._well) >= ENOUGH:
             return False
         return all(run.claim.queue is None for run in self._well.values())
 
     async def _gather(self) -> None:
         """Let more runs end; one whose queue waits for it, and any other end than a good one, is written at once."""
-        with anyio.move_on_after(GATHER_S):
+        with anyio.move_on_after(GATHER_HELD_S if self.is_held() else GATHER_S):
             await self._stir.wait()
 
     def _look_at_held_back(self) -> None:
@@ -374,6 +383,10 @@ def _by_kind(runs: list[Run]) -> list[list[Run]]:
 def _has_followers(run: Run) -> bool:
     """Whether the next job of its queue may be claimed as this one is settled; after a batch a fetch does."""
     return run.claim.queue is not None and not run.claim.is_packed
+
+
+def _never() -> bool:
+    return False
 
 
 def _first(ends: dict[int, ItemT]) -> tuple[dict[int, ItemT], dict[int, ItemT]]:

@@ -256,6 +256,7 @@ class Supervisor:
         succession = Succession(self._writing, self._identity, self._fetcher)
         self._completer = Completer(self._writing, self._announcer, self._observers, self._settled, succession)
         self._fetcher.give_back, self._fetcher.following = self._completer.give_back, self._completer.following
+        self._completer.is_held = self._fetcher.buffer.is_held
         self._membership.open(group)
         self._fetcher.open(group.start_soon)
         group.start_soon(self._stand_in.run)

@@ -149,6 +149,34 @@ MUTANTS = [
         ("tests/engine/test_buffer.py",),
     ),
     Mutant(
+        "handlers hold the loop for as long as there are slots",
+        "asyncq/engine/buffer.py",
+        "if perf_counter() > self._round_ends_at and not self._begin_round():",
+        "if False:",
+        ("tests/engine/test_buffer.py",),
+    ),
+    Mutant(
+        "others have the loop for a single round",
+        "asyncq/engine/buffer.py",
+        "for _ in range(PAUSE if self._is_long() else 1):",
+        "for _ in range(1):",
+        ("tests/engine/test_buffer.py",),
+    ),
+    Mutant(
+        "each end of a handler that holds the loop is a write of its own",
+        "asyncq/engine/completer.py",
+        "many = MANY_OF_HELD if self.is_held() else MANY",
+        "many = MANY",
+        ("tests/engine/test_gathering.py",),
+    ),
+    Mutant(
+        "the end of a handler that held the loop for very long waits for the next one",
+        "asyncq/engine/completer.py",
+        "many = MANY_OF_HELD if self.is_held() else MANY",
+        "many = 0 if self.is_held() else MANY",
+        ("tests/engine/test_gathering.py",),
+    ),
+    Mutant(
         "a client is not told which job it has taken the key from",
         "sql/functions/add_many_jobs.sql",
         "held.outcome <> 'added' or held.existing_id is not null",
@@ -242,8 +270,8 @@ MUTANTS = [
     Mutant(
         "each good end is written by itself, however many there are",
         "asyncq/engine/completer.py",
-        "        if pace < MANY or",
-        "        if pace >= MANY or",
+        "if pace < many or",
+        "if pace >= many or",
         ("tests/engine/test_gathering.py::test_enough_ends_are_written_together",),
     ),
     Mutant(

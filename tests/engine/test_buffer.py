@@ -1,10 +1,11 @@
 """The buffer: claims reach those who wait, in order, and none is lost when a waiting one is cancelled."""
 
 import asyncio
+import time
 from typing import Any
 
 from asyncq.domain.job import Claim
-from asyncq.engine.buffer import BREATH, Buffer
+from asyncq.engine.buffer import BREATH, LONGEST_ROUND_S, PAUSE, Buffer
 from tests.waiting import LIMIT_S
 
 
@@ -131,6 +132,55 @@ async def test_taking_many_claims_lets_the_loop_run_now_and_then() -> None:
         await buffer.take()
 
     assert heard.is_set()
+
+
+async def hold_the_loop(buffer: Buffer, log: list[str], for_s: float) -> None:
+    """Handle claims one after the other, each of which keeps all others from running for so long."""
+    while (buffer.pop() or await buffer.take()) is not None:
+        log.append("claim")
+        until = time.perf_counter() + for_s
+        while time.perf_counter() < until:
+            pass
+        if not buffer:
+            buffer.close()
+
+
+async def rounds_of(for_s: float, *, claims: int) -> tuple[list[str], Buffer]:
+    """What ten slots and the rest of the loop did: the claims that they took, and its rounds."""
+    buffer, _ = make()
+    log: list[str] = []
+    async with asyncio.TaskGroup() as group:
+        slots = [group.create_task(hold_the_loop(buffer, log, for_s)) for _ in range(10)]
+        await turns()
+        buffer.put([claim(number) for number in range(claims)])
+        while not all(slot.done() for slot in slots):
+            log.append("round")
+            await asyncio.sleep(0)
+    return log, buffer
+
+
+async def test_handlers_that_hold_the_loop_leave_it_to_others_before_long_however_many_slots_there_are() -> None:
+    """Ten slots with seven jobs each, of some milliseconds, would keep all else waiting for half a second."""
+    log, _ = await rounds_of(0.6 * LONGEST_ROUND_S, claims=8)
+    words = " ".join(log).split("round")
+
+    assert 2 == max(part.count("claim") for part in words)
+
+
+async def test_others_have_the_loop_for_several_rounds() -> None:
+    """A statement needs some until it is sent, and as many once its answer has come: each might last as long."""
+    log, _ = await rounds_of(1.1 * LONGEST_ROUND_S, claims=4)
+    pauses = [part.count("round") for part in " ".join(log).split("claim")[1:-1]]
+
+    assert min(pauses) >= PAUSE
+
+
+async def test_it_is_known_whether_handlers_hold_the_loop() -> None:
+    """Who writes their ends takes the loop from them each time."""
+    _, held = await rounds_of(1.1 * LONGEST_ROUND_S, claims=4)
+    _, free = await rounds_of(0.0, claims=4)
+
+    assert (True, False) == (held.is_held(), free.is_held())
 
 
 async def test_a_claim_that_is_drained_during_that_breath_is_not_taken() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from asyncq import Client, task
 from asyncq.domain.events import JobCompleted, JobFailed, JobStarted
-from asyncq.engine import completer
+from asyncq.engine import buffer, completer
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.engine.write_gate import Gate
@@ -38,6 +38,14 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(completer, "MANY", 0)
     monkeypatch.setattr(completer, "GATHER_S", FAR_S)
     monkeypatch.setattr(completer, "ENOUGH", 1_000)
+
+
+@pytest.fixture
+def holding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any handler holds the event loop for long; their ends are gathered for an hour, or until there are five."""
+    monkeypatch.setattr(buffer, "LONGEST_ROUND_S", 0.0)
+    monkeypatch.setattr(completer, "GATHER_HELD_S", FAR_S)
+    monkeypatch.setattr(completer, "ENOUGH", 5)
 
 
 async def run_some(client: Client, seen: Seen, before: int = 0) -> None:
@@ -77,6 +85,32 @@ async def test_at_an_easy_pace_an_end_is_written_at_once(
 ) -> None:
     """There is nothing to gain, and a crash in between would run the job again."""
     monkeypatch.setattr(completer, "GATHER_S", FAR_S)
+    async with make_worker(nothing).start():
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+
+    assert 1 == len(seen.of(JobCompleted))
+
+
+@pytest.mark.usefixtures("holding")
+async def test_where_handlers_hold_the_loop_ends_are_gathered_at_a_lower_pace(
+    client: Client, make_worker: MakeWorker, seen: Seen, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each write takes the loop from them."""
+    monkeypatch.setattr(completer, "MANY_OF_HELD", 0)
+    gate.opened.set()
+    async with make_worker(instant, concurrency=1).start():
+        await run_some(client, seen)
+        await seen.wait_for(JobCompleted, 5)
+
+    assert [5] == gate.batches
+
+
+@pytest.mark.usefixtures("holding")
+async def test_the_end_of_a_handler_that_held_the_loop_for_very_long_waits_for_no_other(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """The next one may hold it for as long."""
     async with make_worker(nothing).start():
         await client.add_job(nothing)
         await seen.wait_for(JobCompleted)
