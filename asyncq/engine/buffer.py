@@ -63,9 +63,7 @@ class Buffer:
 
     def pop(self) -> Claim | None:
         """The next claim at once; None if `take` has to be awaited: there is none, or it is others' turn to run."""
-        if not self._claims or self._turn == BREATH:
-            return None
-        if perf_counter() > self._round_ends_at and not self._begin_round():
+        if not self._claims or self._turn == BREATH or not self._has_time():
             return None
         self._turn += 1
         return self._first()
@@ -80,6 +78,8 @@ class Buffer:
             while (claim := self.pop()) is None:
                 if self._claims:
                     await self._let_others_run()
+                    if self._claims and self._has_time():
+                        return self._first()
                 elif self._closed:
                     return None
                 else:
@@ -88,25 +88,22 @@ class Buffer:
         finally:
             self._taking -= 1
 
-    def _is_long(self) -> bool:
-        return 0.0 < self._round_ends_at < perf_counter()
-
-    def _begin_round(self) -> bool:
-        """Whether this is the first claim of a round of the loop, and not one for which it has lasted too long."""
-        if self._round_ends_at:
-            return False
-        self._round_ends_at = perf_counter() + LONGEST_ROUND_S
-        asyncio.get_running_loop().call_soon(self._end_round)
-        return True
+    def _has_time(self) -> bool:
+        """Whether handlers have not held the loop for long in this round of it; the first claim begins one."""
+        if not self._round_ends_at:
+            self._round_ends_at = perf_counter() + LONGEST_ROUND_S
+            asyncio.get_running_loop().call_soon(self._end_round)
+            return True
+        return perf_counter() <= self._round_ends_at
 
     def _end_round(self) -> None:
-        self._was_long = self._is_long()
+        self._was_long = not self._has_time()
         self._round_ends_at = 0.0
 
     async def _let_others_run(self) -> None:
         """Handlers that never wait would keep the loop, and with it the next fetch, from running."""
         self._turn = 1
-        for _ in range(PAUSE if self._is_long() else 1):
+        for _ in range(1 if self._has_time() else PAUSE):
             await asyncio.sleep(0)
 
     def _first(self) -> Claim:
