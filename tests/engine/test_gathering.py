@@ -54,18 +54,23 @@ async def run_some(client: Client, seen: Seen, before: int = 0) -> None:
     await seen.wait_for(JobStarted, before + 5)
 
 
+async def batches_of_five(client: Client, make_worker: MakeWorker, seen: Seen, gate: Gate) -> list[int]:
+    """In which batches the ends of five jobs are written."""
+    gate.opened.set()
+    async with make_worker(instant, concurrency=1).start():
+        await run_some(client, seen)
+        await seen.wait_for(JobCompleted, 5)
+    return gate.batches
+
+
 @pytest.mark.usefixtures("patient")
 async def test_enough_ends_are_written_together(
     client: Client, make_worker: MakeWorker, seen: Seen, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One by one each would cost what the batch costs, the worker and the server."""
     monkeypatch.setattr(completer, "ENOUGH", 5)
-    gate.opened.set()
-    async with make_worker(instant, concurrency=1).start():
-        await run_some(client, seen)
-        await seen.wait_for(JobCompleted, 5)
 
-    assert [5] == gate.batches
+    assert [5] == await batches_of_five(client, make_worker, seen, gate)
 
 
 async def test_a_few_ends_are_written_once_they_have_waited_long_enough(
@@ -98,12 +103,8 @@ async def test_where_handlers_hold_the_loop_ends_are_gathered_at_a_lower_pace(
 ) -> None:
     """Each write takes the loop from them."""
     monkeypatch.setattr(completer, "MANY_OF_HELD", 0)
-    gate.opened.set()
-    async with make_worker(instant, concurrency=1).start():
-        await run_some(client, seen)
-        await seen.wait_for(JobCompleted, 5)
 
-    assert [5] == gate.batches
+    assert [5] == await batches_of_five(client, make_worker, seen, gate)
 
 
 @pytest.mark.usefixtures("holding")
