@@ -10,8 +10,8 @@ from time import perf_counter
 from asyncq.domain.job import Claim
 
 BREATH = 8
-LONGEST_ROUND_S = 0.01  # of the event loop, for handlers; the one that runs then goes on
-PAUSE = 3  # rounds: what others wait for mostly takes them more than one
+LONGEST_HOLD_S = 0.01  # then handlers that hold the event loop leave it to others
+PAUSE = 3  # rounds of the loop: what others wait for mostly takes them more than one
 
 
 class Buffer:
@@ -31,8 +31,9 @@ class Buffer:
         self._closed = False
         self._filled_at = 0.0
         self._turn = 1  # the next claim's place among eight; before the last one is taken, others may run
-        self._round_ends_at = 0.0  # 0: no claim was taken in this round of the loop
-        self._was_long = False
+        self._held_s = 0.0  # by handlers, since others had the loop
+        self._paused_at = float("-inf")
+        self._pausing = False
         self._taking = 0
         self.low_water = 0
 
@@ -50,11 +51,17 @@ class Buffer:
         return self._filled_at
 
     def is_held(self) -> bool:
-        """Whether handlers hold the event loop: in the last round in which claims were taken they did for long."""
-        return self._was_long
+        """Whether handlers have held the event loop for much of the time, lately."""
+        return perf_counter() - self._paused_at < 3 * LONGEST_HOLD_S
+
+    def held(self, for_s: float) -> None:
+        """A handler has ended that kept everything else from running for so long."""
+        self._held_s += for_s
 
     def put(self, claims: Iterable[Claim]) -> None:
         """Append claims, in the order in which they are to start."""
+        if not self._claims:
+            self._held_s = 0.0  # Others had the loop, or there would be none.
         self._claims.extend(claims)
         self._filled_at = asyncio.get_running_loop().time()
         for _ in range(len(self._claims)):
@@ -63,7 +70,7 @@ class Buffer:
 
     def pop(self) -> Claim | None:
         """The next claim at once; None if `take` has to be awaited: there is none, or it is others' turn to run."""
-        if not self._claims or self._turn == BREATH or not self._has_time():
+        if not self._claims or self._turn == BREATH or self._held_s > LONGEST_HOLD_S:
             return None
         self._turn += 1
         return self._first()
@@ -78,33 +85,36 @@ class Buffer:
             while (claim := self.pop()) is None:
                 if self._claims:
                     await self._let_others_run()
-                    if self._claims and self._has_time():
+                    if self._claims and self._held_s <= LONGEST_HOLD_S:
                         return self._first()
                 elif self._closed:
                     return None
                 else:
                     await self._wait()
             return claim
+        except asyncio.CancelledError:
+            if self._claims:
+                self._wake_one()  # It may have been woken for one of them.
+            raise
         finally:
             self._taking -= 1
 
-    def _has_time(self) -> bool:
-        """Whether handlers have not held the loop for long in this round of it; the first claim begins one."""
-        if not self._round_ends_at:
-            self._round_ends_at = perf_counter() + LONGEST_ROUND_S
-            asyncio.get_running_loop().call_soon(self._end_round)
-            return True
-        return perf_counter() <= self._round_ends_at
-
-    def _end_round(self) -> None:
-        self._was_long = not self._has_time()
-        self._round_ends_at = 0.0
-
     async def _let_others_run(self) -> None:
-        """Handlers that never wait would keep the loop, and with it the next fetch, from running."""
+        """Handlers that never wait would keep the loop, and with it the next fetch, from running.
+
+        Where they have held it for long, all slots wait until the first of them has waited for long enough.
+        """
         self._turn = 1
-        for _ in range(1 if self._has_time() else PAUSE):
+        if self._held_s <= LONGEST_HOLD_S or self._pausing:
             await asyncio.sleep(0)
+            return
+        self._pausing = True
+        try:
+            for _ in range(PAUSE):
+                await asyncio.sleep(0)
+        finally:
+            self._pausing = False
+            self._held_s, self._paused_at = 0.0, perf_counter()
 
     def _first(self) -> Claim:
         claim = self._claims.popleft()
@@ -119,10 +129,6 @@ class Buffer:
         self._low()
         try:
             await future
-        except asyncio.CancelledError:
-            if future.done() and not future.cancelled():
-                self._wake_one()  # The wake-up was for us: hand it on.
-            raise
         finally:
             if future in self._waiting:
                 self._waiting.remove(future)

@@ -36,7 +36,10 @@ async def job_loop(
         run, outcome = executor.start(claim)
         if outcome is None:
             outcome = await executor.end(run)
-        completer.hand_over(run, outcome)
+            completer.hand_over(run, outcome)
+        else:
+            completer.hand_over(run, outcome)
+            buffer.held(run.duration_s)
         if run.is_replaced:
             return
         if completer.is_full:

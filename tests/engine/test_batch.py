@@ -7,7 +7,7 @@ import pytest
 
 from asyncq import Client, task
 from asyncq.domain.job import Claim
-from asyncq.engine import buffer, fetcher
+from asyncq.engine import fetcher
 from asyncq.engine.batch import AIM_S, LEAST, MOST, Batch
 from tests.engine.conftest import MakeWorker
 
@@ -86,7 +86,6 @@ async def test_a_worker_whose_fetches_of_queues_take_long_takes_fewer_jobs_at_on
     await client.add_jobs([nothing.job().with_options(**one) for one in options])
     monkeypatch.setattr(fetcher, "fetch_jobs", fetch)
     monkeypatch.setattr(fetcher, "STALE_S", 3600.0)  # What waits for a slot does not go back, to be fetched twice.
-    monkeypatch.setattr(buffer, "LONGEST_ROUND_S", 3600.0)  # No slot waits for others to run: all are free.
     await make_worker(nothing, concurrency=MOST).run_once()
 
     assert (MOST, then, 1_000) == (brought[0], max(brought[1:]), sum(brought))

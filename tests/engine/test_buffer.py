@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from asyncq.domain.job import Claim
-from asyncq.engine.buffer import BREATH, LONGEST_ROUND_S, PAUSE, Buffer
+from asyncq.engine.buffer import BREATH, LONGEST_HOLD_S, PAUSE, Buffer
 from tests.waiting import LIMIT_S
 
 
@@ -134,13 +134,19 @@ async def test_taking_many_claims_lets_the_loop_run_now_and_then() -> None:
     assert heard.is_set()
 
 
+def spin(for_s: float) -> None:
+    """Keep everything else from running for so long."""
+    until = time.perf_counter() + for_s
+    while time.perf_counter() < until:
+        pass
+
+
 async def hold_the_loop(buffer: Buffer, log: list[str], for_s: float) -> None:
     """Handle claims one after the other, each of which keeps all others from running for so long."""
     while (buffer.pop() or await buffer.take()) is not None:
         log.append("claim")
-        until = time.perf_counter() + for_s
-        while time.perf_counter() < until:
-            pass
+        spin(for_s)
+        buffer.held(for_s)
         if not buffer:
             buffer.close()
 
@@ -161,7 +167,7 @@ async def rounds_of(for_s: float, *, claims: int) -> tuple[list[str], Buffer]:
 
 async def test_handlers_that_hold_the_loop_leave_it_to_others_before_long_however_many_slots_there_are() -> None:
     """Ten slots with seven jobs each, of some milliseconds, would keep all else waiting for half a second."""
-    log, _ = await rounds_of(0.6 * LONGEST_ROUND_S, claims=8)
+    log, _ = await rounds_of(0.6 * LONGEST_HOLD_S, claims=8)
     words = " ".join(log).split("round")
 
     assert 2 == max(part.count("claim") for part in words)
@@ -169,7 +175,7 @@ async def test_handlers_that_hold_the_loop_leave_it_to_others_before_long_howeve
 
 async def test_others_have_the_loop_for_several_rounds() -> None:
     """A statement needs some until it is sent, and as many once its answer has come: each might last as long."""
-    log, _ = await rounds_of(1.1 * LONGEST_ROUND_S, claims=4)
+    log, _ = await rounds_of(1.1 * LONGEST_HOLD_S, claims=4)
     pauses = [part.count("round") for part in " ".join(log).split("claim")[1:-1]]
 
     assert min(pauses) >= PAUSE
@@ -177,10 +183,50 @@ async def test_others_have_the_loop_for_several_rounds() -> None:
 
 async def test_it_is_known_whether_handlers_hold_the_loop() -> None:
     """Who writes their ends takes the loop from them each time."""
-    _, held = await rounds_of(1.1 * LONGEST_ROUND_S, claims=4)
+    _, held = await rounds_of(1.1 * LONGEST_HOLD_S, claims=4)
     _, free = await rounds_of(0.0, claims=4)
 
     assert (True, False) == (held.is_held(), free.is_held())
+
+
+async def test_whoever_else_holds_the_loop_makes_no_slot_wait() -> None:
+    """In a process with other work slots would wait for rounds of that, each time."""
+    buffer, _ = make()
+    buffer.put([claim(1), claim(2)])
+    first = buffer.pop()
+    spin(1.5 * LONGEST_HOLD_S)
+    second = buffer.pop()
+
+    assert (1, 2) == (first and first.id, second and second.id)
+
+
+async def test_what_handlers_held_before_the_loop_was_free_makes_no_slot_wait() -> None:
+    """One long job a second: each would start three rounds later."""
+    buffer, _ = make()
+    buffer.put([claim(1)])
+    await buffer.take()
+    buffer.held(2 * LONGEST_HOLD_S)
+    buffer.put([claim(2)])
+    taken = buffer.pop()
+
+    assert 2 == (taken and taken.id)
+
+
+async def test_a_slot_that_is_cancelled_while_others_run_hands_its_wake_up_on() -> None:
+    """Else a claim would lie there beside a slot that waits for one."""
+    buffer, _ = make()
+    first, second, third = taking(buffer), taking(buffer), taking(buffer)
+    await turns()
+    buffer.put([claim(1), claim(2)])
+    buffer.pop()
+    buffer.held(2 * LONGEST_HOLD_S)
+    await turns(1)
+    first.cancel()
+    second.cancel()
+    async with asyncio.timeout(LIMIT_S):
+        taken = await third
+
+    assert 2 == (taken and taken.id)
 
 
 async def test_a_claim_that_is_drained_during_that_breath_is_not_taken() -> None:

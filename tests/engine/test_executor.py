@@ -6,6 +6,7 @@ import functools
 import gc
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -622,6 +623,35 @@ async def test_a_handler_that_never_waits_starts_without_a_turn_of_the_loop(
     await make_worker(quick, concurrency=1).run_once()
 
     assert 100 == len(seen.of(JobCompleted))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="as there: before, each slot runs one handler a round anyway")
+async def test_handlers_that_hold_the_loop_leave_it_to_others_before_all_slots_have_run(
+    client: Client, make_worker: MakeWorker
+) -> None:
+    """Ten slots with up to seven of them each would keep whatever else runs in the process waiting."""
+    ran = most = 0
+
+    @task
+    async def compute() -> None:
+        nonlocal ran
+        ran += 1
+        until = time.perf_counter() + 0.006
+        while time.perf_counter() < until:
+            pass
+
+    async def others() -> None:
+        nonlocal ran, most
+        while True:
+            ran, most = 0, max(ran, most)
+            await asyncio.sleep(0)
+
+    await client.add_jobs([compute.job() for _ in range(30)])
+    watching = asyncio.get_running_loop().create_task(others())
+    await make_worker(compute, concurrency=10).run_once()
+    watching.cancel()
+
+    assert most == 2
 
 
 async def test_an_ended_run_is_freed_without_the_garbage_collector(

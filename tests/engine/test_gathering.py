@@ -6,7 +6,8 @@ import pytest
 
 from asyncq import Client, task
 from asyncq.domain.events import JobCompleted, JobFailed, JobStarted
-from asyncq.engine import buffer, completer
+from asyncq.engine import completer
+from asyncq.engine.buffer import Buffer
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.engine.write_gate import Gate
@@ -42,8 +43,8 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def holding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any handler holds the event loop for long; their ends are gathered for an hour, or until there are five."""
-    monkeypatch.setattr(buffer, "LONGEST_ROUND_S", 0.0)
+    """Handlers hold the event loop; their ends are gathered for an hour, or until there are five."""
+    monkeypatch.setattr(Buffer, "is_held", lambda _: True)
     monkeypatch.setattr(completer, "GATHER_HELD_S", FAR_S)
     monkeypatch.setattr(completer, "ENOUGH", 5)
 
