@@ -88,7 +88,7 @@ class Completer:
         succession: Claims the jobs that follow in their queues.
 
     Attributes:
-        is_held: Whether handlers hold the event loop.
+        is_held: Whether handlers have held the event loop for much of the time, lately.
     """
 
     def __init__(
