@@ -34,11 +34,11 @@ async def job_loop(
                 completer.give_back([claim], REFUSED, worker_id)
                 continue
         run, outcome = executor.start(claim)
+        never_waited = outcome is not None
         if outcome is None:
             outcome = await executor.end(run)
-            completer.hand_over(run, outcome)
-        else:
-            completer.hand_over(run, outcome)
+        completer.hand_over(run, outcome)
+        if never_waited:
             buffer.held(run.duration_s)
         if run.is_replaced:
             return
