@@ -77,7 +77,6 @@ class Link:
         self.dsn = ""
         self._open: set[_Way] = set()
         self._frozen: set[str] = set()
-        self._deaf: set[str] = set()
         self._mute: set[str] = set()
         self._refused: set[str] = set()
         self._delays: dict[str, float] = {}
@@ -103,10 +102,6 @@ class Link:
         """From now on connections end as soon as they are opened; open ones end at once."""
         self._refused.add(role)
         self.cut(role)
-
-    def swallow_answers(self, role: str) -> None:
-        """From now on what the server answers is lost."""
-        self._deaf.add(role)
 
     def swallow_requests(self, role: str) -> None:
         """From now on what the client sends is lost."""
@@ -178,10 +173,10 @@ class Link:
         self._cuts += [_Cut(role, when, lambda statement: text in statement)] * times
 
     def mend(self) -> None:
-        """New connections work again; those that were frozen, deaf or mute are cut. No cut is to come."""
-        broken = self._frozen | self._deaf | self._mute
+        """New connections work again; those that were frozen or mute are cut. No cut is to come."""
+        broken = self._frozen | self._mute
         self.lose("")
-        for what in (self._frozen, self._deaf, self._mute, self._held, self._refused, self._delays, self._cuts):
+        for what in (self._frozen, self._mute, self._held, self._refused, self._delays, self._cuts):
             what.clear()
         for role in broken:
             self.cut(role)
@@ -290,7 +285,7 @@ class Link:
                 self._marker = None
                 self.was_cut.set()
                 return
-            await self._pass_on(data, way.writer, way, self._frozen | self._deaf)
+            await self._pass_on(data, way.writer, way, self._frozen)
 
     async def _arrived(self, reader: asyncio.StreamReader, way: _Way, direction: Direction) -> bytes:
         data = await _read(reader)
