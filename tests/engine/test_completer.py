@@ -188,7 +188,7 @@ async def test_a_row_that_another_transaction_holds_is_settled_later_and_delays_
         await leave.wait()
 
     async with make_worker(wait, nothing).start():
-        held = await client.add_job(wait)
+        held = await client.add_job(wait, job_key="has a row")
         await entered.wait()
         async with db.transaction():
             await db.execute(f"select from {schema}._jobs where id = $1 for update", held.id)
@@ -250,7 +250,7 @@ async def test_a_row_that_was_held_is_settled_even_when_the_worker_is_never_idle
             await asyncio.sleep(0)
 
     async with make_worker(wait, nothing).start(), asyncio.TaskGroup() as group:
-        held = await client.add_job(wait)
+        held = await client.add_job(wait, job_key="has a row")
         await entered.wait()
         async with db.transaction():
             await db.execute(f"select from {schema}._jobs where id = $1 for update", held.id)
@@ -318,7 +318,7 @@ async def test_a_run_that_lost_its_claim_is_told_so_and_does_not_settle_the_seco
     async with make_worker(wait).start():
         added = await client.add_job(wait)
         await entered[0].wait()
-        first = await db.fetchval(f"select locked_by from {schema}._jobs")
+        first = await db.fetchval(f"select locked_by from {schema}._all_jobs()")
 
         async def is_taken_over() -> bool:
             # Again and again: it lives, and a beat of it may come before the look of the other one.
@@ -401,7 +401,7 @@ async def test_a_settlement_that_was_held_up_makes_way_for_that_of_a_newer_claim
         await leave.wait()
 
     async with make_worker(wait).start():
-        added = await client.add_job(wait)
+        added = await client.add_job(wait, job_key="has a row")
         await entered.wait()
         async with db.transaction():
             await db.execute(UNLOCK.format(schema=schema), added.id)

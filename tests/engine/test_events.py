@@ -80,7 +80,9 @@ async def away(*args: Any, **options: Any) -> Any:
     events.JobCompleted,
 )
 async def _(scene: Scene) -> None:
-    await scene.run(nothing, until=events.JobCompleted)
+    await scene.client.add_job("nothing")  # before it starts: a job that an idle worker is handed is not fetched
+    async with scene.make_worker(task(nothing)).start():
+        await scene.seen.wait_for(events.JobCompleted)
 
 
 @provokes(events.GraceExceeded, events.JobInterrupted)
@@ -249,8 +251,8 @@ async def _(scene: Scene) -> None:
     scene.patch.setattr(supervisor, "FLUSH_S", 0.1)
     scene.patch.setattr(completer.store, "complete", away)
     await scene.run(nothing, until=events.SettleFailed)
-    await scene.db.execute(f"delete from {scene.schema}._jobs")
-    await scene.db.execute(f"delete from {scene.schema}._workers")
+    for table in ("_jobs", "_batches", "_workers"):
+        await scene.db.execute(f"delete from {scene.schema}.{table}")
 
 
 async def with_clock(scene: Scene, crontab: Any, *kinds: type[Event], by: timedelta) -> None:
@@ -359,7 +361,7 @@ async def _(scene: Scene) -> None:
         await leave.wait()
 
     async with scene.make_worker(wait).start():
-        await scene.client.add_job(wait)
+        await scene.client.add_job(wait, job_key="has a row")
         await scene.seen.wait_for(events.JobStarted)
         await scene.db.execute(f"delete from {scene.schema}._jobs")
         leave.set()

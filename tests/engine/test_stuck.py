@@ -311,7 +311,7 @@ async def test_a_handler_that_ignores_that_its_worker_was_declared_dead_is_stuck
 ) -> None:
     """Its job belongs to others; what it comes to is refused."""
     async with make_worker(stubborn.task, nothing, concurrency=2, lease=1).start():
-        added = await client.add_job("ignore")
+        added = await client.add_job("ignore", job_key="has a row")
         await seen.wait_for(JobStarted)
         await db.execute(f"delete from {schema}._jobs; delete from {schema}._workers")
         await seen.wait_for(WorkerLost)
