@@ -23,6 +23,7 @@ PARTS = (
     (r"asyncq/engine/completer\.py|\bsettle\w*\b|asyncq/domain/outcome\.py", "settle, completer"),
     (r"asyncq/engine/(announcer|observers)\.py|asyncq/domain/events\.py", "events"),
     (r"asyncq/engine/(heartbeat|guardian|supervisor|maintenance|horizon)\.py", "heartbeat, watchers"),
+    (r"asyncq/store/(jobs|arrays)\.py", "store: columns to claims, ids to text"),
     (r"asyncpg/", "driver: statements sent, rows decoded"),
     (r"asyncq/", "all else of asyncq"),
 )
