@@ -77,7 +77,6 @@ class Link:
         self.dsn = ""
         self._open: set[_Way] = set()
         self._frozen: set[str] = set()
-        self._mute: set[str] = set()
         self._refused: set[str] = set()
         self._delays: dict[str, float] = {}
         self._held: set[tuple[str, Direction]] = set()
@@ -102,10 +101,6 @@ class Link:
         """From now on connections end as soon as they are opened; open ones end at once."""
         self._refused.add(role)
         self.cut(role)
-
-    def swallow_requests(self, role: str) -> None:
-        """From now on what the client sends is lost."""
-        self._mute.add(role)
 
     def delay(self, role: str, delay_s: float) -> None:
         """From now on everything takes that much longer, in each direction; 0 ends it."""
@@ -173,10 +168,10 @@ class Link:
         self._cuts += [_Cut(role, when, lambda statement: text in statement)] * times
 
     def mend(self) -> None:
-        """New connections work again; those that were frozen or mute are cut. No cut is to come."""
-        broken = self._frozen | self._mute
+        """New connections work again; those that were frozen are cut. No cut is to come."""
+        broken = set(self._frozen)
         self.lose("")
-        for what in (self._frozen, self._mute, self._held, self._refused, self._delays, self._cuts):
+        for what in (self._frozen, self._held, self._refused, self._delays, self._cuts):
             what.clear()
         for role in broken:
             self.cut(role)
@@ -242,7 +237,7 @@ class Link:
                 asks = message.kind in (b"Q", b"S")  # The server answers now.
             if self._is(self._refused, way):
                 return
-            await self._pass_on(to_server, outer, way, self._frozen | self._mute)
+            await self._pass_on(to_server, outer, way)
             if way.cut is not None and way.cut.when == "sent" and asks:
                 self._count(way.cut)
                 return
@@ -285,7 +280,7 @@ class Link:
                 self._marker = None
                 self.was_cut.set()
                 return
-            await self._pass_on(data, way.writer, way, self._frozen)
+            await self._pass_on(data, way.writer, way)
 
     async def _arrived(self, reader: asyncio.StreamReader, way: _Way, direction: Direction) -> bytes:
         data = await _read(reader)
@@ -293,10 +288,10 @@ class Link:
             await self._stirred.wait()
         return data
 
-    async def _pass_on(self, data: bytes, writer: asyncio.StreamWriter, way: _Way, lost: set[str]) -> None:
+    async def _pass_on(self, data: bytes, writer: asyncio.StreamWriter, way: _Way) -> None:
         if delay_s := max((delay_s for role, delay_s in self._delays.items() if way.is_of(role)), default=0.0):
             await asyncio.sleep(delay_s)
-        if not (way.half_open or self._is(lost, way) or writer.is_closing()):
+        if not (way.half_open or self._is(self._frozen, way) or writer.is_closing()):
             writer.write(data)
 
 

@@ -178,19 +178,6 @@ async def test_the_end_of_a_held_connection_reaches_the_server_once_it_is_lost(
     assert (True, 1) == (lived, answer)
 
 
-async def test_requests_that_are_swallowed_never_reach_the_server(
-    link: Link, db: asyncpg.Connection, schema: str
-) -> None:
-    """Unlike answers that are: there the server has done it."""
-    connection = await connect(link)
-    link.swallow_requests("far")
-    with pytest.raises(TimeoutError):
-        await connection.execute(f"create table {schema}.written ()", timeout=0.1)
-    connection.terminate()
-
-    assert not await is_written(db, schema)
-
-
 async def test_a_cancel_request_is_passed_on(link: Link) -> None:
     """The driver sends it on a connection of its own when a statement takes too long."""
     connection = await connect(link)

@@ -103,11 +103,11 @@ async def test_a_settlement_whose_batch_was_settled_after_its_snapshot_says_that
     assert 0 == await other.value(BATCHES)
 
 
-@pytest.mark.parametrize("came_back", [False, True], ids=["", "of a worker that has come back once"])
-async def test_a_rescue_passes_by_a_batch_that_somebody_holds(sql: Session, other: Session, came_back: bool) -> None:
+@pytest.mark.parametrize("has_offer", [True, False], ids=["offer", "no offer"])
+async def test_a_rescue_passes_by_a_batch_that_somebody_holds(sql: Session, other: Session, has_offer: bool) -> None:
     """Its worker's row stays, so that the next rescue finds it, whether an earlier one took its offer's or not."""
     dead = await register(sql, silent_s=31.0)
-    if came_back:
+    if not has_offer:
         await sql.execute("delete from asyncq._offers")
     await add_many(sql, 2)
     claims = await fetch(sql, worker=dead, form="packed")
