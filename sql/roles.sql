@@ -180,6 +180,7 @@ grant execute on function
   asyncq._prune,
   asyncq._prune_gates,
   asyncq._register_crontabs,
+  asyncq._refuse_job,
   asyncq._remove_job,
   asyncq._replace_jobs,
   asyncq._request,

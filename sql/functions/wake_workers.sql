@@ -6,17 +6,12 @@
 -- what it did: so who tells nobody leaves a trace until its end, and asks again; who begins to be idle looks for traces.
 
 create or replace function asyncq._wake_workers() returns void
-  language plpgsql volatile
+  language sql volatile
   as $$
-begin
-  if not asyncq._has_lookout() then
-    -- That fails while somebody looks for traces, who is about to be idle.
-    if pg_catalog.pg_try_advisory_xact_lock_shared(asyncq._lock_space(), -1) then
-      if not asyncq._has_lookout() then
-        return;
-      end if;
-    end if;
-  end if;
-  perform pg_catalog.pg_notify('asyncq:jobs', '');
-end
-$$;
+  select case
+    when asyncq._has_lookout() then pg_catalog.pg_notify('asyncq:jobs', '')
+    -- The trace cannot be left while somebody looks for traces, who is about to be idle.
+    when not pg_catalog.pg_try_advisory_xact_lock_shared(asyncq._lock_space(), -1) or asyncq._has_lookout()
+    then pg_catalog.pg_notify('asyncq:jobs', '')
+  end
+  $$;

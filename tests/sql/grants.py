@@ -138,6 +138,7 @@ WORKER = {
     "function _prune": "execute",
     "function _prune_gates": "execute",
     "function _register_crontabs": "execute",
+    "function _refuse_job": "execute",
     "function _remove_job": "execute",
     "function _replace_jobs": "execute",
     "function _request": "execute",

@@ -131,6 +131,7 @@ async def test_the_lookalikes_are_executed_where_nothing_protects(roles: Roles, 
 STATEMENTS = {
     "may_add": "",
     "add_jobs": "('t', '{}', '{q}', null, '{1}', '{k}', '{1}', null, 'replace', null, null)",
+    "add_keyless_job": "('t', '{}', 'q', '2000-01-01', 3, 1, '{}', '{}', true)",
     "get_job": "(1)",
     "enqueue": '(\'[{"identifier": "t"}]\')',
 }
