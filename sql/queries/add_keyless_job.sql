@@ -2,13 +2,13 @@
 -- Text and integers only, as in add_jobs. While no worker makes offers, the usual add is one insert, planned once; the function
 -- sees to the rest. On a caller's connection, so that no bare name or operator stands here that the server does not match exactly.
 with added as (
-  insert into asyncq._jobs (run_at, created_at, updated_at, task_id, priority, max_attempts, queue, flags, payload, meta)
+  insert into asyncq._jobs as job (run_at, created_at, updated_at, task_id, priority, max_attempts, queue, flags, payload, meta)
   select coalesce($4::text::timestamptz, asyncq.now()), asyncq.now(), asyncq.now(), known.id,
     coalesce($6::int, 0), coalesce($5::int, 25), $3::text, $7::text::jsonb, $2::text::json, $8::text::jsonb
   from asyncq._tasks as known
   where known.identifier = $1::text and known.retired_in is null and not ($9::bool and asyncq._has_offers())
   -- As in _add_jobs: the instant decides who is told.
-  returning id, case when run_at <= asyncq.clock() + interval '60 s' then asyncq._wake_workers() end)
+  returning id, case when asyncq._is_due(job, asyncq.clock() + interval '60 s') then asyncq._wake_workers() end)
 select coalesce(
   (select id from added),
   asyncq._add_keyless_job(

@@ -20,7 +20,7 @@ async def test_the_dump_sees_a_change(db: asyncpg.Connection, dsn: str) -> None:
     changes = (
         "alter table {0}._jobs add column extra text",
         "alter table {0}._jobs alter column priority set default 1",
-        "alter table {0}._jobs drop constraint jobs_attempts_check",
+        "alter table {0}._workers drop constraint workers_pkey cascade",
         "drop index {0}.jobs_ready",
         "alter table {0}._workers set (fillfactor = 100)",
         "alter function {0}.now() volatile",

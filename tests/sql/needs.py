@@ -28,7 +28,7 @@ def rights_needed() -> dict[str, str]:
     functions = dict(bodies_of_functions())
     queries = [body for name, body in texts("queries") if name != OF_THE_ENQUEUER]
     public = {name for name in functions if not name.startswith("_")} - {OF_THE_ENQUEUER}
-    reached = reachable(public.union(*map(calls, queries)), functions)
+    reached = reachable(public.union(called_by_indexes(), *map(calls, queries)), functions)
     kinds = kinds_of_relations()
     rights = {name: set(held) for name, held in VERSION.items()}
     for body in [*queries, *(functions[name] for name in reached)]:
@@ -68,6 +68,12 @@ def reachable(names: set[str], functions: dict[str, str]) -> set[str]:
 def calls(body: str) -> set[str]:
     """The functions of ours that a statement or body calls."""
     return set(re.findall(r"(?<!into )\basyncq\.(\w+)\(", body))
+
+
+def called_by_indexes() -> set[str]:
+    """The functions of ours that indexes call, which whoever writes into their tables needs."""
+    created = re.compile(r"^create (?:unique )?index .*?;", re.DOTALL | re.MULTILINE)
+    return set().union(*(calls(found) for _, text in texts("migrations") for found in created.findall(text)))
 
 
 def bodies_of_functions() -> Iterator[tuple[str, str]]:

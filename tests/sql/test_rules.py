@@ -86,33 +86,3 @@ async def test_two_running_jobs_of_one_queue_cannot_be_stored(sql: Session) -> N
     error = await sql.refusal("update asyncq._jobs set locked_by = 1, locked_at = now(), lock_token = 1")
 
     assert ("23505", "jobs_one_running_per_queue") == (error.sqlstate, error.constraint_name)
-
-
-async def test_the_checks_of_the_table_back_the_checks_of_the_function(sql: Session) -> None:
-    """Who writes into the table by hand must not break the workers."""
-    insert = """
-        insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload, {0})
-        values (now(), now(), now(), 1, '{{}}', {1})"""
-    broken = {
-        ("attempts", "-1"): "jobs_attempts_check",
-        ("max_attempts", "0"): "jobs_max_attempts_check",
-        ("queue", "repeat('q', 129)"): "jobs_queue_check",
-        ("key", "''"): "jobs_key_check",
-        ("key", "repeat('k', 513)"): "jobs_key_check",
-        ("locked_by", "1"): "jobs_claim_check",
-        ("lock_token", "1"): "jobs_claim_check",
-    }
-    names = [(await sql.refusal(insert.format(*case))).constraint_name for case in broken]
-
-    assert list(broken.values()) == names
-
-
-async def test_a_time_that_a_worker_cannot_hold_is_not_stored(sql: Session) -> None:
-    """Infinity and years beyond Python's would break the fetch of every worker, again and again."""
-    times = ("-infinity", "infinity", "0001-12-31 BC", "10000-01-01 00:00:00+00")
-    insert = """
-        insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload)
-        values ($1::text::timestamptz, now(), now(), 1, '{}')"""
-    names = [(await sql.refusal(insert, time)).constraint_name for time in times]
-
-    assert ["jobs_run_at_check"] * len(times) == names

@@ -180,6 +180,7 @@ async def test_no_lookalike_is_executed_by_a_worker(roles: Roles, evil: str) -> 
 # a bare name that the server does not match exactly.
 INLINED = {"now", "clock", "_job", "_state", "_wake_workers"} | {
     "_has_failed",
+    "_has_offers",
     "_is_allowed",
     "_is_due",
     "_is_known",
