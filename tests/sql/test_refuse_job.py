@@ -51,7 +51,8 @@ async def test_a_row_that_breaks_a_rule_is_not_inserted(sql: Session, case: tupl
 async def test_a_row_that_would_break_a_rule_is_not_changed(sql: Session, case: tuple[str, str]) -> None:
     """Also where its place, and all other columns, stay as they are."""
     await sql.execute("select asyncq.add_job('t')")
-    error = await sql.refusal("update asyncq._jobs set ({0}) = row({1})".format(*case))
+    columns, values = case
+    error = await sql.refusal(f"update asyncq._jobs set ({columns}) = row({values})")
 
     assert ("23514", BROKEN[case]) == (error.sqlstate, error.constraint_name)
 
