@@ -21,8 +21,8 @@ from asyncq.domain.job import Added, Job, JobOptions, JobSpec
 from asyncq.domain.options import whole_number
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing, Task
-from asyncq.store import adding
 from asyncq.store import admin as store
+from asyncq.store.adding import AtOnce, add_jobs
 from asyncq.store.database import CallersConnection, Connection, Database, at_read_committed, check_connection
 from asyncq.store.failures import connecting, is_conflict, is_unknown
 from asyncq.store.migrate import Report, check_version, migrate
@@ -71,6 +71,7 @@ class Client:
         retry_for: timedelta | float = 0,
     ) -> None:
         self._database = Database(dsn, schema)
+        self._at_once = AtOnce(keeps_statements=not self._database.is_pooled)
         self._registry = None if tasks is None else Registry(tasks)
         if not isinstance(idempotency_window, timedelta) or not timedelta(0) < idempotency_window <= LONGEST_WINDOW:  # pyright: ignore[reportUnnecessaryIsInstance]
             said = f"idempotency_window is a timedelta above 0 of at most {LONGEST_WINDOW.days} days"
@@ -277,14 +278,15 @@ class Client:
 
     async def _add(self, specs: Sequence[JobSpec], connection: CallersConnection | None) -> list[Added]:
         if connection is not None:
-            return await self._add_on(check_connection(connection), specs)
+            return await self._add_on(check_connection(connection), specs, None)
         until = asyncio.get_running_loop().time() + self._retry_for_s
         lost: AsyncqError | None = None  # the first error after which nobody knows whether the jobs were added
         tries = 0
         while True:
             tries += 1
             try:
-                return await self._add_once(specs)
+                async with self._connection() as own:
+                    return await self._add_on(own, specs, self._at_once)
             except AsyncqError as error:
                 if lost is None and is_unknown(error):
                     lost = error
@@ -298,15 +300,11 @@ class Client:
                     raise
             await asyncio.sleep(pause_s)
 
-    async def _add_once(self, specs: Sequence[JobSpec]) -> list[Added]:
-        async with self._connection() as own:
-            return await self._add_on(own, specs, at_once=True)
-
-    async def _add_on(self, connection: Connection, specs: Sequence[JobSpec], *, at_once: bool = False) -> list[Added]:
+    async def _add_on(self, connection: Connection, specs: Sequence[JobSpec], at_once: AtOnce | None) -> list[Added]:
         # A client that was never opened asks the first connection that it is given.
         if self._way_in is None:
             self._way_in = await way_in(connection, self._database.schema)
-        return await adding.add_jobs(self._database, connection, specs, self._way_in, self._window, at_once=at_once)
+        return await add_jobs(self._database, connection, specs, self._way_in, self._window, at_once=at_once)
 
     def _connection(self) -> Loan:
         if self._pool is None:

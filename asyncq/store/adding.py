@@ -18,6 +18,20 @@ from asyncq.store.roles import WayIn
 
 _json = msgspec.json.Encoder()
 
+
+class AtOnce(msgspec.Struct):
+    """How adds go that commit at once, over the connections of one client.
+
+    Attributes:
+        keeps_statements: Whether the connections keep prepared statements; else the function is faster, as the server's
+            sessions keep those in it.
+        meets_offers: Whether the last one that called the function found workers that make offers.
+    """
+
+    keeps_statements: bool
+    meets_offers: bool = False
+
+
 # Stands between the elements of a text; neither JSON nor a task's name can hold it.
 _BETWEEN = "\x1e"
 
@@ -29,7 +43,7 @@ async def add_jobs(
     way_in: WayIn = "directly",
     window: timedelta = DEFAULT_WINDOW,
     *,
-    at_once: bool = False,
+    at_once: AtOnce | None = None,
 ) -> list[Added]:
     """Add jobs in one round trip, on any connection, inside its transaction if it has one.
 
@@ -39,8 +53,8 @@ async def add_jobs(
         specs: The jobs, checked.
         way_in: What the connection's role may call, see `roles.way_in`.
         window: For how long idempotency keys hold.
-        at_once: Whether the connection is in no transaction, and so commits at once: then a job that is added alone may
-            be claimed for a worker that offers to take one.
+        at_once: Given if the connection is in no transaction, and so commits at once: then a job that is added alone
+            may be claimed for a worker that offers to take one.
 
     Returns:
         What each add came to, in the order of the specs.
@@ -55,7 +69,7 @@ async def add_jobs(
         return []
     with calling(database.schema):
         is_short = len(specs) == 1 and way_in == "directly" and _is_keyless(specs[0])
-        if is_short and (job_id := await _add_keyless(database, connection, specs[0], at_once=at_once)):
+        if is_short and (job_id := await _add_keyless(database, connection, specs[0], at_once)):
             return [Added(job_id)]
         if way_in == "by_enqueue":
             rows = await connection.fetch(database.query("enqueue"), _documents(specs, window))
@@ -75,15 +89,21 @@ def _is_keyless(spec: JobSpec) -> bool:
 
 
 async def _add_keyless(
-    database: Database, connection: asyncpg.Connection, spec: JobSpec, *, at_once: bool
+    database: Database, connection: asyncpg.Connection, spec: JobSpec, at_once: AtOnce | None
 ) -> int | None:
     """Add such a job; its id, or None if `add_jobs` has to do it."""
-    ((job_id,),) = await connection.fetch(
-        database.query("add_keyless_job"),
+    values = (
         *(spec.task, spec.payload, spec.queue, spec.run_at and _instant(spec.run_at)),
         *(spec.max_attempts, spec.priority, _flags(spec.flags) if spec.flags else None, spec.meta),
-        at_once,
     )
+    if at_once is not None and at_once.keeps_statements and not at_once.meets_offers:
+        rows = await connection.fetch(database.query("insert_job"), *values)
+        if rows:
+            return rows[0]["id"]
+    query = database.query("add_keyless_job")
+    ((job_id, meets_offers),) = await connection.fetch(query, *values, at_once is not None)
+    if at_once is not None:
+        at_once.meets_offers = meets_offers
     return job_id
 
 

@@ -1,16 +1,6 @@
--- add_keyless_job(identifier text, payload text, queue_name text, run_at text, max_attempts int, priority int, flags text, meta text, at_once bool) -> id bigint
--- Text and integers only, as in add_jobs. While no worker makes offers, the usual add is one insert, planned once; the function
--- sees to the rest. On a caller's connection, so that no bare name or operator stands here that the server does not match exactly.
-with added as (
-  insert into asyncq._jobs as job (run_at, created_at, updated_at, task_id, priority, max_attempts, queue, flags, payload, meta)
-  select coalesce($4::text::timestamptz, asyncq.now()), asyncq.now(), asyncq.now(), known.id,
-    coalesce($6::int, 0), coalesce($5::int, 25), $3::text, $7::text::jsonb, $2::text::json, $8::text::jsonb
-  from asyncq._tasks as known
-  where known.identifier = $1::text and known.retired_in is null and not ($9::bool and asyncq._has_offers())
-  -- As in _add_jobs: the instant decides who is told.
-  returning id, case when asyncq._is_due(job, asyncq.clock() + interval '60 s') then asyncq._wake_workers() end)
-select coalesce(
-  (select id from added),
-  asyncq._add_keyless_job(
+-- add_keyless_job(identifier text, payload text, queue_name text, run_at text, max_attempts int, priority int, flags text, meta text, at_once bool) -> id bigint, meets_offers bool
+-- Text and integers only, as in add_jobs. Whether workers make offers says which way the next add goes.
+select asyncq._add_keyless_job(
     $1::text, $2::text::json, $3::text, $4::text::timestamptz, $5::int, $6::int, $7::text::jsonb, $8::text::jsonb,
-    $9::bool)) as id
+    $9::bool) as id,
+  $9::bool and asyncq._has_offers() as meets_offers

@@ -1,5 +1,6 @@
-"""`_add_keyless_job`: one plain add, as `_add_jobs` would store it."""
+"""`_add_keyless_job`, and the insert in its place while nobody makes offers: one plain add, as `_add_jobs` stores it."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from tests.sql.session import Session, session
 from tests.sql.test_wake_for import TIMES
 from tests.waiting import wait_until
 
+Way = Callable[..., Awaitable[int | None]]
 FULL = ("t", '{"p": 1}', "q", "2040-01-01T00:00:00+00:00", 3, -7, '{"f": true}', '{"m": 1}')
 IN_A_TRANSACTION = False  # not at once
 BARE = ("t", "[]", None, None, None, None, None, None)
@@ -18,14 +20,24 @@ select id from asyncq._add_jobs(array[$1], array[$2::text]::json[], array[$3], a
 """
 
 
-async def add(sql: Session, *values: Any) -> int | None:
-    """Call it as the client does in a transaction of its caller's."""
-    ((job_id,),) = await sql.run("add_keyless_job", *values, IN_A_TRANSACTION)
+async def call(sql: Session, *values: Any) -> int | None:
+    """As the client does in a transaction of its caller's."""
+    ((job_id, _),) = await sql.run("add_keyless_job", *values, IN_A_TRANSACTION)
     return job_id
 
 
+async def insert(sql: Session, *values: Any) -> int | None:
+    """As the client does on its own connections."""
+    rows = await sql.run("insert_job", *values)
+    return rows[0]["id"] if rows else None
+
+
+both_ways = pytest.mark.parametrize("add", [call, insert])
+
+
+@both_ways
 @pytest.mark.parametrize("values", [FULL, BARE], ids=["full", "bare"])
-async def test_the_row_is_that_of_add_jobs(sql: Session, values: tuple[Any, ...]) -> None:
+async def test_the_row_is_that_of_add_jobs(sql: Session, values: tuple[Any, ...], add: Way) -> None:
     """Every argument ends in its column, and what is null is the default."""
     twin_id = await sql.value(TWIN, *values)
     job_id = await add(sql, *values)
@@ -35,9 +47,10 @@ async def test_the_row_is_that_of_add_jobs(sql: Session, values: tuple[Any, ...]
     assert twin == row
 
 
+@both_ways
 @pytest.mark.parametrize("retired", [False, True])
 async def test_a_task_that_is_not_stored_or_is_about_to_be_removed_is_left_to_add_jobs(
-    sql: Session, retired: bool
+    sql: Session, add: Way, *, retired: bool
 ) -> None:
     """Nothing is done."""
     if retired:
@@ -47,22 +60,24 @@ async def test_a_task_that_is_not_stored_or_is_about_to_be_removed_is_left_to_ad
     assert [] == await sql.rows(ROWS)
 
 
+@both_ways
 @pytest.mark.parametrize("time", TIMES)
-async def test_a_worker_is_told_of_a_job_that_is_due_soon(dsn: str, own: Session, time: str) -> None:
+async def test_a_worker_is_told_of_a_job_that_is_due_soon(dsn: str, own: Session, time: str, add: Way) -> None:
     """Of others it finds out by itself in time."""
     await own.execute("select asyncq._store_tasks('{t}')")
     run_at = await own.value(f"select ({time})::text")
-    told = await heard(dsn, own, "t", "{}", None, run_at, None, None, None, None)
+    told = await heard(dsn, own, add, "t", "{}", None, run_at, None, None, None, None)
 
     assert TIMES[time] == (told == ["jobs", "mark"])
 
 
-async def test_nobody_is_told_of_what_was_not_added(dsn: str, own: Session) -> None:
+@both_ways
+async def test_nobody_is_told_of_what_was_not_added(dsn: str, own: Session, add: Way) -> None:
     """The add that follows tells."""
-    assert ["mark"] == await heard(dsn, own, "new", "{}", None, None, None, None, None, None)
+    assert ["mark"] == await heard(dsn, own, add, "new", "{}", None, None, None, None, None, None)
 
 
-async def heard(dsn: str, own: Session, *values: Any) -> list[str]:
+async def heard(dsn: str, own: Session, add: Way, *values: Any) -> list[str]:
     """What a worker on the lookout hears of an add, and of the mark that is sent afterwards."""
     told: list[str] = []
     async with session(dsn, own.schema) as listener:

@@ -132,6 +132,7 @@ STATEMENTS = {
     "may_add": "",
     "add_jobs": "('t', '{}', '{q}', null, '{1}', '{k}', '{1}', null, 'replace', null, null)",
     "add_keyless_job": "('t', '{}', 'q', '2000-01-01', 3, 1, '{}', '{}', true)",
+    "insert_job": "('t', '{}', 'q', '2000-01-01', 3, 1, '{}', '{}')",
     "get_job": "(1)",
     "enqueue": '(\'[{"identifier": "t"}]\')',
 }
@@ -147,7 +148,7 @@ async def test_no_lookalike_is_executed_by_a_statement_of_the_client(roles: Role
         said = await sql.connection.execute(f"prepare it as {query(name, roles.schema)}; execute it {STATEMENTS[name]}")
         await sql.execute("rollback")
 
-    assert said in ("SELECT 0", "SELECT 1")
+    assert said in ("SELECT 0", "SELECT 1", "INSERT 0 0", "INSERT 0 1")
 
 
 @task

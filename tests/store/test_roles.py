@@ -10,7 +10,7 @@ import pytest
 from asyncq.domain.errors import AccessDenied, ConfigurationError, InvalidJob, SchemaMissing
 from asyncq.domain.job import Added, JobSpec
 from asyncq.domain.unique import UniquePolicy
-from asyncq.store.adding import add_jobs
+from asyncq.store.adding import AtOnce, add_jobs
 from asyncq.store.database import Database
 from asyncq.store.migrate import check_version, migrate
 from asyncq.store.roles import WayIn, apply, script, way_in
@@ -129,18 +129,22 @@ async def test_no_field_of_a_spec_is_lost_on_the_way(
     async def fetch(query: str, *parameters: Any) -> list[Any]:
         sent.append(parameters)
         if "_add_keyless_job(" in query:
-            return [(1,)]
+            return [(1, False)]
+        if "insert into" in query:
+            return [{"id": 1}]
         return [] if ".enqueue(" in query else [{"ids": [1], "ords": None}]
 
     monkeypatch.setattr(asyncpg.Connection, "fetch", lambda _, *parameters: fetch(*parameters))
-    ways: list[tuple[WayIn, int]] = [("directly", 1), ("directly", 2), ("by_enqueue", 1)]
-    for way, count in ways:
+    at_once = AtOnce(keeps_statements=True)
+    ways: list[tuple[WayIn, int, AtOnce | None]] = [
+        *(("directly", 1, at_once), ("directly", 1, None)),
+        *(("directly", 2, None), ("by_enqueue", 1, None)),
+    ]
+    for way, count, is_at_once in ways:
         for spec in specs:
-            await add_jobs(database, sql.connection, [spec] * count, way)
+            await add_jobs(database, sql.connection, [spec] * count, way, at_once=is_at_once)
 
-    assert sent[0] != sent[1]
-    assert sent[2] != sent[3]
-    assert sent[4] != sent[5]
+    assert [] == [one for one, other in zip(sent[::2], sent[1::2], strict=True) if one == other]
 
 
 async def test_a_rule_that_only_the_server_checks_is_the_same_error(sql: Session, database: Database) -> None:

@@ -1,0 +1,93 @@
+"""Which way an add goes that commits at once: one insert, or the function, which looks for workers that make offers."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncpg
+import pytest
+
+from asyncq.domain.job import JobSpec
+from asyncq.store.adding import AtOnce, add_jobs
+from asyncq.store.database import Database
+from tests.sql.offering import FIRST, holders, offering
+from tests.sql.session import Session, session
+
+SPEC = JobSpec(task="t")
+INSERT, CALL, BULK = "insert into asyncq._jobs", "asyncq._add_keyless_job(", "asyncq._add_many_jobs("
+
+
+@pytest.fixture
+async def idle(dsn: str, schema: str) -> AsyncIterator[Session]:
+    """A worker's connection that listens; what it has claimed is left to nobody."""
+    async with session(dsn, schema) as opened:
+        yield opened
+
+
+@pytest.fixture
+def sent(schema: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Which way was tried, in order."""
+    ways: list[str] = []
+    fetch = asyncpg.Connection.fetch
+
+    async def noted(self: asyncpg.Connection, query: str, *args: Any, **options: Any) -> Any:
+        ways.extend(way for way in (INSERT, CALL, BULK) if way.replace("asyncq.", f"{schema}.") in query)
+        return await fetch(self, query, *args, **options)
+
+    monkeypatch.setattr(asyncpg.Connection, "fetch", noted)
+    return ways
+
+
+async def add(sql: Session, database: Database, at_once: AtOnce | None) -> int:
+    """Add a job; its id."""
+    (added,) = await add_jobs(database, sql.connection, [SPEC], at_once=at_once)
+    return added.id
+
+
+async def test_an_add_is_one_insert_while_nobody_makes_offers(
+    sql: Session, database: Database, sent: list[str]
+) -> None:
+    """The first one of a task whose name is not stored goes the whole way."""
+    at_once = AtOnce(keeps_statements=True)
+    for _ in range(3):
+        await add(sql, database, at_once)
+
+    assert [INSERT, CALL, BULK, INSERT, INSERT] == sent
+    assert [None] * 3 == await holders(sql)
+
+
+async def test_an_add_that_meets_an_offer_takes_it_and_those_after_it_ask_at_once(
+    sql: Session, idle: Session, database: Database, sent: list[str]
+) -> None:
+    """Only the first one pays for the question twice."""
+    at_once = AtOnce(keeps_statements=True)
+    await offering(idle, FIRST)
+    for _ in range(2):
+        await add(sql, database, at_once)
+
+    assert [INSERT, CALL, CALL] == sent
+    assert [FIRST, None] == await holders(sql)
+
+
+async def test_once_nobody_makes_offers_any_more_an_add_is_one_insert_again(
+    dsn: str, sql: Session, database: Database, sent: list[str]
+) -> None:
+    """Also where the worker was killed: its lock ends with its connection."""
+    at_once = AtOnce(keeps_statements=True, meets_offers=True)
+    async with session(dsn, sql.schema) as idle:
+        await offering(idle, FIRST)
+        await add(sql, database, at_once)
+    for _ in range(2):
+        await add(sql, database, at_once)
+
+    assert [CALL, CALL, INSERT] == sent
+
+
+@pytest.mark.parametrize("at_once", [None, AtOnce(keeps_statements=False)], ids=["a caller's", "a pooler's"])
+async def test_where_statements_may_not_be_kept_the_function_adds(
+    sql: Session, database: Database, sent: list[str], at_once: AtOnce | None
+) -> None:
+    """To plan the insert for each add would take longer than the function, whose plan the server's session keeps."""
+    await sql.execute("select asyncq._store_tasks('{t}')")
+    await add(sql, database, at_once)
+
+    assert [CALL] == sent
