@@ -1,4 +1,4 @@
-"""`_add_keyless_job`, and the insert in its place while nobody makes offers: one plain add, as `_add_jobs` stores it."""
+"""`_add_keyless_job`, and the insert in its place while nobody makes offers: one plain add, as `_add_jobs` does it."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
