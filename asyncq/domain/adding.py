@@ -42,7 +42,8 @@ def make_spec(
             f"add_job({what.name}.job({name}=...))"
         )
     spec = _spec(what, payload, registry, strict, max_payload)
-    return spec.with_options(**options)
+    # A task's own options were checked when it was made.
+    return spec if isinstance(what, Task) and not options else spec.with_options(**options)
 
 
 def make_specs(given: Iterable[Any], *, registry: Registry | None, strict: bool, max_payload: int) -> list[JobSpec]:

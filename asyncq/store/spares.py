@@ -56,6 +56,10 @@ class Spares:
         self._is_closed = False
         self._timer: asyncio.TimerHandle | None = None
 
+    def at_hand(self) -> Connection | None:
+        """The connection that was used last, if it is not closed; None if there is none."""
+        return None if not self._spares or is_closed(self._spares[-1]) else self._last()
+
     async def acquire(self) -> Connection:
         """A connection; waits until one is free.
 
@@ -65,11 +69,9 @@ class Spares:
         If cancelled, none was taken.
         """
         while self._spares:
-            connection = self._spares.pop()
-            self._unused = min(self._unused, len(self._spares))
-            if not is_closed(connection):
+            if (connection := self.at_hand()) is not None:
                 return connection
-            await self._give_back(connection, is_well=True)
+            await self._give_back(self._last(), is_well=True)
         self._waiting += 1
         self._served.clear()
         try:
@@ -87,7 +89,7 @@ class Spares:
             connection: It.
             is_well: Whether all went well; else the driver looks after it.
         """
-        if not is_well or self._waiting or self._is_closed or is_closed(connection):
+        if not is_well or self._waiting or self._is_closed:
             await self._give_back(connection, is_well=is_well)
             return
         self._spares.append(connection)
@@ -120,6 +122,10 @@ class Spares:
         self._unused = len(self._spares)
         self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._look) if self._spares else None
 
+    def _last(self) -> Connection:
+        self._unused = min(self._unused, len(self._spares) - 1)
+        return self._spares.pop()
+
     async def _give_back(self, connection: Connection, *, is_well: bool) -> None:
         _is_well.set(is_well)
         await put_back(self._pool, connection, PUT_BACK_CANCELLED_S)
@@ -145,9 +151,12 @@ class Loan:
         self._dsn = dsn
 
     async def __aenter__(self) -> Connection:
-        with connecting(self._dsn):
-            self._connection = await self._spares.acquire()
-        return self._connection
+        connection = self._spares.at_hand()
+        if connection is None:
+            with connecting(self._dsn):
+                connection = await self._spares.acquire()
+        self._connection = connection
+        return connection
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
