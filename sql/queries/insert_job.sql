@@ -1,4 +1,4 @@
--- insert_job(identifier text, payload text, queue_name text, run_at text, max_attempts int, priority int, flags text, meta text) -> id bigint
+-- insert_job(identifier text, payload text, queue_name text, run_at text, max_attempts int, priority int, flags text, meta text) -> id bigint, told void
 -- What _add_keyless_job does at once while no worker makes offers, as one insert that the session plans once; no row, and nothing
 -- is done, where that function has to see to it. No bare name or operator stands here that the server does not match exactly.
 insert into asyncq._jobs as job (run_at, created_at, updated_at, task_id, priority, max_attempts, queue, flags, payload, meta)
@@ -7,4 +7,4 @@ select coalesce($4::text::timestamptz, asyncq.now()), asyncq.now(), asyncq.now()
 from asyncq._tasks as known
 where known.identifier = $1::text and known.retired_in is null and not asyncq._has_offers()
 -- As in _add_jobs: the instant decides who is told.
-returning id, case when asyncq._is_due(job, asyncq.clock() + interval '60 s') then asyncq._wake_workers() end
+returning id, case when asyncq._is_due(job, asyncq.clock() + interval '60 s') then asyncq._wake_workers() end as told

@@ -167,15 +167,15 @@ async def test_an_add_whose_answer_was_lost_stays_unknown_whatever_its_further_t
     dsn: str, schema: str, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """The first one may have been committed; the caller has to know that nobody knows."""
-    real, tries = Client._add_once, list[int]()
+    real, tries = Client._add_on, list[int]()
 
-    async def add_once(client: Client, *args: Any) -> Any:
+    async def add_on(client: Client, *args: Any) -> Any:
         tries.append(1)
         if len(tries) > 1:
             raise error
         return await real(client, *args)
 
-    monkeypatch.setattr(Client, "_add_once", add_once)
+    monkeypatch.setattr(Client, "_add_on", add_on)
     async with link_to(dsn) as link, Client(link.dsn, schema=schema) as client:
         link.cut_at_answer_with(ADDED)
         with pytest.raises(StoreUnavailable) as caught:
