@@ -13,7 +13,7 @@ from asyncq.domain.deduplication import DEFAULT_WINDOW, options, question
 from asyncq.domain.job import Added, JobSpec, Outcome
 from asyncq.domain.states import JobState
 from asyncq.store.database import Database
-from asyncq.store.failures import calling
+from asyncq.store.failures import tell_of_call
 from asyncq.store.roles import WayIn
 
 _json = msgspec.json.Encoder()
@@ -67,7 +67,7 @@ async def add_jobs(
     """
     if not specs:
         return []
-    with calling(database.schema):
+    try:
         is_short = len(specs) == 1 and way_in == "directly" and _is_keyless(specs[0])
         if is_short and (job_id := await _add_keyless(database, connection, specs[0], at_once)):
             return [Added(job_id)]
@@ -75,6 +75,9 @@ async def add_jobs(
             rows = await connection.fetch(database.query("enqueue"), _documents(specs, window))
             return [_added(*list(row)[1:]) for row in rows]
         (answer,) = await connection.fetch(database.query("add_jobs"), *_columns(specs, window))
+    except BaseException as error:
+        tell_of_call(error, database.schema)
+        raise
     added = list(map(Added, answer["ids"]))
     if answer["ords"] is not None:
         special = zip(*(answer[name] for name in ("ords", "outcomes", "existing_ids", "existing_states")), strict=True)

@@ -189,10 +189,19 @@ def calling(schema: str) -> Translating:
         StoreUnavailable: The connection broke, and the outcome is unknown; or it was closed before.
         StoreError: Anything else that the server or the driver says.
     """
-    return Translating(_tell_of_call, schema)
+    return Translating(tell_of_call, schema)
 
 
-def _tell_of_call(error: BaseException, schema: str) -> None:
+def tell_of_call(error: BaseException, schema: str) -> None:
+    """What `calling` does with an error, for who has no time for a context.
+
+    Args:
+        error: What went wrong; raised again in words of ours, or passed by if it is none of the driver's.
+        schema: As `calling`.
+
+    Raises:
+        StoreError: As `calling`.
+    """
     if isinstance(error, _BROKEN):
         said = NO_ANSWER if _is_silence(error) else f"the connection to PostgreSQL was lost: {_words(error)}"
         raise StoreUnavailable(said, outcome="unknown") from error
