@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,18 +19,39 @@ from asyncq.store.roles import WayIn
 
 _json = msgspec.json.Encoder()
 
+# For how long no offers are looked for after those that there were turned out to be for other tasks.
+BLIND_S = 0.01
 
-class AtOnce(msgspec.Struct):
-    """How adds go that commit at once, over the connections of one client.
 
-    Attributes:
+class AtOnce:
+    """Which way adds go that commit at once, over the connections of one client.
+
+    Args:
         keeps_statements: Whether the connections keep prepared statements; else the function is faster, as the server's
             sessions keep those in it.
-        meets_offers: Whether the last one that called the function found workers that make offers.
     """
 
-    keeps_statements: bool
-    meets_offers: bool = False
+    def __init__(self, *, keeps_statements: bool) -> None:
+        self._keeps_statements = keeps_statements
+        self._wanted: set[str] = set()  # tasks for which a worker makes offers: the function is asked first
+        self._blind_until: dict[str, float] = {}  # tasks for which none did while others were made
+
+    def inserts(self, task: str) -> bool:
+        """Whether one insert is tried before the function is called."""
+        return self._keeps_statements and task not in self._wanted
+
+    def looks(self, task: str) -> bool:
+        """Whether that looks for offers."""
+        return task not in self._blind_until or asyncio.get_running_loop().time() >= self._blind_until[task]
+
+    def learn(self, task: str, *, meets_offers: bool, is_wanted: bool) -> None:
+        """Take note of what the function met."""
+        self._blind_until.pop(task, None)
+        self._wanted.discard(task)
+        if meets_offers and is_wanted:
+            self._wanted.add(task)
+        elif meets_offers:
+            self._blind_until[task] = asyncio.get_running_loop().time() + BLIND_S
 
 
 # Stands between the elements of a text; neither JSON nor a task's name can hold it.
@@ -99,14 +121,14 @@ async def _add_keyless(
         *(spec.task, spec.payload, spec.queue, spec.run_at and _instant(spec.run_at)),
         *(spec.max_attempts, spec.priority, _flags(spec.flags) if spec.flags else None, spec.meta),
     )
-    if at_once is not None and at_once.keeps_statements and not at_once.meets_offers:
-        rows = await connection.fetch(database.query("insert_job"), *values)
+    if at_once is not None and at_once.inserts(spec.task):
+        rows = await connection.fetch(database.query("insert_job"), *values, at_once.looks(spec.task))
         if rows:
             return rows[0]["id"]
     query = database.query("add_keyless_job")
-    ((job_id, meets_offers),) = await connection.fetch(query, *values, at_once is not None)
+    ((job_id, meets_offers, is_wanted),) = await connection.fetch(query, *values, at_once is not None)
     if at_once is not None:
-        at_once.meets_offers = meets_offers
+        at_once.learn(spec.task, meets_offers=meets_offers, is_wanted=is_wanted)
     return job_id
 
 

@@ -1,6 +1,10 @@
--- add_keyless_job(identifier text, payload text, queue_name text, run_at text, max_attempts int, priority int, flags text, meta text, at_once bool) -> id bigint, meets_offers bool
--- Text and integers only, as in add_jobs. Whether workers make offers says which way the next add goes.
+-- add_keyless_job(identifier text, payload text, queue_name text, run_at text, max_attempts int, priority int, flags text, meta text, at_once bool) -> id bigint, meets_offers bool, is_wanted bool
+-- Text and integers only, as in add_jobs. Whether workers make offers, and one of them for this task, says which way the next add
+-- of it goes.
 select asyncq._add_keyless_job(
     $1::text, $2::text::json, $3::text, $4::text::timestamptz, $5::int, $6::int, $7::text::jsonb, $8::text::jsonb,
     $9::bool) as id,
-  $9::bool and asyncq._has_offers() as meets_offers
+  $9::bool and asyncq._has_offers() as meets_offers,
+  $9::bool and exists (
+    select from asyncq._tasks as known join asyncq._offers as made on known.id = any(made.task_ids)
+    where known.identifier = $1::text) as is_wanted

@@ -44,10 +44,10 @@ async def register(sql: Session) -> int:
     return worker
 
 
-async def offering(sql: Session, token: int, *, worker: int = 0, packs: bool = True) -> int:
-    """A worker that offers to take a job of task t, in a batch if it packs. Its id."""
+async def offering(sql: Session, token: int, *, worker: int = 0, packs: bool = True, task: str = "t") -> int:
+    """A worker that offers to take a job of a task, in a batch if it packs. Its id."""
     worker = worker or await register(sql)
-    known = await sql.values("select id from asyncq._tasks where identifier = 't'")
+    known = await sql.values("select id from asyncq._tasks where identifier = $1", task)
     packable = array_text(known if packs else [])
     ((is_made,),) = await sql.run("make_offer", worker, token, 0, array_text(known), packable, CHANNEL, HOLD)
     assert is_made
@@ -57,7 +57,7 @@ async def offering(sql: Session, token: int, *, worker: int = 0, packs: bool = T
 async def add_at_once(sql: Session, task: str = "t", **options: Any) -> int | None:
     """Add a job on a connection that commits at once."""
     given = BARE | options
-    ((job_id, _),) = await sql.run("add_keyless_job", task, *given.values(), AT_ONCE)
+    ((job_id, *_),) = await sql.run("add_keyless_job", task, *given.values(), AT_ONCE)
     return job_id
 
 

@@ -13,6 +13,7 @@ from tests.waiting import wait_until
 Way = Callable[..., Awaitable[int | None]]
 FULL = ("t", '{"p": 1}', "q", "2040-01-01T00:00:00+00:00", 3, -7, '{"f": true}', '{"m": 1}')
 IN_A_TRANSACTION = False  # not at once
+LOOKS = True
 BARE = ("t", "[]", None, None, None, None, None, None)
 TWIN = """
 select id from asyncq._add_jobs(array[$1], array[$2::text]::json[], array[$3], array[$4::text::timestamptz],
@@ -22,13 +23,13 @@ select id from asyncq._add_jobs(array[$1], array[$2::text]::json[], array[$3], a
 
 async def call(sql: Session, *values: Any) -> int | None:
     """As the client does in a transaction of its caller's."""
-    ((job_id, _),) = await sql.run("add_keyless_job", *values, IN_A_TRANSACTION)
+    ((job_id, *_),) = await sql.run("add_keyless_job", *values, IN_A_TRANSACTION)
     return job_id
 
 
 async def insert(sql: Session, *values: Any) -> int | None:
     """As the client does on its own connections."""
-    rows = await sql.run("insert_job", *values)
+    rows = await sql.run("insert_job", *values, LOOKS)
     return rows[0]["id"] if rows else None
 
 

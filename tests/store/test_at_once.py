@@ -1,5 +1,6 @@
 """Which way an add goes that commits at once: one insert, or the function, which looks for workers that make offers."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -7,6 +8,7 @@ import asyncpg
 import pytest
 
 from asyncq.domain.job import JobSpec
+from asyncq.store import adding
 from asyncq.store.adding import AtOnce, add_jobs
 from asyncq.store.database import Database
 from tests.sql.offering import FIRST, holders, offering
@@ -72,14 +74,34 @@ async def test_once_nobody_makes_offers_any_more_an_add_is_one_insert_again(
     dsn: str, sql: Session, database: Database, sent: list[str]
 ) -> None:
     """Also where the worker was killed: its lock ends with its connection."""
-    at_once = AtOnce(keeps_statements=True, meets_offers=True)
+    at_once = AtOnce(keeps_statements=True)
     async with session(dsn, sql.schema) as idle:
         await offering(idle, FIRST)
         await add(sql, database, at_once)
     for _ in range(2):
         await add(sql, database, at_once)
 
-    assert [CALL, CALL, INSERT] == sent
+    assert [INSERT, CALL, CALL, INSERT] == sent
+
+
+async def test_while_offers_are_for_other_tasks_an_add_does_not_look_for_them_each_time(
+    sql: Session, idle: Session, database: Database, sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks again after a moment, and takes the offer that has come."""
+    monkeypatch.setattr(adding, "BLIND_S", 0.2)
+    at_once = AtOnce(keeps_statements=True)
+    worker = await offering(idle, FIRST, task="u")
+    for _ in range(3):
+        await add(sql, database, at_once)
+    first, sent[:] = list(sent), []
+    await offering(idle, FIRST + 1, worker=worker)
+    await asyncio.sleep(0.2)
+    for _ in range(2):
+        await add(sql, database, at_once)
+
+    assert [INSERT, CALL, INSERT, INSERT] == first
+    assert [INSERT, CALL, CALL] == sent
+    assert [None, None, None, FIRST + 1, None] == await holders(sql)
 
 
 @pytest.mark.parametrize("at_once", [None, AtOnce(keeps_statements=False)], ids=["a caller's", "a pooler's"])

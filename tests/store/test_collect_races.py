@@ -22,13 +22,13 @@ LEVELS = ("read_committed", "repeatable_read", "serializable")
 
 async def add_keyless(sql: Session) -> int | None:
     """Add a job of task t by the short way."""
-    ((job_id, _),) = await sql.run("add_keyless_job", "t", "{}", *[None] * 7)
+    ((job_id, *_),) = await sql.run("add_keyless_job", "t", "{}", *[None] * 7)
     return job_id
 
 
 async def insert(sql: Session) -> int | None:
     """Add one by the shortest way."""
-    rows = await sql.run("insert_job", "t", "{}", *[None] * 6)
+    rows = await sql.run("insert_job", "t", "{}", *[None] * 7)
     return rows[0]["id"] if rows else None
 
 
