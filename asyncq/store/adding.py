@@ -19,8 +19,8 @@ from asyncq.store.roles import WayIn
 
 _json = msgspec.json.Encoder()
 
-# For how long no offers are looked for after those that there were turned out to be for other tasks.
-BLIND_S = 0.01
+# How often offers are looked for while workers make some, but none for the task. An idle one makes the next after 2 ms.
+BLIND_S = 0.005
 
 
 class AtOnce:
@@ -33,25 +33,31 @@ class AtOnce:
 
     def __init__(self, *, keeps_statements: bool) -> None:
         self._keeps_statements = keeps_statements
-        self._wanted: set[str] = set()  # tasks for which a worker makes offers: the function is asked first
-        self._blind_until: dict[str, float] = {}  # tasks for which none did while others were made
+        self._wanted: set[str] = set()  # tasks for which an offer stood: the function is called first
+        self._look_at: dict[str, float] = {}  # tasks for which none did while workers made some
 
     def inserts(self, task: str) -> bool:
         """Whether one insert is tried before the function is called."""
         return self._keeps_statements and task not in self._wanted
 
     def looks(self, task: str) -> bool:
-        """Whether that looks for offers."""
-        return task not in self._blind_until or asyncio.get_running_loop().time() >= self._blind_until[task]
+        """Whether that looks for offers; of many adds at once only one does, if it is time for that."""
+        if task not in self._look_at:
+            return True
+        now = asyncio.get_running_loop().time()
+        if now < self._look_at[task]:
+            return False
+        self._look_at[task] = now + BLIND_S
+        return True
 
     def learn(self, task: str, *, meets_offers: bool, is_wanted: bool) -> None:
         """Take note of what the function met."""
-        self._blind_until.pop(task, None)
         self._wanted.discard(task)
+        self._look_at.pop(task, None)
         if meets_offers and is_wanted:
             self._wanted.add(task)
         elif meets_offers:
-            self._blind_until[task] = asyncio.get_running_loop().time() + BLIND_S
+            self._look_at[task] = asyncio.get_running_loop().time() + BLIND_S
 
 
 # Stands between the elements of a text; neither JSON nor a task's name can hold it.

@@ -57,17 +57,18 @@ async def test_an_add_is_one_insert_while_nobody_makes_offers(
     assert [None] * 3 == await holders(sql)
 
 
-async def test_an_add_that_meets_an_offer_takes_it_and_those_after_it_ask_at_once(
-    sql: Session, idle: Session, database: Database, sent: list[str]
+async def test_an_add_that_meets_an_offer_takes_it_and_the_next_one_asks_at_once(
+    sql: Session, idle: Session, database: Database, sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only the first one pays for the question twice."""
+    """Once it finds that the offer is taken, those after it are inserted, and do not look for a while."""
+    monkeypatch.setattr(adding, "BLIND_S", 60.0)
     at_once = AtOnce(keeps_statements=True)
     await offering(idle, FIRST)
-    for _ in range(2):
+    for _ in range(4):
         await add(sql, database, at_once)
 
-    assert [INSERT, CALL, CALL] == sent
-    assert [FIRST, None] == await holders(sql)
+    assert [INSERT, CALL, CALL, INSERT, INSERT] == sent
+    assert [FIRST, None, None, None] == sorted(await holders(sql), key=str)
 
 
 async def test_once_nobody_makes_offers_any_more_an_add_is_one_insert_again(
@@ -84,7 +85,7 @@ async def test_once_nobody_makes_offers_any_more_an_add_is_one_insert_again(
     assert [INSERT, CALL, CALL, INSERT] == sent
 
 
-async def test_while_offers_are_for_other_tasks_an_add_does_not_look_for_them_each_time(
+async def test_while_offers_are_for_other_tasks_an_add_does_not_look_for_one_each_time(
     sql: Session, idle: Session, database: Database, sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It looks again after a moment, and takes the offer that has come."""
