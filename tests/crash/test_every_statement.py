@@ -16,8 +16,8 @@ from asyncq.testing import make_worker
 from tests.sql.session import session
 from tests.waiting import wait_until
 
-# Statements of administration, of cron, of the guardian, of tests, and of roles that this life does not use: each has
-# tests of its own.
+# Statements of administration, of cron, of the guardian, of tests, of clients alone, and of roles that this life does not
+# use: each has tests of its own.
 NOT_HERE = {
     "add_cron_item",
     "add_slots",
@@ -37,6 +37,7 @@ NOT_HERE = {
     "get_job",
     "get_job_by_key",
     "holders",
+    "insert_job",
     "is_eldest",
     "list_jobs",
     "list_workers",
