@@ -16,8 +16,8 @@ from asyncq.testing import make_worker
 from tests.sql.session import session
 from tests.waiting import wait_until
 
-# Statements of administration, of cron, of the guardian, of tests, of clients alone, and of roles that this life does not
-# use: each has tests of its own.
+# Statements of administration, cron, the guardian, tests, clients alone, and roles: this life does not use them, each
+# has tests of its own.
 NOT_HERE = {
     "add_cron_item",
     "add_slots",
