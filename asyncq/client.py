@@ -22,7 +22,8 @@ from asyncq.domain.options import whole_number
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing, Task
 from asyncq.store import admin as store
-from asyncq.store.adding import AtOnce, add_jobs
+from asyncq.store.adding import add_jobs
+from asyncq.store.at_once import AtOnce
 from asyncq.store.database import CallersConnection, Connection, Database, at_read_committed, check_connection
 from asyncq.store.failures import connecting, is_conflict, is_unknown
 from asyncq.store.migrate import Report, check_version, migrate

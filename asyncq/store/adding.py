@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,52 +12,12 @@ import msgspec
 from asyncq.domain.deduplication import DEFAULT_WINDOW, options, question
 from asyncq.domain.job import Added, JobSpec, Outcome
 from asyncq.domain.states import JobState
+from asyncq.store.at_once import AtOnce
 from asyncq.store.database import Database
 from asyncq.store.failures import tell_of_call
 from asyncq.store.roles import WayIn
 
 _json = msgspec.json.Encoder()
-
-# How often offers are looked for while workers make some, but none for the task. An idle one makes the next after 2 ms.
-BLIND_S = 0.005
-
-
-class AtOnce:
-    """Which way adds go that commit at once, over the connections of one client.
-
-    Args:
-        keeps_statements: Whether the connections keep prepared statements; else the function is faster, as the server's
-            sessions keep those in it.
-    """
-
-    def __init__(self, *, keeps_statements: bool) -> None:
-        self._keeps_statements = keeps_statements
-        self._wanted: set[str] = set()  # tasks for which an offer stood: the function is called first
-        self._look_at: dict[str, float] = {}  # tasks for which none did while workers made some
-
-    def inserts(self, task: str) -> bool:
-        """Whether one insert is tried before the function is called."""
-        return self._keeps_statements and task not in self._wanted
-
-    def looks(self, task: str) -> bool:
-        """Whether that looks for offers; of many adds at once only one does, if it is time for that."""
-        if task not in self._look_at:
-            return True
-        now = asyncio.get_running_loop().time()
-        if now < self._look_at[task]:
-            return False
-        self._look_at[task] = now + BLIND_S
-        return True
-
-    def learn(self, task: str, *, meets_offers: bool, is_wanted: bool) -> None:
-        """Take note of what the function met."""
-        self._wanted.discard(task)
-        self._look_at.pop(task, None)
-        if meets_offers and is_wanted:
-            self._wanted.add(task)
-        elif meets_offers:
-            self._look_at[task] = asyncio.get_running_loop().time() + BLIND_S
-
 
 # Stands between the elements of a text; neither JSON nor a task's name can hold it.
 _BETWEEN = "\x1e"
@@ -127,14 +86,15 @@ async def _add_keyless(
         *(spec.task, spec.payload, spec.queue, spec.run_at and _instant(spec.run_at)),
         *(spec.max_attempts, spec.priority, _flags(spec.flags) if spec.flags else None, spec.meta),
     )
-    if at_once is not None and at_once.inserts(spec.task):
+    if at_once is None or not at_once.keeps_statements:
+        ((job_id,),) = await connection.fetch(database.query("add_keyless_job"), *values, at_once is not None)
+        return job_id
+    if at_once.inserts(spec.task):
         rows = await connection.fetch(database.query("insert_job"), *values, at_once.looks(spec.task))
         if rows:
             return rows[0]["id"]
-    query = database.query("add_keyless_job")
-    ((job_id, meets_offers, is_wanted),) = await connection.fetch(query, *values, at_once is not None)
-    if at_once is not None:
-        at_once.learn(spec.task, meets_offers=meets_offers, is_wanted=is_wanted)
+    ((job_id, meets_offers, is_wanted),) = await connection.fetch(database.query("add_at_once"), *values)
+    at_once.learn(spec.task, meets_offers=meets_offers, is_wanted=is_wanted)
     return job_id
 
 

@@ -1,12 +1,5 @@
--- add_keyless_job(identifier text, payload text, queue_name text, run_at text, max_attempts int, priority int, flags text, meta text, at_once bool) -> id bigint, meets_offers bool, is_wanted bool
--- Text and integers only, as in add_jobs. Which way the next add of the task goes: whether workers make offers, and whether one for
--- this task stood when the statement began.
+-- add_keyless_job(identifier text, payload text, queue_name text, run_at text, max_attempts int, priority int, flags text, meta text, at_once bool) -> id bigint
+-- Text and integers only, as in add_jobs.
 select asyncq._add_keyless_job(
-    $1::text, $2::text::json, $3::text, $4::text::timestamptz, $5::int, $6::int, $7::text::jsonb, $8::text::jsonb,
-    $9::bool) as id,
-  $9::bool and asyncq._has_offers() as meets_offers,
-  $9::bool and exists (
-    select from asyncq._tasks as known
-    join asyncq._offers as made on known.id = any(made.task_ids)
-    join asyncq._batches as batch on batch.locked_by = made.worker_id and batch.lock_token = made.token
-    where known.identifier = $1::text and batch.ids = '{}'::bigint[]) as is_wanted
+  $1::text, $2::text::json, $3::text, $4::text::timestamptz, $5::int, $6::int, $7::text::jsonb, $8::text::jsonb,
+  $9::bool) as id

@@ -1,6 +1,7 @@
 -- insert_job(identifier text, payload text, queue_name text, run_at text, max_attempts int, priority int, flags text, meta text, looks bool) -> id bigint, told void
 -- What _add_keyless_job does at once while no worker makes offers, as one insert that the session plans once; no row, and nothing
--- is done, where that function has to see to it. It need not look for offers if they were for other tasks a moment ago. No bare name or operator stands here that the server does not match exactly.
+-- is done, where that function has to see to it. It need not look for offers if they were for other tasks a moment ago.
+-- No bare name or operator stands here that the server does not match exactly.
 insert into asyncq._jobs as job (run_at, created_at, updated_at, task_id, priority, max_attempts, queue, flags, payload, meta)
 select coalesce($4::text::timestamptz, asyncq.now()), asyncq.now(), asyncq.now(), known.id, coalesce($6::int, 0),
   coalesce($5::int, 25), $3::text, $7::text::jsonb, $2::text::json, $8::text::jsonb

@@ -996,7 +996,7 @@ MUTANTS = [
     ),
     Mutant(
         "an add goes on to look for offers that nobody makes any more",
-        "asyncq/store/adding.py",
+        "asyncq/store/at_once.py",
         "        self._wanted.discard(task)\n",
         "",
         ("tests/store/test_at_once.py",),

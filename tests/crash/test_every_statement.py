@@ -19,6 +19,7 @@ from tests.waiting import wait_until
 # Statements of administration, cron, the guardian, tests, clients alone, and roles: this life does not use them, each
 # has tests of its own.
 NOT_HERE = {
+    "add_at_once",
     "add_cron_item",
     "add_slots",
     "administer_jobs",

@@ -55,7 +55,7 @@ async def stands(sql: Session) -> None:
 
 async def add(sql: Session) -> int:
     """Add a job as a client does that commits at once."""
-    ((job_id, *_),) = await sql.run("add_keyless_job", "nothing", "{}", *[None] * 6, AT_ONCE)
+    ((job_id,),) = await sql.run("add_keyless_job", "nothing", "{}", *[None] * 6, AT_ONCE)
     return job_id
 
 

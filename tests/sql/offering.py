@@ -57,7 +57,7 @@ async def offering(sql: Session, token: int, *, worker: int = 0, packs: bool = T
 async def add_at_once(sql: Session, task: str = "t", **options: Any) -> int | None:
     """Add a job on a connection that commits at once."""
     given = BARE | options
-    ((job_id, *_),) = await sql.run("add_keyless_job", task, *given.values(), AT_ONCE)
+    ((job_id,),) = await sql.run("add_keyless_job", task, *given.values(), AT_ONCE)
     return job_id
 
 

@@ -23,7 +23,7 @@ select id from asyncq._add_jobs(array[$1], array[$2::text]::json[], array[$3], a
 
 async def call(sql: Session, *values: Any) -> int | None:
     """As the client does in a transaction of its caller's."""
-    ((job_id, *_),) = await sql.run("add_keyless_job", *values, IN_A_TRANSACTION)
+    ((job_id,),) = await sql.run("add_keyless_job", *values, IN_A_TRANSACTION)
     return job_id
 
 

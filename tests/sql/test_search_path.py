@@ -132,6 +132,7 @@ STATEMENTS = {
     "may_add": "",
     "add_jobs": "('t', '{}', '{q}', null, '{1}', '{k}', '{1}', null, 'replace', null, null)",
     "add_keyless_job": "('t', '{}', 'q', '2000-01-01', 3, 1, '{}', '{}', true)",
+    "add_at_once": "('t', '{}', 'q', '2000-01-01', 3, 1, '{}', '{}')",
     "insert_job": "('t', '{}', 'q', '2000-01-01', 3, 1, '{}', '{}', true)",
     "get_job": "(1)",
     "enqueue": '(\'[{"identifier": "t"}]\')',

@@ -8,8 +8,9 @@ import asyncpg
 import pytest
 
 from asyncq.domain.job import JobSpec
-from asyncq.store import adding
-from asyncq.store.adding import AtOnce, add_jobs
+from asyncq.store import at_once as ways
+from asyncq.store.adding import add_jobs
+from asyncq.store.at_once import AtOnce
 from asyncq.store.database import Database
 from tests.sql.offering import FIRST, holders, offering
 from tests.sql.session import Session, session
@@ -61,7 +62,7 @@ async def test_an_add_that_meets_an_offer_takes_it_and_the_next_one_asks_at_once
     sql: Session, idle: Session, database: Database, sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once it finds that the offer is taken, those after it are inserted, and do not look for a while."""
-    monkeypatch.setattr(adding, "BLIND_S", 60.0)
+    monkeypatch.setattr(ways, "BLIND_S", 60.0)
     at_once = AtOnce(keeps_statements=True)
     await offering(idle, FIRST)
     for _ in range(4):
@@ -89,7 +90,7 @@ async def test_while_offers_are_for_other_tasks_an_add_does_not_look_for_one_eac
     sql: Session, idle: Session, database: Database, sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It looks again after a moment, and takes the offer that has come."""
-    monkeypatch.setattr(adding, "BLIND_S", 0.2)
+    monkeypatch.setattr(ways, "BLIND_S", 0.2)
     at_once = AtOnce(keeps_statements=True)
     worker = await offering(idle, FIRST, task="u")
     for _ in range(3):

@@ -38,7 +38,7 @@ async def worker(sql: Session) -> int:
 
 async def add(sql: Session) -> int:
     """Add a job as a client does that commits at once."""
-    ((job_id, *_),) = await sql.run("add_keyless_job", "t", "{}", *[None] * 6, AT_ONCE)
+    ((job_id,),) = await sql.run("add_keyless_job", "t", "{}", *[None] * 6, AT_ONCE)
     return job_id
 
 

@@ -10,7 +10,8 @@ import pytest
 from asyncq.domain.errors import AccessDenied, ConfigurationError, InvalidJob, SchemaMissing
 from asyncq.domain.job import Added, JobSpec
 from asyncq.domain.unique import UniquePolicy
-from asyncq.store.adding import AtOnce, add_jobs
+from asyncq.store.adding import add_jobs
+from asyncq.store.at_once import AtOnce
 from asyncq.store.database import Database
 from asyncq.store.migrate import check_version, migrate
 from asyncq.store.roles import WayIn, apply, script, way_in
@@ -129,7 +130,7 @@ async def test_no_field_of_a_spec_is_lost_on_the_way(
     async def fetch(query: str, *parameters: Any) -> list[Any]:
         sent.append(parameters)
         if "_add_keyless_job(" in query:
-            return [(1, False, False)]
+            return [(1,)]
         if "insert into" in query:
             return [{"id": 1}]
         return [] if ".enqueue(" in query else [{"ids": [1], "ords": None}]
