@@ -119,7 +119,7 @@ def target(dsn: str) -> str:
 
 
 class Translating:
-    """Around what may fail: an error is told in words of ours. No generator: most calls have one, which would slow them.
+    """Around what may fail: an error is told in words of ours. No generator: most calls have one, and would be slower.
 
     Args:
         tell: Called with an error, and `told`: raises another one in its place, or lets it pass.
