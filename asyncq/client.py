@@ -24,7 +24,7 @@ from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing, Task
 from asyncq.store import admin as store
 from asyncq.store.adding import add_jobs
 from asyncq.store.at_once import AtOnce
-from asyncq.store.database import CallersConnection, Connection, Database, at_read_committed, check_connection
+from asyncq.store.database import CallersConnection, Connection, Database, check_connection, set_up
 from asyncq.store.failures import connecting, is_conflict, is_unknown
 from asyncq.store.migrate import Report, check_version, migrate
 from asyncq.store.roles import WayIn, way_in
@@ -131,7 +131,7 @@ class Client:
             raise
 
     async def _connect(self) -> None:
-        pool = self._database.pool("client", self._pool_size, reset=tidy, init=at_read_committed)
+        pool = self._database.pool("client", self._pool_size, reset=tidy, init=set_up)
         with connecting(self._database.dsn):
             await pool
         self._pool, self._home = Spares(pool), (os.getpid(), asyncio.get_running_loop())

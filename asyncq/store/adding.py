@@ -12,7 +12,7 @@ import msgspec
 from asyncq.domain.deduplication import DEFAULT_WINDOW, options, question
 from asyncq.domain.job import Added, JobSpec, Outcome
 from asyncq.domain.states import JobState
-from asyncq.store.at_once import AtOnce
+from asyncq.store.at_once import AtOnce, is_plain
 from asyncq.store.database import Database
 from asyncq.store.failures import tell_of_call
 from asyncq.store.roles import WayIn
@@ -82,20 +82,35 @@ async def _add_keyless(
     database: Database, connection: asyncpg.Connection, spec: JobSpec, at_once: AtOnce | None
 ) -> int | None:
     """Add such a job; its id, or None if `add_jobs` has to do it."""
-    values = (
+    if at_once is None or not at_once.keeps_statements:
+        values = *_values(spec), at_once is not None
+        ((job_id,),) = await connection.fetch(database.query("add_keyless_job"), *values)
+        return job_id
+    way = at_once.way(spec)
+    plain = (spec.task, spec.payload, spec.max_attempts, spec.priority)
+    if way == "fill_offer":
+        if rows := await connection.fetch(database.query("fill_offer"), *plain):
+            return rows[0]["id"]
+        at_once.learn(spec.task, packs=None)
+    if way != "add_at_once":
+        looks = way == "insert and look"
+        if is_plain(spec):
+            rows = await connection.fetch(database.query("insert_plain_job"), *plain, looks)
+        else:
+            rows = await connection.fetch(database.query("insert_job"), *_values(spec), looks)
+        if rows:
+            return rows[0]["id"]
+    ((job_id, packs),) = await connection.fetch(database.query("add_at_once"), *_values(spec))
+    at_once.learn(spec.task, packs=packs)
+    return job_id
+
+
+def _values(spec: JobSpec) -> tuple[Any, ...]:
+    """Such a job as the parameters of add_keyless_job, text and integers only."""
+    return (
         *(spec.task, spec.payload, spec.queue, spec.run_at and _instant(spec.run_at)),
         *(spec.max_attempts, spec.priority, _flags(spec.flags) if spec.flags else None, spec.meta),
     )
-    if at_once is None or not at_once.keeps_statements:
-        ((job_id,),) = await connection.fetch(database.query("add_keyless_job"), *values, at_once is not None)
-        return job_id
-    if at_once.inserts(spec.task):
-        rows = await connection.fetch(database.query("insert_job"), *values, at_once.looks(spec.task))
-        if rows:
-            return rows[0]["id"]
-    ((job_id, meets_offers, is_wanted),) = await connection.fetch(database.query("add_at_once"), *values)
-    at_once.learn(spec.task, meets_offers=meets_offers, is_wanted=is_wanted)
-    return job_id
 
 
 def _added(outcome: Outcome, job_id: int, existing_id: int | None, existing_state: str | None) -> Added:

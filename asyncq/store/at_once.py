@@ -1,45 +1,59 @@
-"""Which way an add goes that commits at once: one insert, or the function."""
+"""Which way an add goes that commits at once."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import Literal
 
-# How often offers are looked for while workers make some, but none for the task. An idle one makes the next after 2 ms.
+from asyncq.domain.job import JobSpec
+
+# How often offers are looked for while none for the task stands. An idle worker makes the next after 2 ms.
 BLIND_S = 0.005
+# The largest payload that a batch has room for, as _add_keyless_job has it.
+ROOM = 1000
+
+# The statements that do it; an insert may look for offers, and then does nothing where there are some.
+Way = Literal["fill_offer", "insert and look", "insert", "add_at_once"]
 
 
 class AtOnce:
     """Which way adds go that commit at once, over the connections of one client.
 
     Attributes:
-        keeps_statements: Whether the connections keep prepared statements; else the function is faster, as the server's
-            sessions keep those in it.
+        keeps_statements: Whether the connections keep prepared statements; else a function that does all is faster, as
+            the server's sessions keep those in it.
     """
 
     def __init__(self, *, keeps_statements: bool) -> None:
         self.keeps_statements = keeps_statements
-        self._wanted: set[str] = set()  # tasks for which an offer stood: the function is called first
-        self._look_at: dict[str, float] = {}  # tasks for which none did while workers made some
+        self._packs: dict[str, bool] = {}  # tasks for which an offer stood: whether it was one of a batch
+        self._look_at: dict[str, float] = {}  # when to look for one, by task
 
-    def inserts(self, task: str) -> bool:
-        """Whether one insert is tried before the function is called."""
-        return task not in self._wanted
-
-    def looks(self, task: str) -> bool:
-        """Whether that looks for offers; of many adds at once only one does, if it is time for that."""
-        if task not in self._look_at:
-            return True
+    def way(self, spec: JobSpec) -> Way:
+        """What is tried first; of many adds at once only one looks for offers."""
+        if spec.queue is not None or spec.run_at is not None or spec.flags:
+            return "insert"
+        if (packs := self._packs.get(spec.task)) is not None:
+            return "fill_offer" if packs and spec.meta is None and has_room(spec.payload) else "add_at_once"
         now = asyncio.get_running_loop().time()
-        if now < self._look_at[task]:
-            return False
-        self._look_at[task] = now + BLIND_S
-        return True
+        if now < self._look_at.get(spec.task, now):
+            return "insert"
+        self._look_at[spec.task] = now + BLIND_S
+        return "insert and look"
 
-    def learn(self, task: str, *, meets_offers: bool, is_wanted: bool) -> None:
-        """Take note of what the function met."""
-        self._wanted.discard(task)
-        self._look_at.pop(task, None)
-        if meets_offers and is_wanted:
-            self._wanted.add(task)
-        elif meets_offers:
+    def learn(self, task: str, *, packs: bool | None) -> None:
+        """Take note of which offer for a task an add met: whether it was one of a batch, or None if there was none."""
+        if packs is not None:
+            self._packs[task] = packs
+        elif self._packs.pop(task, None) is not None:
             self._look_at[task] = asyncio.get_running_loop().time() + BLIND_S
+
+
+def is_plain(spec: JobSpec) -> bool:
+    """Whether a job can run now, and has nothing besides its payload and numbers."""
+    return spec.queue is None and spec.run_at is None and not spec.flags and spec.meta is None
+
+
+def has_room(payload: str) -> bool:
+    """Whether a batch has room for a payload."""
+    return len(payload) <= ROOM and (payload.isascii() or len(payload.encode()) <= ROOM)

@@ -432,10 +432,13 @@ async def _insist_on(connection: asyncpg.Connection, settings: Mapping[str, str]
         raise
 
 
-async def at_read_committed(connection: asyncpg.Connection) -> None:
-    """Let each statement run at READ COMMITTED; not asked for at the login, which poolers by session would refuse."""
+async def set_up(connection: asyncpg.Connection) -> None:
+    """Let each statement run at READ COMMITTED, by a plan that is right once tables are full, as those of `connect` do.
+
+    Not asked for at the login, which poolers by session would refuse.
+    """
     async with asyncio.timeout(CONNECT_TIMEOUT_S):
-        await connection.execute("set default_transaction_isolation = 'read committed'")
+        await connection.execute("set default_transaction_isolation = 'read committed'; set enable_seqscan = off")
 
 
 async def hang_up(connection: asyncpg.Connection) -> None:

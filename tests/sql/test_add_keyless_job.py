@@ -1,6 +1,7 @@
 """`_add_keyless_job`, and the insert in its place while nobody makes offers: one plain add, as `_add_jobs` does it."""
 
 from collections.abc import Awaitable, Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ Way = Callable[..., Awaitable[int | None]]
 FULL = ("t", '{"p": 1}', "q", "2040-01-01T00:00:00+00:00", 3, -7, '{"f": true}', '{"m": 1}')
 IN_A_TRANSACTION = False  # not at once
 LOOKS = True
+PLAIN = ("t", '{"p": 1}', None, None, 3, -7, None, None)
 BARE = ("t", "[]", None, None, None, None, None, None)
 TWIN = """
 select id from asyncq._add_jobs(array[$1], array[$2::text]::json[], array[$3], array[$4::text::timestamptz],
@@ -33,11 +35,23 @@ async def insert(sql: Session, *values: Any) -> int | None:
     return rows[0]["id"] if rows else None
 
 
+async def insert_plain(sql: Session, *values: Any) -> int | None:
+    """As the client does there if a job can run now and has nothing besides."""
+    task, payload, *queue_and_time, max_attempts, priority, flags, meta = values
+    assert [None] * 4 == [*queue_and_time, flags, meta]
+    rows = await sql.run("insert_plain_job", task, payload, max_attempts, priority, LOOKS)
+    return rows[0]["id"] if rows else None
+
+
 both_ways = pytest.mark.parametrize("add", [call, insert])
+all_ways = pytest.mark.parametrize("add", [call, insert, insert_plain])
 
 
-@both_ways
-@pytest.mark.parametrize("values", [FULL, BARE], ids=["full", "bare"])
+@pytest.mark.parametrize(
+    ("add", "values"),
+    [*product((call, insert), (FULL, BARE)), *product((insert_plain,), (PLAIN, BARE))],
+    ids=["call full", "call bare", "insert full", "insert bare", "insert plain", "insert bare plain"],
+)
 async def test_the_row_is_that_of_add_jobs(sql: Session, values: tuple[Any, ...], add: Way) -> None:
     """Every argument ends in its column, and what is null is the default."""
     twin_id = await sql.value(TWIN, *values)
@@ -48,7 +62,7 @@ async def test_the_row_is_that_of_add_jobs(sql: Session, values: tuple[Any, ...]
     assert twin == row
 
 
-@both_ways
+@all_ways
 @pytest.mark.parametrize("retired", [False, True])
 async def test_a_task_that_is_not_stored_or_is_about_to_be_removed_is_left_to_add_jobs(
     sql: Session, add: Way, *, retired: bool
@@ -72,7 +86,14 @@ async def test_a_worker_is_told_of_a_job_that_is_due_soon(dsn: str, own: Session
     assert TIMES[time] == (told == ["jobs", "mark"])
 
 
-@both_ways
+async def test_a_worker_is_told_of_a_plain_job(dsn: str, own: Session) -> None:
+    """It is always due."""
+    await own.execute("select asyncq._store_tasks('{t}')")
+
+    assert ["jobs", "mark"] == await heard(dsn, own, insert_plain, *BARE)
+
+
+@all_ways
 async def test_nobody_is_told_of_what_was_not_added(dsn: str, own: Session, add: Way) -> None:
     """The add that follows tells."""
     assert ["mark"] == await heard(dsn, own, add, "new", "{}", None, None, None, None, None, None)

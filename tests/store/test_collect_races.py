@@ -32,7 +32,13 @@ async def insert(sql: Session) -> int | None:
     return rows[0]["id"] if rows else None
 
 
-WAYS = (add, add_keyless, insert)
+async def insert_plain(sql: Session) -> int | None:
+    """Add one that has nothing besides its payload."""
+    rows = await sql.run("insert_plain_job", "t", "{}", *[None] * 3)
+    return rows[0]["id"] if rows else None
+
+
+WAYS = (add, add_keyless, insert, insert_plain)
 
 
 async def task_id(sql: Session) -> int | None:

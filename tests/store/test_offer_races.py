@@ -16,7 +16,9 @@ from tests.waiting import wait_until
 
 AT_ONCE = True
 HOLD = True
+LOOKS = True
 TOKENS = [1]
+WAY = {"is_statement": False}
 
 
 @pytest.fixture
@@ -36,8 +38,18 @@ async def worker(sql: Session) -> int:
     return row["id"]
 
 
+@pytest.fixture(params=["function", "statement"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether what hands a job over is the function or one statement: each race of this file is run with both."""
+    monkeypatch.setitem(WAY, "is_statement", request.param == "statement")
+
+
 async def add(sql: Session) -> int:
     """Add a job as a client does that commits at once."""
+    if WAY["is_statement"]:
+        plain = ("t", "{}", None, None)
+        rows = await sql.run("fill_offer", *plain) or await sql.run("insert_plain_job", *plain, not LOOKS)
+        return rows[0]["id"]
     ((job_id,),) = await sql.run("add_keyless_job", "t", "{}", *[None] * 6, AT_ONCE)
     return job_id
 

@@ -1,0 +1,28 @@
+-- fill_offer(identifier text, payload json, max_attempts int, priority int) -> id bigint, told void
+-- What _add_keyless_job does where a batch has room for the job and a worker offers one, as one statement that the session plans once.
+-- No row, and nothing is done, if no such offer stands at this moment.
+-- No bare name or operator stands here that the server does not match exactly.
+update asyncq._batches as filled
+set open = '1', ids = array[pg_catalog.nextval('asyncq._jobs_id_seq')], run_at = array[asyncq.now()], created_at = array[asyncq.now()],
+  locked_at = asyncq.now(), task_id = array[free.task_id], priority = array[coalesce($4::int, 0)::smallint],
+  max_attempts = array[coalesce($3::int, 25)::smallint], payload = array[$2::json]
+from (
+  select batch.place, made.token, made.channel, known.id as task_id
+  from asyncq._tasks as known
+  join asyncq._offers as made on known.id = any(made.packable_ids)
+  -- By itself, so that it is always looked up by its key.
+  cross join lateral (
+    select empty.ctid as place
+    from asyncq._batches as empty
+    where empty.locked_by = made.worker_id and empty.lock_token = made.token and empty.ids operator(pg_catalog.=) '{}'::bigint[]
+      and asyncq._is_listening(made.worker_id)
+    for no key update skip locked
+  ) as batch
+  where known.identifier = $1::text and known.retired_in is null
+  limit 1
+) as free
+where filled.ctid = free.place
+returning filled.ids[1] as id, pg_catalog.pg_notify(free.channel, pg_catalog.json_build_array(
+  free.token, filled.ids[1], free.task_id, filled.max_attempts[1], filled.priority[1],
+  -- In microseconds since 1970.
+  (extract(epoch from asyncq.now()) operator(pg_catalog.*) 1000000::numeric)::bigint, filled.payload[1], null)::text) as told
