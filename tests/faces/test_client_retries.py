@@ -21,7 +21,7 @@ from tests.waiting import wait_until
 # The end of an answer: the command is complete, and the server is ready outside of a transaction, so it has committed.
 COMMITTED = b"C\0\0\0\rSELECT 1\0Z\0\0\0\x05I"
 # All jobs of the call were added: no existing jobs, no states of them. Statements of the driver end in another way.
-ADDED = b"\xff" * 8 + COMMITTED
+ADDED = b"\xff" * 16 + COMMITTED
 REJECTED = b"available" + COMMITTED
 
 
