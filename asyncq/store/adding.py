@@ -88,10 +88,9 @@ async def _add_keyless(
         return job_id
     way = at_once.way(spec)
     plain = (spec.task, spec.payload, spec.max_attempts, spec.priority)
-    if way == "fill_offer":
-        if rows := await connection.fetch(database.query("fill_offer"), *plain):
-            return rows[0]["id"]
-        at_once.learn(spec.task, packs=None)
+    if way == "fill_offer" and (rows := await connection.fetch(database.query("fill_offer"), *plain)):
+        at_once.learn(spec.task, packs=True)
+        return rows[0]["id"]
     if way != "add_at_once":
         looks = way == "insert and look"
         if is_plain(spec):

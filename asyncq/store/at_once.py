@@ -7,8 +7,8 @@ from typing import Literal
 
 from asyncq.domain.job import JobSpec
 
-# How often offers are looked for while none for the task stands. An idle worker makes the next after 2 ms.
-BLIND_S = 0.005
+# How often offers are looked for while none for the task stands. An add that looks in vain costs as much as two.
+BLIND_S = 0.02
 # The largest payload that a batch has room for, as _add_keyless_job has it.
 ROOM = 1000
 
@@ -30,23 +30,22 @@ class AtOnce:
         self._look_at: dict[str, float] = {}  # when to look for one, by task
 
     def way(self, spec: JobSpec) -> Way:
-        """What is tried first; of many adds at once only one looks for offers."""
+        """What is tried first; of many adds at once only one looks for an offer, or takes one: each is for one job."""
         if spec.queue is not None or spec.run_at is not None or spec.flags:
             return "insert"
-        if (packs := self._packs.get(spec.task)) is not None:
-            return "fill_offer" if packs and spec.meta is None and has_room(spec.payload) else "add_at_once"
+        packs = self._packs.pop(spec.task, None)
         now = asyncio.get_running_loop().time()
-        if now < self._look_at.get(spec.task, now):
+        if packs is None and now < self._look_at.get(spec.task, now):
             return "insert"
         self._look_at[spec.task] = now + BLIND_S
-        return "insert and look"
+        if packs is None:
+            return "insert and look"
+        return "fill_offer" if packs and spec.meta is None and has_room(spec.payload) else "add_at_once"
 
     def learn(self, task: str, *, packs: bool | None) -> None:
         """Take note of which offer for a task an add met: whether it was one of a batch, or None if there was none."""
         if packs is not None:
             self._packs[task] = packs
-        elif self._packs.pop(task, None) is not None:
-            self._look_at[task] = asyncio.get_running_loop().time() + BLIND_S
 
 
 def is_plain(spec: JobSpec) -> bool:

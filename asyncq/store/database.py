@@ -438,7 +438,9 @@ async def set_up(connection: asyncpg.Connection) -> None:
     Not asked for at the login, which poolers by session would refuse.
     """
     async with asyncio.timeout(CONNECT_TIMEOUT_S):
-        await connection.execute("set default_transaction_isolation = 'read committed'; set enable_seqscan = off")
+        await connection.execute(
+            "set default_transaction_isolation = 'read committed'; set enable_seqscan = off; set jit = off"
+        )
 
 
 async def hang_up(connection: asyncpg.Connection) -> None:

@@ -997,8 +997,8 @@ MUTANTS = [
     Mutant(
         "an add goes on to fill offers that nobody makes any more",
         "asyncq/store/at_once.py",
-        "elif self._packs.pop(task, None) is not None:",
-        "elif self._packs.get(task) is not None:",
+        "packs = self._packs.pop(spec.task, None)",
+        "packs = self._packs.get(spec.task)",
         ("tests/store/test_at_once.py",),
     ),
     Mutant(

@@ -115,6 +115,21 @@ async def test_jobs_of_handlers_that_take_the_context_are_handed_over_by_the_fun
     assert [FIRST, FIRST + 1] == await holders(sql)
 
 
+@pytest.mark.parametrize("spec", [SPEC, JobSpec(task="t", meta="{}")], ids=["fill_offer", "add_at_once"])
+async def test_of_many_adds_at_once_one_takes_an_offer(spec: JobSpec) -> None:
+    """Each offer is for one job: others would ask in vain, in a burst over as many connections as there are."""
+    at_once = AtOnce(keeps_statements=True)
+    first = [at_once.way(SPEC) for _ in range(3)]
+    at_once.learn("t", packs=True)
+    then = [at_once.way(spec) for _ in range(3)]
+    at_once.learn("t", packs=True)
+    last = at_once.way(SPEC)
+
+    assert ["insert and look", "insert", "insert"] == first
+    assert [at_once.way(SPEC)] * 2 == then[1:] == ["insert"] * 2
+    assert ("fill_offer" if spec is SPEC else "add_at_once", "fill_offer") == (then[0], last)
+
+
 @pytest.mark.parametrize("meta", [None, "{}"], ids=["plain", "with meta"])
 async def test_the_first_add_that_meets_an_offer_inserts_nothing(
     sql: Session, idle: Session, database: Database, sent: list[str], meta: str | None
