@@ -44,12 +44,14 @@ async def register(sql: Session) -> int:
     return worker
 
 
-async def offering(sql: Session, token: int, *, worker: int = 0, packs: bool = True, task: str = "t") -> int:
+async def offering(
+    sql: Session, token: int, *, worker: int = 0, packs: bool = True, task: str = "t", channel: str = CHANNEL
+) -> int:
     """A worker that offers to take a job of a task, in a batch if it packs. Its id."""
     worker = worker or await register(sql)
     known = await sql.values("select id from asyncq._tasks where identifier = $1", task)
     packable = array_text(known if packs else [])
-    ((is_made,),) = await sql.run("make_offer", worker, token, 0, array_text(known), packable, CHANNEL, HOLD)
+    ((is_made,),) = await sql.run("make_offer", worker, token, 0, array_text(known), packable, channel, HOLD)
     assert is_made
     return worker
 

@@ -28,8 +28,9 @@ both_ways = pytest.mark.parametrize("packs", [True, False], ids=["in a batch", "
 async def test_what_is_told_is_what_a_fetch_would_bring(own: Session, idle: Session, meta: str | None) -> None:
     """To the byte: the payload is not rewritten on its way."""
     told: list[str] = []
-    await idle.connection.add_listener(CHANNEL, lambda *about: told.append(about[3]))
-    worker = await offering(idle, FIRST)
+    channel = f"{own.schema}:told"  # which no other test uses at the same time
+    await idle.connection.add_listener(channel, lambda *about: told.append(about[3]))
+    worker = await offering(idle, FIRST, channel=channel)
     job = await add_at_once(own, payload=PAYLOAD, meta=meta)
     await wait_until(lambda: told, description="the job")
     unpacked = await own.rows("select from asyncq._unpack_claims($1, $2)", worker, [FIRST])

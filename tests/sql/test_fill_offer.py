@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from asyncq.store.statements import query
-from tests.sql.offering import CHANNEL, FIRST, HOLD, OFFER, add_at_once, holders, offering
+from tests.sql.offering import FIRST, HOLD, OFFER, add_at_once, holders, offering
 from tests.sql.session import Session, session
 from tests.sql.test_plans import nodes
 from tests.waiting import wait_until
@@ -33,12 +33,13 @@ async def test_what_is_stored_and_told_is_what_the_function_stores_and_tells(
 ) -> None:
     """But for the id and the token."""
     told: list[str] = []
-    await idle.connection.add_listener(CHANNEL, lambda *about: told.append(about[3]))
+    channel = f"{own.schema}:told"  # which no other test uses at the same time
+    await idle.connection.add_listener(channel, lambda *about: told.append(about[3]))
     await own.execute(TIME_STANDS)
-    worker = await offering(idle, FIRST)
+    worker = await offering(idle, FIRST, channel=channel)
     jobs = [await fill(own, "t", PAYLOAD, *numbers)]
     await wait_until(lambda: told, description="the first job")
-    await idle.run("make_offer", worker, FIRST + 1, FIRST, "{1}", "{1}", CHANNEL, not HOLD)
+    await idle.run("make_offer", worker, FIRST + 1, FIRST, "{1}", "{1}", channel, not HOLD)
     jobs.append(await add_at_once(own, payload=PAYLOAD, max_attempts=numbers[0], priority=numbers[1]))
     await wait_until(lambda: len(told) == 2, description="the second job")
     first, second = await own.values(
