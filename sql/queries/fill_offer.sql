@@ -2,11 +2,8 @@
 -- What _add_keyless_job does where a batch has room for the job and a worker offers one, as one statement that the session plans once.
 -- No row, and nothing is done, if no such offer stands at this moment.
 -- No bare name or operator stands here that the server does not match exactly.
-update asyncq._batches as filled
-set open = '1', ids = array[pg_catalog.nextval('asyncq._jobs_id_seq')], run_at = array[asyncq.now()], created_at = array[asyncq.now()],
-  locked_at = asyncq.now(), task_id = array[free.task_id], priority = array[coalesce($4::int, 0)::smallint],
-  max_attempts = array[coalesce($3::int, 25)::smallint], payload = array[$2::json]
-from (
+-- Looked for once, however the planner joins: else each row of the table could find another offer.
+with free as materialized (
   select batch.place, made.token, made.channel, known.id as task_id
   from asyncq._tasks as known
   join asyncq._offers as made on known.id = any(made.packable_ids)
@@ -20,7 +17,12 @@ from (
   ) as batch
   where known.identifier = $1::text and known.retired_in is null
   limit 1
-) as free
+)
+update asyncq._batches as filled
+set open = '1', ids = array[pg_catalog.nextval('asyncq._jobs_id_seq')], run_at = array[asyncq.now()], created_at = array[asyncq.now()],
+  locked_at = asyncq.now(), task_id = array[free.task_id], priority = array[coalesce($4::int, 0)::smallint],
+  max_attempts = array[coalesce($3::int, 25)::smallint], payload = array[$2::json]
+from free
 where filled.ctid = free.place
 returning filled.ids[1] as id, pg_catalog.pg_notify(free.channel, pg_catalog.json_build_array(
   free.token, filled.ids[1], free.task_id, filled.max_attempts[1], filled.priority[1],

@@ -106,6 +106,21 @@ async def test_of_two_at_once_one_fills_it_and_none_waits(dsn: str, own: Session
     assert [after] == await own.values("select id from asyncq._all_jobs()")
 
 
+@pytest.mark.parametrize("off", [(), ("tidscan",), ("tidscan", "hashjoin", "mergejoin")], ids=str)
+async def test_one_of_several_offers_is_filled_however_the_planner_joins(
+    dsn: str, own: Session, idle: Session, off: tuple[str, ...]
+) -> None:
+    """If it looked for one once for each batch, the job would be added as often; the planner knows of no batch here."""
+    await own.execute("vacuum analyze asyncq._batches")
+    for token in (FIRST, FIRST + 1, FIRST + 2):
+        await offering(idle, token)
+    settings = {f"enable_{name}": "off" for name in off}
+    async with session(dsn, own.schema, enable_seqscan="on", **settings) as adder:
+        jobs = [await fill(adder)]
+
+    assert jobs == await own.values("select id from asyncq._all_jobs()")
+
+
 async def test_however_many_batches_there_are_it_looks_offers_up_by_their_key(dsn: str, own: Session) -> None:
     """Also by a plan that was made while there were none."""
     async with session(dsn, own.schema, **PLANS) as client:
@@ -117,5 +132,6 @@ async def test_however_many_batches_there_are_it_looks_offers_up_by_their_key(ds
         if node.get("Relation Name") == "_batches" and "Scan" in node["Node Type"]:
             scans.setdefault(node["Node Type"], []).append(node.get("Index Cond") or node.get("TID Cond"))
 
+    assert "CTE free" in [node.get("Subplan Name") for node in nodes(plan["Plan"])], "looked for once"
     assert {"Index Scan", "Tid Scan"} == set(scans)
     assert all("lock_token" in condition for condition in scans["Index Scan"])
