@@ -49,6 +49,11 @@ def encode(value: Any, *, field: str = "payload", limit: int = DEFAULT_MAX_PAYLO
     return text
 
 
+def size_of(text: str) -> int:
+    """How many bytes of UTF-8 a text is; a lone surrogate is a UnicodeEncodeError."""
+    return len(text) if text.isascii() else len(text.encode())
+
+
 def check_text(text: str, *, field: str = "payload", limit: int = DEFAULT_MAX_PAYLOAD) -> None:
     """Check a payload that is JSON text already.
 
@@ -63,7 +68,7 @@ def check_text(text: str, *, field: str = "payload", limit: int = DEFAULT_MAX_PA
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidJob(f"{field} must be JSON text, got {text!r}", code="GWBPL", field=field)
     try:
-        size = len(text) if text.isascii() else len(text.encode())
+        size = size_of(text)
         _check(text)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise InvalidJob(f"{field} is no JSON: {error}", code="GWBPL", field=field) from error

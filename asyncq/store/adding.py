@@ -12,7 +12,7 @@ import msgspec
 from asyncq.domain.deduplication import DEFAULT_WINDOW, options, question
 from asyncq.domain.job import Added, JobSpec, Outcome
 from asyncq.domain.states import JobState
-from asyncq.store.at_once import AtOnce, is_plain
+from asyncq.store.at_once import AtOnce, can_run_now
 from asyncq.store.database import Database
 from asyncq.store.failures import tell_of_call
 from asyncq.store.roles import WayIn
@@ -93,7 +93,7 @@ async def _add_keyless(
         return rows[0]["id"]
     if way != "add_at_once":
         looks = way == "insert and look"
-        if is_plain(spec):
+        if can_run_now(spec) and spec.meta is None:
             rows = await connection.fetch(database.query("insert_plain_job"), *plain, looks)
         else:
             rows = await connection.fetch(database.query("insert_job"), *_values(spec), looks)

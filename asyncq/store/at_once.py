@@ -6,6 +6,7 @@ import asyncio
 from typing import Literal
 
 from asyncq.domain.job import JobSpec
+from asyncq.domain.payload import size_of
 
 # How often offers are looked for while none for the task stands. An add that looks in vain costs as much as two.
 BLIND_S = 0.02
@@ -31,7 +32,7 @@ class AtOnce:
 
     def way(self, spec: JobSpec) -> Way:
         """What is tried first; of many adds at once only one looks for an offer, or takes one: each is for one job."""
-        if spec.queue is not None or spec.run_at is not None or spec.flags:
+        if not can_run_now(spec):
             return "insert"
         packs = self._packs.pop(spec.task, None)
         now = asyncio.get_running_loop().time()
@@ -40,7 +41,7 @@ class AtOnce:
         self._look_at[spec.task] = now + BLIND_S
         if packs is None:
             return "insert and look"
-        return "fill_offer" if packs and spec.meta is None and has_room(spec.payload) else "add_at_once"
+        return "fill_offer" if packs and spec.meta is None and size_of(spec.payload) <= ROOM else "add_at_once"
 
     def learn(self, task: str, *, packs: bool | None) -> None:
         """Take note of which offer for a task an add met: whether it was one of a batch, or None if there was none."""
@@ -48,11 +49,6 @@ class AtOnce:
             self._packs[task] = packs
 
 
-def is_plain(spec: JobSpec) -> bool:
-    """Whether a job can run now, and has nothing besides its payload and numbers."""
-    return spec.queue is None and spec.run_at is None and not spec.flags and spec.meta is None
-
-
-def has_room(payload: str) -> bool:
-    """Whether a batch has room for a payload."""
-    return len(payload) <= ROOM and (payload.isascii() or len(payload.encode()) <= ROOM)
+def can_run_now(spec: JobSpec) -> bool:
+    """Whether a job waits for nothing: neither for its time nor for others of a queue, and no worker passes it by."""
+    return spec.queue is None and spec.run_at is None and not spec.flags

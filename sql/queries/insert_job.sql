@@ -1,6 +1,6 @@
 -- insert_job(identifier text, payload text, queue_name text, run_at text, max_attempts int, priority int, flags text, meta text, looks bool) -> id bigint, told void
--- What _add_keyless_job does at once while no worker makes offers, as one insert that the session plans once; no row, and nothing
--- is done, where that function has to see to it. It need not look for offers if they were for other tasks a moment ago.
+-- What _add_keyless_job does where no worker takes the job, as one insert that the session plans once. No row, and nothing is done,
+-- if it looks for workers that make offers and there is one, or if the task has to be stored.
 -- No bare name or operator stands here that the server does not match exactly.
 insert into asyncq._jobs as job (run_at, created_at, updated_at, task_id, priority, max_attempts, queue, flags, payload, meta)
 select coalesce($4::text::timestamptz, asyncq.now()), asyncq.now(), asyncq.now(), known.id, coalesce($6::int, 0),

@@ -1004,8 +1004,8 @@ MUTANTS = [
     Mutant(
         "a batch is filled that has no room",
         "asyncq/store/at_once.py",
-        "if packs and spec.meta is None and has_room(spec.payload)",
-        "if packs and spec.meta is None",
+        " and size_of(spec.payload) <= ROOM",
+        "",
         ("tests/store/test_at_once.py",),
     ),
     Mutant(
@@ -1019,6 +1019,13 @@ MUTANTS = [
         "a statement fills an offer though nobody hears of it",
         "sql/queries/fill_offer.sql",
         "      and asyncq._is_listening(made.worker_id)\n",
+        "",
+        ("tests/sql/test_fill_offer.py",),
+    ),
+    Mutant(
+        "a statement fills several offers with one job",
+        "sql/queries/fill_offer.sql",
+        "  limit 1\n",
         "",
         ("tests/sql/test_fill_offer.py",),
     ),

@@ -20,7 +20,7 @@ from tests.waiting import wait_until
 
 # The end of an answer: the command is complete, and the server is ready outside of a transaction, so it has committed.
 COMMITTED = b"C\0\0\0\rSELECT 1\0Z\0\0\0\x05I"
-# All jobs of the call were added: no existing jobs, no states of them. Statements of the driver end in another way.
+# All jobs of the call were added: of none is there more to say, in four columns. Other statements end in another way.
 ADDED = b"\xff" * 16 + COMMITTED
 REJECTED = b"available" + COMMITTED
 

@@ -106,14 +106,15 @@ async def test_of_two_at_once_one_fills_it_and_none_waits(dsn: str, own: Session
     assert [after] == await own.values("select id from asyncq._all_jobs()")
 
 
-@pytest.mark.parametrize("off", [(), ("tidscan",), ("tidscan", "hashjoin", "mergejoin")], ids=str)
+@pytest.mark.parametrize("off", [(), ("tidscan",), ("tidscan", "hashjoin")], ids=str)
 async def test_one_of_several_offers_is_filled_however_the_planner_joins(
     dsn: str, own: Session, idle: Session, off: tuple[str, ...]
 ) -> None:
-    """If it looked for one once for each batch, the job would be added as often; the planner knows of no batch here."""
-    await own.execute("vacuum analyze asyncq._batches")
+    """To the planner there is one batch: a join would look for an offer once for each, and add the job as often."""
     for token in (FIRST, FIRST + 1, FIRST + 2):
         await offering(idle, token)
+        if token == FIRST:
+            await own.execute("analyze asyncq._batches")
     settings = {f"enable_{name}": "off" for name in off}
     async with session(dsn, own.schema, enable_seqscan="on", **settings) as adder:
         jobs = [await fill(adder)]
