@@ -12,10 +12,11 @@ import msgspec
 from asyncq.domain.deduplication import DEFAULT_WINDOW, options, question
 from asyncq.domain.job import Added, JobSpec, Outcome
 from asyncq.domain.states import JobState
-from asyncq.store.at_once import AtOnce, can_run_now
+from asyncq.store.at_once import AtOnce
 from asyncq.store.database import Database
 from asyncq.store.failures import tell_of_call
 from asyncq.store.roles import WayIn
+from asyncq.store.statements import query
 
 _json = msgspec.json.Encoder()
 
@@ -38,7 +39,7 @@ async def add_jobs(
         database: Names the schema.
         connection: An asyncpg connection, of ours or of a caller; it may have codecs of its own.
         specs: The jobs, checked.
-        way_in: What the connection's role may call, see `roles.way_in`.
+        way_in: What the connection's role may call, see `roles.find_way_in`.
         window: For how long idempotency keys hold.
         at_once: Given if the connection is in no transaction, and so commits at once: then a job that is added alone
             may be claimed for a worker that offers to take one.
@@ -86,20 +87,18 @@ async def _add_keyless(
         values = *_values(spec), at_once is not None
         ((job_id,),) = await connection.fetch(database.query("add_keyless_job"), *values)
         return job_id
-    way = at_once.way(spec)
+    way, looks = at_once.way(spec)
     plain = (spec.task, spec.payload, spec.max_attempts, spec.priority)
-    if way == "fill_offer" and (rows := await connection.fetch(database.query("fill_offer"), *plain)):
-        at_once.learn(spec.task, packs=True)
-        return rows[0]["id"]
-    if way != "add_at_once":
-        looks = way == "insert and look"
-        if can_run_now(spec) and spec.meta is None:
-            rows = await connection.fetch(database.query("insert_plain_job"), *plain, looks)
-        else:
-            rows = await connection.fetch(database.query("insert_job"), *_values(spec), looks)
-        if rows:
+    if way == "fill_offer":
+        if rows := await connection.fetch(query(way, database.schema), *plain):
+            at_once.learn(spec.task, packs=True)
             return rows[0]["id"]
-    ((job_id, packs),) = await connection.fetch(database.query("add_at_once"), *_values(spec))
+        way = "insert_plain_job"
+    if way != "add_at_once":
+        values = plain if way == "insert_plain_job" else _values(spec)
+        if rows := await connection.fetch(query(way, database.schema), *values, looks):
+            return rows[0]["id"]
+    ((job_id, packs),) = await connection.fetch(query("add_at_once", database.schema), *_values(spec))
     at_once.learn(spec.task, packs=packs)
     return job_id
 

@@ -13,8 +13,8 @@ BLIND_S = 0.02
 # The largest payload that a batch has room for, as _add_keyless_job has it.
 ROOM = 1000
 
-# The statements that do it; an insert may look for offers, and then does nothing where there are some.
-Way = Literal["fill_offer", "insert and look", "insert", "add_at_once"]
+# The statements that do it.
+Way = Literal["fill_offer", "insert_plain_job", "insert_job", "add_at_once"]
 
 
 class AtOnce:
@@ -30,18 +30,22 @@ class AtOnce:
         self._packs: dict[str, bool] = {}  # tasks for which an offer stood: whether it was one of a batch
         self._look_at: dict[str, float] = {}  # when to look for one, by task
 
-    def way(self, spec: JobSpec) -> Way:
-        """What is tried first; of many adds at once only one looks for an offer, or takes one: each is for one job."""
+    def way(self, spec: JobSpec) -> tuple[Way, bool]:
+        """What is tried first, and whether an insert looks for offers, and does nothing where there are some.
+
+        Of many adds at once only one looks for an offer, or takes one: each is for one job.
+        """
         if not can_run_now(spec):
-            return "insert"
-        packs = self._packs.pop(spec.task, None)
+            return "insert_job", False
+        task, insert = spec.task, "insert_plain_job" if spec.meta is None else "insert_job"
+        packs = self._packs.pop(task, None)
         now = asyncio.get_running_loop().time()
-        if packs is None and now < self._look_at.get(spec.task, now):
-            return "insert"
-        self._look_at[spec.task] = now + BLIND_S
+        if packs is None and now < self._look_at.get(task, now):
+            return insert, False
+        self._look_at[task] = now + BLIND_S
         if packs is None:
-            return "insert and look"
-        return "fill_offer" if packs and spec.meta is None and size_of(spec.payload) <= ROOM else "add_at_once"
+            return insert, True
+        return "fill_offer" if packs and spec.meta is None and size_of(spec.payload) <= ROOM else "add_at_once", False
 
     def learn(self, task: str, *, packs: bool | None) -> None:
         """Take note of which offer for a task an add met: whether it was one of a batch, or None if there was none."""

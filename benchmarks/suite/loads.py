@@ -19,14 +19,15 @@ PRODUCERS = 64
 WORKERS = 4
 SLOTS = 10
 SPREAD_MS = 60.0  # between due times
+WAITING = 1_000  # jobs that keep all workers busy before the first add, and until after the last
 LONGEST_S = 60.0
 
 
-def beside_workers(task: str, *, listen: bool = True) -> Run:
+def beside_workers(task: str, *, waiting: int = 0, listen: bool = True) -> Run:
     """Adds by many producers beside workers, which share the cores with them and either listen or only poll."""
 
     async def run(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
-        async with stage.jobs(peer, variant, 0) as jobs, AsyncExitStack() as crew:
+        async with stage.postgres.copy(peer, variant, waiting, task=task) as jobs, AsyncExitStack() as crew:
             for _ in range(WORKERS):
                 options = {"listen": listen}
                 worker = await Child.begin(peer, "work", jobs.dsn, loop=stage.loop, task=task, options=options)
@@ -101,9 +102,16 @@ LOADS: dict[str, Work] = {
         code="W10",
         title="add, 64 producers beside 4 busy workers that only poll",
         unit=RATE,
-        run=beside_workers("second", listen=False),
+        run=beside_workers("second", waiting=WAITING, listen=False),
+        laps=3,
     ),
-    "listeners": Work(code="W10", title="the same, and they listen", unit=RATE, run=beside_workers("second")),
+    "listeners": Work(
+        code="W10",
+        title="the same, and they listen",
+        unit=RATE,
+        run=beside_workers("second", waiting=WAITING),
+        laps=3,
+    ),
     "runners": Work(code="W10", title="the same, and they run the jobs at once", unit=RATE, run=beside_workers("noop")),
     "fleet": Work(code="W11", title="idle workers", unit="questions a worker and poll", better="less", run=run_fleet),
     "punctuality": Work(code="W12", title="due time to start", unit="ms", better="less", run=run_punctuality),

@@ -68,10 +68,12 @@ SHARED: dict[str, Work] = {
         run=run_durable_latency,
         laps=3,
     ),
-    "add_1": Work(code="W1", title="add one by one, 1 producer", unit=RATE, run=adding(producers=1), laps=3),
+    "add_1": Work(code="W1", title="add one by one, 1 producer", unit=RATE, run=adding(producers=1), laps=4),
     "add_10": Work(code="W1", title="add one by one, 10 producers", unit=RATE, run=adding(producers=10)),
     "bulk_1000": Work(code="W2", title="bulk add, chunks of 1,000", unit=RATE, run=adding(chunk=1_000)),
     "bulk_10000": Work(code="W2", title="bulk add, chunks of 10,000", unit=RATE, run=adding(chunk=10_000)),
     "future": Work(code="W5", title="drain beside 1,000,000 future jobs", unit=RATE, run=run_future, beside_plain=True),
-    "ready": Work(code="W5", title="drain from 500,000 ready jobs", unit=RATE, run=run_drain, beside_plain=True),
+    "ready": Work(
+        code="W5", title="drain from 500,000 ready jobs", unit=RATE, run=run_drain, beside_plain=True, laps=3
+    ),
 }

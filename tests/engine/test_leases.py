@@ -300,6 +300,8 @@ async def test_a_connection_that_does_not_answer_is_given_up_only_when_the_row_s
             link.freeze("heartbeat")
             await seen.wait_for(HeartbeatFailed)
             await wait_for_row(db, schema, locks=False)
+            # To mend the link cuts the connection, and then nothing is left to be given up.
+            await wait_until(lambda: "ended" in steps, description="the connection to be given up")
             link.mend()
             await wait_for_row(db, schema, locks=True)
             held.leave.set()

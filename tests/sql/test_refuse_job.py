@@ -12,14 +12,12 @@ values (now(), now(), now(), 1, '{{}}', {1})"""
 BROKEN = {
     ("attempts", "-1"): "jobs_attempts_check",
     ("max_attempts", "0"): "jobs_max_attempts_check",
-    ("queue", "repeat('q', 129)"): "jobs_queue_check",
-    ("key", "''"): "jobs_key_check",
-    ("key", "repeat('k', 513)"): "jobs_key_check",
-    ("unique_key", "'\\x00'"): "jobs_unique_key_check",
     ("locked_by", "1"): "jobs_claim_check",
     ("locked_at", "now()"): "jobs_claim_check",
     ("lock_token", "1"): "jobs_claim_check",
     ("locked_by, locked_at", "1, now()"): "jobs_claim_check",
+    ("locked_by, lock_token", "1, 1"): "jobs_claim_check",
+    ("locked_at, lock_token", "now(), 1"): "jobs_claim_check",
     ("cancelled_at", "now()"): "jobs_running_check",
     ("rerun", "'{}'"): "jobs_running_check",
     ("keep_until", "now()"): "jobs_kept_check",
@@ -28,10 +26,6 @@ BROKEN = {
 SOUND = [
     ("attempts", "0"),
     ("max_attempts", "1"),
-    ("queue", "repeat('q', 128)"),
-    ("key", "'k'"),
-    ("key", "repeat('k', 512)"),
-    ("unique_key", "sha256('')"),
     ("locked_by, locked_at, lock_token, cancelled_at, rerun", "1, now(), 1, now(), '{}'"),
     ("keep_until, keep_states", "now(), '{}'"),
 ]

@@ -125,9 +125,10 @@ async def test_of_many_adds_at_once_one_takes_an_offer(spec: JobSpec) -> None:
     at_once.learn("t", packs=True)
     last = at_once.way(SPEC)
 
-    assert ["insert and look", "insert", "insert"] == first
-    assert [at_once.way(SPEC)] * 2 == then[1:] == ["insert"] * 2
-    assert ("fill_offer" if spec is SPEC else "add_at_once", "fill_offer") == (then[0], last)
+    insert = "insert_plain_job" if spec is SPEC else "insert_job"
+    assert [("insert_plain_job", looks) for looks in (True, False, False)] == first
+    assert [at_once.way(spec)] * 2 == then[1:] == [(insert, False)] * 2
+    assert ("fill_offer" if spec is SPEC else "add_at_once", "fill_offer") == (then[0][0], last[0])
 
 
 @pytest.mark.parametrize("meta", [None, "{}"], ids=["plain", "with meta"])

@@ -15,7 +15,7 @@ PEER = Peer(
         "drain": {"best": 100_000, "one": 10_000},
         "drain_2": {"best": 200_000},
         "latency": {"best": 200},
-        "add_1": {"best": 3_000},
+        "add_1": {"best": 6_000},
         "add_10": {"best": 5_000},
         "bulk_1000": {"best": 100_000},
         "bulk_10000": {"best": 100_000},
