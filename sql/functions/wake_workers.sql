@@ -9,9 +9,10 @@ create or replace function asyncq._wake_workers() returns void
   language sql volatile
   as $$
   select case
-    when asyncq._has_lookout() then pg_catalog.pg_notify('asyncq:jobs', '')
-    -- The trace cannot be left while somebody looks for traces, who is about to be idle.
-    when not pg_catalog.pg_try_advisory_xact_lock_shared(asyncq._lock_space(), -1) or asyncq._has_lookout()
+    when asyncq._has_lookout()
+      -- The trace cannot be left while somebody looks for traces, who is about to be idle.
+      or not pg_catalog.pg_try_advisory_xact_lock_shared(asyncq._lock_space(), -1)
+      or asyncq._has_lookout()
     then pg_catalog.pg_notify('asyncq:jobs', '')
   end
   $$;
