@@ -11,6 +11,7 @@ import asyncpg
 import msgspec
 
 from benchmarks.peers.peer import Peer
+from benchmarks.peers.registry import FLOOR, OURS
 from benchmarks.suite.places import Unfit
 from benchmarks.suite.result import Entry
 from benchmarks.suite.stage import Stage, Work, has_turn
@@ -41,9 +42,10 @@ def turns(
             if has_turn(peer.turns, rotation, rotations)
             for variant, size in peer.entries.get(name, {}).items()
         ]
-        for lap in range(work.laps if entered else 0):
-            first = (rotation + lap) % len(entered)
-            yield from (turn._replace(lap=lap + 1) for turn in entered[first:] + entered[:first])
+        closest = [turn for turn in entered if turn.peer in (OURS, FLOOR)]
+        for lap, taking_part in enumerate([entered] * work.laps + [closest] * work.laps_with_floor):
+            first = (rotation + lap) % max(1, len(taking_part))
+            yield from (turn._replace(lap=lap + 1) for turn in taking_part[first:] + taking_part[:first])
 
 
 def plain_jobs(peer: Peer, variant: str, work: Work, size: int) -> int:

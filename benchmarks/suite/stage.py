@@ -65,6 +65,7 @@ class Work:
             in the result is the figure as a share of that one's.
         laps: How often all do it in a rotation, in turn: more than once where it is short, and the noise of the machine
             greater than what is to be told apart.
+        laps_with_floor: How many laps more asyncq and the floor do by themselves.
     """
 
     code: str
@@ -74,3 +75,4 @@ class Work:
     run: Run
     beside_plain: bool = False
     laps: int = 1
+    laps_with_floor: int = 0

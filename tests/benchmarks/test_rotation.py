@@ -28,6 +28,17 @@ def test_a_close_work_has_several_laps_in_which_others_come_first() -> None:
     assert 9 == len(entered)
 
 
+def test_after_the_laps_of_all_the_floor_and_we_have_more() -> None:
+    """In turn, so that both see the same minute of the machine."""
+    work = WORKS["add_1"]
+    entered = [turn for turn in turns([OURS, FLOOR, ALL["taskiq"]], ["add_1"], 0, 5, 1.0) if turn.lap > work.laps]
+
+    assert {OURS.name, FLOOR.name} == {turn.peer.name for turn in entered}
+    assert work.laps_with_floor > 0
+    assert 2 * work.laps_with_floor == len(entered)
+    assert entered[0].peer is entered[3].peer is not entered[1].peer
+
+
 def test_every_queue_is_in_the_middle_rotation_of_a_work_for_all() -> None:
     """A median of five needs five."""
     entered = {(turn.work, turn.peer.name) for turn in turns(ALL.values(), ["drain"], 2, 5, 1.0)}
