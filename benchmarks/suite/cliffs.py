@@ -135,7 +135,9 @@ CLIFFS: dict[str, Work] = {
     "many_queues": Work(
         code="W7", title="first 100,000 of 1,000,000 queues", unit=RATE, run=first_of(1_000_000, "many_queues")
     ),
-    "stuck": Work(code="W8", title="past 100,000 jobs of two busy queues", unit=RATE, run=run_stuck, beside_plain=True),
+    "stuck": Work(
+        code="W8", title="past 100,000 jobs of two busy queues", unit=RATE, run=run_stuck, beside_plain=True, laps=3
+    ),
     "snapshot": Work(code="W9", title="old snapshot: last 100,000 to first", unit="x", run=run_snapshot),
     "strangers": Work(
         code="W15", title="past 1,000,000 jobs of others", unit=RATE, run=run_strangers, beside_plain=True

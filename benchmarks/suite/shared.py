@@ -79,7 +79,9 @@ SHARED: dict[str, Work] = {
     "add_10": Work(code="W1", title="add one by one, 10 producers", unit=RATE, run=adding(producers=10)),
     "bulk_1000": Work(code="W2", title="bulk add, chunks of 1,000", unit=RATE, run=adding(chunk=1_000)),
     "bulk_10000": Work(code="W2", title="bulk add, chunks of 10,000", unit=RATE, run=adding(chunk=10_000)),
-    "future": Work(code="W5", title="drain beside 1,000,000 future jobs", unit=RATE, run=run_future, beside_plain=True),
+    "future": Work(
+        code="W5", title="drain beside 1,000,000 future jobs", unit=RATE, run=run_future, beside_plain=True, laps=3
+    ),
     "ready": Work(
         code="W5", title="drain from 500,000 ready jobs", unit=RATE, run=run_drain, beside_plain=True, laps=3
     ),
