@@ -27,7 +27,7 @@ from asyncq.store.at_once import AtOnce
 from asyncq.store.database import CallersConnection, Connection, Database, check_connection, set_up
 from asyncq.store.failures import connecting, is_conflict, is_unknown
 from asyncq.store.migrate import Report, check_version, migrate
-from asyncq.store.roles import WayIn, find_way_in
+from asyncq.store.roles import WayIn, way_in
 from asyncq.store.spares import Loan, Spares, tidy
 from asyncq.store.statements import DEFAULT_SCHEMA
 
@@ -122,8 +122,9 @@ class Client:
         await self._connect()
         try:
             async with self._patiently() as connection:
+                self._way_in = await way_in(connection, self._database.schema)
                 # A role that only adds cannot read the version, and need not: what it calls stays as it is.
-                if await self._find_way_in(connection) == "directly":
+                if self._way_in == "directly":
                     await check_version(connection, self._database.schema)
         except BaseException:
             await self.close()
@@ -278,9 +279,7 @@ class Client:
 
     async def _add(self, specs: Sequence[JobSpec], connection: CallersConnection | None) -> list[Added]:
         if connection is not None:
-            theirs = check_connection(connection)
-            way_in = self._way_in or await self._find_way_in(theirs)
-            return await add_jobs(self._database, theirs, specs, way_in, self._window)
+            return await self._add_on(check_connection(connection), specs, None)
         until = asyncio.get_running_loop().time() + self._retry_for_s
         lost: AsyncqError | None = None  # the first error after which nobody knows whether the jobs were added
         tries = 0
@@ -288,8 +287,7 @@ class Client:
             tries += 1
             try:
                 async with self._connection() as own:
-                    way_in = self._way_in or await self._find_way_in(own)
-                    return await add_jobs(self._database, own, specs, way_in, self._window, at_once=self._at_once)
+                    return await self._add_on(own, specs, self._at_once)
             except AsyncqError as error:
                 if lost is None and is_unknown(error):
                     lost = error
@@ -303,15 +301,16 @@ class Client:
                     raise
             await asyncio.sleep(pause_s)
 
-    async def _find_way_in(self, connection: Connection) -> WayIn:
-        """Which way adds go; a client that was never opened asks the first connection that it is given."""
-        self._way_in = await find_way_in(connection, self._database.schema)
-        return self._way_in
+    async def _add_on(self, connection: Connection, specs: Sequence[JobSpec], at_once: AtOnce | None) -> list[Added]:
+        # A client that was never opened asks the first connection that it is given.
+        if self._way_in is None:
+            self._way_in = await way_in(connection, self._database.schema)
+        return await add_jobs(self._database, connection, specs, self._way_in, self._window, at_once=at_once)
 
     def _connection(self) -> Loan:
         if self._pool is None:
             raise ConfigurationError("the client is not open: use `async with Client(...)`, or call open()")
-        if self._home != (os.getpid(), asyncio.get_running_loop()) and not self._is_home():
+        if not self._is_home():
             raise ConfigurationError("the client was opened before a fork: open one in each process")
         return Loan(self._pool, self._database.dsn)
 

@@ -16,7 +16,6 @@ from asyncq.store.at_once import AtOnce
 from asyncq.store.database import Database
 from asyncq.store.failures import tell_of_call
 from asyncq.store.roles import WayIn
-from asyncq.store.statements import query
 
 _json = msgspec.json.Encoder()
 
@@ -39,7 +38,7 @@ async def add_jobs(
         database: Names the schema.
         connection: An asyncpg connection, of ours or of a caller; it may have codecs of its own.
         specs: The jobs, checked.
-        way_in: What the connection's role may call, see `roles.find_way_in`.
+        way_in: What the connection's role may call, see `roles.way_in`.
         window: For how long idempotency keys hold.
         at_once: Given if the connection is in no transaction, and so commits at once: then a job that is added alone
             may be claimed for a worker that offers to take one.
@@ -90,15 +89,15 @@ async def _add_keyless(
     way, looks = at_once.way(spec)
     plain = (spec.task, spec.payload, spec.max_attempts, spec.priority)
     if way == "fill_offer":
-        if rows := await connection.fetch(query(way, database.schema), *plain):
+        if rows := await connection.fetch(database.query(way), *plain):
             at_once.learn(spec.task, packs=True)
             return rows[0]["id"]
         way = "insert_plain_job"
     if way != "add_at_once":
         values = plain if way == "insert_plain_job" else _values(spec)
-        if rows := await connection.fetch(query(way, database.schema), *values, looks):
+        if rows := await connection.fetch(database.query(way), *values, looks):
             return rows[0]["id"]
-    ((job_id, packs),) = await connection.fetch(query("add_at_once", database.schema), *_values(spec))
+    ((job_id, packs),) = await connection.fetch(database.query("add_at_once"), *_values(spec))
     at_once.learn(spec.task, packs=packs)
     return job_id
 

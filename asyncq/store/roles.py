@@ -17,7 +17,7 @@ WayIn = Literal["directly", "by_enqueue"]
 Grantee = tuple[str, str]  # the part that a role has, worker or enqueuer, and its name
 
 
-async def find_way_in(connection: asyncpg.Connection, schema: str) -> WayIn:
+async def way_in(connection: asyncpg.Connection, schema: str) -> WayIn:
     """How the connection's role adds jobs: by the function that all adds end in, or by the one that is open to it.
 
     Args:

@@ -89,17 +89,12 @@ class Spares:
             connection: It.
             is_well: Whether all went well; else the driver looks after it.
         """
-        if not is_well or not self.keep(connection):
+        if not is_well or self._waiting or self._is_closed:
             await self._give_back(connection, is_well=is_well)
-
-    def keep(self, connection: Connection) -> bool:
-        """Have one at hand that went well, unless somebody waits for it; returns whether it is."""
-        if self._waiting or self._is_closed:
-            return False
+            return
         self._spares.append(connection)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._look)
-        return True
 
     async def close(self) -> None:
         """Close all; waits for those who use one, and for those who wait for one.
@@ -164,8 +159,6 @@ class Loan:
         return connection
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None and self._spares.keep(self._connection):
-            return
         try:
             if error is not None:
                 tell_of_our_own(error, self._connection)

@@ -1,12 +1,11 @@
--- Refuse a row of _jobs as a check would. The index jobs_rules calls it, for a row that breaks one of its rules, and for no other.
+-- Refuse a row of _jobs as a check of that name would. The predicate of jobs_rules calls it, of rows that break the rule alone.
 
-create or replace function asyncq._refuse_job(id bigint) returns boolean
-  language plpgsql immutable parallel safe
+create or replace function asyncq._refuse_job(id bigint, rule text) returns boolean
+  language plpgsql immutable strict parallel safe
   set search_path = pg_catalog, pg_temp
   as $$
 begin
-  raise exception using errcode = '23514', schema = 'asyncq', table = '_jobs', constraint = 'jobs_rules',
-    message = format('the row of job %s breaks a rule of the index jobs_rules', id),
-    hint = format('The rules: select pg_get_indexdef(%L::regclass);', 'asyncq.jobs_rules');
+  raise exception using errcode = '23514', schema = 'asyncq', table = '_jobs', constraint = rule,
+    message = format('the row of job %s violates %s, a rule of the index jobs_rules', id, rule);
 end
 $$;

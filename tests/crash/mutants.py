@@ -1067,8 +1067,8 @@ MUTANTS = [
     Mutant(
         "a claim that is half there is stored",
         "sql/migrations/000018_rules_in_fewer_words.sql",
-        "(locked_at is null or lock_token is null)",
-        "locked_at is null",
+        "else locked_at is null or lock_token is null",
+        "else locked_at is null",
         ("tests/sql/test_refuse_job.py",),
     ),
     Mutant(

@@ -11,7 +11,6 @@ from anyio.to_thread import run_sync
 
 import asyncq.client
 from asyncq import AccessDenied, Client, ConfigurationError, StoreUnavailable, Worker
-from asyncq.store.adding import add_jobs
 from tests.engine.faults import link_to
 from tests.faces.test_client_retries import ADDED
 from tests.waiting import LIMIT_S
@@ -169,15 +168,15 @@ async def test_an_add_whose_answer_was_lost_stays_unknown_whatever_its_further_t
     dsn: str, schema: str, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """The first one may have been committed; the caller has to know that nobody knows."""
-    tries: list[int] = []
+    real, tries = Client._add_on, list[int]()
 
-    async def add(*args: Any, **how: Any) -> Any:
+    async def add_on(client: Client, *args: Any) -> Any:
         tries.append(1)
         if len(tries) > 1:
             raise error
-        return await add_jobs(*args, **how)
+        return await real(client, *args)
 
-    monkeypatch.setattr(asyncq.client, "add_jobs", add)
+    monkeypatch.setattr(Client, "_add_on", add_on)
     async with link_to(dsn) as link, Client(link.dsn, schema=schema) as client:
         link.cut_at_answer_with(ADDED)
         with pytest.raises(StoreUnavailable) as caught:

@@ -14,7 +14,7 @@ from asyncq.store.adding import add_jobs
 from asyncq.store.at_once import AtOnce
 from asyncq.store.database import Database
 from asyncq.store.migrate import check_version, migrate
-from asyncq.store.roles import WayIn, apply, find_way_in, script
+from asyncq.store.roles import WayIn, apply, script, way_in
 from tests.roles import Roles, three_roles
 from tests.sql.session import Session, session
 
@@ -79,14 +79,14 @@ async def way_of(roles: Roles, role: str) -> WayIn:
     """The way of a role, asked on a connection of its own."""
     connection = await asyncpg.connect(roles.dsn_of(role))
     try:
-        return await find_way_in(connection, roles.schema)
+        return await way_in(connection, roles.schema)
     finally:
         await connection.close(timeout=5)
 
 
 async def test_without_the_schema_the_check_of_the_version_says_so(db: asyncpg.Connection) -> None:
     """The usual sentence, not one about rights."""
-    assert "directly" == await find_way_in(db, "nowhere")
+    assert "directly" == await way_in(db, "nowhere")
     with pytest.raises(SchemaMissing, match="run `asyncq migrate --schema nowhere`"):
         await check_version(db, "nowhere")
 
