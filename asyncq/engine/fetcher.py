@@ -147,7 +147,7 @@ class Fetcher:
         """Fetch no more; a fetch that was sent is waited for, a function of the user's is not."""
         self._stopping = True
         self._scope.cancel()
-        self.lookout.no_room()
+        self.lookout.hand_over()
 
     @property
     def is_idle(self) -> bool:
@@ -175,6 +175,7 @@ class Fetcher:
         """
         with self._scope:
             await self._until_stopped(progress, give_up_s)
+        await self.lookout.stop()
         await self.offer.stop()
 
     async def _until_stopped(self, progress: Callable[[], None], give_up_s: float | None) -> None:

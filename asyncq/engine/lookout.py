@@ -37,6 +37,8 @@ class Lookout:
         self._wake_in = wake_in
         self._start_soon: Callable[..., object] | None = None
         self._ear: Listening | None = None
+        self._speaking = 0
+        self._said = asyncio.Event()
         self._forget()
 
     def _forget(self) -> None:
@@ -129,10 +131,25 @@ class Lookout:
         return self._is_in_charge
 
     def no_room(self) -> None:
-        """All slots are taken, or the worker stops: another one has to look out."""
-        if self._is_in_charge and not self._is_mixed:
+        """All slots are taken: another one has to look out."""
+        if not self._is_mixed:
+            self.hand_over()
+
+    def hand_over(self) -> None:
+        """The worker stops: another one has to look out, whether or not they are of several kinds by now."""
+        if self._is_in_charge:
             self._is_in_charge = False
             self._leave(tell_all=True)
+
+    async def stop(self) -> None:
+        """Hand over once more, what an answer brought that was on its way; return when all that has been said.
+
+        Only then may the worker's row go, or the connection: else another one would believe that it is covered.
+        """
+        self.hand_over()
+        while self._speaking:
+            self._said.clear()
+            await self._said.wait()
 
     def _leave(self, *, tell_all: bool) -> None:
         was_out, self._is_out = self._is_out, False
@@ -143,15 +160,18 @@ class Lookout:
 
     def _speak(self, *, was_out: bool, tell_all: bool) -> None:
         if self._ear is not None and self._start_soon is not None:
-            self._start_soon(partial(_tell, self._ear, was_out=was_out, tell_all=tell_all))
+            self._speaking += 1
+            self._start_soon(partial(self._tell, self._ear, was_out=was_out, tell_all=tell_all))
 
-
-async def _tell(ear: Listening, *, was_out: bool, tell_all: bool) -> None:
-    try:
-        async with asyncio.timeout(DEADLINE_S):
-            await ear.leave_lookout(was_out=was_out, tell_all=tell_all)
-    except (AsyncqError, TimeoutError):
-        ear.drop()  # Its lookout ends with it, and the listener says so.
+    async def _tell(self, ear: Listening, *, was_out: bool, tell_all: bool) -> None:
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                await ear.leave_lookout(was_out=was_out, tell_all=tell_all)
+        except (AsyncqError, TimeoutError):
+            ear.drop()  # Its lookout ends with it, and the listener says so.
+        finally:
+            self._speaking -= 1
+            self._said.set()
 
 
 def _now() -> float:

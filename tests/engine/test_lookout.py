@@ -10,12 +10,20 @@ import asyncpg
 import pytest
 
 from asyncq import Client, JobContext, StoreUnavailable, Worker, task
-from asyncq.domain.events import FetchFailed, JobCompleted, JobRetried, JobStarted, ListenConnected, WorkerStopping
+from asyncq.domain.events import (
+    FetchFailed,
+    JobCompleted,
+    JobRetried,
+    JobStarted,
+    ListenConnected,
+    WorkerStopped,
+    WorkerStopping,
+)
 from asyncq.engine import fetcher, looks
 from asyncq.engine.fetcher import Fetcher
 from asyncq.engine.lookout import Lookout
 from asyncq.store.database import Line
-from asyncq.store.listen import ALL, Post
+from asyncq.store.listen import ALL, Listening, Post
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
@@ -179,16 +187,54 @@ async def test_a_worker_that_is_full_for_a_moment_hands_over_unless_jobs_of_queu
             await handed_over.wait()
 
 
-async def test_a_worker_that_stops_hands_over(
-    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+async def test_a_worker_that_stops_hands_over_before_it_is_gone(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In order; another one hears of the next add."""
-    async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start():
+    """However slow the connection is on which it says so: another one believed to be covered until it would ask again."""
+    real = Listening.leave_lookout
+
+    async def leave_late(own: Listening, *, was_out: bool, tell_all: bool) -> None:
+        await anyio.sleep(0.5)
+        await real(own, was_out=was_out, tell_all=tell_all)
+
+    async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start() as first:
+        await settled(sql)
         async with make_worker(nothing, poll=60).start():
             await settled(sql)
-        await settled(sql)
-        await client.add_job(nothing)
-        await seen.wait_for(JobCompleted)
+            monkeypatch.setattr(Listening, "leave_lookout", leave_late)
+            await first.stop()
+            await settled(sql)
+            await client.add_job(nothing, job_key="k")  # no offer takes it
+            await seen.wait_for(JobCompleted)
+
+
+async def test_a_worker_that_is_given_the_lookout_while_it_stops_hands_over(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer comes when it has handed over all that it knew of."""
+    real, answers = Listening.take_lookout, asyncio.Event()
+    posts: list[Post] = []
+
+    async def answered_late(own: Listening, *, was_out: bool) -> Post:
+        posts.append(post := await real(own, was_out=was_out))
+        if len(posts) == 1:
+            await answers.wait()
+        return post
+
+    monkeypatch.setattr(Listening, "take_lookout", answered_late)
+    async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start() as first:
+        await wait_until(lambda: bool(posts), description="the lookout to be taken")
+        async with make_worker(nothing, poll=60).start(), anyio.create_task_group() as group:
+            await settled(sql)
+            group.start_soon(first.stop)
+            await seen.wait_for(WorkerStopping)
+            answers.set()
+            await seen.wait_for(WorkerStopped)
+            await settled(sql)
+            await client.add_job(nothing, job_key="k")
+            await seen.wait_for(JobCompleted)
+
+    assert (True, False) == (posts[0].is_out, posts[1].is_out)
 
 
 async def test_a_worker_that_stops_hands_over_before_its_handlers_have_ended(
@@ -384,6 +430,23 @@ async def test_who_was_on_the_lookout_hands_over_when_it_has_no_room_although_ad
             one.lookout.no_room()
 
     assert ([(True, False), (False, True)], []) == (stand.ear.left, covered.ear.left)
+
+
+async def test_who_stops_hands_over_although_workers_were_of_several_kinds_when_it_asked() -> None:
+    """Others may have found since that one can look for all again: this one. Who has no room hears on for its kind."""
+    stand = Stand(Post(is_out=True, is_quiet=True, is_mixed=True))
+    async with anyio.create_task_group() as group:
+        stand.lookout.open(group.start_soon)
+        await rest(stand)
+        await anyio.sleep(0.01)
+        stand.ear.left.clear()
+        stand.lookout.no_room()
+        await anyio.sleep(0.01)
+        kept = list(stand.ear.left)
+        stand.lookout.hand_over()
+        await stand.lookout.stop()
+
+    assert ([], [(True, True)]) == (kept, stand.ear.left)
 
 
 @pytest.mark.parametrize("post", [OUT, COVERED])
