@@ -147,7 +147,6 @@ class Fetcher:
         """Fetch no more; a fetch that was sent is waited for, a function of the user's is not."""
         self._stopping = True
         self._scope.cancel()
-        self.lookout.hand_over()
 
     @property
     def is_idle(self) -> bool:

@@ -133,23 +133,23 @@ class Lookout:
     def no_room(self) -> None:
         """All slots are taken: another one has to look out."""
         if not self._is_mixed:
-            self.hand_over()
-
-    def hand_over(self) -> None:
-        """The worker stops: another one has to look out, whether or not they are of several kinds by now."""
-        if self._is_in_charge:
-            self._is_in_charge = False
-            self._leave(tell_all=True)
+            self._hand_over()
 
     async def stop(self) -> None:
-        """Hand over once more, what an answer brought that was on its way; return when all that has been said.
+        """The worker stops: another one has to look out, whether or not they are of several kinds by now.
 
-        Only then may the worker's row go, or the connection: else another one would believe that it is covered.
+        Only when it returns, and that has been said, may the worker's row go, or the connection: else another one would
+        believe that it is covered.
         """
-        self.hand_over()
+        self._hand_over()
         while self._speaking:
             self._said.clear()
             await self._said.wait()
+
+    def _hand_over(self) -> None:
+        if self._is_in_charge:
+            self._is_in_charge = False
+            self._leave(tell_all=True)
 
     def _leave(self, *, tell_all: bool) -> None:
         was_out, self._is_out = self._is_out, False

@@ -190,7 +190,7 @@ async def test_a_worker_that_is_full_for_a_moment_hands_over_unless_jobs_of_queu
 async def test_a_worker_that_stops_hands_over_before_it_is_gone(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However slow the connection is on which it says so: another one believed to be covered until it would ask again."""
+    """However slow the connection is on which it says so: another one believes to be covered until then."""
     real = Listening.leave_lookout
 
     async def leave_late(own: Listening, *, was_out: bool, tell_all: bool) -> None:
@@ -211,7 +211,7 @@ async def test_a_worker_that_stops_hands_over_before_it_is_gone(
 async def test_a_worker_that_is_given_the_lookout_while_it_stops_hands_over(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer comes when it has handed over all that it knew of."""
+    """The answer is on its way at that moment."""
     real, answers = Listening.take_lookout, asyncio.Event()
     posts: list[Post] = []
 
@@ -443,7 +443,6 @@ async def test_who_stops_hands_over_although_workers_were_of_several_kinds_when_
         stand.lookout.no_room()
         await anyio.sleep(0.01)
         kept = list(stand.ear.left)
-        stand.lookout.hand_over()
         await stand.lookout.stop()
 
     assert ([], [(True, True)]) == (kept, stand.ear.left)
