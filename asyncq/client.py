@@ -28,6 +28,7 @@ from asyncq.store.database import CallersConnection, Connection, Database, check
 from asyncq.store.failures import connecting, is_conflict, is_unknown
 from asyncq.store.migrate import Report, check_version, migrate
 from asyncq.store.roles import WayIn, way_in
+from asyncq.store.shortcut import Shortcut
 from asyncq.store.spares import Loan, Spares, tidy
 from asyncq.store.statements import DEFAULT_SCHEMA
 
@@ -82,6 +83,7 @@ class Client:
         self._max_payload = whole_number("max_payload", max_payload, 1, LARGEST_PAYLOAD)
         self._pool_size = whole_number("pool_size", pool_size, 1, 1000)
         self._pool: Spares | None = None
+        self._shortcut: Shortcut | None = None
         self._opening: tuple[tuple[int, asyncio.AbstractEventLoop], asyncio.Lock] | None = None
         self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
         self.admin = Admin(self._database, self._patiently)
@@ -126,6 +128,8 @@ class Client:
                 # A role that only adds cannot read the version, and need not: what it calls stays as it is.
                 if self._way_in == "directly":
                     await check_version(connection, self._database.schema)
+                    if self._pool is not None and self._at_once.keeps_statements:
+                        self._shortcut = Shortcut(self._database, self._pool, self._at_once)
         except BaseException:
             await self.close()
             raise
@@ -135,6 +139,7 @@ class Client:
         with connecting(self._database.dsn):
             await pool
         self._pool, self._home = Spares(pool), (os.getpid(), asyncio.get_running_loop())
+        self._shortcut = None
 
     async def close(self) -> None:
         """Close the pool; calls that are under way may finish for a few seconds.
@@ -147,7 +152,7 @@ class Client:
         If cancelled, the connections are cut at once.
         """
         is_home = self._is_home()
-        pool, self._pool = self._pool, None
+        pool, self._pool, self._shortcut = self._pool, None, None
         if pool is None or not is_home:
             return
         with suppress(TimeoutError):
@@ -232,7 +237,8 @@ class Client:
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
         spec = make_spec(task, payload, options, registry=self._registry, strict=True, max_payload=self._max_payload)
-        return accepted((await self._add([spec], connection))[0])
+        (added,) = await self._add([spec], connection)
+        return added if added.outcome == "added" else accepted(added)
 
     async def add_jobs(self, specs: Sequence[JobSpec], *, connection: CallersConnection | None = None) -> list[Added]:
         """Add jobs in one round trip and one transaction, as if one by one; ids follow the order of the specs.
@@ -280,18 +286,22 @@ class Client:
     async def _add(self, specs: Sequence[JobSpec], connection: CallersConnection | None) -> list[Added]:
         if connection is not None:
             return await self._add_on(check_connection(connection), specs, None)
-        until = asyncio.get_running_loop().time() + self._retry_for_s
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._retry_for_s
         lost: AsyncqError | None = None  # the first error after which nobody knows whether the jobs were added
         tries = 0
         while True:
             tries += 1
             try:
+                is_one = len(specs) == 1 and self._shortcut is not None and self._home == (os.getpid(), loop)
+                if is_one and self._shortcut and (added := await self._shortcut.add(specs[0])) is not None:
+                    return [added]
                 async with self._connection() as own:
                     return await self._add_on(own, specs, self._at_once)
             except AsyncqError as error:
                 if lost is None and is_unknown(error):
                     lost = error
-                left_s = until - asyncio.get_running_loop().time()
+                left_s = until - loop.time()
                 has_keys = all(spec.idempotency_key for spec in specs)
                 pause_s = pause_before_another_try(error, tries, left_s, has_keys=has_keys, is_lost=lost is not None)
                 if pause_s is None:
@@ -328,7 +338,8 @@ class Client:
     @asynccontextmanager
     async def _patiently(self) -> AsyncGenerator[Connection]:
         """A connection; while none can be had, for as long as `retry_for` says, it is asked for again."""
-        until = asyncio.get_running_loop().time() + self._retry_for_s
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._retry_for_s
         pauses = chain(PAUSES_S, repeat(PAUSES_S[-1]))
         async with AsyncExitStack() as stack:
             while True:

@@ -126,7 +126,12 @@ class Signature:
             InvalidJob: With code GWBPL: an argument is missing, unknown, or of another type.
         """
         if not self.whole_payload:
-            return self.encode_payload(self._given(args, kwargs), limit)
+            # What becomes an object with a member for each parameter that was given.
+            try:
+                members = self._bind(args, kwargs) if self._arguments is None else self._arguments(*args, **kwargs)
+            except TypeError:
+                members = self._bind(args, kwargs)
+            return self.encode_payload(members, limit)
         if len(args) == 1 and not (kwargs or self._names):
             return self.encode_payload(args[0], limit)
         given = self._bind(args, kwargs)
@@ -146,13 +151,6 @@ class Signature:
             return bool(self._binder.bind(**value).arguments)
         except TypeError:
             return False
-
-    def _given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What becomes an object with a member for each parameter that was given."""
-        try:
-            return self._bind(args, kwargs) if self._arguments is None else self._arguments(*args, **kwargs)
-        except TypeError:
-            return self._bind(args, kwargs)
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The parameters that the arguments of a call are for; says what is wrong with them."""

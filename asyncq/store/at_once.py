@@ -23,12 +23,13 @@ class AtOnce:
     Attributes:
         keeps_statements: Whether the connections keep prepared statements; else a function that does all is faster, as
             the server's sessions keep those in it.
+        blind_until: Until when adds of a task need not look for offers: none stood a moment ago.
     """
 
     def __init__(self, *, keeps_statements: bool) -> None:
         self.keeps_statements = keeps_statements
         self._packs: dict[str, bool] = {}  # tasks for which an offer stood: whether it was one of a batch
-        self._look_at: dict[str, float] = {}  # when to look for one, by task
+        self.blind_until: dict[str, float] = {}
 
     def way(self, spec: JobSpec) -> tuple[Way, bool]:
         """What is tried first, and whether an insert looks for offers, and does nothing where there are some.
@@ -40,9 +41,9 @@ class AtOnce:
         task, insert = spec.task, "insert_plain_job" if spec.meta is None else "insert_job"
         packs = self._packs.pop(task, None)
         now = asyncio.get_running_loop().time()
-        if packs is None and now < self._look_at.get(task, now):
+        if packs is None and now < self.blind_until.get(task, now):
             return insert, False
-        self._look_at[task] = now + BLIND_S
+        self.blind_until[task] = now + BLIND_S
         if packs is None:
             return insert, True
         return "fill_offer" if packs and spec.meta is None and size_of(spec.payload) <= ROOM else "add_at_once", False
@@ -51,6 +52,7 @@ class AtOnce:
         """Take note of which offer for a task an add met: whether it was one of a batch, or None if there was none."""
         if packs is not None:
             self._packs[task] = packs
+            self.blind_until.pop(task, None)
 
 
 def can_run_now(spec: JobSpec) -> bool:

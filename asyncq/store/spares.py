@@ -60,6 +60,15 @@ class Spares:
         """The connection that was used last, if it is not closed; None if there is none."""
         return None if not self._spares or is_closed(self._spares[-1]) else self._last()
 
+    def keep(self, connection: Connection) -> bool:
+        """Give back one with which all went well; whether that is done, and it needs no `release`."""
+        if self._waiting or self._is_closed:
+            return False
+        self._spares.append(connection)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._look)
+        return True
+
     async def acquire(self) -> Connection:
         """A connection; waits until one is free.
 
@@ -89,12 +98,8 @@ class Spares:
             connection: It.
             is_well: Whether all went well; else the driver looks after it.
         """
-        if not is_well or self._waiting or self._is_closed:
+        if not (is_well and self.keep(connection)):
             await self._give_back(connection, is_well=is_well)
-            return
-        self._spares.append(connection)
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._look)
 
     async def close(self) -> None:
         """Close all; waits for those who use one, and for those who wait for one.
@@ -137,6 +142,7 @@ class Loan:
     Args:
         spares: Whose.
         dsn: Where it leads, for the errors.
+        connection: One that was taken already.
 
     Raises:
         StoreError: As `failures.connecting` says, if none can be opened; as `failures.on_our_own`, in the block.
@@ -146,12 +152,13 @@ class Loan:
 
     __slots__ = ("_connection", "_dsn", "_spares")
 
-    def __init__(self, spares: Spares, dsn: str) -> None:
+    def __init__(self, spares: Spares, dsn: str, connection: Connection | None = None) -> None:
         self._spares = spares
         self._dsn = dsn
+        self._connection = connection
 
     async def __aenter__(self) -> Connection:
-        connection = self._spares.at_hand()
+        connection = self._connection or self._spares.at_hand()
         if connection is None:
             with connecting(self._dsn):
                 connection = await self._spares.acquire()
@@ -159,8 +166,9 @@ class Loan:
         return connection
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        connection = cast(Connection, self._connection)
         try:
             if error is not None:
-                tell_of_our_own(error, self._connection)
+                tell_of_our_own(error, connection)
         finally:
-            await self._spares.release(self._connection, is_well=error is None)
+            await self._spares.release(connection, is_well=error is None)

@@ -722,6 +722,20 @@ MUTANTS = [
         ("tests/engine/test_fetcher.py::test_a_sleeping_fetcher_looks_at_the_earliest_of_the_times_that_it_was_told",),
     ),
     Mutant(
+        "a short add loses what goes with the job",
+        "asyncq/store/shortcut.py",
+        "if waits or asks or spec.meta is not None:",
+        "if waits or asks:",
+        ("tests/store/test_shortcut.py::test_a_job_that_asks_for_something_special_goes_the_long_way",),
+    ),
+    Mutant(
+        "short adds pass by a worker that offers to take their job",
+        "asyncq/store/at_once.py",
+        "            self.blind_until.pop(task, None)\n",
+        "",
+        ("tests/store/test_shortcut.py::test_while_an_offer_may_stand_adds_go_the_long_way",),
+    ),
+    Mutant(
         "a worker that stops is gone before it has handed over",
         "asyncq/engine/fetcher.py",
         "        await self.lookout.stop()\n",
