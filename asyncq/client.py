@@ -293,8 +293,8 @@ class Client:
         while True:
             tries += 1
             try:
-                is_one = len(specs) == 1 and self._shortcut is not None and self._home == (os.getpid(), loop)
-                if is_one and self._shortcut and (added := await self._shortcut.add(specs[0])) is not None:
+                shortcut = self._shortcut if len(specs) == 1 and self._home == (os.getpid(), loop) else None
+                if shortcut is not None and (added := await shortcut.add(specs[0])) is not None:
                     return [added]
                 async with self._connection() as own:
                     return await self._add_on(own, specs, self._at_once)

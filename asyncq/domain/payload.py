@@ -68,7 +68,7 @@ def check_text(text: str, *, field: str = "payload", limit: int = DEFAULT_MAX_PA
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidJob(f"{field} must be JSON text, got {text!r}", code="GWBPL", field=field)
     try:
-        size = len(text) if text.isascii() else size_of(text)
+        size = size_of(text)
         _check(text)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise InvalidJob(f"{field} is no JSON: {error}", code="GWBPL", field=field) from error
