@@ -7,7 +7,6 @@ import os
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
-from itertools import chain, repeat
 from types import TracebackType
 from typing import Any, Self, Unpack, overload
 
@@ -25,15 +24,13 @@ from asyncq.store import admin as store
 from asyncq.store.adding import add_jobs
 from asyncq.store.at_once import AtOnce
 from asyncq.store.database import CallersConnection, Connection, Database, check_connection, set_up
-from asyncq.store.failures import connecting, is_conflict, is_unknown
+from asyncq.store.failures import connecting
 from asyncq.store.migrate import Report, check_version, migrate
+from asyncq.store.retries import Retries, pauses
 from asyncq.store.roles import WayIn, way_in
 from asyncq.store.shortcut import Shortcut
 from asyncq.store.spares import Loan, Spares, tidy
 from asyncq.store.statements import DEFAULT_SCHEMA
-
-# How long to wait before each further try of an add that may be made again; a server restarts within a second or two.
-PAUSES_S = (0.1, 0.5, 1.4)
 
 
 class Client:
@@ -237,8 +234,16 @@ class Client:
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
         spec = make_spec(task, payload, options, registry=self._registry, strict=True, max_payload=self._max_payload)
-        (added,) = await self._add([spec], connection)
-        return added if added.outcome == "added" else accepted(added)
+        retries: Retries | None = None
+        if connection is None and self._shortcut is not None:
+            try:
+                if (added := await self._shortcut.add(spec)) is not None:
+                    return added
+            except AsyncqError as error:
+                retries = self._retries([spec])
+                await retries.pause(error)
+        (added,) = await self._add([spec], connection, retries)
+        return accepted(added)
 
     async def add_jobs(self, specs: Sequence[JobSpec], *, connection: CallersConnection | None = None) -> list[Added]:
         """Add jobs in one round trip and one transaction, as if one by one; ids follow the order of the specs.
@@ -283,33 +288,21 @@ class Client:
             raise JobNotFound(job_id)
         return job
 
-    async def _add(self, specs: Sequence[JobSpec], connection: CallersConnection | None) -> list[Added]:
+    async def _add(
+        self, specs: Sequence[JobSpec], connection: CallersConnection | None, retries: Retries | None = None
+    ) -> list[Added]:
         if connection is not None:
             return await self._add_on(check_connection(connection), specs, None)
-        loop = asyncio.get_running_loop()
-        until = loop.time() + self._retry_for_s
-        lost: AsyncqError | None = None  # the first error after which nobody knows whether the jobs were added
-        tries = 0
         while True:
-            tries += 1
             try:
-                shortcut = self._shortcut if len(specs) == 1 and self._home == (os.getpid(), loop) else None
-                if shortcut is not None and (added := await shortcut.add(specs[0])) is not None:
-                    return [added]
                 async with self._connection() as own:
                     return await self._add_on(own, specs, self._at_once)
             except AsyncqError as error:
-                if lost is None and is_unknown(error):
-                    lost = error
-                left_s = until - loop.time()
-                has_keys = all(spec.idempotency_key for spec in specs)
-                pause_s = pause_before_another_try(error, tries, left_s, has_keys=has_keys, is_lost=lost is not None)
-                if pause_s is None:
-                    # An add that may have happened is never told of as one that has not.
-                    if lost is not None and lost is not error:
-                        raise lost from error
-                    raise
-            await asyncio.sleep(pause_s)
+                retries = retries or self._retries(specs)
+                await retries.pause(error)
+
+    def _retries(self, specs: Sequence[JobSpec]) -> Retries:
+        return Retries(self._retry_for_s, has_keys=all(spec.idempotency_key for spec in specs))
 
     async def _add_on(self, connection: Connection, specs: Sequence[JobSpec], at_once: AtOnce | None) -> list[Added]:
         # A client that was never opened asks the first connection that it is given.
@@ -340,48 +333,18 @@ class Client:
         """A connection; while none can be had, for as long as `retry_for` says, it is asked for again."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._retry_for_s
-        pauses = chain(PAUSES_S, repeat(PAUSES_S[-1]))
+        pauses_s = pauses()
         async with AsyncExitStack() as stack:
             while True:
                 try:
                     connection = await stack.enter_async_context(self._connection())
                     break
                 except StoreUnavailable:
-                    pause_s = min(next(pauses), until - asyncio.get_running_loop().time())
+                    pause_s = min(next(pauses_s), until - asyncio.get_running_loop().time())
                     if pause_s <= 0:
                         raise
                 await asyncio.sleep(pause_s)
             yield connection
-
-
-def pause_before_another_try(
-    error: AsyncqError, tries: int, left_s: float, *, has_keys: bool, is_lost: bool
-) -> float | None:
-    """Whether a failed add is made again, and after how long.
-
-        what the last try met                 is made again
-        nobody knows whether it was done      if each job has a key: after the first three tries, and during `retry_for`
-        a conflict: nothing was done          after the first three tries, and during `retry_for`
-        no database: nothing was done         during `retry_for`; and as above, if nobody knows of an earlier try
-        anything else                         never
-
-    Args:
-        error: What the last try met.
-        tries: How many there were.
-        left_s: How much of `retry_for` is left.
-        has_keys: Whether each job has an idempotency key: without one a second add could add it twice.
-        is_lost: Whether nobody knows of this try or an earlier one whether it was done.
-
-    Returns:
-        The pause; None if this was the last try.
-    """
-    may_repeat = has_keys if is_unknown(error) else is_conflict(error) or isinstance(error, StoreUnavailable)
-    if not may_repeat:
-        return None
-    pause_s = PAUSES_S[min(tries, len(PAUSES_S)) - 1]
-    if (is_lost or is_conflict(error)) and tries <= len(PAUSES_S):
-        return pause_s
-    return min(pause_s, left_s) if left_s > 0 else None
 
 
 async def add_job(

@@ -35,15 +35,17 @@ def make_spec(
         UnknownTask: The registry lacks the name.
         TypeError: There is no such option.
     """
-    if options and isinstance(what, Task) and (unknown := options.keys() - OPTIONS):
+    if not isinstance(what, Task):
+        return _spec(what, payload, registry, strict, max_payload).with_options(**options)
+    if options and (unknown := options.keys() - OPTIONS):
         name = min(unknown)
         raise TypeError(
             f"add_job has no option {name!r}; if it is a parameter of task {what.name!r}, it belongs in the spec: "
             f"add_job({what.name}.job({name}=...))"
         )
-    spec = _spec(what, payload, registry, strict, max_payload)
+    spec = _spec_of(what, payload, registry, strict, max_payload)
     # A task's own options were checked when it was made.
-    return spec if isinstance(what, Task) and not options else spec.with_options(**options)
+    return spec.with_options(**options) if options else spec
 
 
 def make_specs(given: Iterable[Any], *, registry: Registry | None, strict: bool, max_payload: int) -> list[JobSpec]:
@@ -99,13 +101,7 @@ def _spec(what: Any, payload: Any, registry: Registry | None, strict: bool, max_
         check_text(what.payload, limit=max_payload)
         return what
     if isinstance(what, Task):
-        if strict and registry is not None:
-            registry.find(what.name)
-        if what.signature.names_arguments(payload):
-            said = f"these are arguments by name: give them to the task, as in add_job({what.name}.job({min(payload)}="
-            raise InvalidJob(f"payload of task {what.name!r}: {said}...))", code="GWBPL", field="payload")
-        args: tuple[Any, ...] = () if payload is NOTHING else (payload,)
-        return what.spec(what.signature.encode_call(args, {}, max_payload))
+        return _spec_of(what, payload, registry, strict, max_payload)
     if not isinstance(what, str):
         raise InvalidJob(
             f"a job is added by task, name or spec, got {what!r}; {_guessed(what)}", code="GWBID", field="identifier"
@@ -117,6 +113,16 @@ def _spec(what: Any, payload: Any, registry: Registry | None, strict: bool, max_
     if known is not None:
         return known.spec(known.signature.encode_payload(value, max_payload))
     return JobSpec(task=what, payload=encode(value, limit=max_payload))
+
+
+def _spec_of(task: Task[...], payload: Any, registry: Registry | None, strict: bool, max_payload: int) -> JobSpec:
+    if strict and registry is not None:
+        registry.find(task.name)
+    if task.signature.names_arguments(payload):
+        said = f"these are arguments by name: give them to the task, as in add_job({task.name}.job({min(payload)}="
+        raise InvalidJob(f"payload of task {task.name!r}: {said}...))", code="GWBPL", field="payload")
+    args: tuple[Any, ...] = () if payload is NOTHING else (payload,)
+    return task.spec(task.signature.encode_call(args, {}, max_payload))
 
 
 def _guessed(what: Any) -> str:

@@ -6,6 +6,7 @@ Programs and the server share the caches of a machine: what is touched between t
 from __future__ import annotations
 
 import asyncio
+import os
 
 from asyncq.domain.job import Added, JobSpec
 from asyncq.store.at_once import AtOnce
@@ -16,6 +17,8 @@ from asyncq.store.spares import Loan, Spares
 
 class Shortcut:
     """The shortcut of one client, whose connections keep statements and whose role inserts by itself.
+
+    It is for the process and the event loop that it is made in.
 
     Args:
         database: Where the jobs are.
@@ -28,6 +31,8 @@ class Shortcut:
         self._spares = spares
         self._at_once = at_once
         self._insert = database.query("insert_plain_job")
+        self._pid = os.getpid()
+        self._loop = asyncio.get_running_loop()
 
     async def add(self, spec: JobSpec) -> Added | None:
         """Add a job that asks for nothing special, while nobody is known to wait for it.
@@ -47,7 +52,10 @@ class Shortcut:
         asks = spec.job_key is not None or spec.unique is not None or spec.singleton or spec.idempotency_key is not None
         if waits or asks or spec.meta is not None:
             return None
-        if asyncio.get_running_loop().time() >= self._at_once.blind_until.get(spec.task, 0.0):
+        loop = asyncio.get_running_loop()
+        if loop.time() >= self._at_once.blind_until.get(spec.task, 0.0):
+            return None
+        if loop is not self._loop or os.getpid() != self._pid:
             return None
         if (connection := self._spares.at_hand()) is None:
             return None

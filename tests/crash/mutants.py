@@ -1084,9 +1084,9 @@ MUTANTS = [
     ),
     Mutant(
         "a claim that is half there is stored",
-        "sql/migrations/000018_rules_in_fewer_words.sql",
-        "else locked_at is null or lock_token is null",
-        "else locked_at is null",
+        "sql/migrations/000019_rules_and_their_names.sql",
+        "and (locked_at is null or lock_token is null)",
+        "and locked_at is null",
         ("tests/sql/test_refuse_job.py",),
     ),
     Mutant(

@@ -12,9 +12,9 @@ import anyio
 import asyncpg
 import pytest
 
-import asyncq.client
+import asyncq.store.retries
 from asyncq import AsyncqError, Client, DuplicateJob, InvalidJob, StoreError, StoreUnavailable, UniquePolicy
-from asyncq.client import pause_before_another_try
+from asyncq.store.retries import pause_before_another_try
 from tests.engine.faults import Link, link_to
 from tests.waiting import wait_until
 
@@ -28,7 +28,7 @@ REJECTED = b"available" + COMMITTED
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pauses between the tries, shortened: two seconds are for a server that restarts."""
-    monkeypatch.setattr(asyncq.client, "PAUSES_S", (0.01, 0.02, 0.03))
+    monkeypatch.setattr(asyncq.store.retries, "PAUSES_S", (0.01, 0.02, 0.03))
 
 
 @pytest.fixture
@@ -268,7 +268,7 @@ async def test_a_client_that_may_retry_tries_once_more_when_its_time_is_over(
     link: Link, schema: str, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long the pause would be that comes next: `retry_for` is neither cut short nor overrun."""
-    monkeypatch.setattr(asyncq.client, "PAUSES_S", (60.0,))
+    monkeypatch.setattr(asyncq.store.retries, "PAUSES_S", (60.0,))
     async with Client(link.dsn, schema=schema, retry_for=0.4) as patient:
         first = await patient.add_job("pay")
         await link_is_refused(link, patient)

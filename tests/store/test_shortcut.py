@@ -53,7 +53,7 @@ async def at_once(sql: Session) -> AtOnce:
 
 
 @pytest.fixture
-def shortcut(database: Database, spares: Spares, at_once: AtOnce) -> Shortcut:
+async def shortcut(database: Database, spares: Spares, at_once: AtOnce) -> Shortcut:
     """A shortcut that can be taken."""
     return Shortcut(database, spares, at_once)
 
