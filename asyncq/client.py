@@ -236,11 +236,12 @@ class Client:
         spec = make_spec(task, payload, options, registry=self._registry, strict=True, max_payload=self._max_payload)
         retries: Retries | None = None
         if connection is None and self._shortcut is not None:
+            began = asyncio.get_running_loop().time()
             try:
                 if (added := await self._shortcut.add(spec)) is not None:
                     return added
             except AsyncqError as error:
-                retries = self._retries([spec])
+                retries = self._retries([spec], began)
                 await retries.pause(error)
         (added,) = await self._add([spec], connection, retries)
         return accepted(added)
@@ -293,16 +294,17 @@ class Client:
     ) -> list[Added]:
         if connection is not None:
             return await self._add_on(check_connection(connection), specs, None)
+        began = asyncio.get_running_loop().time()
         while True:
             try:
                 async with self._connection() as own:
                     return await self._add_on(own, specs, self._at_once)
             except AsyncqError as error:
-                retries = retries or self._retries(specs)
+                retries = retries or self._retries(specs, began)
                 await retries.pause(error)
 
-    def _retries(self, specs: Sequence[JobSpec]) -> Retries:
-        return Retries(self._retry_for_s, has_keys=all(spec.idempotency_key for spec in specs))
+    def _retries(self, specs: Sequence[JobSpec], began: float) -> Retries:
+        return Retries(began + self._retry_for_s, has_keys=all(spec.idempotency_key for spec in specs))
 
     async def _add_on(self, connection: Connection, specs: Sequence[JobSpec], at_once: AtOnce | None) -> list[Added]:
         # A client that was never opened asks the first connection that it is given.

@@ -19,15 +19,15 @@ def pauses() -> Iterator[float]:
 
 
 class Retries:
-    """The further tries of one call that adds, of which the first has failed just now.
+    """The further tries of one call that adds, of which the first has failed.
 
     Args:
-        retry_for_s: For how long it is made again while it certainly changed nothing, in seconds from now.
+        until: Until when it is made again while it certainly changed nothing, by the loop's clock.
         has_keys: Whether each job has an idempotency key: without one a second add could add it twice.
     """
 
-    def __init__(self, retry_for_s: float, *, has_keys: bool) -> None:
-        self._until = asyncio.get_running_loop().time() + retry_for_s
+    def __init__(self, until: float, *, has_keys: bool) -> None:
+        self._until = until
         self._has_keys = has_keys
         self._tries = 0
         self._lost: AsyncqError | None = None  # the first error after which nobody knows whether the jobs were added

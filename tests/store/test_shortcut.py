@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Awaitable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -215,3 +216,21 @@ async def outcome_of(adding: Awaitable[object]) -> BaseException | None:
     except StoreUnavailable as error:
         return error
     return None
+
+
+async def test_a_process_that_was_forked_takes_the_long_way(
+    shortcut: Shortcut, sql: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connections at hand are those of the other process."""
+    with monkeypatch.context() as forked:
+        forked.setattr(os, "getpid", lambda: -1)
+        met = await shortcut.add(SPEC)
+
+    assert (None, 0) == (met, await count(sql))
+
+
+async def test_another_event_loop_takes_the_long_way(shortcut: Shortcut, sql: Session) -> None:
+    """The connections at hand are bound to the first one."""
+    met = await asyncio.to_thread(lambda: asyncio.run(shortcut.add(SPEC)))
+
+    assert (None, 0) == (met, await count(sql))
