@@ -17,8 +17,9 @@ from asyncq.domain.errors import (
     StoreUnavailable,
     UnsupportedServer,
 )
+from asyncq.store.dsn import read_dsn, warn_of_ignored
 from asyncq.store.failures import UNTIDY, calling, connecting, on_our_own
-from asyncq.store.pooled import PooledConnection, assignments, prelude, split
+from asyncq.store.pooled import PooledConnection, assignments, prelude
 from asyncq.store.services import check_service, dsn_of_service
 from asyncq.store.statements import check_schema, query
 
@@ -49,24 +50,28 @@ class Database:
     """Where the jobs are: a DSN and a schema.
 
     Args:
-        dsn: A DSN as asyncpg takes it, with several hosts if need be; with `statement_cache_size=0` it leads to a
-            pooler that pools by transaction.
+        dsn: A DSN in any form that `read_dsn` takes, with several hosts if need be; with `statement_cache_size=0` it
+            leads to a pooler that pools by transaction.
         schema: The schema's name.
 
     Attributes:
-        dsn: The DSN, without that.
+        dsn: The DSN as a URI that asyncpg reads.
         schema: The schema's name.
         is_pooled: Whether it leads to such a pooler.
+        connect_timeout_s: How long an attempt to connect may take; 10 s unless the DSN says otherwise.
 
     Raises:
-        ConfigurationError: The schema's name cannot be used, or that number, or the DSN names a service that is not
-            there.
+        ConfigurationError: The schema's name or a parameter of the DSN cannot be used, or the DSN names a service that
+            does not exist.
     """
 
     def __init__(self, dsn: str, schema: str) -> None:
         if not isinstance(dsn, str) or not dsn:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigurationError("a DSN is needed, such as postgresql://user@host/database")
-        self.dsn, self._statement_cache_size = split(dsn)
+        read = read_dsn(dsn)
+        warn_of_ignored(read, stacklevel=3)
+        self.dsn, self._statement_cache_size = read.uri, read.statement_cache_size
+        self.connect_timeout_s = read.connect_timeout_s or CONNECT_TIMEOUT_S
         check_service(self.dsn)
         self.is_pooled = self._statement_cache_size == 0
         self.schema = check_schema(schema)
@@ -160,7 +165,7 @@ class Database:
     def _how(self, role: str, settings: dict[str, str]) -> dict[str, Any]:
         """The driver's options for a connection."""
         how: dict[str, Any] = {
-            "timeout": CONNECT_TIMEOUT_S,
+            "timeout": self.connect_timeout_s,
             "server_settings": {"application_name": f"{self.schema} {role}", **settings},
         }
         if self._statement_cache_size is not None:

@@ -42,6 +42,9 @@ _INVALID = ("GWB", "22003", "22007", "22008", "22023", "0A000")
 # Prepared statements that are gone, or there already: another session than before.
 _MIXED_UP = ("26000", "42P05")
 
+# While connecting: there is no such setting, or not with this value, or not for a session.
+_WRONG_SETTING = ("42704", "22023", "55P02")
+
 # What asyncpg raises when a connection breaks under way. The first one is a PostgresError by its family, but comes from
 # the driver: the server has said nothing, the statement may have been committed.
 _BROKEN = (asyncpg.ConnectionDoesNotExistError, asyncpg.InternalClientError, OSError, asyncio.TimeoutError)
@@ -110,11 +113,13 @@ def target(dsn: str) -> str:
         default = os.environ.get("PGHOST") or "the default host (PGHOST or a local socket)"
         if (service := asked.get("service")) is not None:
             default = f"the service {service[-1]!r}"
-        host = ",".join(hosts) or asked.get("host", [default])[0]
+        host = ",".join(hosts)
+        if not host:
+            host = ":".join(asked.get("host", [default]) + asked.get("port", []))
         user = asked.get("user", [parts.username or ""])[0]
     except ValueError:
         return "the given DSN"
-    name = parts.path.lstrip("/")
+    name = parts.path.lstrip("/") or asked.get("dbname", [""])[0]
     return host + (f", database {name!r}" if name else "") + (f", as {user!r}" if user else "")
 
 
@@ -159,6 +164,11 @@ def _tell_of_connecting(error: BaseException, dsn: str) -> None:
         if "unsupported startup parameter" in _said(error):
             said = f"PostgreSQL at {target(dsn)} refused the connection: {_said(error)}; {HINT}"
             raise ConfigurationError(said) from error
+        if _code(error) in _WRONG_SETTING:
+            raise ConfigurationError(
+                f"PostgreSQL at {target(dsn)} refused a parameter of the DSN that was taken for a setting of the "
+                f"server: {_said(error)}"
+            ) from error
         raise _refused(error, f"PostgreSQL at {target(dsn)} refused the connection", "not_sent") from error
     if isinstance(error, asyncpg.ClientConfigurationError):
         raise ConfigurationError(f"the DSN cannot be used: {_METHOD.sub(_SERVERS, str(error))}") from error

@@ -15,8 +15,6 @@ from typing import Any
 
 import asyncpg
 
-from asyncq.domain.errors import ConfigurationError
-
 HINT = (
     "if the DSN leads to a pooler that pools by transaction, add statement_cache_size=0 to it; "
     "else give a DSN that leads directly to the server"
@@ -122,27 +120,3 @@ def assignments(verb: str, settings: Mapping[str, str]) -> str:
 def _value(text: str) -> str:
     """A list of names, as in search_path, is no single string."""
     return ", ".join(f"'{part.strip()}'" for part in text.split(","))
-
-
-def split(dsn: str) -> tuple[str, int | None]:
-    """Take the word for us out of a DSN.
-
-    Args:
-        dsn: The DSN.
-
-    Returns:
-        The DSN without `statement_cache_size=...`, and that number.
-
-    Raises:
-        ConfigurationError: It is no number.
-    """
-    before, mark, asked = dsn.partition("?")
-    words = asked.split("&")
-    mine = [word for word in words if word.partition("=")[0] == "statement_cache_size"]
-    if not mine:
-        return dsn, None
-    size = mine[-1].partition("=")[2]
-    if not (size.isascii() and size.isdecimal()):
-        raise ConfigurationError(f"statement_cache_size in the DSN is a whole number, got {size!r}")
-    others = "&".join(word for word in words if word not in mine)
-    return before + (mark + others if others else ""), int(size)

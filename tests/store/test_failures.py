@@ -25,7 +25,8 @@ from tests.sql.session import Session
 UNREADABLE = (
     "foo",
     "foo://u:secret@h/x",
-    "host=localhost password=secret",
+    "host=localhost password='secret",
+    "host=localhost password=secret port",
     "postgresql://u:secret/pass@h/x",
     "postgresql://u:secret#pass@h/x",
     "postgresql://u:secret?pass@h/x",
@@ -41,6 +42,7 @@ TARGETS = {
     "postgresql://h1:1,h2:2/x": "h1:1,h2:2, database 'x'",
     "postgresql://u:secret@/x?host=/run/pg": "/run/pg, database 'x', as 'u'",
     "postgresql:///x?user=u&password=secret&host=h": "h, database 'x', as 'u'",
+    "postgresql://?host=h&port=1&dbname=x&user=u&password=secret": "h:1, database 'x', as 'u'",
     "postgresql://?service=jobs": "the service 'jobs'",
     "postgresql://h/x?service=jobs": "h, database 'x'",
     "postgresql://u:p%40secret@h/x": "h, database 'x', as 'u'",

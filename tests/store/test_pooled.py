@@ -8,7 +8,8 @@ import pytest
 from asyncq import Client, ConfigurationError, Worker, task
 from asyncq.domain.events import JobCompleted, PollingOnly
 from asyncq.store.database import Database
-from asyncq.store.pooled import PooledConnection, is_pooled, prelude, split
+from asyncq.store.dsn import read_dsn
+from asyncq.store.pooled import PooledConnection, is_pooled, prelude
 from tests.engine.pooler import pooled
 from tests.engine.seen import Seen
 from tests.waiting import wait_until
@@ -31,7 +32,9 @@ async def nothing() -> None:
 )
 def test_our_word_is_taken_out_of_the_dsn_and_nothing_else_is_touched(dsn: str, rest: str, size: int | None) -> None:
     """The driver would send it to the server as a setting; the rest is its business."""
-    assert (rest, size) == split(dsn)
+    read = read_dsn(dsn)
+
+    assert (rest, size) == (read.uri, read.statement_cache_size)
 
 
 @pytest.mark.parametrize("size", ["", "none", "-1", "1.5", "٣"])

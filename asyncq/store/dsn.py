@@ -1,0 +1,201 @@
+"""DSNs: every form in which users write one becomes a URI that asyncpg reads, with the options that are not asyncpg's.
+
+The rule for a parameter: asyncpg's own ones and settings of the server pass. One of libpq's that asyncpg does not know
+is used, or ignored with a warning where nothing depends on it, or refused by name. asyncpg alone would send all of them
+to the server as settings.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from urllib.parse import quote, unquote_plus
+
+import msgspec
+
+from asyncq.domain.errors import ConfigurationError
+
+_SCHEME = re.compile(r"postgres(?:ql)?(?:\+[a-z0-9_]+)?(?=:)", re.IGNORECASE)
+_KEYWORDS = re.compile(r"\s*[A-Za-z_]+\s*=")
+_KEYWORD = re.compile(
+    r"\s*([A-Za-z_]+)\s*=\s*(?:'((?:[^'\\]|\\.)*)'|((?:[^\s'\\]|\\.)(?:[^\s\\]|\\.)*)?)(?:\s+|$)", re.DOTALL
+)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_WHOLE = re.compile(r"-?[0-9]{1,6}", re.ASCII)
+
+_SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+
+# Parameters of libpq that are ignored, with the values for which nothing depends on them; None for all values.
+_IGNORED: dict[str, tuple[str, ...] | None] = {
+    "channel_binding": ("disable", "prefer"),
+    "client_encoding": None,  # asyncpg always speaks UTF-8
+    "fallback_application_name": None,
+    "gssdelegation": ("0",),
+    "gssencmode": ("disable", "prefer"),
+    "keepalives": None,
+    "keepalives_count": None,
+    "keepalives_idle": None,
+    "keepalives_interval": None,
+    "load_balance_hosts": None,
+    "max_protocol_version": None,  # asyncpg speaks 3.0, the oldest one
+    "min_protocol_version": ("3.0",),
+    "replication": ("0", "false", "no", "off"),
+    "sslcertmode": ("allow",),
+    "sslcompression": None,
+    "sslsni": ("1",),
+    "tcp_user_timeout": None,
+}
+
+# Parameters, or other values of those above, that ask for more than asyncpg can do; with the way out.
+_TLS = "sslmode=verify-full and sslrootcert make sure of the server; take the parameter out if that is enough"
+_REFUSED = {
+    "channel_binding": _TLS,
+    "gssdelegation": "take it out",
+    "gssencmode": "encrypt by TLS, with sslmode=require",
+    "hostaddr": "beside host it cannot be used: write the address as host",
+    "min_protocol_version": "asyncpg speaks 3.0: take it out",
+    "oauth_client_id": "log in by password or certificate",
+    "oauth_client_secret": "log in by password or certificate",
+    "oauth_issuer": "log in by password or certificate",
+    "oauth_scope": "log in by password or certificate",
+    "prepared_statement_cache_size": "if the DSN leads to a pooler, write statement_cache_size=0; else take it out",
+    "replication": "a queue needs an ordinary connection: take it out",
+    "require_auth": _TLS,
+    "requirepeer": "take it out, or protect the socket's folder",
+    "scram_client_key": "give the password",
+    "scram_server_key": "give the password",
+    "servicefile": "let the variable PGSERVICEFILE name the file",
+    "ssl": "write sslmode=require, or another of " + ", ".join(_SSL_MODES),
+    "sslcertmode": "asyncpg sends the certificate that sslcert names: take it out",
+    "sslcrldir": "give one file, sslcrl",
+    "sslkeylogfile": "take it out",
+    "sslsni": "take it out",
+}
+
+
+class Dsn(msgspec.Struct, frozen=True):
+    """A DSN that was read.
+
+    Attributes:
+        uri: A URI for asyncpg, without the parameters below.
+        statement_cache_size: 0 if the DSN leads to a pooler that pools by transaction; None if it does not say.
+        connect_timeout_s: How long an attempt to connect may take; None if the DSN does not say.
+        ignored: The names of the parameters that have no effect.
+    """
+
+    uri: str
+    statement_cache_size: int | None = None
+    connect_timeout_s: float | None = None
+    ignored: tuple[str, ...] = ()
+
+
+def read_dsn(dsn: str) -> Dsn:
+    """Read a DSN.
+
+    Args:
+        dsn: A URI, as libpq, asyncpg or SQLAlchemy take it, or libpq's `host=... dbname=...`.
+
+    Raises:
+        ConfigurationError: A parameter cannot be used; the message names it.
+    """
+    if scheme := _SCHEME.match(dsn):
+        before, _, asked = dsn.partition("?")
+        before = "postgresql" + before[scheme.end() :]
+        words = [word.partition("=") for word in asked.split("&")] if asked else []
+    elif _KEYWORDS.match(dsn):
+        before, words = "postgresql://", [(name, "=", quote(value, safe="")) for name, value in _keywords(dsn)]
+    else:
+        return Dsn(dsn)  # The driver refuses it, in words of its own.
+    return _Reading(before, words).done()
+
+
+def warn_of_ignored(dsn: Dsn, stacklevel: int = 2) -> None:
+    """Warn once of the parameters that have no effect.
+
+    Args:
+        dsn: What was read.
+        stacklevel: As for `warnings.warn`.
+    """
+    if dsn.ignored:
+        names = ", ".join(dsn.ignored)
+        warnings.warn(f"the DSN names parameters of libpq that have no effect here: {names}", stacklevel=stacklevel + 1)
+
+
+class _Reading:
+    """The parameters of one DSN, sorted by how they are used."""
+
+    def __init__(self, before: str, words: list[tuple[str, str, str]]) -> None:
+        self._before = before
+        self._words = words
+        self._kept: list[str] = []
+        self._ignored: list[str] = []
+        self._statement_cache_size: int | None = None
+        self._connect_timeout_s: float | None = None
+
+    def done(self) -> Dsn:
+        place = self._before.partition("://")[2].partition("/")[0]
+        has_host = bool(place.rpartition("@")[2]) or any(name == "host" for name, _, _ in self._words)
+        for name, mark, raw in self._words:
+            if name == "hostaddr" and not has_host:
+                self._kept.append(f"host={quote(bracketed(unquote_plus(raw)), safe='')}")
+            elif not self._takes(name, unquote_plus(raw)):
+                self._kept.append(name + mark + raw)
+        asked = "&".join(self._kept)
+        return Dsn(
+            self._before + ("?" + asked if asked else ""),
+            self._statement_cache_size,
+            self._connect_timeout_s,
+            tuple(dict.fromkeys(self._ignored)),
+        )
+
+    def _takes(self, name: str, value: str) -> bool:
+        """Whether a parameter is used or ignored here; if not, the driver gets it."""
+        if name == "statement_cache_size":
+            if not (value.isascii() and value.isdecimal()):
+                raise ConfigurationError(f"statement_cache_size in the DSN is a whole number, got {value!r}")
+            self._statement_cache_size = int(value)
+        elif name == "connect_timeout":
+            if not _WHOLE.fullmatch(value):
+                raise ConfigurationError(f"connect_timeout in the DSN is a whole number of seconds, got {value!r}")
+            # libpq waits for ever at 0; here the default applies.
+            self._connect_timeout_s = float(value) if int(value) > 0 else None
+        elif name == "ssl" and value in _SSL_MODES:
+            self._kept.append(f"sslmode={value}")  # SQLAlchemy's word for it
+        elif name in _IGNORED and ((harmless := _IGNORED[name]) is None or value in harmless):
+            self._ignored.append(name)
+        elif name in _REFUSED:
+            raise ConfigurationError(f"the DSN asks for {name}, which asyncpg cannot do as asked: {_REFUSED[name]}")
+        elif name == "sslrootcert" and value == "system":
+            raise ConfigurationError(
+                "sslrootcert in the DSN names a file of certificates; asyncpg does not know sslrootcert=system"
+            )
+        else:
+            return False
+        return True
+
+
+def bracketed(hosts: str) -> str:
+    """Hosts with brackets around addresses of IPv6, as a URI needs them.
+
+    Args:
+        hosts: One or several, with commas between them.
+    """
+    return ",".join(f"[{host}]" if host.count(":") > 1 and host[0] != "[" else host for host in hosts.split(","))
+
+
+def _keywords(dsn: str) -> list[tuple[str, str]]:
+    """The parameters of `host=... dbname=...`; empty ones are defaults and left out."""
+    found: list[tuple[str, str]] = []
+    at = 0
+    while at < len(dsn):
+        read = _KEYWORD.match(dsn, at)
+        if read is None:
+            raise ConfigurationError(
+                "the DSN cannot be read; expected host=... dbname=... user=... password=..., "
+                "a value with spaces as 'one two', and \\' and \\\\ for ' and \\ in it"
+            )
+        value = _ESCAPED.sub(r"\1", read[2] if read[2] is not None else read[3] or "")
+        if value:
+            found.append((read[1], bracketed(value) if read[1] == "host" else value))
+        at = read.end()
+    return found
