@@ -23,6 +23,8 @@ _NEWLINE = re.compile("\r\n|\r|\n")
 _TASK = re.compile("[_a-zA-Z][_a-zA-Z0-9:/-]*")
 _FIELD = re.compile("[0-9*/,-]+")
 _NO_TASK = "-"
+# The parser of JSON5 is pure Python: it takes seconds for this much, and minutes for ten times as much.
+MAX_JSON5 = 64 * 1024
 # How the library says where JSON5 is wrong; the text is one line.
 _PLACE = re.compile("<string>:1 (.*) at column ([0-9]+)", re.DOTALL)
 
@@ -94,11 +96,16 @@ class _Line:
             self._refuse(at, len(self._words))
             return
         self.columns["payload"] = column
-        # Pure Python, and needed only where a payload is.
+        payload = self.text[column:]
+        if (size := len(payload.encode("utf-8", "surrogatepass"))) > MAX_JSON5:
+            said = f"payload is {size} bytes of JSON5, at most {MAX_JSON5} are allowed; a CronItem in code takes more"
+            self.report(column, said, "payload")
+            return
+        # Imported here, because it is slow and only needed for a payload.
         import json5
 
         try:
-            self.values["payload"] = json5.loads(self.text[column:], allow_duplicate_keys=False)
+            self.values["payload"] = json5.loads(payload, allow_duplicate_keys=False)
         except ValueError as error:
             found = _PLACE.fullmatch(str(error))
             said, at = (found[1], int(found[2]) - 1) if found else (str(error), 0)
@@ -142,9 +149,10 @@ def parse_crontab(text: str, *, dialect: Dialect = "crontab", source: str = "") 
     """Read the text of a crontab.
 
     Args:
-        text: Lines of five fields, a task's name, and optionally `?options` and a `{payload}` in JSON5; empty lines and
-            lines that begin with `#` are skipped. Options: `id`, `fill` (a time phrase such as `4w3d2h1m`), `max`,
-            `queue`, `priority`, `jobKey`, `jobKeyMode`, `tz`, `flags` (with commas between them), `overlap`.
+        text: Lines of five fields, a task's name, and optionally `?options` and a `{payload}` in JSON5, at most 64 KiB;
+            empty lines and lines that begin with `#` are skipped. Options: `id`, `fill` (a time phrase such as
+            `4w3d2h1m`), `max`, `queue`, `priority`, `jobKey`, `jobKeyMode`, `tz`, `flags` (with commas between them),
+            `overlap`.
         dialect: `crontab` by default, the fields of graphile-worker; in `extended` also names, `a-b/n`, `@daily`, `H`.
         source: Where the text comes from, for the error.
 
@@ -190,7 +198,8 @@ def items_of_task(task: CronTask, cron: Recurrence | Iterable[Recurrence] | None
     Args:
         task: The task.
         cron: A line of a crontab without the task (`0 8 * * * ?tz=Europe/Berlin&fill=1d {dry_run: true}`), in the
-            extended dialect; or a function of a `TimeDigest`; or several of them, each but one with an `id`; or None.
+            extended dialect, with at most 64 KiB of payload; or a function of a `TimeDigest`; or several of them, each
+            but one with an `id`; or None.
 
     Returns:
         The items.

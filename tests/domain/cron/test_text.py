@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncq.domain.cron.item import CronItem
-from asyncq.domain.cron.text import items_of_task, parse_crontab
+from asyncq.domain.cron.text import MAX_JSON5, items_of_task, parse_crontab
 from asyncq.domain.cron.times import TimeDigest
 from asyncq.domain.errors import InvalidCrontab
 from asyncq.domain.job import JobKeyMode
@@ -316,3 +316,59 @@ def test_what_a_task_cannot_bring_along_is_refused(cron: Any, expected: str) -> 
         items_of_task(send_email, cron)
 
     assert [expected] == [str(problem) for problem in caught.value.problems]
+
+
+# The size of a payload
+
+
+def payload_of(size: int, char: str = "x") -> str:
+    """A payload of so many bytes."""
+    room = size - len("{a:''}")
+    return f"{{a:'{char * (room // len(char.encode()))}'}}"
+
+
+def test_a_payload_of_exactly_the_limit_is_read() -> None:
+    """The limit is the largest size that works."""
+    item = parse_one(f"* * * * * t {payload_of(MAX_JSON5)}")
+
+    assert MAX_JSON5 - len("{a:''}") == len(item.members["a"]) - len('""')
+
+
+@pytest.mark.parametrize(
+    ("payload", "size"),
+    [
+        (payload_of(MAX_JSON5 + 1), MAX_JSON5 + 1),
+        (payload_of(1024 * 1024), 1024 * 1024),
+        ("{a:[" + "1," * 500_000 + "]}", 1_000_006),
+        (payload_of(MAX_JSON5 + 2, "ü"), MAX_JSON5 + 2),
+        ("{" + "[" * MAX_JSON5, MAX_JSON5 + 1),
+    ],
+    ids=["one byte more", "a string", "an array", "two bytes a character", "no JSON5"],
+)
+def test_a_payload_above_the_limit_is_refused_before_it_is_parsed(
+    payload: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parser takes a minute for a megabyte, and holds the event loop for that long."""
+
+    def parse(*_: object, **__: object) -> None:
+        raise AssertionError("the payload was parsed")
+
+    monkeypatch.setattr("json5.loads", parse)
+    said = f"payload is {size} bytes of JSON5, at most 65536 are allowed; a CronItem in code takes more"
+
+    assert [f"line 1, column 13: {said}"] == problems(f"* * * * * t {payload}")
+
+
+def test_a_tasks_own_cron_line_has_the_same_limit() -> None:
+    """It is read by the same parser, when the module is imported."""
+    with pytest.raises(InvalidCrontab) as caught:
+        items_of_task(send_email, f"* * * * * {payload_of(MAX_JSON5 + 1)}")
+
+    assert "at most 65536 are allowed" in str(caught.value)
+
+
+def test_an_item_in_code_takes_a_larger_payload() -> None:
+    """It is no JSON5: nothing has to be parsed."""
+    item = CronItem("t", "* * * * *", payload={"a": "x" * MAX_JSON5})
+
+    assert MAX_JSON5 == len(item.members["a"]) - len('""')
