@@ -27,6 +27,7 @@ from asyncq import (
     JobCompleted,
     JobContext,
     JobFailed,
+    JobNotFound,
     JobRetried,
     JobSnoozed,
     JobsRescued,
@@ -265,6 +266,38 @@ async def test_a_message_of_a_stranger_ends_no_job(roles: Roles) -> None:
             await seen.wait_for(JobCompleted)
 
     assert ([added.id], []) == (seen.ids(JobCompleted), seen.of(JobCancelled))
+
+
+async def test_an_enqueuer_cancels_a_job_with_the_same_unique_key_and_no_other(roles: Roles) -> None:
+    """SECURITY.md and the guide say so: an add by that role may do to other jobs all that an add may do."""
+    go_on = asyncio.Event()
+
+    @task
+    async def work() -> None:
+        await go_on.wait()
+
+    seen = Seen()
+    dsn, policy = roles.dsn_of(roles.worker), {"on_conflict": "replace"}
+    async with Client(dsn, schema=roles.schema) as client:
+        singleton = await client.add_job(work, singleton=True)
+        others = [await client.add_job(work, **how) for how in ({}, {"singleton": True, "subject": "s"})]
+        others.append(await client.add_job(work, job_key="k"))
+        waiting = await client.add_job("other", singleton=True)
+        async with Worker(dsn, [work], schema=roles.schema, observers=[seen], grace=0.1).start():
+            await seen.wait_for(JobStarted, 4)
+            async with Client(roles.dsn_of(roles.enqueuer), schema=roles.schema) as web:
+                replaced = [
+                    await web.add_job(name, unique=policy, run_at=datetime.now(UTC) + timedelta(days=1))
+                    for name in ("work", "other")
+                ]
+            await seen.wait_for(JobCancelled)
+            go_on.set()
+            await seen.wait_for(JobCompleted, 3)
+        with pytest.raises(JobNotFound):
+            await client.get_job(waiting.id)
+
+    assert [singleton.id, waiting.id] == [added.existing_id for added in replaced]
+    assert ([singleton.id], {added.id for added in others}) == (seen.ids(JobCancelled), set(seen.ids(JobCompleted)))
 
 
 async def read_a_job(client: Client) -> None:
