@@ -19,8 +19,9 @@ from asyncq.domain.errors import (
 )
 from asyncq.store.dsn import read_dsn, warn_of_ignored
 from asyncq.store.failures import UNTIDY, calling, connecting, on_our_own
+from asyncq.store.hosts import Hosts
 from asyncq.store.pooled import PooledConnection, assignments, prelude
-from asyncq.store.services import check_service, dsn_of_service
+from asyncq.store.services import dsn_of_service, read_service
 from asyncq.store.statements import check_schema, query
 
 # The layers above name the driver's types by these.
@@ -72,7 +73,7 @@ class Database:
         warn_of_ignored(read, stacklevel=3)
         self.dsn, self._statement_cache_size = read.uri, read.statement_cache_size
         self.connect_timeout_s = read.connect_timeout_s or CONNECT_TIMEOUT_S
-        check_service(self.dsn)
+        self._hosts = Hosts(self.dsn, read_service(self.dsn), self.connect_timeout_s, read.connect_timeout_s)
         self.is_pooled = self._statement_cache_size == 0
         self.schema = check_schema(schema)
 
@@ -122,7 +123,7 @@ class Database:
         lasting = {} if self.is_pooled else settings
         everything = settings | (SHUN_SORTS if generic_plans else {})
         with connecting(self.dsn):
-            connection = await asyncpg.connect(self.dsn, **self._how(role, lasting))
+            connection = await self._hosts.connect(**self._how(role, lasting))
             if not (self.is_pooled or is_to_listen):
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
                     await _insist_on(connection, everything)
@@ -159,13 +160,13 @@ class Database:
             max_inactive_connection_lifetime=30.0,
             reset=reset,
             init=None if self.is_pooled else init,
+            connect=self._hosts.connect,
             **self._how(role, {}),
         )
 
     def _how(self, role: str, settings: dict[str, str]) -> dict[str, Any]:
         """The driver's options for a connection."""
         how: dict[str, Any] = {
-            "timeout": self.connect_timeout_s,
             "server_settings": {"application_name": f"{self.schema} {role}", **settings},
         }
         if self._statement_cache_size is not None:

@@ -6,7 +6,7 @@ import asyncio
 import errno
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
@@ -85,16 +85,34 @@ def is_unknown(error: Exception) -> bool:
     return isinstance(error, TimeoutError) or (isinstance(error, StoreUnavailable) and error.outcome == "unknown")
 
 
+class AllHostsFailed(ConnectionError):
+    """None of several hosts can be used.
+
+    Args:
+        failed: The hosts, each as `host:port`, and why.
+    """
+
+    def __init__(self, failed: Sequence[tuple[str, Exception]]) -> None:
+        super().__init__("; ".join(f"{host}: {_words(error)}" for host, error in failed))
+        self.errors = [error for _, error in failed]
+
+
 def is_refusal(error: Exception) -> bool:
     """Whether a connection was refused because no server runs there, or none that lets anybody in yet."""
     cause = error.__cause__
-    if isinstance(cause, ConnectionRefusedError | FileNotFoundError):
+    if isinstance(cause, AllHostsFailed):
+        return all(_is_refused(each) for each in cause.errors)
+    return cause is not None and _is_refused(cause)
+
+
+def _is_refused(cause: BaseException) -> bool:
+    if isinstance(cause, ConnectionRefusedError | FileNotFoundError | asyncpg.CannotConnectNowError):
         return True
     if type(cause) is OSError and cause.errno is None:
         # A name with several addresses; what each of them said is in the text alone.
         said = str(cause)
         return 0 < said.count("[Errno ") == said.count(f"[Errno {errno.ECONNREFUSED}]")
-    return isinstance(error, StoreUnavailable) and error.sqlstate == "57P03"
+    return False
 
 
 def target(dsn: str) -> str:

@@ -27,37 +27,39 @@ def service_of(dsn: str) -> str | None:
         return None
 
 
-def check_service(dsn: str) -> None:
-    """Refuse a DSN whose service is not there: the driver would connect to some other database.
+def read_service(dsn: str) -> dict[str, str]:
+    """Read the service that a DSN names; one that does not exist is refused: the driver would pass over it.
 
     Args:
         dsn: The DSN.
+
+    Returns:
+        Its parameters; none if the DSN names none.
 
     Raises:
         ConfigurationError: The file of services lacks it, or cannot be read.
     """
     name = service_of(dsn)
     if name is None:
-        return
+        return {}
     path = _path()
     # The driver reads it with the same parser, and lets its errors out.
     services = configparser.ConfigParser()
     try:
         services.read(path)
-        is_there = name in services.sections()
-        if is_there:
-            services.items(name)
+        found = dict(services.items(name)) if name in services.sections() else None
     except (configparser.Error, ValueError):
         # Without the cause: its text may hold a password.
         raise ConfigurationError(
             f"the service {name!r} cannot be looked up: {path} cannot be read as [service] and lines of key=value, "
             "each key once, % written as %%"
         ) from None
-    if not is_there:
+    if found is None:
         raise ConfigurationError(
             f"there is no service {name!r} in {path}; add [{name}] with host=, dbname=, user= to it, "
             "or let PGSERVICEFILE name another file"
         )
+    return found
 
 
 def _path() -> Path:

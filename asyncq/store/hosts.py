@@ -1,0 +1,175 @@
+"""A DSN with several hosts: each host has a time limit of its own, and the host that answered last comes first.
+
+The driver's time limit covers the whole list, so a host that accepts a connection and never answers would use it up at
+each attempt. A DSN with one host is left to the driver.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import asyncpg
+
+from asyncq.store.failures import AllHostsFailed
+
+HOST_S = 3.0
+
+_BRACKETS = re.compile(r"\[([^\]]+)\](?::([0-9]+))?")
+
+# The host cannot be used now, another one may be. A refused login is the same on all of them, as libpq sees it.
+_UNUSABLE = (
+    OSError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.ConnectionDoesNotExistError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.InternalClientError,  # also of a server of another kind than target_session_attrs asks for
+    asyncpg.ProtocolError,
+)
+
+
+class Host(NamedTuple):
+    """One host of a list.
+
+    Attributes:
+        name: A name, an address, or the folder of a Unix socket.
+        port: Its port.
+    """
+
+    name: str
+    port: int
+
+
+class Hosts:
+    """Opens connections to the hosts of one DSN.
+
+    Args:
+        dsn: A URI that asyncpg reads.
+        service: The parameters of the service that it names; none without one.
+        timeout_s: How long an attempt may take in total.
+        each_s: How long one of several hosts may take; None for an equal share of that, at most 3 s.
+    """
+
+    def __init__(self, dsn: str, service: Mapping[str, str], timeout_s: float, each_s: float | None = None) -> None:
+        self._dsn = dsn
+        self._timeout_s = timeout_s
+        self._listed = listed(dsn, service)
+        self._order = list(self._listed)
+        self._each_s = each_s or min(HOST_S, timeout_s / max(1, len(self._listed)))
+        asked = _asked(dsn).get("target_session_attrs") or service.get("target_session_attrs")
+        self._wanted = asked or os.environ.get("PGTARGETSESSIONATTRS") or "any"
+
+    async def connect(self, *_: object, **options: Any) -> asyncpg.Connection:
+        """Open a connection to the first host that can be used.
+
+        Args:
+            *_: Not used: a pool passes its DSN.
+            **options: The driver's, without host, port and timeout.
+
+        Raises:
+            AllHostsFailed: None of several hosts can be used.
+            OSError: And what else the driver raises.
+
+        If cancelled, no connection stays open, and the next attempt begins with another host.
+        """
+        if not self._listed:
+            return await asyncpg.connect(self._dsn, timeout=self._timeout_s, **options)
+        if self._wanted != "prefer-standby":
+            return await self._first(self._wanted, options)
+        try:
+            return await self._first("standby", options)
+        except AllHostsFailed:
+            return await self._first("any", options)
+
+    async def _first(self, wanted: str, options: dict[str, Any]) -> asyncpg.Connection:
+        failed: list[tuple[str, Exception]] = []
+        for host in list(self._order):
+            self._order.remove(host)
+            self._order.append(host)
+            try:
+                connection = await asyncpg.connect(
+                    self._dsn,
+                    host=host.name,
+                    port=host.port,
+                    timeout=self._each_s,
+                    target_session_attrs=cast(Any, wanted),
+                    **options,
+                )
+            except _UNUSABLE as error:
+                failed.append((f"{host.name}:{host.port}", error))
+            else:
+                self._answered(host, is_wanted=wanted != "any" or not _is_standby(connection))
+                return connection
+        raise AllHostsFailed(failed)
+
+    def _answered(self, host: Host, *, is_wanted: bool) -> None:
+        """Begin with this host the next time; with the DSN's first one if this one may not be what the caller needs."""
+        if not is_wanted:
+            self._order = list(self._listed)
+            return
+        self._order.remove(host)
+        self._order.insert(0, host)
+
+
+def _is_standby(connection: asyncpg.Connection) -> bool:
+    return getattr(connection.get_settings(), "in_hot_standby", "off") == "on"
+
+
+def listed(dsn: str, service: Mapping[str, str]) -> list[Host]:
+    """The hosts that a DSN, its service or PGHOST lists, as the driver reads them.
+
+    Args:
+        dsn: A URI that asyncpg reads.
+        service: The parameters of the service that it names; none without one.
+
+    Returns:
+        Them, in order; none where there are fewer than two, or the driver will refuse them.
+    """
+    try:
+        asked = _asked(dsn)
+        place = urlsplit(dsn).netloc
+        if hosts := place.partition("@")[2] if "@" in place else place:
+            found = [Host(unquote(host.name), host.port) for host in _split(hosts, None)]
+        elif "host" in asked:
+            found = _split(asked["host"], asked.get("port"))
+        else:
+            hosts = service.get("host") or os.environ.get("PGHOST") or ""
+            found = _split(hosts, asked.get("port") or service.get("port"))
+    except ValueError:
+        return []
+    return found if len(found) > 1 else []
+
+
+def _asked(dsn: str) -> dict[str, str]:
+    try:
+        return {name: values[-1] for name, values in parse_qs(urlsplit(dsn).query).items()}
+    except ValueError:
+        return {}
+
+
+def _split(hosts: str, ports: str | None) -> list[Host]:
+    """Read a list of hosts; the ports that were given apart from it count more than those in it."""
+    names = hosts.split(",")
+    given = [int(port) for port in (ports or os.environ.get("PGPORT") or "5432").split(",")]
+    if len(given) == 1:
+        given *= len(names)
+    if not all(names):
+        raise ValueError(hosts)
+    return [_host(name, port, takes_its_own=not ports) for name, port in zip(names, given, strict=True)]
+
+
+def _host(text: str, port: int, *, takes_its_own: bool) -> Host:
+    if text.startswith("/"):
+        return Host(text, port)
+    if text.startswith("["):
+        found = _BRACKETS.match(text)
+        if found is None:
+            raise ValueError(text)
+        name, own = found[1], found[2]
+    else:
+        name, _, own = text.partition(":")
+    return Host(name, int(unquote(own)) if own and takes_its_own else port)
