@@ -26,8 +26,12 @@ from asyncq.store.pooled import is_pooled
 from asyncq.store.roles import grant_again, grantees
 from asyncq.store.statements import folder, query, render, texts
 
-LOCK_TIMEOUT_S = 2.0
-LOCK_TRIES = 30
+# Adds queue behind a statement that waits for an exclusive lock. Where an add and a migration wait for each other, the
+# migration gives up first: this is half of the server's usual deadlock_timeout.
+LOCK_TIMEOUT_S = 0.5
+LOCK_TRIES = 120
+# Nobody queues behind `create index concurrently`, which waits for older transactions; each try builds the index anew.
+ALONE_TIMEOUT_S = 60.0
 
 Say = Callable[[str], None]
 
@@ -142,13 +146,13 @@ async def migrate_on(connection: asyncpg.Connection, schema: str, say: Say = lam
         asyncpg.PostgresError: The server refused, or the lock did not come in about a minute.
     """
     if not is_pooled(connection):
-        await connection.execute(_timeouts("set"))
+        await connection.execute(_timeouts("set", ALONE_TIMEOUT_S))
     return await _with_patience(connection, schema, say)
 
 
-def _timeouts(how: str) -> str:
+def _timeouts(how: str, lock_s: float) -> str:
     """The role may have a statement_timeout: an index takes its time."""
-    return f"{how} lock_timeout = '{LOCK_TIMEOUT_S:g}s'; {how} statement_timeout = 0"
+    return f"{how} lock_timeout = '{lock_s:g}s'; {how} statement_timeout = 0"
 
 
 async def status(database: Database) -> Report:
@@ -205,7 +209,7 @@ async def _migrate(connection: asyncpg.Connection, schema: str, done: list[str])
     known = migrations()
     newest = known[-1].id
     async with connection.transaction():
-        await connection.execute(_timeouts("set local"))
+        await connection.execute(_timeouts("set local", LOCK_TIMEOUT_S))
         await connection.fetchval("select pg_advisory_xact_lock(hashtextextended($1, 0))", _key(schema))
         if not await connection.fetchval("select to_regnamespace($1) is not null", schema):
             await create_schema(connection, schema)
@@ -432,10 +436,10 @@ order by what
 _BOOKKEEPING = """
 create table if not exists asyncq._migrations (
   id int constraint migrations_pkey primary key,
-  name text not null,
-  checksum text not null,
+  name text collate "C" not null,
+  checksum text collate "C" not null,
   needs int,
-  release text,
+  release text collate "C",
   applied_at timestamptz not null default pg_catalog.clock_timestamp()
 )
 """

@@ -17,7 +17,7 @@ begin
   end if;
   select member into unknown from jsonb_object_keys(options) as member
     where member not in ('meta', 'unique', 'singleton', 'subject', 'force', 'rerun', 'idempotency_key', 'idempotency_window_s')
-    order by member limit 1;
+    order by member collate "C" limit 1;
   if unknown is not null then
     raise exception using errcode = '22023', column = 'options', message = 'options: ''' || unknown || ''' is unknown; '
       'there are meta, unique, singleton, subject, force, rerun, idempotency_key, idempotency_window_s';

@@ -13,7 +13,7 @@ begin
   for one in
     select given.identifier, min(given.slot) as since, bool_or(given.revision is null) as is_own
     from unnest(crontabs, slots, revisions) as given(identifier, slot, revision)
-    group by given.identifier order by given.identifier
+    group by given.identifier order by given.identifier collate "C"
   loop
     perform from asyncq.known_crontabs where identifier = one.identifier for update;
     if not found and one.is_own then

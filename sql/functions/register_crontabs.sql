@@ -10,9 +10,9 @@ create or replace function asyncq._register_crontabs(identifiers text[], stored 
 #variable_conflict use_column
 begin
   insert into asyncq.known_crontabs (identifier, known_since)
-    select distinct given.identifier, asyncq.now() from unnest(identifiers) as given(identifier)
+    select distinct given.identifier collate "C", asyncq.now() from unnest(identifiers) as given(identifier)
     where not exists (select from asyncq.known_crontabs as known where known.identifier = given.identifier)
-    order by given.identifier
+    order by 1
     on conflict (identifier) do nothing;
   return query
     select known.identifier, known.known_since, known.last_execution, known.not_before

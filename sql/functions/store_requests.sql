@@ -17,7 +17,7 @@ begin
         asyncq._digest(given.identifier, given.payload)
       from unnest(identifiers, payloads, dedupes, outcomes, ids) as given(identifier, payload, dedupe, outcome, id)
       where given.dedupe ? 'request' and given.outcome <> 'rejected'
-      order by given.dedupe ->> 'request'
+      order by (given.dedupe ->> 'request') collate "C"
       on conflict (key) do update
         set keep_until = excluded.keep_until, job_id = excluded.job_id, digest = excluded.digest
         where request.keep_until <= moment

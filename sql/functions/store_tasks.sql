@@ -21,12 +21,12 @@ begin
     where given.name is not null and (known.id is null or known.retired_in is not null);
   if missing is not null then
     insert into asyncq._tasks (identifier)
-      select given.name from unnest(missing) as given(name) order by given.name
+      select given.name from unnest(missing) as given(name) order by given.name collate "C"
       on conflict do nothing;
   end if;
   if retired is not null then
     insert into asyncq._tasks (identifier)
-      select given.name from unnest(retired) as given(name) order by given.name
+      select given.name from unnest(retired) as given(name) order by given.name collate "C"
       on conflict (identifier) do update set retired_in = null;
   end if;
 end

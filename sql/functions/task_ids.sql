@@ -13,10 +13,10 @@ declare
   patience constant text := current_setting('lock_timeout');
 begin
   for missing in
-    select distinct given.name from unnest(identifiers) as given(name)
+    select distinct given.name collate "C" from unnest(identifiers) as given(name)
     where given.name is not null
       and not exists (select from asyncq._tasks where identifier = given.name and retired_in is null)
-    order by given.name
+    order by 1
   loop
     begin
       perform set_config('lock_timeout', '100ms', true);

@@ -5,7 +5,7 @@
 create table asyncq._tasks (
   retired_in xid8,
   id int generated always as identity constraint tasks_pkey primary key,
-  identifier text not null
+  identifier text collate "C" not null
     constraint tasks_identifier_key unique
     constraint tasks_identifier_check check (length(identifier) <= 128)
 );

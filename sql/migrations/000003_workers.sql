@@ -17,10 +17,10 @@ create table asyncq._workers (
   pid int not null,
   concurrency int not null,
   locks boolean not null default false,
-  host text not null,
-  tasks text[] not null,
-  forbidden_flags text[],
-  named text[] not null default '{}',
+  host text collate "C" not null,
+  tasks text[] collate "C" not null,
+  forbidden_flags text[] collate "C",
+  named text[] collate "C" not null default '{}',
   stuck bigint[] not null default '{}',
   cron jsonb
 ) with (

@@ -19,7 +19,7 @@ create table asyncq._ended_jobs (
   ended_at timestamptz not null,
   keep_until timestamptz not null,
   task_id int not null,
-  state text not null constraint ended_jobs_state_check check (state in ('completed', 'cancelled', 'discarded')),
+  state text collate "C" not null constraint ended_jobs_state_check check (state in ('completed', 'cancelled', 'discarded')),
   unique_key bytea
 ) with (
   -- What is pruned in a minute are the entries at the head of ended_jobs_keep_until, over which the next prune walks.
@@ -37,7 +37,7 @@ create index ended_jobs_keep_until on asyncq._ended_jobs (keep_until);
 create table asyncq._requests (
   keep_until timestamptz not null,
   job_id bigint not null,
-  key text
+  key text collate "C"
     constraint requests_pkey primary key
     constraint requests_key_check check (length(key) between 1 and 200),
   digest bytea not null

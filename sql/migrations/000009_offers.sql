@@ -10,7 +10,7 @@ create table asyncq._offers (
   job_id bigint,
   worker_id int constraint offers_pkey primary key
     constraint offers_worker_id_fkey references asyncq._workers on delete cascade,
-  channel text,
+  channel text collate "C",
   task_ids int[],
   constraint offers_taken_check check (job_id is null or token is not null)
 ) with (

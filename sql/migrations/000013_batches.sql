@@ -20,7 +20,7 @@ create table asyncq._batches (
   task_id int[] not null,
   priority smallint[] not null,
   max_attempts smallint[] not null,
-  queue text[],
+  queue text[] collate "C",
   payload json[] not null,
   constraint batches_pkey primary key (locked_by, lock_token)
 ) with (

@@ -1084,7 +1084,7 @@ MUTANTS = [
     ),
     Mutant(
         "a claim that is half there is stored",
-        "sql/migrations/000019_rules_and_their_names.sql",
+        "sql/migrations/000002_jobs.sql",
         "and (locked_at is null or lock_token is null)",
         "and locked_at is null",
         ("tests/sql/test_refuse_job.py",),

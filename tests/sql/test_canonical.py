@@ -1,19 +1,16 @@
 """`_canonical`: the same text, to the byte, as in asyncq/domain/canonical.py, and the same refusals."""
 
 import random
-import secrets
 import struct
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from urllib.parse import urlsplit, urlunsplit
+from collections.abc import Sequence
 
-import asyncpg
 import pytest
 
 from asyncq.domain.canonical import NotCanonical, parse, write
 from asyncq.store.database import Database
 from asyncq.store.migrate import migrate
 from tests.json_texts import collect, values
+from tests.sql.icu import icu_database
 from tests.sql.session import Session, session
 from tests.sql.twins import differences, outcomes
 from tests.vectors import CANONICAL, REFUSED, RFC_NUMBERS, double
@@ -72,27 +69,10 @@ async def test_the_message_says_where(sql: Session) -> None:
     assert (f"meta.a.1.b {said}", "meta", "GWBUP") == (error.message, error.column_name, error.sqlstate)
 
 
-@asynccontextmanager
-async def english_database(dsn: str) -> AsyncIterator[str]:
-    """The DSN of a database of its own whose texts are in English order."""
-    name = f"t_{secrets.token_hex(6)}"
-    connection = await asyncpg.connect(dsn)
-    try:
-        if not await connection.fetchval("select exists (select from pg_collation where collname = 'en-x-icu')"):
-            pytest.skip("this PostgreSQL has no ICU")
-        if connection.get_server_version().major < 15:
-            pytest.skip("before 15 no database has an order of ICU's")
-        await connection.execute(f"create database {name} template template0 locale_provider icu icu_locale 'en-US'")
-        yield urlunsplit(urlsplit(dsn)._replace(path=f"/{name}"))
-    finally:
-        await connection.execute(f"drop database if exists {name} with (force)")
-        await connection.close(timeout=5)
-
-
 async def test_the_collation_of_the_database_does_not_count(dsn: str) -> None:
     """In English a stands before B, and - and _ hardly count; here code units alone decide."""
     text = '{"b":1,"B":2,"a":3,"_":4,"\u00e9":5,"-":6}'
-    async with english_database(dsn) as english:
+    async with icu_database(dsn, "en-US") as english:
         await migrate(Database(english, "asyncq"))
         async with session(english, "asyncq") as sql:
             is_english, actual = await sql.row("select 'a' < 'B', asyncq._canonical($1::text::json)", text)

@@ -32,6 +32,7 @@ print(len(asyncio.run(migrate(Database(sys.argv[1], sys.argv[2]))).applied))
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Locks are waited for only briefly."""
     monkeypatch.setattr(module, "LOCK_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(module, "ALONE_TIMEOUT_S", 0.1)
 
 
 def release(monkeypatch: pytest.MonkeyPatch, *more: Migration, last: int = NEWEST) -> None:
@@ -241,7 +242,7 @@ async def test_who_holds_the_lock_is_named(new: Database, sql: Session, schema: 
         await sql.execute("rollback")
 
     assert f"waiting for a lock, held by pid {pid} (test: " in said[0]
-    assert "; try 1 of 30" in said[0]
+    assert "; try 1 of 120" in said[0]
 
 
 @pytest.mark.usefixtures("quick")
