@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import signal
 import threading
-import traceback
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
@@ -15,20 +13,9 @@ import anyio.to_thread
 import msgspec
 from anyio import CapacityLimiter
 
-from asyncq.domain.errors import Discard, RetryAfter, Snooze, seconds
 from asyncq.domain.events import JobStarted, ResultIgnored
 from asyncq.domain.job import Claim
-from asyncq.domain.outcome import (
-    Completed,
-    Discarded,
-    Failed,
-    Interrupted,
-    Outcome,
-    RetryLater,
-    Snoozed,
-    clean_error,
-    text_of,
-)
+from asyncq.domain.outcome import Completed, Failed, Outcome, clean_error
 from asyncq.engine import isolation
 from asyncq.engine.context import JobContext
 from asyncq.engine.identity import Identity
@@ -36,6 +23,7 @@ from asyncq.engine.leftovers import Leftovers
 from asyncq.engine.observers import Observers
 from asyncq.engine.run import Run
 from asyncq.engine.settling import JobTransaction, Means, OwnTransactions, Settling
+from asyncq.engine.verdict import describe, outcome_of
 
 COMPLETED = Completed()
 
@@ -169,7 +157,7 @@ class Executor:
     def _outcome_of(self, run: Run, end: Any) -> Outcome:
         if isinstance(end, isolation.Raised):
             try:
-                return _outcome(run, end.error)
+                return outcome_of(end.error, interrupted=run.interrupted)
             except isolation.USERS_ERRORS as broken:  # of a subclass of RetryAfter, Snooze or Discard
                 return Failed(describe(broken))
         if end is not None and run.task.name not in self._told_results:
@@ -249,53 +237,3 @@ async def _begin_and_call(
 ) -> Any:
     await settling.begin()
     return await handler(*args, **kwargs)
-
-
-def _outcome(run: Run, end: BaseException) -> Outcome:
-    match end:
-        case RetryAfter():
-            return RetryLater(_reason("RetryAfter", end.reason), seconds(end.delay_s))
-        case Snooze():
-            return Snoozed(seconds(end.delay_s))
-        case Discard():
-            return Discarded(_reason("Discard", end.reason))
-        case asyncio.CancelledError() if run.interrupted:
-            return Interrupted()
-        case asyncio.CancelledError():
-            return Failed(clean_error(f"CancelledError: the handler cancelled itself\n\n{_traceback(end)}"))
-        case KeyboardInterrupt() if _may_be_real():
-            raise end
-        case _:
-            return Failed(describe(end))
-
-
-def _may_be_real() -> bool:
-    """Whether a KeyboardInterrupt may be a Ctrl-C: not in other threads, nor where SIGINT is handled."""
-    in_main = threading.current_thread() is threading.main_thread()
-    return in_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def describe(error: BaseException) -> str:
-    """An error as `last_error` holds it: type, message, traceback.
-
-    Args:
-        error: Any exception, even one whose `__str__` raises.
-
-    Returns:
-        Text that PostgreSQL can store, cut at 16 KiB.
-    """
-    return clean_error(f"{type(error).__name__}: {text_of(error)}\n\n{_traceback(error)}")
-
-
-def _reason(name: str, reason: object) -> str:
-    said = text_of(reason)
-    return clean_error(f"{name}: {said}" if said else name)
-
-
-def _traceback(error: BaseException) -> str:
-    try:
-        # Without the frame of isolation.py, which is always the first.
-        shown = error.__traceback__.tb_next if error.__traceback__ is not None else None
-        return "".join(traceback.format_exception(type(error), error, shown, limit=-30))
-    except isolation.USERS_ERRORS:  # of a __str__ or __repr__
-        return "".join(traceback.format_tb(error.__traceback__, limit=-30))

@@ -1189,9 +1189,9 @@ MUTANTS = [
     ),
     Mutant(
         "a delay that a subclass sets is not checked",
-        "asyncq/engine/executor.py",
-        "seconds(end.delay_s))\n        case Discard",
-        "end.delay_s)\n        case Discard",
+        "asyncq/engine/verdict.py",
+        "max(seconds(error.delay_s) for",
+        "max(error.delay_s for",
         ("tests/engine/test_executor.py::test_a_delay_that_a_subclass_sets_may_be_a_timedelta",),
     ),
     Mutant(
