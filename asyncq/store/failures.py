@@ -36,7 +36,8 @@ CONFLICTS = ("40001", "40P01")
 _UNREACHABLE = ("08", "53300", "57P")
 _DENIED = ("28", "3D000", "42501")
 _MISSING = ("3F000", "42P01", "42883", "42703", "42704")
-_UNUSABLE = ("25P02", READ_ONLY)
+FAILED = "25P02"
+_UNUSABLE = (FAILED, READ_ONLY)
 _INVALID = ("GWB", "22003", "22007", "22008", "22023", "0A000")
 
 # Prepared statements that are gone, or there already: another session than before.
@@ -63,6 +64,11 @@ _HOST = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(:[0-9]*)?")
 NO_ANSWER = (
     "the connection to PostgreSQL was lost, or the server is busy, or another session holds a lock that is needed: "
     "no answer in time"
+)
+
+LEFT_FAILED = (
+    "the connection is in a failed transaction that asyncq did not begin, as a pooler may leave it when it lost a "
+    "server; it is opened anew"
 )
 
 Sent = Literal["not_sent", "unknown"]
@@ -248,7 +254,7 @@ def on_our_own(connection: asyncpg.Connection | None = None) -> Translating:
         connection: Closed then, if it is given: the next one may lead to a server that has taken over.
 
     Raises:
-        StoreUnavailable: The server is read only, or a standby.
+        StoreUnavailable: The server is read only, or a standby; or a pooler left a failed transaction open.
     """
     return Translating(tell_of_our_own, connection)
 
@@ -263,12 +269,13 @@ def tell_of_our_own(error: BaseException, connection: asyncpg.Connection | None)
     Raises:
         StoreUnavailable: In place of the error, as there; nothing for others.
     """
-    if not isinstance(error, TransactionUnusable | StoreUnavailable) or error.sqlstate != READ_ONLY:
+    if not isinstance(error, TransactionUnusable | StoreUnavailable) or error.sqlstate not in _UNUSABLE:
         return
     if connection is not None:
         connection.terminate()
     if isinstance(error, TransactionUnusable):
-        raise StoreUnavailable(str(error), outcome="not_sent", sqlstate=READ_ONLY) from error
+        said = LEFT_FAILED if error.sqlstate == FAILED else str(error)
+        raise StoreUnavailable(said, outcome="not_sent", sqlstate=error.sqlstate) from error
 
 
 def _translated(error: asyncpg.PostgresError, schema: str) -> AsyncqError:

@@ -164,5 +164,11 @@ class Lifeline:
         return self._connection
 
     async def _fetch(self, name: str, *args: Any) -> list[asyncpg.Record]:
+        connection = self._opened()
         with on_our_own(), calling(self._database.schema):
-            return await self._opened().fetch(self._database.query(name), *args)
+            try:
+                return await connection.fetch(self._database.query(name), *args)
+            except asyncpg.InFailedSQLTransactionError:
+                # No statement will succeed on it; after one that was refused the lock is still held.
+                connection.terminate()
+                raise

@@ -1,10 +1,16 @@
 -- Since when advisory locks are held without a break: the start of the server, its last crash, its promotion. Whoever was
--- connected then has lost its lock without having died. A run that nobody has noted yet begins now.
+-- connected then has lost its lock without having died. A run that nobody has noted yet begins now. A standby has none of the
+-- primary's locks and cannot read an unlogged table, not even plan to: there it is now, and the lease alone decides.
 
 create or replace function asyncq._locks_since() returns timestamptz
-  language sql volatile
+  language plpgsql volatile
   as $$
-  select greatest(
+begin
+  if pg_catalog.pg_is_in_recovery() then
+    return pg_catalog.clock_timestamp();
+  end if;
+  return greatest(
     pg_catalog.pg_postmaster_start_time(),
-    coalesce((select run.since from asyncq._server_runs as run), pg_catalog.clock_timestamp()))
-  $$;
+    coalesce((select run.since from asyncq._server_runs as run), pg_catalog.clock_timestamp()));
+end
+$$;
