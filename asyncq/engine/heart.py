@@ -3,7 +3,8 @@
 It beats: each sign of life says what runs, and is answered by which of those jobs were cancelled. In between it looks
 whether other workers have died. All of it goes over one connection (`_line`), which holds the worker's lock. A
 connection that does not answer is not ended while the server may hold the lock for it: it is kept (`_silent_lines`)
-until the row says that the lock does not count.
+until the row says that the lock does not count. A connection over which the server refuses a statement stays in use:
+the answer proves that the session lives, and with it the lock.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
+from typing import assert_never
 
 import msgspec
 
@@ -26,7 +28,7 @@ from asyncq.engine.guardian import Guardian, Note
 from asyncq.engine.lease import BEATS_A_LEASE, GRACE_S, HALF_GRACE_S, Lease, look_in_s, now_s
 from asyncq.engine.standing import Standing
 from asyncq.store.database import Database
-from asyncq.store.failures import NO_ANSWER, is_refusal
+from asyncq.store.failures import NO_ANSWER, is_answer, is_read_only, is_refusal
 from asyncq.store.lifeline import Lifeline
 from asyncq.store.workers import Cancelled
 
@@ -248,18 +250,36 @@ class Heart:
         worker_id, sent_at, names = self._worker_id, now_s(), self._reactions.started()
         self._beat_at = sent_at + self._pause_s
         try:
-            async with asyncio.timeout(HALF_GRACE_S if self._standing.state == "doubted" else self._pause_s):
-                if not self._line.is_open:
-                    await self._line.open()
-                holds = await self._line.hold(worker_id)
-                cancelled = await self._line.beat(worker_id, names, self._reactions.stuck())
+            holds, cancelled = await self._prove(self._line, worker_id, names)
         except (AsyncqError, TimeoutError) as error:
             if isinstance(error, SchemaError):
                 await self._check_release()
-            self._missed(error, sent_at)
-            return
+            if not is_read_only(error) or (answer := await self._prove_elsewhere(worker_id, names)) is None:
+                await self._missed(error, sent_at)
+                return
+            holds, cancelled = answer
         self._heard(worker_id, cancelled, sent_at, holds=holds, names=names)
         await self._check_release()
+
+    async def _prove(self, line: Lifeline, worker_id: int, names: Sequence[str]) -> tuple[bool, Cancelled]:
+        """Write a sign of life over a connection, which is opened if need be; returns whether it holds the lock too."""
+        async with asyncio.timeout(HALF_GRACE_S if self._standing.state == "doubted" else self._pause_s):
+            if not line.is_open:
+                await line.open()
+            holds = await line.hold(worker_id)
+            return holds, await line.beat(worker_id, names, self._reactions.stuck())
+
+    async def _prove_elsewhere(self, worker_id: int, names: Sequence[str]) -> tuple[bool, Cancelled] | None:
+        """The server writes nothing, but a new connection may lead to one that has taken over; None if it does not."""
+        line = Lifeline(self._database, self._ended)
+        try:
+            answer = await self._prove(line, worker_id, names)
+        except (AsyncqError, TimeoutError):
+            line.drop()
+            return None
+        self._line.drop()
+        self._line = line
+        return answer
 
     async def _check_release(self) -> None:
         """May this release go on with the schema? Without an answer: the next beat asks again."""
@@ -271,23 +291,49 @@ class Heart:
         except (AsyncqError, TimeoutError):
             return  # A migration may hold the table for long; a broken connection is found by the next beat.
 
-    def _missed(self, error: Exception, sent_at: float) -> None:
+    async def _missed(self, error: Exception, sent_at: float) -> None:
         """A sign of life was not written, or its answer was lost."""
         if is_refusal(error):
             self._standing.refused()
-        if self._line.held_id:
-            # It does not answer, but the server may hold the lock for it: kept until the row says that no lock counts.
-            self._silent_lines.append(self._line)
+        if is_answer(error) and self._line.held_id:
+            await self._refused()
         else:
-            self._line.drop()
-            self._standing.lock_is_free()
-        self._line = Lifeline(self._database, self._ended)
+            if self._line.held_id:
+                # It does not answer, but the server may hold the lock: kept until the row says that no lock counts.
+                self._silent_lines.append(self._line)
+            else:
+                self._line.drop()
+                self._standing.lock_is_free()
+            self._line = Lifeline(self._database, self._ended)
         is_urgent = self._standing.state == "doubted" or self._silent_lines
         self._beat_at = now_s() + (SOON_S if is_urgent else min(self._pause_s, LATER_S))
         self._tell(self._reactions.stand_in)
         if sent_at - self._told_at >= TELL_EVERY_S:
             self._told_at = sent_at
             self._tell_of(error, self._worker_id)
+
+    async def _refused(self) -> None:
+        """The server refused a sign of life over the connection that holds the lock.
+
+        A lock that a sign of life was written with is still held. One that was taken since may have been free for long:
+        the row shows whether others have taken over. They cannot from then on, until the lease is over.
+        """
+        if self._line.is_proven and self._standing.state != "doubted":
+            return
+        try:
+            async with asyncio.timeout(HALF_GRACE_S):
+                found = await self._line.find(self._worker_id)
+        except (AsyncqError, TimeoutError):
+            found = "unknown"
+        match found:
+            case "known":
+                self._standing.locked_again()
+            case "standby":
+                self._standing.refused()
+            case "gone" | "unknown":
+                self._standing.lock_is_free()
+            case _:
+                assert_never(found)
 
     def _tell_of(self, error: Exception, worker_id: int) -> None:
         """A sign of life was not written: say why."""
@@ -333,7 +379,7 @@ class Heart:
             async with asyncio.timeout(self._pause_s):
                 found = await self._line.watch(self._worker_id)
         except TimeoutError as error:
-            self._missed(error, sent_at)
+            await self._missed(error, sent_at)
             return
         except AsyncqError:
             self._beat_at = 0.0  # The beat finds out what is wrong, and says so.
@@ -353,7 +399,7 @@ class Heart:
             async with asyncio.timeout(self._pause_s):
                 await self._line.note_block(note.worker_id, note.job_id, note.token, note.error)
         except TimeoutError as error:
-            self._missed(error, sent_at)
+            await self._missed(error, sent_at)
         except AsyncqError:
             self._beat_at = 0.0  # As in a look.
 

@@ -14,11 +14,13 @@ whether the lock counts.
     a sign of life was written, with the lock in hand       any                            locked
     a sign of life was written, without it                  any                            leased
     the lock is free, or others ask                         locked                         doubted
+    the lock is in hand again, and the row still there      doubted                        locked
     half a grace is over, and a server could be reached     doubted                        given up
     the lease is about to end                               locked, leased, doubted        given up
     the row is gone, or the worker stops                    any                            nobody
 
-What is not in the second table changes nothing.
+What is not in the second table changes nothing. A sign of life that the server refuses is not in it: the session lives,
+and keeps the lock.
 """
 
 from __future__ import annotations
@@ -76,8 +78,14 @@ class Standing:
             self._doubt_timer = _in(HALF_GRACE_S, self._doubt_over)
             self._doubted()
 
+    def locked_again(self) -> None:
+        """The lock was taken anew, and nobody has taken over; without a sign of life the lease ends as before."""
+        if self.state == "doubted":
+            self.state = "locked"
+            self._end_doubt()
+
     def refused(self) -> None:
-        """A connection was refused: no server, so nobody takes over; and when it is back, the lease alone decides."""
+        """No server that can write answers, so nobody takes over; and when one is back, the lease alone decides."""
         self._refused_at = now_s()
 
     def lost(self) -> None:
@@ -104,10 +112,15 @@ class Standing:
     def _become(self, state: State) -> None:
         """Enter a state that no timer ends, or the one that is set next."""
         self.state = state
-        for timer in (self._doubt_timer, self._lease_timer):
-            if timer is not None:
-                timer.cancel()
-        self._doubt_timer = self._lease_timer = None
+        self._end_doubt()
+        if self._lease_timer is not None:
+            self._lease_timer.cancel()
+        self._lease_timer = None
+
+    def _end_doubt(self) -> None:
+        if self._doubt_timer is not None:
+            self._doubt_timer.cancel()
+        self._doubt_timer = None
 
 
 def _in(delay_s: float, function: Callable[..., object], *args: object) -> asyncio.TimerHandle:

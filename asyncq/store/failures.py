@@ -103,6 +103,16 @@ class AllHostsFailed(ConnectionError):
         self.errors = [error for _, error in failed]
 
 
+def is_answer(error: Exception) -> bool:
+    """Whether the server answered with an error of its own, so that it lives; not one of the driver's."""
+    return isinstance(error, StoreError) and error.sqlstate is not None
+
+
+def is_read_only(error: Exception) -> bool:
+    """Whether the server can write nothing: it is a standby, or read only for now."""
+    return isinstance(error, StoreError) and error.sqlstate == READ_ONLY
+
+
 def is_refusal(error: Exception) -> bool:
     """Whether a connection was refused because no server runs there, or none that lets anybody in yet."""
     cause = error.__cause__

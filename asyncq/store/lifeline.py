@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import asyncpg
 import msgspec
@@ -14,6 +14,10 @@ from asyncq.store.database import Database, hang_up
 from asyncq.store.failures import calling, on_our_own
 from asyncq.store.migrate import check_release, newest
 from asyncq.store.workers import Cancelled, cancelled_jobs
+
+# A worker, as its own connection finds it while nothing can be written: its row is there, and this server may write at
+# other times; others have declared it dead; or this server is a standby, whose rows may be old.
+Found = Literal["known", "gone", "standby"]
 
 
 class Watched(msgspec.Struct, frozen=True):
@@ -43,6 +47,7 @@ class Lifeline:
 
     Attributes:
         held_id: The worker whose lock this connection holds; 0 for none.
+        is_proven: Whether a sign of life was written while it held that lock.
     """
 
     def __init__(self, database: Database, ended: Callable[[Lifeline], None]) -> None:
@@ -50,6 +55,7 @@ class Lifeline:
         self._ended = ended
         self._connection: asyncpg.Connection | None = None
         self.held_id = 0
+        self.is_proven = False
         self._is_pooled = False
         self._known = newest()
 
@@ -87,6 +93,7 @@ class Lifeline:
         )
         worker_id = int(row["id"])
         self._take(worker_id, row["holds"])
+        self.is_proven = bool(self.held_id)
         return worker_id
 
     async def check_release(self) -> None:
@@ -114,12 +121,24 @@ class Lifeline:
 
     def _take(self, worker_id: int, holds: bool | None) -> None:
         self.held_id = worker_id if holds else 0
+        self.is_proven = False
         self._is_pooled = holds is None
 
     async def beat(self, worker_id: int, named: Sequence[str], stuck: Sequence[int]) -> Cancelled:
         """Prove that a worker lives; see `workers.beat`. A free lock counts from then on if this connection has it."""
-        rows = await self._fetch("beat", worker_id, self.held_id == worker_id, list(named), array_text(stuck))
+        holds = self.held_id == worker_id
+        rows = await self._fetch("beat", worker_id, holds, list(named), array_text(stuck))
+        self.is_proven = holds
         return cancelled_jobs(rows)
+
+    async def find(self, worker_id: int) -> Found:
+        """See whether others have declared a worker dead, without a write.
+
+        Raises:
+            StoreError: See `failures.calling`.
+        """
+        (row,) = await self._fetch("find_worker", worker_id)
+        return row["found"]
 
     async def note_block(self, worker_id: int, job_id: int, token: int, error: str) -> None:
         """Note in a job that it blocks the event loop, if the worker holds it with this token.

@@ -1,5 +1,6 @@
 """A server of a test's own, which may be killed, with workers on it whose runs are counted."""
 
+import asyncio
 import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -44,25 +45,36 @@ class Load:
 
     Attributes:
         task: Their task.
+        long: A task whose handler outlasts the outage: it runs until `leave` is set.
         runs: How often each has run, by its number.
+        begun: How often a handler of `long` has begun.
+        leave: Set when handlers of `long` may end.
     """
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
         self.runs: Counter[int] = Counter()
+        self.begun = 0
+        self.leave = asyncio.Event()
         self.task: Task[...] = task(name="count")(self._count)
+        self.long: Task[...] = task(name="outlast")(self._outlast)
 
     async def _count(self, number: int) -> None:
         self.runs[number] += 1
         await anyio.sleep(0.005)
+
+    async def _outlast(self) -> None:
+        self.begun += 1
+        await self.leave.wait()
 
     async def install(self) -> None:
         """Install the schema."""
         await migrate(Database(self._dsn, SCHEMA))
 
     async def add(self, numbers: range) -> None:
-        """Add jobs with these numbers."""
+        """Add jobs with these numbers, and one whose handler runs until these have ended."""
         async with Client(self._dsn, schema=SCHEMA) as client:
+            await client.add_job(self.long)
             await client.add_jobs([self.task.job(number=number) for number in numbers])
 
     async def reached(self, count: int) -> None:
@@ -70,7 +82,8 @@ class Load:
         await wait_until(lambda: len(self.runs) >= count, description=f"{count} jobs to have run", limit_s=20)
 
     async def written(self) -> None:
-        """Wait until no job is left in the table."""
+        """Let the long handler end, and wait until no job is left in the table."""
+        self.leave.set()
 
         async def is_empty() -> bool:
             try:

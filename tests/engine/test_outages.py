@@ -1,4 +1,7 @@
-"""What a worker does on the database's worst days: it stays, every job runs, and none runs twice."""
+"""What a worker does on the database's worst days: it stays, every job runs, and none runs twice.
+
+In each test one handler outlasts the outage: it is not interrupted.
+"""
 
 import contextlib
 from collections import Counter
@@ -12,9 +15,11 @@ import pytest
 from asyncq import Client, StoreUnavailable, Worker, task
 from asyncq.domain.events import (
     FetchFailed,
+    HeartbeatFailed,
     JobCompleted,
     JobLost,
     JobsRescued,
+    LeaseInDoubt,
     ListenConnected,
     ListenLost,
     SettleFailed,
@@ -54,7 +59,7 @@ async def load(server: Server) -> AsyncIterator[Load]:
 
 def worker_of(load: Load, seen: Seen, dsn: str) -> Worker:
     """A worker that hardly ever polls: events must wake it."""
-    return Worker(dsn, [load.task, nothing], schema=SCHEMA, observers=[seen], poll=60, lease=3)
+    return Worker(dsn, [load.task, load.long, nothing], schema=SCHEMA, observers=[seen], poll=60)
 
 
 async def add_one(dsn: str) -> None:
@@ -65,12 +70,12 @@ async def add_one(dsn: str) -> None:
 
 def once_each(load: Load) -> bool:
     """Whether every job has run, and none twice."""
-    return Counter(range(JOBS)) == load.runs
+    return (Counter(range(JOBS)), 1) == (load.runs, load.begun)
 
 
 def alarms(seen: Seen) -> list[object]:
     """What may not happen, whatever the database does."""
-    return [*seen.of(JobLost), *seen.of(JobsRescued), *seen.of(WorkerCrashed)]
+    return [*seen.of(JobLost), *seen.of(JobsRescued), *seen.of(WorkerCrashed), *seen.of(LeaseInDoubt)]
 
 
 # Connections and servers that end
@@ -179,11 +184,59 @@ async def test_a_worker_outlasts_a_time_in_which_the_server_is_read_only(
         async with read_only(db):
             await seen.wait_for(FetchFailed)
             await seen.wait_for(SettleFailed)
+            await seen.wait_for(HeartbeatFailed, 2)
         await load.reached(JOBS)
         await load.written()
 
     assert once_each(load)
     assert [] == alarms(seen)
+
+
+async def test_a_server_that_is_read_only_when_it_comes_back_interrupts_no_handler(
+    server: Server, load: Load, seen: Seen
+) -> None:
+    """All locks were freed by the restart, and no sign of life can be written: nobody can take over either."""
+    await load.add(range(JOBS))
+    async with worker_of(load, seen, server.dsn).start():
+        await load.reached(JOBS // 3)
+        async with connected(server.dsn) as db:
+            await db.execute("alter system set default_transaction_read_only = on")
+        await anyio.to_thread.run_sync(server.restart)
+        await seen.wait_for(HeartbeatFailed, 3)
+        async with connected(server.dsn) as db, read_only(db):
+            pass
+        await load.reached(JOBS)
+        await load.written()
+
+    assert once_each(load)
+    assert [] == alarms(seen)
+
+
+async def test_a_heartbeat_that_is_refused_as_read_only_finds_the_server_that_has_taken_over(
+    server: Server, load: Load, seen: Seen
+) -> None:
+    """Its old connection leads to a server that writes nothing for long, a new one to where all is well."""
+    await load.add(range(JOBS))
+    old = "select count(*) from pg_stat_activity where backend_start < $1 and application_name = $2"
+    setting = "alter database postgres {} default_transaction_read_only"
+    async with connected(server.dsn) as db, worker_of(load, seen, server.dsn).start():
+        await load.reached(JOBS // 3)
+        await db.execute(setting.format("set") + " = off")
+        try:
+            begun = await db.fetchval("select clock_timestamp()")
+            async with read_only(db):
+                await wait_until(lambda: _is_zero(db, old, begun, f"{SCHEMA} heartbeat"), description="a new heartbeat")
+                await load.reached(JOBS)
+                await load.written()
+        finally:
+            await db.execute(setting.format("reset"))
+
+    assert once_each(load)
+    assert [] == alarms(seen)
+
+
+async def _is_zero(db: asyncpg.Connection, query: str, *args: object) -> bool:
+    return await db.fetchval(query, *args) == 0
 
 
 async def is_read_only(dsn: str) -> bool:
@@ -225,11 +278,12 @@ async def test_a_worker_whose_server_came_back_as_a_standby_goes_on_when_that_is
         )
         async with connected(server.dsn) as db:
             was_standby = await db.fetchval("select pg_is_in_recovery()")
+            await seen.wait_for(HeartbeatFailed, len(seen.of(HeartbeatFailed)) + 2)
             await db.execute("select pg_promote()")
         await load.reached(JOBS)
         await load.written()
         await add_one(server.dsn)
-        await seen.wait_for(JobCompleted, JOBS + 1)
+        await seen.wait_for(JobCompleted, JOBS + 2)
 
     assert was_standby
     assert once_each(load)
@@ -312,7 +366,7 @@ async def test_half_open_connections_are_given_up_and_replaced_in_mid_load(
         await load.written()
         await seen.wait_for(ListenConnected, 2)
         await add_one(server.dsn)
-        await seen.wait_for(JobCompleted, JOBS + 1)
+        await seen.wait_for(JobCompleted, JOBS + 2)
 
     assert once_each(load)
     assert [] == alarms(seen)

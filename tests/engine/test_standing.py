@@ -39,6 +39,8 @@ EVENTS: dict[str, Callable[[Standing], object]] = {
     "proven with the lock": lambda it: it.proven(now_s(), holds=True),
     "proven without it": lambda it: it.proven(now_s(), holds=False),
     "the lock is free": lambda it: it.lock_is_free(),
+    "the lock is in hand again": lambda it: it.locked_again(),
+    "the server cannot write": lambda it: it.refused(),
     "the row is gone": lambda it: it.lost(),
     "the worker stops": lambda it: it.leave(),
 }
@@ -47,6 +49,8 @@ TABLE: dict[str, tuple[State, ...]] = {
     "proven with the lock": ("locked",) * 5,
     "proven without it": ("leased",) * 5,
     "the lock is free": ("nobody", "doubted", "leased", "doubted", "given up"),
+    "the lock is in hand again": ("nobody", "locked", "leased", "locked", "given up"),
+    "the server cannot write": ("nobody", "locked", "leased", "doubted", "given up"),
     "the row is gone": ("nobody",) * 5,
     "the worker stops": ("nobody",) * 5,
 }
@@ -105,6 +109,19 @@ async def test_a_doubt_goes_on_while_no_server_is_there() -> None:
 
     assert ("doubted", []) == (worker.standing.state, worker.reasons)
     worker.standing.leave()
+
+
+async def test_a_lock_that_is_in_hand_again_ends_the_doubt_and_leaves_the_lease_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No sign of life was written: the lease is as old as before."""
+    monkeypatch.setattr(standing, "HALF_GRACE_S", 0.0)
+    worker = Worker(lease_s=0.1)
+    worker.bring("doubted")
+    worker.standing.locked_again()
+    await wait_until(lambda: worker.standing.state == "given up", description="the end of the lease")
+
+    assert [LEASE_ENDS] == worker.reasons
 
 
 async def test_what_was_left_is_not_given_up_later(monkeypatch: pytest.MonkeyPatch) -> None:

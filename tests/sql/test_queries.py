@@ -55,6 +55,15 @@ async def test_a_worker_registers_beats_and_leaves(sql: Session) -> None:
     assert ([], []) == (await sql.run("beat", row["id"], NO_LOCK, [], "{}"), await sql.run("remove_worker", row["id"]))
 
 
+async def test_a_worker_is_found_until_it_was_removed(sql: Session) -> None:
+    """Its own connection asks for that while nothing can be written."""
+    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
+    await sql.execute("set default_transaction_read_only = on")
+    found = [await sql.run("find_worker", row["id"]), await sql.run("find_worker", row["id"] + 1)]
+
+    assert [[("known",)], [("gone",)]] == [[tuple(one) for one in rows] for rows in found]
+
+
 async def test_the_eldest_worker_is_the_oldest_one_that_lives(sql: Session) -> None:
     """What one does for all must not be left to one that is dead."""
     ids = [(await sql.run("register_worker", 30.0, 1, 1, "h", [], 0))[0]["id"] for _ in range(3)]

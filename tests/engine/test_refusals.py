@@ -1,0 +1,185 @@
+"""Heartbeats that the server refuses: an answer proves that the session lives, so handlers go on.
+
+Each handler here outlasts the refusals.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import asyncpg
+import pytest
+
+from asyncq import Client, Worker, task
+from asyncq.domain.events import HeartbeatFailed, JobCompleted, JobLost, JobStarted, LeaseInDoubt, WorkerLost
+from tests.engine.conftest import MakeWorker
+from tests.engine.faults import terminate
+from tests.engine.seen import Seen
+from tests.roles import Roles, three_roles
+from tests.sql.locks import be_up_for_long
+from tests.waiting import wait_until
+
+REFUSE = """
+create function {schema}.refuse() returns trigger language plpgsql as $$
+begin
+  raise exception 'refused by a test' using errcode = '{code}';
+end $$;
+create trigger refuse before update on {schema}._workers for each statement execute function {schema}.refuse()
+"""
+ALLOW = "drop function {schema}.refuse cascade"
+
+
+class Handler:
+    """A task whose handler runs until it may leave.
+
+    Attributes:
+        leave: Set when it may.
+    """
+
+    def __init__(self) -> None:
+        self.leave = asyncio.Event()
+        self.task = task(name="outlast")(self._run)
+
+    async def _run(self) -> None:
+        await self.leave.wait()
+
+
+@pytest.fixture
+def handler() -> Handler:
+    """A handler that outlasts what the test does."""
+    return Handler()
+
+
+@asynccontextmanager
+async def refused(db: asyncpg.Connection, schema: str, code: str) -> AsyncGenerator[None]:
+    """Let the server refuse all signs of life with this SQLSTATE."""
+    await db.execute(REFUSE.format(schema=schema, code=code))
+    try:
+        yield
+    finally:
+        await db.execute(ALLOW.format(schema=schema))
+
+
+async def outlast(worker: Worker, seen: Seen) -> None:
+    """Beat until two signs of life, a second apart, were refused: later than half of the grace after the first."""
+    assert worker._running is not None
+    heartbeat = worker._running._heartbeat
+
+    def has_failed_twice() -> bool:
+        heartbeat.beat_now()
+        return len(seen.of(HeartbeatFailed)) >= 2
+
+    await wait_until(has_failed_twice, description="two refused signs of life")
+
+
+def alarms(seen: Seen) -> list[object]:
+    """What may not happen while the server answers and the lease is not over."""
+    return [*seen.of(LeaseInDoubt), *seen.of(WorkerLost), *seen.of(JobLost)]
+
+
+@pytest.mark.parametrize("code", ["25006", "53100", "53200", "55P03", "57014", "42501", "40001", "P0001", "XX000"])
+async def test_a_refused_sign_of_life_is_neither_silence_nor_a_lost_lock(
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    handler: Handler,
+    db: asyncpg.Connection,
+    schema: str,
+    code: str,
+) -> None:
+    """Whatever the server says: it says so in the session that holds the lock."""
+    await be_up_for_long(db, schema)
+    async with make_worker(handler.task).start() as worker, make_worker(handler.task, observers=[]).start():
+        await client.add_job("outlast")
+        await seen.wait_for(JobStarted)
+        async with refused(db, schema, code):
+            await outlast(worker, seen)
+        handler.leave.set()
+        await seen.wait_for(JobCompleted)
+
+    assert ([], 1) == (alarms(seen), len(seen.of(JobStarted)))
+    assert {f"[{code}]" in event.error or "read only" in event.error for event in seen.of(HeartbeatFailed)} == {True}
+
+
+@asynccontextmanager
+async def restricted(db: asyncpg.Connection, roles: Roles, how: str) -> AsyncGenerator[None]:
+    """Let the worker's role meet a limit of its own, or miss a privilege, at each sign of life."""
+    table = f"{roles.schema}._workers"
+    if how == "revoke":
+        await db.execute(f"revoke all on {table} from {roles.worker}")
+        try:
+            yield
+        finally:
+            await db.execute(f"grant select, insert, update, delete on {table} to {roles.worker}")
+        return
+    async with db.transaction():
+        await db.execute(f"lock table {table} in exclusive mode")
+        yield
+
+
+@pytest.mark.parametrize(
+    ("how", "code"), [("lock_timeout", "55P03"), ("statement_timeout", "57014"), ("revoke", "42501")]
+)
+async def test_a_limit_of_the_role_or_a_missing_privilege_interrupts_no_handler(
+    dsn: str, seen: Seen, handler: Handler, db: asyncpg.Connection, how: str, code: str
+) -> None:
+    """An administrator's doing, which is undone before the lease is over."""
+    async with three_roles(dsn) as roles:
+        limits = {} if how == "revoke" else {how: "100"}
+        reached = roles.dsn_of(roles.worker, **limits)
+        async with (
+            Client(dsn, schema=roles.schema) as client,
+            Worker(reached, [handler.task], schema=roles.schema, observers=[seen], poll=60).start() as worker,
+        ):
+            await client.add_job("outlast")
+            await seen.wait_for(JobStarted)
+            async with restricted(db, roles, how):
+                await outlast(worker, seen)
+            handler.leave.set()
+            await seen.wait_for(JobCompleted)
+
+    assert ([], 1) == (alarms(seen), len(seen.of(JobStarted)))
+    assert {code} == {event.error.rpartition("[")[2][:5] for event in seen.of(HeartbeatFailed)}
+
+
+async def test_a_lock_that_was_taken_anew_while_signs_of_life_are_refused_counts_again(
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    handler: Handler,
+    db: asyncpg.Connection,
+    schema: str,
+) -> None:
+    """The connection ended too, and nobody has taken over: from then on nobody can, until the lease is over."""
+    async with make_worker(handler.task).start() as worker:
+        await client.add_job("outlast")
+        await seen.wait_for(JobStarted)
+        async with refused(db, schema, "53100"):
+            await terminate(db, schema, "heartbeat")
+            await outlast(worker, seen)
+        handler.leave.set()
+        await seen.wait_for(JobCompleted)
+
+    assert ([], 1) == (alarms(seen), len(seen.of(JobStarted)))
+
+
+async def test_a_lock_that_was_taken_anew_after_others_took_over_counts_for_nothing(
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    handler: Handler,
+    db: asyncpg.Connection,
+    schema: str,
+) -> None:
+    """The server had freed it long before this end of the connection heard of that: its jobs run elsewhere."""
+    async with make_worker(handler.task).start():
+        await client.add_job("outlast")
+        await seen.wait_for(JobStarted)
+        async with refused(db, schema, "53100"):
+            await db.execute(f"delete from {schema}._workers")
+            await terminate(db, schema, "heartbeat")
+            doubt = await seen.wait_for(LeaseInDoubt)
+        await seen.wait_for(WorkerLost)
+        handler.leave.set()
+
+    assert "the connection that holds its lock was lost" == doubt.reason
