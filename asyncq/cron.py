@@ -10,6 +10,7 @@ from typing import Any, TypedDict, Unpack
 import msgspec
 
 from asyncq.domain.adding import accepted
+from asyncq.domain.base_types import write_json
 from asyncq.domain.cron.expression import Dialect
 from asyncq.domain.cron.item import CronItem, CronTask
 from asyncq.domain.cron.overlap import Overlap
@@ -269,7 +270,7 @@ def _changed(identifier: str, text: str, changes: Mapping[str, Any]) -> CronItem
 
 
 def _text(document: Mapping[str, Any]) -> str:
-    return msgspec.json.encode(document).decode()
+    return write_json(document).decode()
 
 
 def _job(item: CronItem) -> str | None:

@@ -1,37 +1,53 @@
-"""Payloads: a Python value -> JSON text at the door, and what is no JSON or cannot be stored is refused there."""
+"""Payloads: a Python value -> JSON text at the door, and what is no JSON or cannot be stored is refused there.
+
+Equal values have equal texts, but for the order of the members of an object: canonical.py sorts these. So the items of
+a set are sorted, as their order in memory differs from process to process.
+"""
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, datetime
+from decimal import Decimal
 from enum import Enum
 from typing import Any
+from uuid import UUID
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import astuple, force_setattr
 
+from asyncq.domain.base_types import write_json
 from asyncq.domain.errors import InvalidJob
 
 DEFAULT_MAX_PAYLOAD = 1024 * 1024
 LARGEST_PAYLOAD = 16 * 1024 * 1024
 
-_encode = msgspec.json.Encoder().encode
 # Reads nothing, but checks that the text is JSON, and that its escapes are characters.
 _check = msgspec.json.Decoder(msgspec.Raw).decode
 # An even number of backslashes before it: after an odd one `u0000` is plain text.
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+# Nearly all values are of these types, and hold no others.
+_SCALARS = frozenset({str, int, float, bool, None.__class__, bytes, datetime, date, UUID, Decimal, msgspec.UnsetType})
+_SETS = (set, frozenset)
+_ARRAYS: tuple[type[Any], ...] = (list, tuple, *_SETS)
+_REFUSED = (TypeError, ValueError, OverflowError, RecursionError)
 
 
 def encode(value: Any, *, field: str = "payload", limit: int = DEFAULT_MAX_PAYLOAD) -> str:
     """Encode a payload as JSON text.
 
     Args:
-        value: Anything that msgspec encodes: structs, dataclasses, dicts, lists, datetimes, UUIDs, ...
+        value: Anything that msgspec encodes: structs, dataclasses, dicts, lists, datetimes, UUIDs, ...; and what is a
+            str, an int, a float, a datetime, ... by inheritance.
         field: The name of the argument, for the error.
         limit: The largest size in bytes.
 
     Returns:
-        The JSON text.
+        The JSON text; the items of sets are sorted.
 
     Raises:
         InvalidJob: With code GWBPL: the value is not JSON-able, holds NaN, Infinity, a lone surrogate or U+0000, or is
@@ -39,10 +55,15 @@ def encode(value: Any, *, field: str = "payload", limit: int = DEFAULT_MAX_PAYLO
     """
     try:
         # Text: looking for bytes in bytes takes ten times as long.
-        text = _encode(value).decode()
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        dumped = '; give its model_dump(mode="json")' if hasattr(value, "model_dump") else ""
-        raise InvalidJob(f"{field} cannot be written as JSON: {error}{dumped}", code="GWBPL", field=field) from error
+        text = write_json(value).decode()
+        if "[" in text and _holds_set(value):
+            text = write_json(_in_order(value)).decode()
+    except _REFUSED as error:
+        path, item = ("$", value) if isinstance(error, RecursionError) else _culprit(value)
+        place = "" if path == "$" else f" at {path}"
+        dumped = '; give its model_dump(mode="json")' if hasattr(item, "model_dump") else ""
+        said = f"{field} cannot be written as JSON{place}: {error}{dumped}"
+        raise InvalidJob(said, code="GWBPL", field=field) from error
     if "null" in text and (path := _not_finite(value)):
         raise InvalidJob(f"{field} holds NaN or Infinity at {path}, which JSON lacks", code="GWBPL", field=field)
     check_text(text, field=field, limit=limit)
@@ -103,6 +124,83 @@ def _not_finite(value: Any) -> str | None:
         elif not issubclass(kind, str | bytes | int | None):
             within.append(_members(path, kind, item))
     return None
+
+
+def _holds_set(value: Any) -> bool:
+    """Whether a set with several items is somewhere in a value that msgspec has encoded."""
+    # Not by recursion: a value may be nested deeper than this. One loop, as it takes as long as the encoding.
+    within: list[Any] = [value]
+    while within:
+        item = within.pop()
+        kind: type[Any] = item.__class__
+        if kind is dict:
+            parts: Iterable[Any] = item.values()
+        elif kind is list:
+            parts = item
+        elif issubclass(kind, Struct):
+            parts = astuple(item)
+        elif issubclass(kind, _SETS) and (len(item) > 1 or kind not in _SETS):
+            return True
+        else:
+            parts = _parts(kind, item)
+        for part in parts:
+            if type(part) not in _SCALARS:
+                within.append(part)  # noqa: PERF401 - `extend` takes several times as long for a few parts
+    return False
+
+
+def _parts(kind: type[Any], value: Any) -> Iterable[Any]:
+    """The values that a value holds, as msgspec writes them: the iteration of a subclass counts for sets only."""
+    for base in _ARRAYS:
+        if issubclass(kind, base):
+            return value if base in _SETS else base.__iter__(value)
+    if issubclass(kind, dict):
+        return dict[Any, Any].values(value)
+    if issubclass(kind, Enum):
+        return (value.value,)
+    return [getattr(value, name, None) for name in _fields(kind)]
+
+
+def _in_order(value: Any) -> Any:
+    """A value that is written like the given one, but with lists in a fixed order in place of sets."""
+    kind: type[Any] = value.__class__
+    if kind in _SCALARS:
+        return value
+    if issubclass(kind, dict):
+        return {key: _in_order(item) for key, item in dict[Any, Any].items(value)}
+    if issubclass(kind, _ARRAYS):
+        items = [_in_order(item) for item in _parts(kind, value)]
+        return sorted(items, key=_rank) if issubclass(kind, _SETS) else items
+    if issubclass(kind, Enum):
+        return _in_order(value.value)
+    if issubclass(kind, Struct):
+        # A copy, which keeps the names and tags of its members; it does not run `__post_init__`.
+        struct = copy.copy(value)
+        for name in struct.__struct_fields__:
+            force_setattr(struct, name, _in_order(getattr(value, name)))
+        return struct
+    members = {name: _in_order(getattr(value, name, msgspec.UNSET)) for name in _fields(kind)}
+    return {name: item for name, item in members.items() if item is not msgspec.UNSET} if members else value
+
+
+def _rank(item: Any) -> tuple[bool, Any, bytes]:
+    """The place of an item of a set: numbers by their value, as 1 is equal to 1.0; then the others by their text."""
+    is_number = isinstance(item, int | float) and not isinstance(item, bool)
+    return (False, item, b"") if is_number else (True, 0, write_json(item))
+
+
+def _culprit(value: Any) -> tuple[str, Any]:
+    """The path of what msgspec cannot encode, and it: the innermost value that fails although its parts do not."""
+    path = "$"
+    while True:
+        for inner, item in _members(path, value.__class__, value):
+            try:
+                write_json(item)
+            except _REFUSED:
+                path, value = inner, item
+                break
+        else:
+            return path, value
 
 
 def _members(path: str, kind: type[Any], value: Any) -> Iterator[tuple[str, Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NoReturn, Self, assert_never
@@ -263,6 +264,9 @@ def _listed(name: str, given: Any, allowed: Collection[str] | None = None) -> tu
         if not item:
             _refuse(name, "holds an empty string")
         items.append(normalize("NFC", _storable(f"unique.{name}", item)))
+    # What is written of a policy is compared: a set has another order in each process.
+    if isinstance(given, AbstractSet):
+        items.sort()
     if len(set(items)) != len(items):
         _refuse(name, "holds the same string twice")
     return tuple(items)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 import msgspec
 
+from asyncq.domain.base_types import write_json
 from asyncq.domain.cron.item import CronItem, CronTask
 from asyncq.domain.cron.status import words_of
 from asyncq.domain.cron.stored import StoredItem, definition, item_of, job_document
@@ -78,27 +78,17 @@ async def declaration(items: Collection[CronItem]) -> str:
     """What a worker declares of the items of its own crontab: identifier -> definition, with its job, as JSON."""
 
     def document(item: CronItem) -> msgspec.Raw:
-        return msgspec.Raw(_encode(definition(item) | {"job": job_document(item)}))
+        return msgspec.Raw(write_json(definition(item) | {"job": job_document(item)}))
 
     said: dict[str, msgspec.Raw] = {}
     for item in items:
         made = await isolation.call(document, item)
-        said[item.identifier] = msgspec.Raw(_encode(definition(item))) if isinstance(made, isolation.Raised) else made
+        said[item.identifier] = (
+            msgspec.Raw(write_json(definition(item))) if isinstance(made, isolation.Raised) else made
+        )
     return msgspec.json.encode(said).decode()
 
 
 def job_text(item: CronItem) -> str:
     """The job of an item with the defaults of its task, as JSON."""
-    return _encode(job_document(item)).decode()
-
-
-def _plain(value: Any) -> Any:
-    """A value of a class below str or int, as frameworks have them, as what it is."""
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, int):
-        return int(value)
-    raise NotImplementedError
-
-
-_encode = msgspec.json.Encoder(enc_hook=_plain).encode
+    return write_json(job_document(item)).decode()

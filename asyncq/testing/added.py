@@ -16,8 +16,9 @@ import asyncpg
 import msgspec
 
 from asyncq.client import Client
-from asyncq.domain.errors import ConfigurationError
+from asyncq.domain.errors import ConfigurationError, InvalidJob
 from asyncq.domain.job import OPTIONS, Job
+from asyncq.domain.payload import encode
 from asyncq.domain.signature import is_context
 from asyncq.domain.task import Task
 from asyncq.store.admin import get_job
@@ -243,7 +244,7 @@ def _equals(value: Any) -> Iterator[Any]:
 
 def _is_read(value: Any, kind: Any) -> bool:
     try:
-        msgspec.json.decode(msgspec.json.encode(value), type=kind)
+        msgspec.json.decode(encode(value), type=kind)
     except msgspec.ValidationError:
         return False
     return True
@@ -275,12 +276,12 @@ def _is(expected: Any, actual: Any) -> bool:
         return True
     try:
         return bool(_plain(expected) == _plain(actual))
-    except (TypeError, ValueError):
+    except (InvalidJob, TypeError, ValueError):
         return False
 
 
 def _plain(value: Any) -> Any:
-    return msgspec.json.decode(msgspec.json.encode(value))
+    return msgspec.json.decode(encode(value))
 
 
 @asynccontextmanager

@@ -1,8 +1,11 @@
 """Unique policies, singletons and idempotency keys through the client: what its callers get."""
 
+import os
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import anyio
 import asyncpg
 import msgspec
 import pytest
@@ -243,3 +246,35 @@ async def test_what_is_declared_is_what_the_spec_asks_for() -> None:
     assert {"strength": "strong", "mechanism": declared["mechanism"]} == declared
     with pytest.raises(TypeError):
         asyncq.CAPABILITIES["unique_jobs"] = {}  # pyright: ignore[reportIndexIssue]
+
+
+ADD = """
+import asyncio, sys
+from asyncq import Client, UniquePolicy, task
+
+@task(unique=UniquePolicy(keys=["type", "args"], on_conflict="ignore"))
+async def label(tags: set[str], more: dict[str, frozenset[str]]) -> None: ...
+
+async def main(dsn, schema, key):
+    async with Client(dsn, schema=schema) as client:
+        words = ["red", "green", "blue", "white", "black"]
+        job = label.job(set(words), {"more": frozenset(words)})
+        if key:
+            job = job.with_options(force=True, idempotency_key=key)
+        print((await client.add_job(job)).outcome)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("key", ["", "request"], ids=["policy", "idempotency key"])
+async def test_processes_agree_on_a_payload_with_sets(dsn: str, schema: str, db: asyncpg.Connection, key: str) -> None:
+    """A set has another order in each process; a policy and an idempotency key compare what is written of it."""
+    said: list[str] = []
+    for seed in ("0", "1", "2", "3"):
+        program = [sys.executable, "-c", ADD, dsn, schema, key]
+        done = await anyio.run_process(program, env=os.environ | {"PYTHONHASHSEED": seed})
+        said.append(done.stdout.decode().strip())
+
+    assert ["added", "deduplicated", "deduplicated", "deduplicated"] == said
+    assert 1 == await count(db, schema)

@@ -158,7 +158,7 @@ def test_a_payload_may_be_a_struct() -> None:
         ({"payload": {"a": float("nan")}}, ("payload", "payload holds NaN or Infinity at $.a, which JSON lacks")),
         (
             {"payload": {"a": object()}},
-            ("payload", "payload cannot be written as JSON: Encoding objects of type object is unsupported"),
+            ("payload", "payload cannot be written as JSON at $.a: Encoding objects of type object is unsupported"),
         ),
         ({"task": rollup}, ("payload", "payload of task 'rollup': Object missing required field `day`")),
         ({"task": resize}, ("payload", "payload of task 'resize': Expected `array`, got `object`")),

@@ -1,0 +1,67 @@
+"""Values of classes below str, int, float, datetime, ... as the values of these types that they are.
+
+Frameworks have such classes: markup that is a str, numbers that are floats, datetimes with more methods. msgspec
+encodes exact types only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+
+def _made_of(base: Any, *names: str) -> Callable[[Any], Any]:
+    """Makes a value of a type from the attributes of one of a class below it, as the type has them."""
+    attributes = [(name, getattr(base, name)) for name in names]
+    return lambda value: base(**{name: attribute.__get__(value) for name, attribute in attributes})
+
+
+_DAY = ("year", "month", "day")
+_CLOCK = ("hour", "minute", "second", "microsecond", "tzinfo", "fold")
+
+# The methods of the types themselves: a class below may have others. The types are kept here and looked up in no other
+# place, as a library that freezes the clock puts classes of its own in the place of a module's `datetime`.
+_BASES: dict[type[Any], Callable[[Any], Any]] = {
+    str: str.__str__,
+    int: int.__int__,
+    float: float.__float__,
+    bytes: bytes.__bytes__,
+    bytearray: bytes,
+    datetime: _made_of(datetime, *_DAY, *_CLOCK),
+    date: _made_of(date, *_DAY),
+    time: _made_of(time, *_CLOCK),
+    timedelta: _made_of(timedelta, "days", "seconds", "microseconds"),
+    Decimal: Decimal,
+}
+
+
+def _as_base(value: Any) -> Any:
+    """A value of a class below one of the types, as a value of that type."""
+    kind: type[Any] = value.__class__
+    for base in kind.__mro__[1:]:
+        if make := _BASES.get(base):
+            return make(value)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    raise TypeError(f"Encoding objects of type {name} is unsupported")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_as_base).encode
+
+
+def write_json(value: Any) -> bytes:
+    """A value as JSON.
+
+    Args:
+        value: What msgspec encodes, or what is a value of such a type by inheritance.
+
+    Returns:
+        The text in UTF-8.
+
+    Raises:
+        TypeError: Something in it is neither.
+    """
+    return _encode(value)
