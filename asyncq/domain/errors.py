@@ -26,6 +26,7 @@ RetryAfter, Snooze and Discard are no errors of asyncq: a handler raises them to
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -36,7 +37,17 @@ from asyncq.domain.states import JobState
 CENTURY_S = 100 * 365.25 * 86400
 
 
-class AsyncqError(Exception):
+class _Copied(Exception):
+    """An exception that pickle and copy restore without `__init__`, whose parameters are not its `args`.
+
+    They cross the borders of processes: one that cannot be read breaks a whole process pool.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__.copy()  # type: ignore[attr-defined]
+
+
+class AsyncqError(_Copied):
     """The base of all errors that asyncq raises."""
 
 
@@ -243,7 +254,7 @@ class PoolExhausted(AsyncqError):
     """A handler waited too long for a connection: every one is held by another handler."""
 
 
-class HandlerSignal(Exception):
+class HandlerSignal(_Copied):
     """The base of what a handler raises to say how its job goes on: a verdict, not an error."""
 
 

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta, tzinfo
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, Self, TypeVar, cast
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -104,6 +104,12 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
         if faults := [*self._faults()] or [*self._faults_of_whole()]:
             name = str(self.identifier)
             raise InvalidCrontab(CrontabProblem(said, field, name, None, column) for field, said, column in faults)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _copied, (type(self), msgspec.structs.asdict(self), self.line)
+
+    def __copy__(self) -> Self:
+        return _copied(type(self), msgspec.structs.asdict(self), self.line)
 
     @property
     def task_name(self) -> str:
@@ -276,3 +282,14 @@ def parse_cron_items(items: Iterable[CronItem], tasks: Mapping[str, CronTask] | 
     if problems:
         raise InvalidCrontab(problems)
     return tuple(found.values())
+
+
+ItemT = TypeVar("ItemT", bound=CronItem)
+
+
+def _copied(kind: type[ItemT], fields: dict[str, Any], line: int | None) -> ItemT:
+    """An item with these fields; the line of its text is no field of it."""
+    item = kind(**fields)
+    if line is not None:
+        vars(item)["line"] = line
+    return item

@@ -1,0 +1,258 @@
+"""Every public value survives pickle and copies: it crosses to other processes, and into caches."""
+
+import copy
+import inspect
+import pickle
+import typing
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+import asyncq
+import asyncq.testing
+from asyncq import (
+    CrontabProblem,
+    Discard,
+    DuplicateJob,
+    Event,
+    InvalidCrontab,
+    InvalidJob,
+    JobState,
+    RetryAfter,
+    Snooze,
+    StoreUnavailable,
+    UniquePolicy,
+    UnknownTask,
+    task,
+)
+from asyncq.domain import administration, checkup
+from asyncq.domain.job import Claim
+from asyncq.server import errors as of_server
+
+MOMENT = datetime(2026, 1, 31, tzinfo=UTC)
+CLAIM = Claim(7, 1, "q", 3, 0, 25, 0, 0, 0, 0, 0, 0, "k", '["f"]', "{}", "{}", "Boom: x")
+REASON = asyncq.Reason("not_due", "due at noon")
+FINDING = asyncq.Finding("laws", "ok", "they hold")
+PROBLEM = CrontabProblem("no such day", "match", "backup", 3, 7)
+(LISTED,) = asyncq.parse_crontab("\n\n0 3 * * * backup")
+
+
+@task
+async def hello(name: str) -> None:
+    """A task of this module."""
+
+
+def every_noon(digest: asyncq.TimeDigest) -> bool:
+    """A matcher."""
+    return digest.hour == 12
+
+
+def wait_s(attempt: int) -> float:
+    """A retry function."""
+    return 10.0 * attempt
+
+
+SAMPLES: list[Any] = [
+    RetryAfter(5, "busy"),
+    Snooze(timedelta(minutes=1)),
+    Discard("no use"),
+    InvalidJob("a payload is too large", code="GWBPL", field="payload", limit=5, length=6),
+    UnknownTask("helo", "hello"),
+    DuplicateJob(7, JobState.ACTIVE),
+    asyncq.JobNotFound(7),
+    asyncq.ClaimLost(7),
+    asyncq.CronItemConflict("backup is stored already", "stored"),
+    InvalidCrontab([PROBLEM, PROBLEM], "jobs.crontab"),
+    PROBLEM,
+    asyncq.StoreError("refused", sqlstate="42501"),
+    StoreUnavailable("gone", outcome="unknown", sqlstate="57P01"),
+    of_server.ServerFailed("it did not start", "the log"),
+    asyncq.Added(7, "rejected", 6, JobState.ACTIVE),
+    CLAIM,
+    UniquePolicy(keys=["type", "args"], args_keys=["a"], period=timedelta(hours=1), on_conflict="ignore"),
+    hello.job("Bobby").with_options(queue="q", flags=["f"], unique=UniquePolicy(), meta={"a": 1}),
+    asyncq.Job(
+        id=7,
+        task="hello",
+        queue=None,
+        payload="{}",
+        priority=0,
+        run_at=MOMENT,
+        attempts=1,
+        max_attempts=25,
+        last_error="Boom: x",
+        created_at=MOMENT,
+        updated_at=MOMENT,
+        key="k",
+        locked_at=MOMENT,
+        locked_by="1",
+        revision=2,
+        flags=("f",),
+        meta={"a": 1},
+        state=JobState.RETRYABLE,
+    ),
+    asyncq.Counts(active=3, estimated=(JobState.ACTIVE,)),
+    REASON,
+    asyncq.Explanation(7, False, (REASON,)),  # noqa: FBT003
+    asyncq.Violation("orphan_claim", 7, "is nobody's"),
+    asyncq.DeadRows("_jobs", 1, 2, MOMENT),
+    asyncq.FirstJobs(10, 20, 0.5),
+    FINDING,
+    asyncq.Repaired((7,), 3),
+    asyncq.TimeDigest(0, 12, 31, 1, 6),
+    asyncq.CronStatus(identifier="backup", source="stored", fill=timedelta(hours=1)),
+    asyncq.CronItem("backup", "0 3 * * *", payload={"full": True}, flags=["f"], fill=timedelta(hours=1)),
+    asyncq.CronItem("backup", every_noon),
+    LISTED,
+    asyncq.ConstantRetry(60, jitter=0.5),
+    asyncq.LinearRetry(timedelta(seconds=30)),
+    asyncq.ExponentialRetry(first=2, factor=3),
+    asyncq.TableRetry([1, timedelta(minutes=5)]),
+    asyncq.FunctionRetry(wait_s),
+    asyncq.testing.Ran(
+        started=[7],
+        tasks=["hello"],
+        completed=[7],
+        retried=[],
+        failed=[],
+        snoozed=[],
+        errors={},
+        events=[asyncq.JobStarted(claim=CLAIM, task="hello", attempt=1)],
+    ),
+]
+# Whatever has fields alone is made by their types; an exception without attributes of its own, of a sentence.
+BY_TYPE: dict[Any, Any] = {
+    int: 3,
+    float: 1.25,
+    str: "words",
+    bool: True,
+    datetime: MOMENT,
+    Claim: CLAIM,
+    BaseException: RetryAfter(5, "busy"),
+}
+# What is no value: functions, doors to the database, types for annotations, and a constant.
+NO_VALUES = {
+    "CAPABILITIES",
+    "Admin",
+    "Client",
+    "JobContext",
+    "JobOptions",
+    "MovableClock",
+    "Observer",
+    "RetryPolicy",
+    "Worker",
+}
+
+
+def public() -> dict[str, Any]:
+    """All public names."""
+    return {name: getattr(kit, name) for kit in (asyncq, asyncq.testing) for name in kit.__all__}
+
+
+def sample(kind: Any) -> Any:
+    """A value of a type, made of its fields."""
+    if issubclass(kind, Exception):
+        return kind("no such thing")
+    # Public classes say that they are of `asyncq`, where the names of their annotations are not.
+    hints = typing.get_type_hints(kind, localns={**vars(administration), **vars(checkup)})
+    return kind(**{name: value_of(hints[name]) for name in kind.__struct_fields__})
+
+
+def value_of(hint: Any) -> Any:
+    """A value for a field."""
+    if hint in BY_TYPE:
+        return BY_TYPE[hint]
+    arguments = typing.get_args(hint)
+    if typing.get_origin(hint) is typing.Literal:
+        return arguments[0]
+    if typing.get_origin(hint) is tuple:
+        return (value_of(arguments[0]),)
+    return value_of(arguments[0]) if arguments else sample(hint)
+
+
+def values() -> list[Any]:
+    """One value at least of each public type."""
+    made = {type(value) for value in SAMPLES}
+    kinds = [kind for kind in public().values() if inspect.isclass(kind) and kind.__name__ not in NO_VALUES]
+    enums = [member for kind in kinds if hasattr(kind, "__members__") for member in kind]
+    others = [
+        kind for kind in kinds if kind not in made and kind is not asyncq.Task and not hasattr(kind, "__members__")
+    ]
+    return [*SAMPLES, *enums, *map(sample, others)]
+
+
+def same(given: Any, copied: Any) -> None:
+    """Type, text and attributes are the same."""
+    assert type(given) is type(copied)
+    assert (str(given), repr(given)) == (str(copied), repr(copied))
+    if isinstance(given, BaseException):
+        assert (given.args, vars(given)) == (copied.args, vars(copied))
+    elif any(isinstance(getattr(given, name), BaseException) for name in getattr(given, "__struct_fields__", ())):
+        for name in given.__struct_fields__:
+            before, after = getattr(given, name), getattr(copied, name)
+            same(before, after) if isinstance(before, BaseException) else None
+    else:
+        assert given == copied
+        assert getattr(given, "line", None) == getattr(copied, "line", None)
+
+
+@pytest.mark.parametrize("value", values(), ids=lambda value: type(value).__name__)
+def test_a_public_value_survives_pickle_and_copies(value: Any) -> None:
+    """With its text and its attributes, by every protocol of pickle."""
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        same(value, pickle.loads(pickle.dumps(value, protocol)))
+    same(value, copy.copy(value))
+    same(value, copy.deepcopy(value))
+
+
+def test_an_exception_keeps_its_notes() -> None:
+    """`raise_errors` of the test kit names the job in one."""
+    error = RetryAfter(5, "busy")
+    error.add_note("job 7")
+
+    assert ["job 7"] == pickle.loads(pickle.dumps(error)).__notes__
+    assert ["job 7"] == copy.deepcopy(error).__notes__
+
+
+class Throttled(RetryAfter):
+    """A verdict of a program of its own, with parameters of its own."""
+
+    def __init__(self, tenant: str, *, wait: float) -> None:
+        super().__init__(wait, f"{tenant} is throttled")
+        self.tenant = tenant
+
+
+class Missing(InvalidJob):
+    """An error of a program of its own, which calls no `__init__`."""
+
+    def __init__(self, *, field: str) -> None:
+        self.field = field
+
+
+@pytest.mark.parametrize("error", [Throttled("acme", wait=5), Missing(field="a")], ids=["Throttled", "Missing"])
+def test_a_subclass_of_a_public_exception_survives(error: Exception) -> None:
+    """Whatever its parameters are: they are not asked for again."""
+    same(error, pickle.loads(pickle.dumps(error)))
+    same(error, copy.deepcopy(error))
+
+
+def test_a_copy_shares_no_attributes() -> None:
+    """What is done to the copy changes no other."""
+    error = InvalidJob("x", code="GWBPL", field="payload")
+    copied = copy.copy(error)
+    copied.field = "other"
+
+    assert "payload" == error.field
+
+
+def test_every_public_class_is_a_value_or_is_said_to_be_none() -> None:
+    """A new one has to be thought of here."""
+    kinds = {name: kind for name, kind in public().items() if inspect.isclass(kind)}
+    tried = {type(value) for value in values()}
+    left = {name for name, kind in kinds.items() if kind not in tried and name not in NO_VALUES}
+
+    assert {"Task"} == left
+    assert NO_VALUES - {"CAPABILITIES"} <= set(kinds)
+    assert all(issubclass(kind, Exception | msgspec.Struct | Event | str | CrontabProblem) for kind in tried)
