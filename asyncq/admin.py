@@ -27,7 +27,8 @@ from asyncq.domain.job import Job, check_key
 from asyncq.domain.states import JobState
 from asyncq.store import admin as store
 from asyncq.store import checkup as checkups
-from asyncq.store.database import CallersConnection, Connection, Database, on_either
+from asyncq.store.callers import changing
+from asyncq.store.database import CallersConnection, Connection, Database
 
 SAFE_CLEANUP = ("GC_JOB_QUEUES", "GC_TASK_IDENTIFIERS")
 
@@ -37,8 +38,9 @@ class Admin:
 
     What changes jobs takes their ids, leaves alone what runs (but for `cancel_jobs`), ignores ids that are not there,
     and returns the jobs that it changed, in the order of their ids. With `connection=` it is part of the caller's
-    transaction; a job that is being changed at this moment is waited for. At REPEATABLE READ and SERIALIZABLE a job
-    that was changed since the transaction began raises a StoreError with `sqlstate` 40001: begin again.
+    transaction, which has to be open; a job that is being changed at this moment is waited for. At REPEATABLE READ and
+    SERIALIZABLE a job that was changed since the transaction began raises a StoreError with `sqlstate` 40001: begin
+    again.
 
     Args:
         database: Where the jobs are.
@@ -49,12 +51,16 @@ class Admin:
         self._database = database
         self._acquire = acquire
 
-    async def cancel_jobs(self, ids: Iterable[int], *, connection: CallersConnection | None = None) -> list[Job]:
+    async def cancel_jobs(
+        self, ids: Iterable[int], *, connection: CallersConnection | None = None, autocommit: bool = False
+    ) -> list[Job]:
         """Cancel jobs: those that wait end at once, the handlers of those that run are cancelled once, without a retry.
 
         Args:
             ids: Which; jobs that have failed for good are left alone.
-            connection: An asyncpg connection of the caller's, for its transaction; the client's pool by default.
+            connection: An asyncpg connection of the caller's, in its transaction; the client's pool by default.
+            autocommit: Whether `connection` is in no transaction, and the change is to be committed at once; False by
+                default.
 
         Returns:
             The jobs that were cancelled, as they were: those that run have `locked_by`. Their row and their queue stay
@@ -67,15 +73,18 @@ class Admin:
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
         chosen = job_ids(ids)
-        async with on_either(connection, self._acquire) as mine:
+        async with changing(connection, self._acquire, autocommit) as mine:
             return await store.cancel_jobs(self._database, mine, chosen)
 
-    async def complete_jobs(self, ids: Iterable[int], *, connection: CallersConnection | None = None) -> list[Job]:
+    async def complete_jobs(
+        self, ids: Iterable[int], *, connection: CallersConnection | None = None, autocommit: bool = False
+    ) -> list[Job]:
         """End jobs as completed that nobody runs, failed ones among them.
 
         Args:
             ids: Which.
             connection: An asyncpg connection of the caller's, for its transaction; the client's pool by default.
+            autocommit: As in `cancel_jobs`.
 
         Returns:
             The jobs that ended, as they were.
@@ -87,11 +96,16 @@ class Admin:
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
         chosen = job_ids(ids)
-        async with on_either(connection, self._acquire) as mine:
+        async with changing(connection, self._acquire, autocommit) as mine:
             return await store.complete_jobs(self._database, mine, chosen)
 
     async def permanently_fail_jobs(
-        self, ids: Iterable[int], error: str | None = None, *, connection: CallersConnection | None = None
+        self,
+        ids: Iterable[int],
+        error: str | None = None,
+        *,
+        connection: CallersConnection | None = None,
+        autocommit: bool = False,
     ) -> list[Job]:
         """Let jobs fail for good that nobody runs: no attempt is left, their keys stay with them.
 
@@ -100,6 +114,7 @@ class Admin:
             error: Their `last_error`; "Manually marked as failed" by default. What PostgreSQL cannot store is written
                 as escapes, and what is longer than 16,384 characters is cut in the middle.
             connection: As in `complete_jobs`.
+            autocommit: As in `cancel_jobs`.
 
         Returns:
             The jobs that have failed, as they are now.
@@ -111,7 +126,7 @@ class Admin:
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
         chosen, said = job_ids(ids), error_text(error)
-        async with on_either(connection, self._acquire) as mine:
+        async with changing(connection, self._acquire, autocommit) as mine:
             return await store.permanently_fail_jobs(self._database, mine, chosen, said)
 
     async def reschedule_jobs(
@@ -123,6 +138,7 @@ class Admin:
         attempts: int | None = None,
         max_attempts: int | None = None,
         connection: CallersConnection | None = None,
+        autocommit: bool = False,
     ) -> list[Job]:
         """Change when jobs are tried that nobody runs, and how often. None leaves a field as it is, 0 is a value.
 
@@ -133,6 +149,7 @@ class Admin:
             attempts: How many have failed, 0 to 32767: fewer than `max_attempts` revive a job that has failed for good.
             max_attempts: Total attempts, 1 to 32767.
             connection: As in `complete_jobs`.
+            autocommit: As in `cancel_jobs`.
 
         Returns:
             The jobs that were changed, as they are now.
@@ -145,7 +162,7 @@ class Admin:
         """
         check_change(run_at, priority, attempts, max_attempts)
         chosen = job_ids(ids)
-        async with on_either(connection, self._acquire) as mine:
+        async with changing(connection, self._acquire, autocommit) as mine:
             return await store.reschedule_jobs(
                 self._database,
                 mine,
@@ -156,12 +173,15 @@ class Admin:
                 max_attempts=max_attempts,
             )
 
-    async def retry_jobs(self, ids: Iterable[int], *, connection: CallersConnection | None = None) -> list[Job]:
+    async def retry_jobs(
+        self, ids: Iterable[int], *, connection: CallersConnection | None = None, autocommit: bool = False
+    ) -> list[Job]:
         """Let jobs begin anew that have failed, for good or not: due now, with all their attempts; a worker is woken.
 
         Args:
             ids: Which; jobs that have never failed are left alone, as those that run are.
             connection: As in `complete_jobs`.
+            autocommit: As in `cancel_jobs`.
 
         Returns:
             The jobs that will be tried again, as they are now; `last_error` stays until the next failure.
@@ -174,15 +194,18 @@ class Admin:
         the caller's transaction rolls back.
         """
         chosen = job_ids(ids)
-        async with on_either(connection, self._acquire) as mine:
+        async with changing(connection, self._acquire, autocommit) as mine:
             return await store.retry_jobs(self._database, mine, chosen)
 
-    async def remove_job(self, key: str, *, connection: CallersConnection | None = None) -> Job | None:
+    async def remove_job(
+        self, key: str, *, connection: CallersConnection | None = None, autocommit: bool = False
+    ) -> Job | None:
         """Remove the job that has a key. One that runs cannot be: it loses its key, and is not tried again.
 
         Args:
             key: The job key.
             connection: As in `complete_jobs`.
+            autocommit: As in `cancel_jobs`.
 
         Returns:
             The job; None if none has the key. If it runs, `locked_by` says where.
@@ -194,11 +217,11 @@ class Admin:
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
         check_key(key)
-        async with on_either(connection, self._acquire) as mine:
+        async with changing(connection, self._acquire, autocommit) as mine:
             return await store.remove_job(self._database, mine, key)
 
     async def force_unlock_workers(
-        self, ids: Iterable[int | str], *, connection: CallersConnection | None = None
+        self, ids: Iterable[int | str], *, connection: CallersConnection | None = None, autocommit: bool = False
     ) -> list[Job]:
         """Take their claims away from workers at once, without waiting for the lease. Each claim was an attempt.
 
@@ -208,6 +231,7 @@ class Admin:
         Args:
             ids: The ids of workers, as `locked_by` and the log name them.
             connection: As in `complete_jobs`.
+            autocommit: As in `cancel_jobs`.
 
         Returns:
             The jobs that they held, as they are now; those that were cancelled have ended.
@@ -220,7 +244,7 @@ class Admin:
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
         chosen = worker_ids(ids)
-        async with on_either(connection, self._acquire) as mine:
+        async with changing(connection, self._acquire, autocommit) as mine:
             return await store.force_unlock_workers(self._database, mine, chosen)
 
     async def list_workers(self) -> list[WorkerInfo]:
@@ -242,6 +266,7 @@ class Admin:
         *tasks: str,
         task_identifiers_to_keep: Iterable[str] | None = None,
         connection: CallersConnection | None = None,
+        autocommit: bool = False,
     ) -> dict[str, int]:
         """Remove what is not needed any more; safe beside adds and workers.
 
@@ -252,6 +277,7 @@ class Admin:
             task_identifiers_to_keep: Names that stay, used or not; none by default.
             connection: As in `complete_jobs`. A name then goes by the second cleanup only, since the first one has to
                 be committed before.
+            autocommit: As in `cancel_jobs`.
 
         Returns:
             How many of each were removed. Names stay while a transaction is open that was when they fell out of use:
@@ -265,7 +291,7 @@ class Admin:
         """
         check_cleanup(tasks)
         keep = kept_tasks(task_identifiers_to_keep)
-        async with on_either(connection, self._acquire) as mine:
+        async with changing(connection, self._acquire, autocommit) as mine:
             done = await store.cleanup(self._database, mine, tasks or SAFE_CLEANUP, keep)
             if connection is None and (names := done.get("GC_TASK_IDENTIFIERS")) is not None:
                 again = await store.cleanup(self._database, mine, ["GC_TASK_IDENTIFIERS"], keep)

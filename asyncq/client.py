@@ -23,7 +23,8 @@ from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing, Task
 from asyncq.store import admin as store
 from asyncq.store.adding import add_jobs
 from asyncq.store.at_once import AtOnce
-from asyncq.store.database import CallersConnection, Connection, Database, check_connection, set_up
+from asyncq.store.callers import check_transaction
+from asyncq.store.database import CallersConnection, Connection, Database, set_up
 from asyncq.store.failures import connecting
 from asyncq.store.migrate import Report, check_version, migrate
 from asyncq.store.retries import Retries, pauses
@@ -177,11 +178,18 @@ class Client:
         /,
         *,
         connection: CallersConnection | None = None,
+        autocommit: bool = False,
         **options: Unpack[JobOptions],
     ) -> Added: ...
     @overload
     async def add_job(
-        self, task: TakesNothing, /, *, connection: CallersConnection | None = None, **options: Unpack[JobOptions]
+        self,
+        task: TakesNothing,
+        /,
+        *,
+        connection: CallersConnection | None = None,
+        autocommit: bool = False,
+        **options: Unpack[JobOptions],
     ) -> Added: ...
     @overload
     async def add_job(
@@ -191,11 +199,18 @@ class Client:
         /,
         *,
         connection: CallersConnection | None = None,
+        autocommit: bool = False,
         **options: Unpack[JobOptions],
     ) -> Added: ...
     @overload
     async def add_job(
-        self, task: JobSpec, /, *, connection: CallersConnection | None = None, **options: Unpack[JobOptions]
+        self,
+        task: JobSpec,
+        /,
+        *,
+        connection: CallersConnection | None = None,
+        autocommit: bool = False,
+        **options: Unpack[JobOptions],
     ) -> Added: ...
     async def add_job(
         self,
@@ -204,6 +219,7 @@ class Client:
         /,
         *,
         connection: CallersConnection | None = None,
+        autocommit: bool = False,
         **options: Unpack[JobOptions],
     ) -> Added:
         """Add a job.
@@ -211,9 +227,11 @@ class Client:
         Args:
             task: A task, the name of one, or a spec made with `task.job(...)`.
             payload: What the handler's first parameter receives; by name, the payload object (`{}` by default).
-            connection: An asyncpg connection of the caller's: the job is added in its transaction, and announced to the
-                workers when that commits. None (the default) uses the client's pool and commits at once. Its role needs
-                the same rights as the client's.
+            connection: An asyncpg connection of the caller's, in a transaction: the job is added in it, and announced
+                to the workers when it commits. None (the default) uses the client's pool and commits at once. Its role
+                needs the same rights as the client's.
+            autocommit: Whether `connection` is in no transaction, and the job is to be committed at once; False by
+                default: such a connection is refused.
             **options: queue; run_at (a datetime with a time zone); max_attempts (1 to 32767); priority (-32768 to
                 32767, lower first); flags (a list of str); meta (an object that goes with the job); job_key and
                 job_key_mode; unique (a `UniquePolicy`), singleton and subject, force, rerun; idempotency_key. See
@@ -226,7 +244,7 @@ class Client:
             InvalidJob: The job breaks a rule; `code`, `field`, `limit` and `length` say which.
             DuplicateJob: Its unique policy rejects it, as another job bars it. A transaction of the caller's goes on.
             UnknownTask: The client was given tasks, and none has this name.
-            TransactionUnusable: The caller's transaction is aborted or read only.
+            TransactionUnusable: The caller's connection is in no transaction, or in one that is aborted or read only.
             StoreUnavailable: The database cannot be used, or the connection broke; `outcome` says whether the job may
                 have been added. On the client's own pool it was made again before: with an `idempotency_key` for about
                 2 s, or if it certainly changed nothing, for as long as `retry_for` says.
@@ -235,7 +253,8 @@ class Client:
         """
         spec = make_spec(task, payload, options, registry=self._registry, strict=True, max_payload=self._max_payload)
         retries: Retries | None = None
-        if connection is None and self._shortcut is not None:
+        caller = check_transaction(connection, autocommit)
+        if caller is None and self._shortcut is not None:
             began = asyncio.get_running_loop().time()
             try:
                 if (added := await self._shortcut.add(spec)) is not None:
@@ -243,15 +262,18 @@ class Client:
             except AsyncqError as error:
                 retries = self._retries([spec], began)
                 await retries.pause(error)
-        (added,) = await self._add([spec], connection, retries)
+        (added,) = await self._add([spec], caller, retries)
         return accepted(added)
 
-    async def add_jobs(self, specs: Sequence[JobSpec], *, connection: CallersConnection | None = None) -> list[Added]:
+    async def add_jobs(
+        self, specs: Sequence[JobSpec], *, connection: CallersConnection | None = None, autocommit: bool = False
+    ) -> list[Added]:
         """Add jobs in one round trip and one transaction, as if one by one; ids follow the order of the specs.
 
         Args:
             specs: The jobs, made with `task.job(...)`.
             connection: As in `add_job`.
+            autocommit: As in `add_job`.
 
         Returns:
             What each add came to, in the order of the specs; a job that its unique policy rejects is no error here.
@@ -264,7 +286,7 @@ class Client:
         If cancelled, the outcome is unknown unless the caller's transaction rolls back; all were added or none.
         """
         checked = make_specs(specs, registry=self._registry, strict=True, max_payload=self._max_payload)
-        return await self._add(checked, connection)
+        return await self._add(checked, check_transaction(connection, autocommit))
 
     async def get_job(self, job_id: int) -> Job:
         """Read a job.
@@ -290,10 +312,10 @@ class Client:
         return job
 
     async def _add(
-        self, specs: Sequence[JobSpec], connection: CallersConnection | None, retries: Retries | None = None
+        self, specs: Sequence[JobSpec], connection: Connection | None, retries: Retries | None = None
     ) -> list[Added]:
         if connection is not None:
-            return await self._add_on(check_connection(connection), specs, None)
+            return await self._add_on(connection, specs, None)
         began = asyncio.get_running_loop().time()
         while True:
             try:

@@ -20,7 +20,8 @@ from asyncq.domain.errors import CronItemNotFound, CrontabProblem, InvalidCronta
 from asyncq.domain.job import Added, JobKeyMode
 from asyncq.domain.task import Registry
 from asyncq.store import cron_items as store
-from asyncq.store.database import CallersConnection, Connection, Database, on_either
+from asyncq.store.callers import changing, reading
+from asyncq.store.database import CallersConnection, Connection, Database
 
 
 class CronChanges(TypedDict, total=False):
@@ -46,8 +47,8 @@ class CronAdmin:
 
     *Static* items are those in the crontabs of workers: they can be paused, resumed and run. *Stored* ones are in the
     database; they can be changed and removed too, and workers that know their task take a change over within a second,
-    or, if they do not listen, within one poll. With `connection=` a call is part of the caller's transaction: as long
-    as that is open no slot of the item becomes a job.
+    or, if they do not listen, within one poll. With `connection=` a change is part of the caller's transaction, which
+    has to be open: until it ends no slot of the item becomes a job.
 
     Args:
         database: Where the items are.
@@ -95,15 +96,19 @@ class CronAdmin:
 
         If cancelled, nothing was changed: it only reads.
         """
-        async with on_either(connection, self._acquire) as mine:
+        async with reading(connection, self._acquire) as mine:
             return await self._status(mine, identifier)
 
-    async def add(self, item: CronItem, *, connection: CallersConnection | None = None) -> CronStatus:
+    async def add(
+        self, item: CronItem, *, connection: CallersConnection | None = None, autocommit: bool = False
+    ) -> CronStatus:
         """Store an item: from now on workers that know its task add its jobs. It has missed nothing.
 
         Args:
             item: The item; its `match` is an expression.
             connection: As in `get_item`.
+            autocommit: Whether `connection` is in no transaction, and the change is to be committed at once; False by
+                default.
 
         Returns:
             What is known of it now.
@@ -117,18 +122,24 @@ class CronAdmin:
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
         item = self._bound(item)
-        async with on_either(connection, self._acquire) as mine:
+        async with changing(connection, self._acquire, autocommit) as mine:
             await store.add(self._database, mine, item.identifier, _text(definition(item)), _job(item))
             return await self._status(mine, item.identifier)
 
     async def change(
-        self, identifier: str, *, connection: CallersConnection | None = None, **changes: Unpack[CronChanges]
+        self,
+        identifier: str,
+        *,
+        connection: CallersConnection | None = None,
+        autocommit: bool = False,
+        **changes: Unpack[CronChanges],
     ) -> CronStatus:
         """Change fields of a stored item. It keeps its history and its pause, but makes up for nothing before now.
 
         Args:
             identifier: Its identifier.
             connection: As in `get_item`.
+            autocommit: As in `add`.
             **changes: Fields of a `CronItem`; None gives a field its default back.
 
         Returns:
@@ -148,7 +159,7 @@ class CronAdmin:
         if unknown := changes.keys() - CronChanges.__annotations__.keys():
             names = ", ".join(sorted(CronChanges.__annotations__))
             raise TypeError(f"an item has no field {min(unknown)!r} that can be changed; there are {names}")
-        async with on_either(connection, self._acquire) as mine:
+        async with changing(connection, self._acquire, autocommit) as mine:
             while True:
                 found = await store.stored(self._database, mine, identifier)
                 if found is None:
@@ -160,12 +171,15 @@ class CronAdmin:
                 if await store.change(self._database, mine, identifier, said, _job(item), found.revision):
                     return await self._status(mine, identifier)
 
-    async def pause(self, identifier: str, *, connection: CallersConnection | None = None) -> CronStatus:
+    async def pause(
+        self, identifier: str, *, connection: CallersConnection | None = None, autocommit: bool = False
+    ) -> CronStatus:
         """Pause an item: from now on no slot of it becomes a job, whatever is started anew. Jobs that wait still run.
 
         Args:
             identifier: Its identifier.
             connection: As in `get_item`.
+            autocommit: As in `add`.
 
         Returns:
             What is known of it now; of one that was paused before, with the time of that.
@@ -176,14 +190,17 @@ class CronAdmin:
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
-        return await self._act("pause", identifier, connection)
+        return await self._act("pause", identifier, connection, autocommit)
 
-    async def resume(self, identifier: str, *, connection: CallersConnection | None = None) -> CronStatus:
+    async def resume(
+        self, identifier: str, *, connection: CallersConnection | None = None, autocommit: bool = False
+    ) -> CronStatus:
         """Resume an item; what was due during the pause is never made up for.
 
         Args:
             identifier: Its identifier.
             connection: As in `get_item`.
+            autocommit: As in `add`.
 
         Returns:
             What is known of it now.
@@ -194,14 +211,17 @@ class CronAdmin:
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
-        return await self._act("resume", identifier, connection)
+        return await self._act("resume", identifier, connection, autocommit)
 
-    async def remove(self, identifier: str, *, connection: CallersConnection | None = None) -> CronStatus:
+    async def remove(
+        self, identifier: str, *, connection: CallersConnection | None = None, autocommit: bool = False
+    ) -> CronStatus:
         """Remove a stored item; or forget a static one that no live worker has. Its jobs stay.
 
         Args:
             identifier: Its identifier.
             connection: As in `get_item`.
+            autocommit: As in `add`.
 
         Returns:
             What it was.
@@ -213,14 +233,17 @@ class CronAdmin:
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
-        return await self._act("remove", identifier, connection)
+        return await self._act("remove", identifier, connection, autocommit)
 
-    async def run(self, identifier: str, *, connection: CallersConnection | None = None) -> Added:
+    async def run(
+        self, identifier: str, *, connection: CallersConnection | None = None, autocommit: bool = False
+    ) -> Added:
         """Add the job of an item now, paused or not; none of its slots is used up, and its overlap is honoured.
 
         Args:
             identifier: Its identifier.
             connection: As in `get_item`.
+            autocommit: As in `add`.
 
         Returns:
             The job that stands for it, and what the add came to: `"deduplicated"` if the item says `skip` and its last
@@ -234,7 +257,7 @@ class CronAdmin:
         A stored item that no worker has read yet is added without the defaults of its task. If cancelled, the outcome
         is unknown unless the caller's transaction rolls back.
         """
-        async with on_either(connection, self._acquire) as mine:
+        async with changing(connection, self._acquire, autocommit) as mine:
             return accepted(await store.run(self._database, mine, identifier))
 
     def _bound(self, item: Any) -> CronItem:
@@ -249,8 +272,10 @@ class CronAdmin:
         known = self._tasks.find(item.task_name)
         return msgspec.structs.replace(item, task=known) if isinstance(item.task, str) else item
 
-    async def _act(self, what: store.Act, identifier: str, connection: CallersConnection | None) -> CronStatus:
-        async with on_either(connection, self._acquire) as mine:
+    async def _act(
+        self, what: store.Act, identifier: str, connection: CallersConnection | None, autocommit: bool
+    ) -> CronStatus:
+        async with changing(connection, self._acquire, autocommit) as mine:
             return await store.act(self._database, mine, what, identifier)
 
     async def _status(self, connection: Connection, identifier: str) -> CronStatus:

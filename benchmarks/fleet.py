@@ -52,7 +52,7 @@ async def _produce(dsn: str, producers: int, adds: int) -> None:
 
         async def add(connection: asyncpg.Connection) -> None:
             for number in range(adds // producers):
-                await client.add_job(tasks.noop, number, connection=connection)
+                await client.add_job(tasks.noop, number, connection=connection, autocommit=True)
 
         await asyncio.gather(*map(add, connections[:1]))  # Statements are prepared.
         print("ready", flush=True)

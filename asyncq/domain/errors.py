@@ -15,7 +15,7 @@
     ├── StoreError              the database said no
     │   ├── StoreUnavailable    it cannot be reached, or the connection broke: try again later
     │   ├── AccessDenied        wrong password, missing role or privilege: mend the credentials
-    │   ├── TransactionUnusable the caller's own transaction takes no writes (aborted or read only)
+    │   ├── TransactionUnusable the caller's own connection takes no writes (aborted, read only, no transaction)
     │   └── SchemaError         the database and this release do not fit
     │       ├── SchemaMissing   run `asyncq migrate`
     │       └── SchemaTooNew    upgrade asyncq
@@ -235,7 +235,7 @@ class AccessDenied(StoreError):
 
 
 class TransactionUnusable(StoreError):
-    """The caller's transaction takes no writes: an earlier statement in it failed, or it is read only."""
+    """The caller's connection takes no writes: in no transaction, after a failed statement, or in a read only one."""
 
 
 class SchemaError(StoreError):

@@ -21,7 +21,8 @@ from asyncq.domain.states import JobState
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing
 from asyncq.engine.settling import Means, Settling
 from asyncq.store.adding import add_jobs
-from asyncq.store.database import CallersConnection, Connection, Record, check_connection
+from asyncq.store.callers import check_connection, check_transaction
+from asyncq.store.database import CallersConnection, Connection, Record
 
 _logger = logging.getLogger("asyncq.job")
 
@@ -173,11 +174,18 @@ class JobContext(Context):
         /,
         *,
         connection: CallersConnection | None = None,
+        autocommit: bool = False,
         **options: Unpack[JobOptions],
     ) -> Added: ...
     @overload
     async def add_job(
-        self, task: TakesNothing, /, *, connection: CallersConnection | None = None, **options: Unpack[JobOptions]
+        self,
+        task: TakesNothing,
+        /,
+        *,
+        connection: CallersConnection | None = None,
+        autocommit: bool = False,
+        **options: Unpack[JobOptions],
     ) -> Added: ...
     @overload
     async def add_job(
@@ -187,11 +195,18 @@ class JobContext(Context):
         /,
         *,
         connection: CallersConnection | None = None,
+        autocommit: bool = False,
         **options: Unpack[JobOptions],
     ) -> Added: ...
     @overload
     async def add_job(
-        self, task: JobSpec, /, *, connection: CallersConnection | None = None, **options: Unpack[JobOptions]
+        self,
+        task: JobSpec,
+        /,
+        *,
+        connection: CallersConnection | None = None,
+        autocommit: bool = False,
+        **options: Unpack[JobOptions],
     ) -> Added: ...
     @in_the_loop
     async def add_job(
@@ -201,6 +216,7 @@ class JobContext(Context):
         /,
         *,
         connection: CallersConnection | None = None,
+        autocommit: bool = False,
         **options: Unpack[JobOptions],
     ) -> Added:
         """Add a job, as `Client.add_job` does; in a transactional task in its transaction, else at once.
@@ -209,6 +225,7 @@ class JobContext(Context):
             task: A task, the name of one, or a spec.
             payload: The payload.
             connection: The connection whose transaction the add is to be part of.
+            autocommit: As in `Client.add_job`.
             **options: See `JobOptions`.
 
         Returns:
@@ -222,15 +239,18 @@ class JobContext(Context):
         If cancelled, the outcome is unknown unless the connection's transaction rolls back.
         """
         spec = make_spec(task, payload, options, registry=self._registry, strict=False, max_payload=DEFAULT_MAX_PAYLOAD)
-        return accepted((await self._add([spec], connection))[0])
+        return accepted((await self._add([spec], check_transaction(connection, autocommit)))[0])
 
     @in_the_loop
-    async def add_jobs(self, specs: Sequence[JobSpec], *, connection: CallersConnection | None = None) -> list[Added]:
+    async def add_jobs(
+        self, specs: Sequence[JobSpec], *, connection: CallersConnection | None = None, autocommit: bool = False
+    ) -> list[Added]:
         """Add jobs in one round trip, as `Client.add_jobs` does.
 
         Args:
             specs: The jobs, made with `task.job(...)`.
             connection: As in `add_job`.
+            autocommit: As in `Client.add_job`.
 
         Returns:
             What each came to, in the order of the specs.
@@ -242,11 +262,11 @@ class JobContext(Context):
         If cancelled, the outcome is unknown unless the connection's transaction rolls back; all were added or none.
         """
         checked = make_specs(specs, registry=self._registry, strict=False, max_payload=DEFAULT_MAX_PAYLOAD)
-        return await self._add(checked, connection)
+        return await self._add(checked, check_transaction(connection, autocommit))
 
-    async def _add(self, specs: Sequence[JobSpec], connection: CallersConnection | None) -> list[Added]:
+    async def _add(self, specs: Sequence[JobSpec], connection: Connection | None) -> list[Added]:
         database = self._means.database
         if connection is not None:
-            return await add_jobs(database, check_connection(connection), specs)
+            return await add_jobs(database, connection, specs)
         async with self.connection() as own:
             return await add_jobs(database, own, specs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import asyncpg
@@ -375,44 +375,6 @@ async def put_back(pool: Pool | None, connection: Connection, limit_s: float) ->
             await pool.release(cast(Any, connection), timeout=limit_s)
     except UNTIDY:
         cut_off(connection)
-
-
-def check_connection(connection: object) -> Connection:
-    """Tell what is no connection apart, before it fails obscurely.
-
-    Args:
-        connection: What a caller gave; of a pool, its proxy has every method of a connection.
-
-    Returns:
-        The same.
-
-    Raises:
-        TypeError: It is none of asyncpg's.
-    """
-    if not isinstance(connection, asyncpg.Connection | asyncpg.pool.PoolConnectionProxy):
-        kind = type(connection)
-        raise TypeError(
-            f"connection must be an asyncpg connection, got {kind.__module__}.{kind.__qualname__}; "
-            "of a pool, acquire one first; of SQLAlchemy, (await connection.get_raw_connection()).driver_connection"
-        )
-    return cast(Connection, connection)
-
-
-@asynccontextmanager
-async def on_either(
-    connection: CallersConnection | None, acquire: Callable[[], AbstractAsyncContextManager[Connection]]
-) -> AsyncGenerator[Connection]:
-    """The caller's connection if there is one, else one of our own for as long as the block lasts.
-
-    Args:
-        connection: What the caller gave.
-        acquire: Opens one of our own.
-    """
-    if connection is not None:
-        yield check_connection(connection)
-        return
-    async with acquire() as own:
-        yield own
 
 
 def is_closed(connection: asyncpg.Connection) -> bool:

@@ -96,7 +96,7 @@ async def test_one_of_many_idle_workers_looks_for_a_job_that_was_added(
             await stack.enter_async_context(make_worker(nothing, poll=60).start())
         await settled(sql)
         await wait_until(counted.have_ended, description="the workers to rest")
-        await client.add_job(nothing, connection=db)
+        await client.add_job(nothing, connection=db, autocommit=True)
         await seen.wait_for(JobCompleted)
         await anyio.sleep(0.1)
 
@@ -276,7 +276,7 @@ async def test_a_worker_that_cannot_fetch_hands_over(
         async with make_worker(nothing, poll=60).start():
             await settled(sql)
             link.refuse("fetch")
-            added = await client.add_job(nothing, connection=db)
+            added = await client.add_job(nothing, connection=db, autocommit=True)
             await failing.wait_for(FetchFailed)
             await seen.wait_for(JobCompleted)
             link.mend()

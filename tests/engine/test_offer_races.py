@@ -153,7 +153,7 @@ async def test_a_job_that_was_handed_to_a_worker_that_has_become_busy_goes_back_
 
     async with make_worker(wait, nothing, concurrency=1).start():
         await stands(sql)
-        await client.add_job(wait, connection=db)
+        await client.add_job(wait, connection=db, autocommit=True)
         await seen.wait_for(JobStarted)
         added = await client.add_job(nothing)
         await seen.wait_for(JobsReturned, limit_s=SOON_S)
@@ -178,7 +178,7 @@ async def test_a_busy_worker_does_not_go_on_offering(
         Worker(link.dsn, [wait, nothing], schema=schema, observers=[busy], poll=0.2, concurrency=1).start(),
     ):
         await stands(sql)
-        await client.add_job(wait, connection=db)
+        await client.add_job(wait, connection=db, autocommit=True)
         await busy.wait_for(JobStarted)
         link.hold_open("listen")
         await client.add_job(nothing)

@@ -145,7 +145,7 @@ async def test_on_the_callers_connection_nothing_is_made_again(
     own = await asyncpg.connect(link.dsn)
     link.cut_at_answer_with(ADDED)
     with pytest.raises(StoreUnavailable) as caught:
-        await far.add_job("pay", connection=own, idempotency_key="order-7")
+        await far.add_job("pay", connection=own, autocommit=True, idempotency_key="order-7")
     again = await far.add_job("pay", idempotency_key="order-7")
 
     assert "unknown" == caught.value.outcome

@@ -217,7 +217,8 @@ async def test_a_client_that_was_never_opened_asks_the_first_connection_that_it_
     """A service that only adds in its own transactions needs no pool of the client's."""
     connection = await asyncpg.connect(roles.dsn_of(roles.enqueuer))
     client = Client(roles.dsn_of(roles.enqueuer), schema=roles.schema)
-    outcomes = [(await client.add_job("end", {"how": "well"}, connection=connection)).outcome for _ in range(2)]
+    async with connection.transaction():
+        outcomes = [(await client.add_job("end", {"how": "well"}, connection=connection)).outcome for _ in range(2)]
     await connection.close(timeout=5)
 
     assert ["added"] * 2 == outcomes

@@ -115,7 +115,7 @@ async def test_a_time_is_kept_to_the_microsecond(client: Client, sql: Session, o
     """Also through a connection with another zone and codecs of its own."""
     job = (await hold(sql, "scheduled"))["id"]
     run_at = RUN_AT.replace(microsecond=1)
-    (changed,) = await client.admin.reschedule_jobs([job], run_at=run_at, connection=odd)
+    (changed,) = await client.admin.reschedule_jobs([job], run_at=run_at, connection=odd, autocommit=True)
 
     assert (run_at, run_at) == (changed.run_at, (await client.get_job(job)).run_at)
 
@@ -160,7 +160,7 @@ async def test_a_job_is_found_and_removed_by_its_key(client: Client, sql: Sessio
     """Once; then nobody has it."""
     job = (await hold(sql, "retryable"))["id"]
     found = await client.admin.get_job_by_key(KEY)
-    removed = await client.admin.remove_job(KEY, connection=odd)
+    removed = await client.admin.remove_job(KEY, connection=odd, autocommit=True)
 
     assert (job, found) == (found and found.id, removed)
     assert (None, None) == (await client.admin.remove_job(KEY), await client.admin.get_job_by_key(KEY))
@@ -182,7 +182,7 @@ async def test_workers_are_named_by_numbers_or_texts(client: Client, sql: Sessio
         await fetch(sql, 1, worker=worker)
     freed = [
         *await client.admin.force_unlock_workers([7]),
-        *await client.admin.force_unlock_workers(["8", "x"], connection=odd),
+        *await client.admin.force_unlock_workers(["8", "x"], connection=odd, autocommit=True),
     ]
 
     assert [(job, None, 1) for job in ids] == [(job.id, job.locked_by, job.attempts) for job in freed]
@@ -289,7 +289,9 @@ async def test_a_cleanup_says_what_it_did(client: Client, sql: Session, odd: asy
     await hold(sql, "discarded")
 
     assert {"GC_JOB_QUEUES": 0, "GC_TASK_IDENTIFIERS": 0} == await client.admin.cleanup()
-    assert {"DELETE_PERMAFAILED_JOBS": 1} == await client.admin.cleanup("DELETE_PERMAFAILED_JOBS", connection=odd)
+    assert {"DELETE_PERMAFAILED_JOBS": 1} == await client.admin.cleanup(
+        "DELETE_PERMAFAILED_JOBS", connection=odd, autocommit=True
+    )
     with pytest.raises(InvalidJob):
         await client.admin.cleanup("GC_QUEUES")
 

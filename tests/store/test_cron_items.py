@@ -32,16 +32,16 @@ async def odd(db: asyncpg.Connection) -> asyncpg.Connection:
 
 async def test_each_call_works_on_any_connection(client: Client, odd: asyncpg.Connection) -> None:
     """What comes back is the same as on the client's own."""
-    added = await client.cron.add(ITEM, connection=odd)
+    added = await client.cron.add(ITEM, connection=odd, autocommit=True)
     assert added == await client.cron.get_item("t")
-    changed = await client.cron.change("t", priority=3, connection=odd)
+    changed = await client.cron.change("t", priority=3, connection=odd, autocommit=True)
     assert changed == await client.cron.get_item("t")
-    paused = await client.cron.pause("t", connection=odd)
+    paused = await client.cron.pause("t", connection=odd, autocommit=True)
     assert paused == await client.cron.get_item("t")
-    resumed = await client.cron.resume("t", connection=odd)
+    resumed = await client.cron.resume("t", connection=odd, autocommit=True)
     assert resumed == await client.cron.get_item("t", connection=odd)
-    run = await client.cron.run("t", connection=odd)
-    removed = await client.cron.remove("t", connection=odd)
+    run = await client.cron.run("t", connection=odd, autocommit=True)
+    removed = await client.cron.remove("t", connection=odd, autocommit=True)
 
     assert ("added", resumed) == (run.outcome, removed)
     assert (3, ("f",), timedelta(hours=1), '{"a": 1.5}') == (

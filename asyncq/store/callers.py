@@ -1,0 +1,106 @@
+"""Connections that callers give: which ones are taken, and when a change on one would be committed at once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import cast
+
+import asyncpg
+
+from asyncq.domain.errors import ConfigurationError, TransactionUnusable
+from asyncq.domain.options import switch
+from asyncq.store.database import CallersConnection, Connection, is_closed
+
+Acquire = Callable[[], AbstractAsyncContextManager[Connection]]
+
+
+def check_connection(connection: object) -> Connection:
+    """Tell what is no connection apart, before it fails obscurely.
+
+    Args:
+        connection: What a caller gave; of a pool, its proxy has every method of a connection.
+
+    Returns:
+        The same.
+
+    Raises:
+        TypeError: It is none of asyncpg's.
+    """
+    if not isinstance(connection, asyncpg.Connection | asyncpg.pool.PoolConnectionProxy):
+        kind = type(connection)
+        raise TypeError(
+            f"connection must be an asyncpg connection, got {kind.__module__}.{kind.__qualname__}; of a pool, acquire "
+            "one first; of SQLAlchemy, (await connection.get_raw_connection()).driver_connection after its first "
+            "statement"
+        )
+    return cast(Connection, connection)
+
+
+def check_transaction(connection: object, autocommit: bool) -> Connection | None:
+    """Refuse a connection on which a change would be committed at once, unless the caller has asked for that.
+
+    Args:
+        connection: What a caller gave, or None.
+        autocommit: Whether the change is to be committed at once.
+
+    Returns:
+        The connection, or None.
+
+    Raises:
+        TypeError: It is none of asyncpg's.
+        TransactionUnusable: It is in no transaction, and `autocommit` is False.
+        ConfigurationError: `autocommit` is True without a connection or in a transaction, or no bool.
+    """
+    if connection is None:
+        if switch("autocommit", autocommit):
+            raise ConfigurationError("autocommit=True needs connection=: without one each change is committed at once")
+        return None
+    given = check_connection(connection)
+    if switch("autocommit", autocommit):
+        if not is_closed(given) and given.is_in_transaction():
+            raise ConfigurationError(
+                "autocommit=True on a connection in a transaction: its commit decides; leave autocommit out"
+            )
+    elif not is_closed(given) and not given.is_in_transaction():
+        # SQLAlchemy sends the begin of a session or connection together with its first statement, not before.
+        raise TransactionUnusable(
+            "the connection is in no transaction: the change would be committed at once, and outlast a rollback. Open "
+            "a transaction first (async with connection.transaction(): ...); SQLAlchemy opens one with the first "
+            "statement of a session (await session.execute(text('select 1'))). If the change is to be committed at "
+            "once, say autocommit=True"
+        )
+    return given
+
+
+@asynccontextmanager
+async def reading(connection: CallersConnection | None, acquire: Acquire) -> AsyncGenerator[Connection]:
+    """The caller's connection if there is one, else one of our own for as long as the block lasts.
+
+    Args:
+        connection: What the caller gave.
+        acquire: Opens one of our own.
+    """
+    if connection is not None:
+        yield check_connection(connection)
+        return
+    async with acquire() as own:
+        yield own
+
+
+@asynccontextmanager
+async def changing(
+    connection: CallersConnection | None, acquire: Acquire, autocommit: bool
+) -> AsyncGenerator[Connection]:
+    """As `reading`, for a block that changes something.
+
+    Args:
+        connection: What the caller gave.
+        acquire: Opens one of our own.
+        autocommit: See `check_transaction`.
+
+    Raises:
+        TransactionUnusable: See `check_transaction`.
+    """
+    async with reading(check_transaction(connection, autocommit), acquire) as mine:
+        yield mine

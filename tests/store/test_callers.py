@@ -1,0 +1,139 @@
+"""`store.callers`: a change on a caller's connection belongs to a transaction, or was asked to be committed at once."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import asyncpg
+import pytest
+
+from asyncq import Client, ConfigurationError, CronItem, JobContext, StoreUnavailable, TransactionUnusable, Worker, task
+
+Change = Callable[[Client, dict[str, Any]], Awaitable[Any]]
+
+CHANGES: dict[str, Change] = {
+    "add_job": lambda client, how: client.add_job("t", **how),
+    "add_jobs": lambda client, how: client.add_jobs([nothing.job()], **how),
+    "cancel_jobs": lambda client, how: client.admin.cancel_jobs([1], **how),
+    "complete_jobs": lambda client, how: client.admin.complete_jobs([1], **how),
+    "permanently_fail_jobs": lambda client, how: client.admin.permanently_fail_jobs([1], **how),
+    "reschedule_jobs": lambda client, how: client.admin.reschedule_jobs([1], priority=1, **how),
+    "retry_jobs": lambda client, how: client.admin.retry_jobs([1], **how),
+    "remove_job": lambda client, how: client.admin.remove_job("k", **how),
+    "force_unlock_workers": lambda client, how: client.admin.force_unlock_workers([1], **how),
+    "cleanup": lambda client, how: client.admin.cleanup(**how),
+    "cron.add": lambda client, how: client.cron.add(CronItem("t", "* * * * *", identifier="other"), **how),
+    "cron.change": lambda client, how: client.cron.change("item", priority=1, **how),
+    "cron.pause": lambda client, how: client.cron.pause("item", **how),
+    "cron.resume": lambda client, how: client.cron.resume("item", **how),
+    "cron.run": lambda client, how: client.cron.run("item", **how),
+    "cron.remove": lambda client, how: client.cron.remove("item", **how),
+}
+
+
+@task
+async def nothing() -> None:
+    """The least job."""
+
+
+@pytest.fixture
+async def stocked(client: Client) -> Client:
+    """A client of a schema with one stored item."""
+    await client.cron.add(CronItem("t", "* * * * *", identifier="item"))
+    return client
+
+
+async def counted(client: Client) -> tuple[int, list[bool]]:
+    """How many jobs there are, and which items are paused."""
+    jobs = [job async for job in client.admin.iter_jobs()]
+    return len(jobs), [item.paused_at is not None for item in await client.cron.list_items()]
+
+
+@pytest.mark.parametrize("name", CHANGES)
+async def test_a_change_on_a_connection_in_no_transaction_is_refused(
+    stocked: Client, db: asyncpg.Connection, name: str
+) -> None:
+    """It would be committed at once, and outlast the rollback of the transaction that the caller believes in."""
+    before = await counted(stocked)
+    with pytest.raises(
+        TransactionUnusable, match=r"in no transaction.*first \(async with connection.trans.*autocommit=True"
+    ):
+        await CHANGES[name](stocked, {"connection": db})
+
+    assert before == await counted(stocked)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+async def test_a_change_in_a_transaction_or_with_autocommit_is_made(
+    stocked: Client, db: asyncpg.Connection, name: str
+) -> None:
+    """The first follows the transaction; the second says that the commit at once is meant."""
+    async with db.transaction():
+        await CHANGES[name](stocked, {"connection": db})
+        with pytest.raises(ConfigurationError, match="in a transaction: its commit decides"):
+            await CHANGES[name](stocked, {"connection": db, "autocommit": True})
+        await db.execute("rollback; begin")
+    await CHANGES[name](stocked, {"connection": db, "autocommit": True})
+
+
+@pytest.mark.parametrize("name", CHANGES)
+async def test_autocommit_without_a_connection_is_refused(stocked: Client, name: str) -> None:
+    """The client's own connections commit each call anyway: somebody forgot the connection."""
+    with pytest.raises(ConfigurationError, match="autocommit=True needs connection="):
+        await CHANGES[name](stocked, {"autocommit": True})
+    with pytest.raises(ConfigurationError, match="autocommit must be True or False, got 1"):
+        await CHANGES[name](stocked, {"autocommit": 1})
+
+
+async def test_reads_need_no_transaction(stocked: Client, db: asyncpg.Connection) -> None:
+    """Nothing of them can outlast a rollback."""
+    assert "item" == (await stocked.cron.get_item("item", connection=db)).identifier
+
+
+async def test_a_transaction_that_begins_with_the_first_statement_is_one_from_then_on(client: Client, dsn: str) -> None:
+    """As SQLAlchemy does it: its session has a connection before it has a transaction. A pool's proxy is as good."""
+    async with asyncpg.create_pool(dsn, min_size=0, max_size=1) as pool, pool.acquire() as borrowed:
+        with pytest.raises(TransactionUnusable, match="SQLAlchemy opens one with the first statement"):
+            await client.add_job(nothing, connection=borrowed)
+        await borrowed.execute("begin; select 1")
+        await client.add_job(nothing, connection=borrowed)
+        await borrowed.execute("rollback")
+        with pytest.raises(TransactionUnusable, match="in no transaction"):
+            await client.add_job(nothing, connection=borrowed)
+        added = await client.add_job(nothing, connection=borrowed, autocommit=True)
+
+    assert [added.id] == [job.id async for job in client.admin.iter_jobs()]
+
+
+@pytest.mark.parametrize("autocommit", [False, True])
+async def test_a_connection_that_is_closed_is_no_connection_outside_of_a_transaction(
+    client: Client, dsn: str, autocommit: bool
+) -> None:
+    """A closed one, and a proxy that was given back: the caller has to mend something else."""
+    connection = await asyncpg.connect(dsn)
+    await connection.close(timeout=5)
+    async with asyncpg.create_pool(dsn, min_size=0, max_size=1) as pool:
+        async with pool.acquire() as borrowed:
+            pass
+        for gone in (connection, borrowed):
+            with pytest.raises(StoreUnavailable, match="is closed"):
+                await client.add_job(nothing, connection=gone, autocommit=autocommit)
+
+
+async def test_a_handler_is_refused_too(client: Client, dsn: str, schema: str) -> None:
+    """Its connection is in a transaction only if the handler opens one, or the task is transactional."""
+    said: list[str] = []
+
+    async def attempt(ctx: JobContext) -> None:
+        async with ctx.connection() as db:
+            for adding in (ctx.add_job(nothing, connection=db), ctx.add_jobs([nothing.job()], connection=db)):
+                try:
+                    await adding
+                    said.append("added")
+                except TransactionUnusable:
+                    said.append("refused")
+
+    plain, shared = task(attempt, name="plain"), task(attempt, name="shared", transactional=True)
+    await client.add_jobs([plain.job(), shared.job()])
+    await Worker(dsn, [plain, shared, nothing], schema=schema, concurrency=1).run_once()
+
+    assert ["refused", "refused", "added", "added"] == said
