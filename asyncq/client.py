@@ -27,6 +27,7 @@ from asyncq.store.callers import check_transaction
 from asyncq.store.database import CallersConnection, Connection, Database, set_up
 from asyncq.store.failures import connecting
 from asyncq.store.migrate import Report, check_version, migrate
+from asyncq.store.policies import check_policies
 from asyncq.store.retries import Retries, pauses
 from asyncq.store.roles import WayIn, way_in
 from asyncq.store.shortcut import Shortcut
@@ -104,6 +105,7 @@ class Client:
             StoreUnavailable: The database cannot be reached.
             SchemaMissing: The schema is not installed: run `asyncq migrate`.
             AccessDenied: The role has no rights on the schema: see `asyncq roles`.
+            ConfigurationError: Row level security hides rows of the schema from the role.
 
         If cancelled, nothing stays open.
         """
@@ -126,6 +128,7 @@ class Client:
                 # A role that only adds cannot read the version, and need not: what it calls stays as it is.
                 if self._way_in == "directly":
                     await check_version(connection, self._database.schema)
+                    await check_policies(connection, self._database.schema)
                     if self._pool is not None and self._at_once.keeps_statements:
                         self._shortcut = Shortcut(self._database, self._pool, self._at_once)
         except BaseException:

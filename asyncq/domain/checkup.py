@@ -8,7 +8,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from asyncq.domain.sentence import command
+from asyncq.domain.sentence import allow_all_rows, command
 
 Level = Literal["ok", "warning", "problem"]
 HolderKind = Literal["transaction", "idle", "prepared", "standby", "slot"]
@@ -115,7 +115,7 @@ class Finding(msgspec.Struct, frozen=True):
     """The outcome of one check.
 
     Attributes:
-        check: `server`, `workers`, `tasks`, `horizon`, `dead_rows`, `first_jobs` or `laws`.
+        check: `server`, `policies`, `workers`, `tasks`, `horizon`, `dead_rows`, `first_jobs` or `laws`.
         level: `ok`; `warning`: somebody should look at it; `problem`: something is broken.
         said: A sentence for people.
     """
@@ -133,6 +133,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
         up_since: When the server was started.
         in_recovery: Whether it is a standby, or recovers: nothing can be written.
         clock_moved: Whether a test has moved the clock of the schema.
+        secured: The tables that have row level security, which may hide jobs from other roles.
         live: How many workers live.
         gone: How many dead workers were not removed yet.
         unknown_tasks: Tasks that no live worker knows, of the first thousand jobs that wait.
@@ -148,6 +149,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
     up_since: datetime
     in_recovery: bool
     clock_moved: bool
+    secured: tuple[str, ...] = ()
     live: int
     gone: int
     unknown_tasks: tuple[str, ...]
@@ -167,6 +169,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
         """The outcome of each check, at least one a check."""
         return (
             *self._of_server(),
+            *self._of_policies(),
             *self._of_workers(),
             *self._of_tasks(),
             *self._of_horizon(),
@@ -183,6 +186,14 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
             yield Finding("server", "problem", f"the clock of the schema was moved by a test; run `{mend}`")
         if not self.in_recovery and not self.clock_moved:
             yield Finding("server", "ok", f"it is up since {self.up_since:%Y-%m-%d %H:%M:%S %Z}")
+
+    def _of_policies(self) -> Iterator[Finding]:
+        if self.secured:
+            mend = allow_all_rows(self.schema, self.secured)
+            said = "row level security hides jobs from every role but the owner"
+            yield Finding("policies", "problem", f"{said}; {mend}")
+        else:
+            yield Finding("policies", "ok", "no table has row level security")
 
     def _of_workers(self) -> Iterator[Finding]:
         said = f"{self.live} live" + (f", {self.gone} dead ones are not removed yet" if self.gone else "")

@@ -1,5 +1,7 @@
 """What sentences for people are made of."""
 
+from collections.abc import Iterable
+
 DEFAULT_SCHEMA = "asyncq"
 
 
@@ -21,3 +23,9 @@ def plain(sentence: str) -> str:
         return sentence
     shown = (char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in sentence)
     return "".join(shown).replace("\n", "\n    ")
+
+
+def allow_all_rows(schema: str, tables: Iterable[str]) -> str:
+    """What the owner does about row level security on some tables of a schema."""
+    statements = "; ".join(f"alter table {schema}.{name} disable row level security" for name in tables)
+    return f"run as its owner: {statements}"

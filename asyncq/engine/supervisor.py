@@ -56,6 +56,7 @@ from asyncq.engine.succession import Succession
 from asyncq.store import workers as store
 from asyncq.store.database import Database, HandlerPool, Line
 from asyncq.store.migrate import check_version
+from asyncq.store.policies import check_policies
 
 CANCEL_S = 5.0  # how long cancelled handlers have to end
 FLUSH_S = 10.0  # how long the last settlements may take
@@ -183,6 +184,7 @@ class Supervisor:
         """Check the database, become known, learn the ids of the tasks; returns the server's version."""
         connection = await self._reading.connection()
         await check_version(connection, self._database.schema)
+        await check_policies(connection, self._database.schema)
         if not self._doors_may_move:
             await store.check_clock(self._reading, self._database.schema)
         canceller = Canceller(self._identity, self._fetcher, self._executor, self._admission)

@@ -8,6 +8,7 @@ from asyncq.domain.checkup import Checkup, DeadRows, FirstJobs, Holder, Repaired
 from asyncq.store.arrays import array_text
 from asyncq.store.database import Connection, Database, Line
 from asyncq.store.failures import calling
+from asyncq.store.policies import secured_tables
 from asyncq.store.pruning import FIRST_GATE
 from asyncq.store.workers import DOORS_SHUT
 
@@ -41,11 +42,13 @@ async def checkup(database: Database, connection: Connection) -> Checkup:
         dead = await connection.fetch(database.query("dead_rows"))
         unknown = await connection.fetch(database.query("unknown_tasks"), array_text(found["known_tasks"]))
         doors = await connection.fetch(database.query("clock_doors"))
+    secured = await secured_tables(connection, database.schema)
     return Checkup(
         schema=database.schema,
         up_since=found["up_since"],
         in_recovery=found["in_recovery"],
         clock_moved={row["source"] for row in doors} != DOORS_SHUT,
+        secured=tuple(secured),
         live=found["live"],
         gone=found["gone"],
         unknown_tasks=tuple(row["identifier"] for row in unknown),

@@ -93,23 +93,25 @@ async def hand_over(connection: asyncpg.Connection, schema: str, names: Collecti
         AccessDenied: Something belongs to a role for which this one cannot act.
         asyncpg.PostgresError: The server refused.
     """
-    owner = await connection.fetchval(_OWNER, schema)
-    rows = await connection.fetch(_FOREIGN, schema, sorted(names), owner) if owner else []
+    owner = await connection.fetchrow(_OWNER, schema)
+    if owner is None:
+        return
+    rows = await connection.fetch(_FOREIGN, schema, sorted(names), owner["oid"])
     for row in rows:
         if not row["is_mine"]:
             raise AccessDenied(
-                f"the schema {schema!r} belongs to {owner}, but {row['what']} to {row['maker']}; "
+                f"the schema {schema!r} belongs to {owner['name']}, but {row['what']} to {row['maker']}; "
                 f"run `{command('migrate', schema)}` once as a superuser, "
-                f"or as {row['maker']} if it is a member of {owner}",
+                f"or as {row['maker']} if it is a member of {owner['name']}",
                 sqlstate=_DENIED,
             )
     if rows:
-        await connection.execute(";\n".join(f"alter {row['what']} owner to {owner}" for row in rows))
+        await connection.execute(";\n".join(f"alter {row['what']} owner to {owner['name']}" for row in rows))
 
 
 # Where somebody may make things in another one's schema, and has made ours in it, they stay his.
 _OWNER = """
-select owner::regrole::text as name, current_user::text as me, owner = current_user::regrole as is_me,
+select owner::regrole::text as name, me.oid::regrole::text as me, owner = me.oid as is_me, owner as oid,
   pg_catalog.pg_has_role(owner, 'member') as may_act
 from (
   select case
@@ -119,6 +121,7 @@ from (
   from pg_catalog.pg_namespace as space
   left join pg_catalog.pg_class as book on book.relnamespace = space.oid and book.relname = '_migrations'
   where space.nspname = $1) as found
+join pg_catalog.pg_roles as me on me.rolname = current_user
 """
 
 # Sequences and indexes go with their table, and so does the type of its rows.
@@ -136,6 +139,6 @@ with found as (
 )
 select what, maker::regrole::text as maker, pg_catalog.pg_has_role(maker, 'usage') as is_mine
 from found
-where maker <> $3::text::regrole
+where maker <> $3
 order by is_mine, what
 """

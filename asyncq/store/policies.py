@@ -1,0 +1,47 @@
+"""Row level security on our tables: what it hides from a role looks as if it were not there."""
+
+from __future__ import annotations
+
+import asyncpg
+
+from asyncq.domain.errors import ConfigurationError
+from asyncq.domain.sentence import allow_all_rows
+from asyncq.store.failures import calling
+from asyncq.store.statements import query
+
+
+async def secured_tables(connection: asyncpg.Connection, schema: str) -> dict[str, bool]:
+    """The tables with row level security.
+
+    Args:
+        connection: A connection.
+        schema: The schema, checked.
+
+    Returns:
+        The name of each -> whether its policies hold for the connection's role.
+
+    Raises:
+        StoreError: See `failures.calling`.
+    """
+    with calling(schema):
+        rows = await connection.fetch(query("row_security", schema))
+    return {row["name"]: row["is_active"] for row in rows}
+
+
+async def check_policies(connection: asyncpg.Connection, schema: str) -> None:
+    """Refuse a role from which row level security hides our rows.
+
+    Args:
+        connection: A connection of that role.
+        schema: The schema, checked.
+
+    Raises:
+        ConfigurationError: Policies hold for the role; even one that shows all rows now may change.
+        StoreError: See `failures.calling`.
+    """
+    tables = [name for name, is_active in (await secured_tables(connection, schema)).items() if is_active]
+    if tables:
+        raise ConfigurationError(
+            f"row level security hides rows of {', '.join(f'{schema}.{name}' for name in tables)} from this role, "
+            f"so jobs would wait unseen; {allow_all_rows(schema, tables)}"
+        )
