@@ -1,4 +1,4 @@
-"""One frozen struct for everything that happens, and the observers that are told; `log.py` makes sentences of them."""
+"""One frozen struct for everything that happens, and the observers that are told; `log` makes sentences of them."""
 
 import inspect
 from collections.abc import Callable, Collection

@@ -19,12 +19,11 @@ from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
 from asyncq.domain.signature import Context
 from asyncq.domain.states import JobState
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing
+from asyncq.engine.records import JobLogger
 from asyncq.engine.settling import Means, Settling
 from asyncq.store.adding import add_jobs
 from asyncq.store.callers import check_connection, check_transaction
 from asyncq.store.database import CallersConnection, Connection, Record
-
-_logger = logging.getLogger("asyncq.job")
 
 P = ParamSpec("P")
 AnswerT = TypeVar("AnswerT")
@@ -102,8 +101,7 @@ class JobContext(Context):
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:
         """A logger whose records carry the fields `job_id`, `task` and `attempt`."""
-        fields = {"job_id": self._claim.id, "task": self._task, "attempt": self.attempt}
-        return logging.LoggerAdapter(_logger, fields)
+        return JobLogger(self._claim.id, self._task, self.attempt)
 
     @asynccontextmanager
     async def connection(self) -> AsyncGenerator[Connection]:

@@ -18,11 +18,11 @@ import msgspec
 
 from asyncq.domain.events import Event, LoopBlocked
 from asyncq.domain.outcome import clean_error
-from asyncq.domain.sentence import plain
 from asyncq.engine import stacks
 from asyncq.engine.executor import Executor
 from asyncq.engine.identity import Identity
 from asyncq.engine.leftovers import Leftovers
+from asyncq.engine.records import LOGGER, job_fields, write
 from asyncq.engine.run import Run
 
 TRIES = 3
@@ -201,13 +201,11 @@ _all_lock = threading.Lock()
 
 
 def _warn(worker_id: int, silent_s: float, run: Run | None, stack: str) -> None:
-    fields: dict[str, Any] = {"event": "LoopBlocked"}
+    fields: dict[str, Any] = {"asyncq_event": "LoopBlocked"}
     who = "code that is no handler of its"
     if run is not None:
         claim, task = run.claim, run.task.name
         who = f"job {claim.id} ({task}, attempt {claim.attempts + 1} of {claim.max_attempts})"
-        fields |= {"job_id": claim.id, "task": task, "attempt": claim.attempts + 1}
-    said = (
-        f"the event loop of worker {worker_id} has not answered for {silent_s:.1f} s, blocked by {who}: {stack.strip()}"
-    )
-    logging.getLogger("asyncq").warning("%s", plain(said), extra=fields)
+        fields |= job_fields(claim.id, task, claim.attempts + 1)
+    template = "the event loop of worker %s has not answered for %.1f s, blocked by %s: %s"
+    write(LOGGER, logging.WARNING, template, (worker_id, silent_s, who, stack.strip()), fields)

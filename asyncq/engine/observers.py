@@ -10,6 +10,7 @@ from typing import Any
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.events import Event, Observer, ObserverFailed, as_observer
 from asyncq.engine.isolation import USERS_ERRORS
+from asyncq.engine.records import LOGGER, write
 
 
 class Observers:
@@ -55,7 +56,8 @@ class Observers:
             self._tell(others, ObserverFailed(observer=repr(told), event=type(event).__name__, error=error))
         else:
             # Even the report of a failure failed, or nobody wants it: the last resort, so that it is not silent.
-            logging.getLogger("asyncq").error("an observer failed on %s", type(event).__name__, exc_info=error)
+            name = type(event).__name__
+            write(LOGGER, logging.ERROR, "an observer failed on %s", (name,), {"asyncq_event": name}, error)
 
 
 def listed(observers: Any) -> list[Any]:

@@ -139,7 +139,9 @@ async def test_a_handler_that_blocks_the_loop_is_named_at_once_in_the_log_and_in
     assert ([], added.id, "block") == (told_before, told.job_id, told.task)
     assert told.blocked_s >= SOON
     assert f"job {added.id} (block, attempt 1 of 25)" in record.getMessage()
-    assert ("LoopBlocked", added.id, "block") == tuple(vars(record)[name] for name in ("event", "job_id", "task"))
+    assert ("LoopBlocked", added.id, "block") == tuple(
+        vars(record)[name] for name in ("asyncq_event", "job_id", "task")
+    )
     assert [True] * 3 == ["in stand_here" in text for text in (error, record.getMessage(), told.stack)]
     assert "isolation.py" not in told.stack
 

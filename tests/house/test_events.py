@@ -71,7 +71,7 @@ def test_an_event_has_a_sentence_in_the_log(kind: type[Event], caplog: pytest.Lo
     """One line that says everything, with the event's name as a field."""
     record = logged(kind, caplog)
 
-    assert ("asyncq", kind.__name__) == (record.name, vars(record)["event"])
+    assert ("asyncq", kind.__name__) == (record.name, vars(record)["asyncq_event"])
     assert re.fullmatch(r"\w.{15,}", record.getMessage())
 
 
@@ -90,6 +90,29 @@ def test_a_sentence_holds_the_words_of_the_event(kind: type[Event], caplog: pyte
     texts = {name for name in kind.__struct_fields__ if fields[name] is str and name != "task"}
 
     assert not texts or "words" in logged(kind, caplog).getMessage()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_template_of_a_sentence_is_the_same_for_all_events_of_a_type(
+    kind: type[Event], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Error trackers group records by it: one `%s` for all would make one group of everything."""
+    record = logged(kind, caplog)
+
+    words = re.sub(r"%[.\d]*[a-z]", "", record.msg)
+    assert re.search(r"[a-z]{4,}", words)
+    assert not re.search(r"\d|words|broken", words)
+    assert isinstance(record.args, tuple)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_fields_of_a_record_are_names_that_no_formatter_uses(
+    kind: type[Event], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A field `event` would take the place of the message in structlog."""
+    fields = vars(logged(kind, caplog)).keys() - vars(logging.makeLogRecord({})).keys() - {"message"}
+
+    assert fields <= {"asyncq_event", "job_id", "task", "attempt"}
 
 
 @pytest.mark.parametrize("kind", JobEvent.__subclasses__())

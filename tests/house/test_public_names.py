@@ -48,7 +48,7 @@ def test_every_event_is_a_public_name() -> None:
 
 
 def test_every_error_is_a_public_name() -> None:
-    """Otherwise nobody could catch it; and so are the signals that handlers raise. The two bases are nobody's to catch."""
+    """Otherwise nobody could catch it; and so are the signals that handlers raise. Two bases are not for users."""
     raised = {name for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, Exception)}
 
     assert {"HandlerSignal", "_Copied"} == raised - set(asyncq.__all__)

@@ -1,0 +1,39 @@
+"""The observer that writes every log sentence. INFO: a human acts or is reassured. Never a payload or a key."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import Any
+
+from asyncq.domain import events as on
+from asyncq.engine.records import LOGGER, job_fields, write
+from asyncq.log import cron, jobs, workers
+
+_SENTENCES = dict([*workers.SENTENCES, *cron.SENTENCES, *jobs.SENTENCES])
+_QUIET: tuple[type[on.Event], ...] = (
+    on.JobsFetched,
+    on.JobStarted,
+    on.JobCompleted,
+    on.JobSnoozed,
+)
+
+
+class LogObserver:
+    """Writes events to the logger `asyncq`; those of every job only when DEBUG is on at the start."""
+
+    @property
+    def wants(self) -> Collection[type[on.Event]]:
+        """All events that have a sentence at the logger's level."""
+        loud = [kind for kind in _SENTENCES if kind not in _QUIET]
+        return [*loud, *_QUIET] if logging.getLogger(LOGGER).isEnabledFor(logging.DEBUG) else loud
+
+    def __call__(self, event: on.Event, /) -> None:
+        """Write one event."""
+        level, sentence = _SENTENCES[type(event)]
+        fields: dict[str, Any] = {"asyncq_event": type(event).__name__}
+        if isinstance(event, on.JobEvent):
+            fields |= job_fields(event.job_id, event.task, event.attempt)
+        template, *arguments = sentence(event)
+        error = event.error if isinstance(event, on.ObserverFailed | on.WorkerCrashed) else None
+        write(LOGGER, level, template, arguments, fields, error)
