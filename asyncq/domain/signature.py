@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from asyncq.domain.annotations import UnreadableAnnotation, parameters_of, returned_by
 from asyncq.domain.errors import InvalidJob, TaskError
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, encode
 
@@ -48,6 +49,7 @@ class Signature:
 
     def __init__(self, handler: Callable[..., Any], name: str) -> None:
         self._name = name
+        self._handler = handler
         self.is_async = _is_async(handler, name)
         parameters = _parameters(handler, name)
         context = [parameter for parameter in parameters if is_context(parameter)]
@@ -67,6 +69,18 @@ class Signature:
         self._context_at = by_position.index(context[0]) if context and context[0] in by_position else None
         self._default = payload[0].default if self.whole_payload else inspect.Parameter.empty
         self._empty_means_default = self._default is not inspect.Parameter.empty and not self._decodes(EMPTY)
+
+    @functools.cached_property
+    def returned(self) -> Any:
+        """The annotation of what the handler returns; `inspect.Signature.empty` without one.
+
+        Raises:
+            TaskError: It cannot be read. Only here, as a worker has no need of it.
+        """
+        try:
+            return returned_by(self._handler)
+        except UnreadableAnnotation as error:
+            raise TaskError(f"task {self._name!r}: {error}") from error
 
     def _decodes(self, payload: str) -> bool:
         try:
@@ -198,6 +212,8 @@ def _arguments(payload: list[inspect.Parameter]) -> type[msgspec.Struct] | None:
 
 def _is_async(handler: Callable[..., Any], name: str) -> bool:
     """Whether the handler is a coroutine function; raises for what cannot be run."""
+    if isinstance(handler, classmethod):
+        raise TaskError(f"task {name!r}: a handler is a function, got a classmethod; make it a staticmethod")
     if not callable(handler):
         raise TaskError(f"task {name!r}: a handler is a function, got {handler!r}")
     if inspect.isclass(handler):
@@ -206,6 +222,13 @@ def _is_async(handler: Callable[..., Any], name: str) -> bool:
     if inspect.isasyncgenfunction(call) or inspect.isgeneratorfunction(call):
         raise TaskError(f"task {name!r}: the handler is a generator (it has a yield); a handler is a plain function")
     return inspect.iscoroutinefunction(call)
+
+
+def innermost(function: Callable[..., Any]) -> Any:
+    """What partials are made of, at last."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
 
 
 def call_of(function: Callable[..., Any]) -> Any:
@@ -218,22 +241,34 @@ def call_of(function: Callable[..., Any]) -> Any:
 
 def _parameters(handler: Callable[..., Any], name: str) -> list[inspect.Parameter]:
     try:
-        signature = inspect.signature(handler, eval_str=True)
-    except (NameError, SyntaxError, AttributeError) as error:
+        parameters = parameters_of(handler)
+    except UnreadableAnnotation as error:
         raise TaskError(
-            f"task {name!r}: an annotation cannot be read: {error}; import it at the top of the module, "
-            "not under TYPE_CHECKING"
+            f"task {name!r}: {error}; import it at the top of the module, not under TYPE_CHECKING"
         ) from error
     except (TypeError, ValueError) as error:
         raise TaskError(f"task {name!r}: the handler has no readable signature: {error}") from error
-    for parameter in signature.parameters.values():
+    _refuse_method(handler, parameters, name)
+    for parameter in parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**"
             raise TaskError(
                 f"task {name!r}: {stars}{parameter.name} cannot be filled from a payload; name the parameters, "
                 "or take one dict"
             )
-    return list(signature.parameters.values())
+    return parameters
+
+
+def _refuse_method(handler: Callable[..., Any], parameters: list[inspect.Parameter], name: str) -> None:
+    """Refuse a function of a class that still needs its object: no payload holds one."""
+    first = parameters[0].name if parameters else ""
+    path: str = getattr(innermost(handler), "__qualname__", "")
+    owner = path.rpartition(".")[0]
+    if first in ("self", "cls") and owner and not owner.endswith("<locals>") and not inspect.ismethod(handler):
+        raise TaskError(
+            f"task {name!r}: {path} is a method, and no payload holds its {first!r}; decorate a function or a "
+            f"staticmethod, or make a task of an object's method: task(name=...)(obj.{path.rpartition('.')[2]})"
+        )
 
 
 def _decoder(payload: list[inspect.Parameter], *, whole: bool, name: str) -> msgspec.json.Decoder[Any] | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import difflib
 import functools
+import inspect
+import pickle
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, get_args, overload
 
@@ -16,7 +18,7 @@ from asyncq.domain.events import JobFailed
 from asyncq.domain.job import JobSpec
 from asyncq.domain.payload import LARGEST_PAYLOAD
 from asyncq.domain.retry import Retry, RetryPolicy, as_policy
-from asyncq.domain.signature import Context, Signature
+from asyncq.domain.signature import Context, Signature, call_of, innermost
 from asyncq.domain.unique import UniquePolicy
 
 P = ParamSpec("P")
@@ -48,7 +50,8 @@ class TakesNothing(Protocol):
 class Task(Generic[P]):
     """A named handler with the defaults of its jobs; what `@task` returns.
 
-    Calling it calls the handler, so that a task is tested like a function.
+    Calling it calls the handler, so that a task is tested like a function. Other libraries take it for that function:
+    it has its name, words, signature and coroutine mark. It is pickled by reference, as a function is.
 
     Attributes:
         name: The identifier in the database.
@@ -103,8 +106,29 @@ class Task(Generic[P]):
             raise TaskError(f"task {self.name!r}: on_failed must be a function, got {on_failed!r}")
         self.on_failed = on_failed
         self.isolation: Isolation | None = self._isolation(isolation, transactional=transactional)
-        self.__doc__ = handler.__doc__
-        self.__module__ = getattr(handler, "__module__", __name__)
+        self._origin: Task[P] | None = None  # what it was renamed from
+        self._look_like(handler)
+
+    def _look_like(self, handler: Callable[..., Any]) -> None:
+        """Have the attributes by which other libraries know a function."""
+        function = innermost(handler)
+        self.__name__: str = type(function).__name__
+        self.__qualname__: str = type(function).__qualname__
+        # Attributes that somebody gave the function stay with it: they could have the names of ours.
+        functools.update_wrapper(self, function, updated=())
+        self.__wrapped__ = handler
+        if not self.signature.is_async:
+            return
+        if sys.version_info >= (3, 12):
+            inspect.markcoroutinefunction(self)
+        else:
+            # Python 3.11 knows no mark: it looks at the code of whatever has the attributes of a function.
+            call = call_of(handler)
+            self.__code__, self.__defaults__, self.__kwdefaults__ = (
+                call.__code__,
+                call.__defaults__,
+                call.__kwdefaults__,
+            )
 
     def _isolation(self, given: Any, *, transactional: Any) -> Isolation | None:
         """The level of its transactions, None without; what cannot be served is refused here, at import."""
@@ -164,7 +188,8 @@ class Task(Generic[P]):
         """
         if name == self.name:
             return self
-        other = copy.copy(self)
+        other = self.__copy__()
+        other._origin = self._origin or self
         other.name, other.is_named = name, True
         other.signature = Signature(self.handler, name)
         try:
@@ -179,6 +204,28 @@ class Task(Generic[P]):
 
     def __repr__(self) -> str:
         return f"<Task {self.name}>"
+
+    def __copy__(self) -> Task[P]:
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        return other
+
+    def __deepcopy__(self, _: Any) -> Task[P]:
+        return self
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        found: Any = sys.modules.get(self.__module__)
+        for part in self.__qualname__.split("."):
+            found = getattr(found, part, None)
+        if found is self:
+            return self.__qualname__
+        if found is not None and found is self._origin:
+            return Task.renamed, (found, self.name)
+        path = f"{self.__module__}.{self.__qualname__}"
+        raise pickle.PicklingError(
+            f"{self!r} cannot be pickled: it is looked up as {path}, which is another object; decorate a function of a "
+            "module with @task"
+        )
 
 
 class _Anything:
@@ -271,9 +318,8 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
 def _name_of(handler: Any) -> str:
     """The name of a function, of what a partial calls, or of an object's class."""
-    while isinstance(handler, functools.partial):
-        handler = handler.func
-    name: str = getattr(handler, "__name__", type(handler).__name__)
+    function = innermost(handler)
+    name: str = getattr(function, "__name__", type(function).__name__)
     if name == "<lambda>":
         raise TaskError("a lambda has no name that a task could have: give it one, task(name=...)")
     return name

@@ -16,6 +16,7 @@ import asyncpg
 import msgspec
 
 from asyncq.client import Client
+from asyncq.domain.annotations import parameters_of
 from asyncq.domain.errors import ConfigurationError, InvalidJob
 from asyncq.domain.job import OPTIONS, Job
 from asyncq.domain.payload import encode
@@ -185,7 +186,7 @@ class _Wanted:
             args, kwargs = self._task.signature.decode(job.payload, ANYTHING)
         except msgspec.MsgspecError:
             return msgspec.json.decode(job.payload)
-        arguments = inspect.signature(self._task.handler).bind(*args, **kwargs).arguments
+        arguments = inspect.Signature(parameters_of(self._task.handler)).bind(*args, **kwargs).arguments
         values = {name: value for name, value in arguments.items() if value is not ANYTHING}
         return next(iter(values.values())) if self._task.signature.whole_payload else values
 
@@ -199,10 +200,9 @@ class _Field(typing.NamedTuple):
 
 def _fields_of(task: Task[...]) -> dict[str, _Field] | None:
     """The fields that payloads of a task have; None when they may have any."""
-    parameters = inspect.signature(task.handler, eval_str=True).parameters
     fields = {
-        name: _Field(parameter.annotation, parameter.default)
-        for name, parameter in parameters.items()
+        parameter.name: _Field(parameter.annotation, parameter.default)
+        for parameter in parameters_of(task.handler)
         if not is_context(parameter)
     }
     return _members_of(next(iter(fields.values())).annotation) if task.signature.whole_payload else fields

@@ -1,0 +1,95 @@
+"""The annotations of a handler: those of parameters are evaluated at import, that of the return when it is needed."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import typing
+from collections import ChainMap
+from collections.abc import Callable, Mapping
+from typing import Any
+
+if sys.version_info >= (3, 14):
+    import annotationlib
+
+    # Otherwise a name that is missing in the annotation of the return would hide those of the parameters.
+    _FORMAT: Mapping[str, Any] = {"annotation_format": annotationlib.Format.FORWARDREF}
+else:
+    _FORMAT: Mapping[str, Any] = {}
+
+
+class UnreadableAnnotation(ValueError):
+    """An annotation that cannot be evaluated; the message says which and why."""
+
+
+def parameters_of(handler: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a handler, with annotations that are no texts.
+
+    Args:
+        handler: What is called; the signature that a decorator gave it counts.
+
+    Returns:
+        The parameters, in their order.
+
+    Raises:
+        UnreadableAnnotation: An annotation of a parameter cannot be evaluated.
+        TypeError: It has no signature.
+        ValueError: As for TypeError.
+    """
+    scope = _Scope(handler)
+    return [
+        parameter.replace(annotation=scope.evaluate(parameter.annotation, f"parameter {parameter.name!r}"))
+        for parameter in inspect.signature(handler, **_FORMAT).parameters.values()
+    ]
+
+
+def returned_by(handler: Callable[..., Any]) -> Any:
+    """The annotation of what a handler returns; `inspect.Signature.empty` without one.
+
+    Args:
+        handler: What is called.
+
+    Raises:
+        UnreadableAnnotation: It cannot be evaluated.
+    """
+    return _Scope(handler).evaluate(inspect.signature(handler, **_FORMAT).return_annotation, "the return type")
+
+
+class _Scope:
+    """The names that an annotation of a handler may use."""
+
+    def __init__(self, handler: Callable[..., Any]) -> None:
+        layers = [layer for layer in _layers(handler) if hasattr(layer, "__globals__")]
+        # Most annotations are those of the innermost function; a decorator may have added others.
+        self._globals: dict[str, Any] = layers[0].__globals__ if layers else {}
+        generic = {kind.__name__: kind for layer in layers for kind in getattr(layer, "__type_params__", ())}
+        self._locals = ChainMap(generic, layers[-1].__globals__ if layers else {})
+
+    def evaluate(self, annotation: Any, where: str) -> Any:
+        """An annotation as the type that it names."""
+        if isinstance(annotation, typing.ForwardRef):
+            annotation = annotation.__forward_arg__
+        if not isinstance(annotation, str):
+            return annotation
+        try:
+            return eval(annotation, self._globals, self._locals)  # noqa: S307 - the user's own code, as `inspect` does
+        except Exception as error:
+            raise UnreadableAnnotation(f"the annotation of {where} cannot be read: {error}") from error
+
+
+def _layers(handler: Any) -> list[Any]:
+    """A handler and what it calls, from the outside to the inside."""
+    layers = [handler]
+    while True:
+        if isinstance(handler, functools.partial):
+            handler = handler.func
+        elif hasattr(handler, "__wrapped__"):
+            handler = handler.__wrapped__
+        elif hasattr(handler, "__func__"):
+            handler = handler.__func__
+        elif not inspect.isroutine(handler) and not inspect.isclass(handler) and callable(handler):
+            handler = type(handler).__call__
+        else:
+            return layers
+        layers.append(handler)
