@@ -282,7 +282,7 @@ class Client:
             What each add came to, in the order of the specs; a job that its unique policy rejects is no error here.
 
         Raises:
-            InvalidJob: A job breaks a rule; none was added.
+            InvalidJob: A job breaks a rule, or all of them together are more than 256 MiB; none was added.
             StoreError: As in `add_job`; if the outcome is unknown, the call was made again only if every job has an
                 `idempotency_key`.
 

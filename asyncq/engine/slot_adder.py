@@ -62,7 +62,8 @@ class SlotAdder:
         """
         refused: dict[str, str] = {}
         while slots:
-            chunk, slots = slots[:CHUNK], slots[CHUNK:]
+            chunk = store.first_slots(slots, CHUNK)
+            slots = slots[len(chunk) :]
             done = store.Slots((), ())
             async with shielded(self._line, DEADLINE_S):
                 done = await store.add_slots(self._line, chunk)

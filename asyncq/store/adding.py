@@ -16,6 +16,7 @@ from asyncq.store.at_once import AtOnce
 from asyncq.store.database import Database
 from asyncq.store.failures import tell_of_call
 from asyncq.store.roles import WayIn
+from asyncq.store.sizes import check_size
 
 _json = msgspec.json.Encoder()
 
@@ -48,7 +49,8 @@ async def add_jobs(
 
     Raises:
         StoreError: See `failures.calling`.
-        InvalidJob: A job has no key under its unique policy, or the server found a rule broken.
+        InvalidJob: A job has no key under its unique policy, the server found a rule broken, or the jobs are more than
+            256 MiB: nothing was sent then.
 
     If cancelled, the outcome is unknown unless the caller's transaction rolls back.
     """
@@ -59,9 +61,13 @@ async def add_jobs(
         if is_short and (job_id := await _add_keyless(database, connection, specs[0], at_once)):
             return [Added(job_id)]
         if way_in == "by_enqueue":
-            rows = await connection.fetch(database.query("enqueue"), _documents(specs, window))
+            documents = _documents(specs, window)
+            check_size("specs", [documents])
+            rows = await connection.fetch(database.query("enqueue"), documents)
             return [_added(*list(row)[1:]) for row in rows]
-        (answer,) = await connection.fetch(database.query("add_jobs"), *_columns(specs, window))
+        columns = _columns(specs, window)
+        check_size("specs", columns)
+        (answer,) = await connection.fetch(database.query("add_jobs"), *columns)
     except BaseException as error:
         tell_of_call(error, database.schema)
         raise

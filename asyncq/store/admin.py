@@ -14,6 +14,7 @@ from asyncq.domain.meta import read_meta
 from asyncq.domain.states import JobState
 from asyncq.store.database import Connection, Database
 from asyncq.store.failures import calling
+from asyncq.store.sizes import check_size
 
 # What `_document` in SQL says of a job.
 _read_job = msgspec.json.Decoder(Job).decode
@@ -169,6 +170,7 @@ def _worker(row: dict[str, Any]) -> WorkerInfo:
 
 
 async def _jobs(database: Database, connection: Connection, query: str, *args: Any) -> list[Job]:
+    check_size("ids", args)
     with calling(database.schema):
         rows = await connection.fetch(database.query(query), *args)
     return [read_job(row["document"]) for row in rows]

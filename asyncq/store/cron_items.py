@@ -13,6 +13,7 @@ from asyncq.domain.job import Added
 from asyncq.domain.states import JobState
 from asyncq.store.database import Connection, Database, Record
 from asyncq.store.failures import calling
+from asyncq.store.sizes import check_size
 
 Act = Literal["pause", "resume", "remove"]
 
@@ -67,5 +68,6 @@ def _status(row: Record) -> CronStatus:
 
 
 async def _fetch(database: Database, connection: Connection, query: str, *args: Any) -> list[Record]:
+    check_size("items", args)
     with calling(database.schema):
         return await connection.fetch(database.query(query), *args)

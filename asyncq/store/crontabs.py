@@ -12,6 +12,7 @@ from asyncq.domain.cron.item import CronItem
 from asyncq.domain.cron.slot import Known, Slot, job_of
 from asyncq.domain.job import Added
 from asyncq.store.database import Line
+from asyncq.store.sizes import first_piece
 
 _json = msgspec.json.Encoder()
 
@@ -111,8 +112,11 @@ async def stored_items(line: Line, tasks: Collection[str], identifiers: Collecti
 
 async def tell(line: Line, items: Sequence[Told]) -> None:
     """Tell what a worker makes of items; what somebody holds at this moment is left out."""
-    columns = zip(*((one.identifier, one.revision, one.next_run, one.problem, one.job) for one in items), strict=True)
-    await line.fetch("tell_cron", *(list(column) for column in columns))
+    while items:
+        piece = first_piece(items, len(items), lambda one: len(one.job or ""))
+        rows = ((one.identifier, one.revision, one.next_run, one.problem, one.job) for one in piece)
+        await line.fetch("tell_cron", *(list(column) for column in zip(*rows, strict=True)))
+        items = items[len(piece) :]
 
 
 async def register(line: Line, identifiers: Collection[str], stored: Collection[str] = ()) -> dict[str, Known]:
@@ -133,6 +137,11 @@ async def register(line: Line, identifiers: Collection[str], stored: Collection[
     """
     rows = await line.fetch("register_crontabs", sorted(identifiers), sorted(stored))
     return {row["identifier"]: Known(row["known_since"], row["last_execution"], row["not_before"]) for row in rows}
+
+
+def first_slots(slots: Sequence[Slot], most: int) -> Sequence[Slot]:
+    """The first slots whose jobs are added in one transaction: at most so many, of at most 16 MiB of payloads."""
+    return first_piece(slots, most, lambda slot: len(job_of(slot).payload))
 
 
 async def add_slots(line: Line, slots: Sequence[Slot]) -> Slots:

@@ -22,6 +22,7 @@ from asyncq.store.failures import UNTIDY, calling, connecting, on_our_own
 from asyncq.store.hosts import Hosts
 from asyncq.store.pooled import PooledConnection, assignments, prelude
 from asyncq.store.services import dsn_of_service, read_service
+from asyncq.store.sizes import check_size
 from asyncq.store.statements import check_schema, query
 
 # The layers above name the driver's types by these.
@@ -237,9 +238,11 @@ class Line:
 
         Raises:
             StoreError: See `failures.calling`.
+            InvalidJob: The parameters are more than 256 MiB; nothing was sent.
 
         If cancelled, the server is asked to stop; whether it did is unknown. Callers shield what must not be lost.
         """
+        check_size("parameters", args)
         async with self._free:
             connection = await self.connection()
             deadline_s = self._deadlines_s.get(name, self._answer_s)
