@@ -22,6 +22,7 @@ from asyncq.store.failures import UNTIDY, calling, connecting, on_our_own
 from asyncq.store.hosts import Hosts
 from asyncq.store.pooled import PooledConnection, assignments, prelude
 from asyncq.store.services import dsn_of_service, read_service
+from asyncq.store.sessions import check_own_session
 from asyncq.store.sizes import check_size
 from asyncq.store.statements import check_schema, query
 
@@ -44,7 +45,7 @@ ANSWER_S = 5.0
 LONGEST_ANSWER_S = 60.0
 HANG_UP_S = 1.0
 # Another index is not as good as the one that has the order because all that it brings can be sorted, though that was
-# cheap while the table was small. Not asked for at the login: a pooler lets pass what its own settings name.
+# cheap while the table was small.
 SHUN_SORTS = {"enable_sort": "off"}
 
 
@@ -76,6 +77,7 @@ class Database:
         self.connect_timeout_s = read.connect_timeout_s or CONNECT_TIMEOUT_S
         self._hosts = Hosts(self.dsn, read_service(self.dsn), self.connect_timeout_s, read.connect_timeout_s)
         self.is_pooled = self._statement_cache_size == 0
+        self._has_own_sessions = False
         self.schema = check_schema(schema)
 
     async def connect(
@@ -84,7 +86,6 @@ class Database:
         *,
         generic_plans: bool = False,
         lock_timeout_s: float | None = None,
-        is_to_listen: bool = False,
     ) -> asyncpg.Connection:
         """Open a connection.
 
@@ -93,8 +94,6 @@ class Database:
             generic_plans: Plan each statement once: for large statements that run all the time on few rows, whose
                 planning costs more than they do.
             lock_timeout_s: How long a statement waits for a lock; as the server says by default.
-            is_to_listen: It runs nothing whose plan matters, and may by mistake lead to a pooler that pools by
-                transaction, in whose sessions settings would stay behind.
 
         Returns:
             The connection.
@@ -103,6 +102,7 @@ class Database:
             StoreUnavailable: The server cannot be reached.
             AccessDenied: It refused the credentials.
             UnsupportedServer: It is older than PostgreSQL 14, or the database's encoding is not UTF8.
+            ConfigurationError: The DSN leads to a pooler that pools by transaction, and does not say so.
 
         If cancelled, no connection stays open.
         """
@@ -121,15 +121,14 @@ class Database:
         if generic_plans:
             # They take a few rows in the order of an index; a bitmap of all that match has none.
             settings |= {"plan_cache_mode": "force_generic_plan", "enable_bitmapscan": "off"}
-        lasting = {} if self.is_pooled else settings
-        everything = settings | (SHUN_SORTS if generic_plans else {})
+            settings |= SHUN_SORTS
         with connecting(self.dsn):
-            connection = await self._hosts.connect(**self._how(role, lasting))
-            if not (self.is_pooled or is_to_listen):
+            connection = await self._open(**self._how(role))
+            if not self.is_pooled:
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                    await _insist_on(connection, everything)
+                    await _set(connection, settings)
         if self.is_pooled:
-            cast(PooledConnection, connection).prelude = prelude(everything)
+            cast(PooledConnection, connection).prelude = prelude(settings)
         try:
             check_server(connection.get_server_version())
             check_encoding(encoding_of(connection))
@@ -161,15 +160,29 @@ class Database:
             max_inactive_connection_lifetime=30.0,
             reset=reset,
             init=None if self.is_pooled else init,
-            connect=self._hosts.connect,
-            **self._how(role, {}),
+            connect=self._open,
+            **self._how(role),
         )
 
-    def _how(self, role: str, settings: dict[str, str]) -> dict[str, Any]:
+    async def _open(self, *_: object, **how: Any) -> asyncpg.Connection:
+        """Every connection of ours begins here; a pool calls it too, with its DSN.
+
+        A connection that does not say that it leads to a pooler by transaction is refused if it does.
+        """
+        connection = await self._hosts.connect(**how)
+        if not (self.is_pooled or self._has_own_sessions):
+            try:
+                async with asyncio.timeout(self.connect_timeout_s):
+                    await check_own_session(connection, lambda: self._hosts.connect(**how))
+            except BaseException:
+                connection.terminate()
+                raise
+            self._has_own_sessions = True
+        return connection
+
+    def _how(self, role: str) -> dict[str, Any]:
         """The driver's options for a connection."""
-        how: dict[str, Any] = {
-            "server_settings": {"application_name": f"{self.schema} {role}", **settings},
-        }
+        how: dict[str, Any] = {"server_settings": {"application_name": f"{self.schema} {role}"}}
         if self._statement_cache_size is not None:
             how["statement_cache_size"] = self._statement_cache_size
         if self.is_pooled:
@@ -394,8 +407,8 @@ def cut_off(connection: asyncpg.Connection) -> None:
         connection.terminate()
 
 
-async def _insist_on(connection: asyncpg.Connection, settings: Mapping[str, str]) -> None:
-    """Set again what was asked for at the login: a pooler by session overlooks it."""
+async def _set(connection: asyncpg.Connection, settings: Mapping[str, str]) -> None:
+    """Set what holds for a session. Not asked for at the login: a pooler by session would refuse it."""
     try:
         await connection.execute(assignments("set", settings))
     except BaseException:

@@ -196,8 +196,10 @@ def connecting(dsn: str) -> Translating:
 def _tell_of_connecting(error: BaseException, dsn: str) -> None:
     if isinstance(error, asyncpg.PostgresError):
         if "unsupported startup parameter" in _said(error):
-            said = f"PostgreSQL at {target(dsn)} refused the connection: {_said(error)}; {HINT}"
-            raise ConfigurationError(said) from error
+            raise ConfigurationError(
+                f"the pooler at {target(dsn)} refused a setting that the DSN asks for: {_said(error)}; take it out of "
+                "the DSN, or let the pooler overlook it (ignore_startup_parameters of PgBouncer)"
+            ) from error
         if _code(error) in _WRONG_SETTING:
             raise ConfigurationError(
                 f"PostgreSQL at {target(dsn)} refused a parameter of the DSN that was taken for a setting of the "

@@ -57,6 +57,7 @@ class Lifeline:
         self.held_id = 0
         self.is_proven = False
         self._is_pooled = False
+        self._backend = 0  # the server's process behind the connection; 0 if each transaction may have another one
         self._known = newest()
 
     @property
@@ -68,12 +69,21 @@ class Lifeline:
         """Connect.
 
         Raises:
-            StoreError: See `failures.connecting`.
+            StoreError: See `failures.connecting` and `failures.calling`.
 
         If cancelled, no connection stays open.
         """
-        self._connection = await self._database.connect("heartbeat")
-        self._connection.add_termination_listener(self._terminated)
+        connection = await self._database.connect("heartbeat")
+        if not self._database.is_pooled:
+            try:
+                with on_our_own(), calling(self._database.schema):
+                    # A pooler by session names another process at the login than the one that answers.
+                    self._backend = await connection.fetchval("select pg_catalog.pg_backend_pid()")
+            except BaseException:
+                connection.terminate()
+                raise
+        self._connection = connection
+        connection.add_termination_listener(self._terminated)
 
     def _terminated(self, _: object) -> None:
         self.held_id = 0
@@ -88,9 +98,7 @@ class Lifeline:
         Raises:
             StoreError: See `failures.calling`.
         """
-        (row,) = await self._fetch(
-            "register_worker", lease_s, pid, concurrency, host, list(tasks), self._opened().get_server_pid()
-        )
+        (row,) = await self._fetch("register_worker", lease_s, pid, concurrency, host, list(tasks), self._backend)
         worker_id = int(row["id"])
         self._take(worker_id, row["holds"])
         self.is_proven = bool(self.held_id)
@@ -115,7 +123,7 @@ class Lifeline:
             StoreError: See `failures.calling`.
         """
         if self.held_id != worker_id and not self._is_pooled:
-            (row,) = await self._fetch("hold_lock", worker_id, self._opened().get_server_pid())
+            (row,) = await self._fetch("hold_lock", worker_id, self._backend)
             self._take(worker_id, row["holds"])
         return self.held_id == worker_id
 

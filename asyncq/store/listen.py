@@ -205,7 +205,7 @@ async def listening(
     def heard_of_offer(_: object, __: object, ___: object, text: object) -> None:
         handed(str(text))
 
-    connection = await database.connect("listen", is_to_listen=True)
+    connection = await database.connect("listen")
     listening = Listening(database, connection)
     try:
         with on_our_own(), calling(database.schema):
@@ -230,7 +230,7 @@ async def _check_session(database: Database, connection: asyncpg.Connection) -> 
         echo.set()
 
     await connection.add_listener(name, heard)
-    other = await database.connect("echo", is_to_listen=True)
+    other = await database.connect("echo")
     try:
         await other.execute("select pg_notify($1, '')", name)
         async with asyncio.timeout(ECHO_S):

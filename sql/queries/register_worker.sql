@@ -1,5 +1,5 @@
 -- register_worker(lease_s float8, pid int, concurrency int, host text, tasks text[], backend int) -> id int, holds bool
--- backend is the process that the driver believes to speak to. If another one answers, a pooler is in between, and a lock would
+-- backend is the server's process behind the connection, or 0. If another one answers, a pooler shares its sessions, and a lock would
 -- belong to nobody (null): then only the lease counts. The lock is taken before anybody sees the row.
 with worker as (
   insert into asyncq._workers (lease, pid, concurrency, host, tasks, locks)

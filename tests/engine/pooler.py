@@ -31,14 +31,14 @@ def pgbouncer() -> tuple[str, dict[str, str]]:
 
 
 @contextmanager
-def pooler(dsn: str, *, mode: str = "transaction", size: int = 4, ignore: str = "") -> Iterator[str]:
+def pooler(dsn: str, *, mode: str = "transaction", size: int = 4, in_turn: bool = True) -> Iterator[str]:
     """A pooler before a server.
 
     Args:
         dsn: The server.
         mode: How it pools.
         size: How many connections of the server it shares among its clients.
-        ignore: Its ignore_startup_parameters.
+        in_turn: Whether it lends its sessions in turn, and not the one that was used last.
 
     Yields:
         Its DSN, without our own word.
@@ -66,8 +66,7 @@ auth_file = {users}
 pool_mode = {mode}
 default_pool_size = {size}
 max_client_conn = 500
-ignore_startup_parameters = {ignore}
-server_round_robin = 1
+server_round_robin = {int(in_turn)}
 """
         )
         os.chmod(folder, 0o755)

@@ -7,7 +7,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from asyncq import Client, ConfigurationError, JobContext, JobState, StoreError, Worker, task
+from asyncq import Client, ConfigurationError, JobContext, JobState, StoreUnavailable, Worker, task
 from asyncq.domain.events import (
     CronAdded,
     CronItemFailed,
@@ -26,24 +26,21 @@ from asyncq.domain.events import (
     WorkerLost,
 )
 from asyncq.store import listen
-from asyncq.store.database import Database
+from asyncq.store.database import Database, HandlerPool
 from asyncq.store.migrate import migrate, status
 from asyncq.testing import MovableClock, make_worker
 from tests.engine.faults import terminate
 from tests.engine.pooler import pooled, pooler
 from tests.engine.seen import Seen
 from tests.engine.test_cron import MINUTE, START
+from tests.engine.test_leases import process
 from tests.faces.cli import asyncq
+from tests.sql.locks import be_up_for_long
 
 TROUBLE = (
     CronItemFailed, FetchFailed, HeartbeatFailed, JobLost, JobRetried, JobsRescued, ListenLost, MaintenanceFailed,
     SettleFailed, WorkerLost,
 )  # fmt: skip
-# What a worker asks for when it connects; without the word in the DSN the pooler has to overlook it.
-IGNORED = (
-    "default_transaction_isolation, jit, search_path, enable_seqscan, plan_cache_mode, enable_bitmapscan, lock_timeout"
-)
-
 # Some of it, and what it comes to.
 ASKED = ("enable_seqscan", "jit", "search_path", "transaction_isolation", "lock_timeout", "plan_cache_mode")
 SET = ["off", "off", "pg_catalog, pg_temp", "read committed", "1500ms", "force_generic_plan"]
@@ -232,42 +229,91 @@ async def terminate_workers(db: asyncpg.Connection, schema: str) -> None:
 # What is said where it cannot work
 
 
-async def test_without_the_word_in_the_dsn_the_error_names_it(bare: str, schema: str) -> None:
-    """A worker cannot connect at all; a client would meet somebody else's statements."""
-    with pytest.raises(ConfigurationError, match="statement_cache_size=0"):
-        await Worker(bare, [nothing], schema=schema).run_once()
-    async with asyncio.timeout(10):
-        with pytest.raises(StoreError, match="statement_cache_size=0"):
-            await add_for_ever(bare, schema)
+LEFT_BEHIND = """
+select row(
+  array(select name || ' = ' || setting from pg_settings
+    where source = 'session' and name <> all('{application_name,client_encoding}')),
+  (select count(*) from pg_prepared_statements), array(select pg_listening_channels()),
+  (select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()))::text
+"""
 
 
-async def add_for_ever(dsn: str, schema: str) -> None:
-    """Add jobs, many at once, until the sessions are mixed up."""
-    async with Client(dsn, schema=schema) as client:
-        while True:
-            for answer in await asyncio.gather(*(client.add_job("count") for _ in range(10)), return_exceptions=True):
-                if isinstance(answer, BaseException):
-                    raise answer
+async def use_without_the_word(door: str, dsn: str, schema: str) -> None:
+    """Open a connection of ours for one use."""
+    if door == "client":
+        async with Client(dsn, schema=schema) as client:
+            await client.add_job(nothing)
+    elif door == "worker":
+        await Worker(dsn, [nothing], schema=schema).run_once()
+    elif door == "migrate":
+        await migrate(Database(dsn, schema))
+    elif door == "listen":
+        nobody = {name: lambda *_: None for name in ("notified", "cancelled", "changed", "look", "handed")}
+        async with listen.listening(Database(dsn, schema), **nobody):
+            pass
+    else:
+        pool = HandlerPool(Database(dsn, schema), 1, 5.0)
+        try:
+            async with pool.acquire():
+                pass
+        finally:
+            await pool.close()
+
+
+@pytest.mark.parametrize("in_turn", [True, False], ids=["in turn", "last used"])
+@pytest.mark.parametrize("size", [1, 8])
+@pytest.mark.parametrize("door", ["client", "worker", "migrate", "listen", "handlers"])
+async def test_without_the_word_in_the_dsn_it_is_named_and_nothing_stays_behind(
+    dsn: str, schema: str, door: str, size: int, in_turn: bool
+) -> None:
+    """Other programs use the same sessions: with a search_path of ours they would not find their tables."""
+    with pooler(dsn, size=size, in_turn=in_turn) as bare:
+        connections = [await asyncpg.connect(bare, statement_cache_size=0) for _ in range(size)]
+        fresh = await look_at_all(connections)
+        for _ in range(3):
+            with pytest.raises(ConfigurationError, match="statement_cache_size=0"):
+                await use_without_the_word(door, bare, schema)
+        after = await look_at_all(connections)
+        for connection in connections:
+            await connection.close()
+
+    assert (size, {"({},0,{},0)"}) == (len(fresh), {*fresh.values()})
+    assert fresh == after
+
+
+async def test_a_setting_in_the_dsn_that_a_pooler_refuses_is_named(bare: str, schema: str) -> None:
+    """The driver asks for it at the login; a pooler passes on few."""
+    with pytest.raises(ConfigurationError, match=r"a setting that the DSN asks for: .*geqo.*ignore_startup_parameters"):
+        await Database(f"{bare}?geqo=off", schema).connect("test")
+
+
+async def look_at_all(connections: list[asyncpg.Connection]) -> dict[int, str]:
+    """What is left behind in each session of the server, by its process: each connection holds one for that time."""
+    found: dict[int, str] = {}
+    for connection in connections:
+        await connection.execute("begin")
+        found[await connection.fetchval("select pg_backend_pid()")] = await connection.fetchval(LEFT_BEHIND)
+    for connection in connections:
+        await connection.execute("rollback")
+    return found
 
 
 async def test_a_listen_dsn_that_leads_to_the_pooler_is_found_out(
-    dsn: str, way: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
+    dsn: str, bare: str, way: str, schema: str, client: Client, seen: Seen
 ) -> None:
-    """LISTEN succeeds there, and nothing is ever heard: said once a minute, and polling goes on."""
-    monkeypatch.setattr(listen, "ECHO_S", 0.3)
-    with pooler(dsn, ignore=IGNORED) as deaf:
-        async with Worker(way, [nothing], schema=schema, observers=[seen], poll=0.05, listen_dsn=deaf).start():
-            lost = await seen.wait_for(ListenLost)
-            await client.add_job(nothing)
-            await seen.wait_for(JobCompleted)
+    """LISTEN would succeed there, and nothing would ever be heard: said once a minute, and polling goes on."""
+    async with Worker(way, [nothing], schema=schema, observers=[seen], poll=0.05, listen_dsn=bare).start():
+        lost = await seen.wait_for(ListenLost)
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
 
     assert "listen_dsn" in lost.error
     assert 60.0 == lost.retry_in_s
 
 
 async def test_a_pooler_that_pools_by_session_needs_no_word(dsn: str, schema: str, client: Client, seen: Seen) -> None:
-    """Each connection has a session of its own there; it has to let the settings pass, and LISTEN works."""
-    with pooler(dsn, mode="session", size=20, ignore=IGNORED) as session:
+    """Each connection has a session of its own there: settings hold, and LISTEN works."""
+    with pooler(dsn, mode="session", size=20) as session:
         async with Worker(session, [nothing], schema=schema, observers=[seen], poll=60).start():
             await client.add_job(nothing)
             await seen.wait_for(JobCompleted)
@@ -275,11 +321,9 @@ async def test_a_pooler_that_pools_by_session_needs_no_word(dsn: str, schema: st
     assert (1, []) == (len(seen.of(ListenConnected)), trouble(seen))
 
 
-async def test_a_pooler_by_session_that_overlooks_settings_does_not_keep_them_from_the_server(
-    dsn: str, schema: str
-) -> None:
+async def test_settings_hold_in_the_sessions_of_a_pooler_by_session(dsn: str, schema: str) -> None:
     """Without them the server would compile each fetch, which takes seconds."""
-    with pooler(dsn, mode="session", size=20, ignore=IGNORED) as session:
+    with pooler(dsn, mode="session", size=20) as session:
         ours = await Database(session, schema).connect("test", generic_plans=True, lock_timeout_s=1.5)
         try:
             inside = [await ours.fetchval("select current_setting($1)", name) for name in ASKED]
@@ -287,3 +331,42 @@ async def test_a_pooler_by_session_that_overlooks_settings_does_not_keep_them_fr
             await ours.close()
 
     assert SET == inside
+
+
+async def test_a_worker_behind_a_pooler_by_session_holds_its_lock(
+    dsn: str, schema: str, db: asyncpg.Connection, seen: Seen
+) -> None:
+    """The server keeps it for the session, which ends with the worker's connection."""
+    with pooler(dsn, mode="session", size=20) as session:
+        async with Worker(session, [nothing], schema=schema, observers=[seen], poll=60).start():
+            await seen.wait_for(ListenConnected)
+            row = await db.fetchrow(f"""
+              select locks, exists (
+                select from pg_locks where locktype = 'advisory' and objid = worker.id
+                  and classid = {schema}._lock_space()::oid and granted) as held
+              from {schema}._workers as worker""")
+
+    assert row is not None
+    assert (True, True) == tuple(row)
+
+
+async def test_a_worker_that_is_killed_behind_a_pooler_by_session_is_noticed_as_without_one(
+    dsn: str, schema: str, db: asyncpg.Connection, client: Client, seen: Seen
+) -> None:
+    """Within a second or two, where its lease would last for half an hour."""
+    await be_up_for_long(db, schema)
+    with pooler(dsn, mode="session", size=20) as session:
+        async with process(session, schema, lease=1800) as killed:
+            job = await client.add_job("hold", {"how": "wait"})
+            await killed.says(f"started {job.id}")
+            killed.process.kill()
+            async with Worker(session, [nothing], schema=schema, observers=[seen], poll=60, lease=1800).start():
+                rescued = await seen.wait_for(JobsRescued)
+
+    assert (job.id,) == tuple(rescued.job_ids)
+
+
+async def test_a_pooler_by_session_without_a_second_session_says_so(dsn: str, schema: str) -> None:
+    """Whether it shares the first one cannot be learned; a worker needs several in any case."""
+    with pooler(dsn, mode="session", size=1) as session, pytest.raises(StoreUnavailable, match="raise its pool size"):
+        await Database(session, schema).connect("test")
