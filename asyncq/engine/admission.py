@@ -58,7 +58,26 @@ class Admission:
             return False
         if not is_suspect(claim):
             return True
-        name = _name(claim.id, claim.token)
+        return await self._is_named(_name(claim.id, claim.token))
+
+    async def is_proven(self, token: int) -> bool:
+        """Wait for a sign of life that is sent from now on.
+
+        The claims of a late answer may be another worker's by now: this worker may have been declared dead meanwhile.
+
+        Args:
+            token: The token of the claims. The beat names it as that of job 0, which does not exist.
+
+        Returns:
+            Whether the claims may start; False when the worker stops, or cannot prove that it lives.
+
+        If cancelled, the token may stay named until the next beat.
+        """
+        if not self._lease.is_held or self._is_closed:
+            return False
+        return await self._is_named(_name(0, token))
+
+    async def _is_named(self, name: str) -> bool:
         asked = self._asked[name] = asyncio.get_running_loop().create_future()
         self._beat_now()
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from typing import Literal
 
 import anyio
@@ -19,6 +19,7 @@ from asyncq.engine.buffer import Buffer
 from asyncq.engine.flags import current_flags
 from asyncq.engine.forms import Forms
 from asyncq.engine.identity import Identity
+from asyncq.engine.lease import HALF_GRACE_S, now_s
 from asyncq.engine.lookout import Lookout
 from asyncq.engine.looks import Look, Looks, Reach
 from asyncq.engine.lost_claims import LostClaims
@@ -60,6 +61,7 @@ class Fetcher:
         buffer: Where the claims go.
         give_back: Takes claims that are returned.
         admit: Lets claims that were just fetched pass, or not.
+        is_proven: Waits for a sign of life before claims may start whose answer, to the fetch of this token, came late.
         may_fetch: Whether this worker may take jobs now.
         follows: Whether claims have come by a succession since the last fetch.
         following: How many jobs of queues have ended and are not settled yet: others may follow them.
@@ -85,6 +87,7 @@ class Fetcher:
         self._finished = finished
         self.give_back: Callable[[Collection[Claim], str, int], None] = _nowhere
         self.admit: Callable[[list[Claim]], list[Claim]] = list
+        self.is_proven: Callable[[int], Awaitable[bool]] = _at_once
         self.may_fetch: Callable[[], bool] = _always
         self.following: Callable[[], int] = _none
         self.follows = False
@@ -308,8 +311,12 @@ class Fetcher:
         claims: list[Claim] = []
         try:
             async with shielded(self._line, self._patience.deadline_s):
+                sent_at = now_s()
                 await self._tell_flags(worker_id, forbidden)
                 claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after, form, packable)
+                is_late = now_s() - sent_at > HALF_GRACE_S
+            if claims and is_late:
+                claims = await self._still_held(worker_id, claims)
         except (AsyncqError, TimeoutError) as error:
             if is_unknown(error):
                 self.lost.note(worker_id, token)
@@ -318,6 +325,14 @@ class Fetcher:
             self.expected.discard(token)
             self._asked = 0
         return claims
+
+    async def _still_held(self, worker_id: int, claims: list[Claim]) -> list[Claim]:
+        """Of claims whose answer was long on its way: all, once it is proven that they were not rescued; else none."""
+        with anyio.CancelScope(shield=True):
+            if await self.is_proven(claims[0].token):
+                return claims
+        self.give_back(claims, "their fetch was answered late", worker_id)
+        return []
 
     async def _tell_flags(self, worker_id: int, forbidden: list[str] | None) -> None:
         """Note in the worker's row what this fetch forbids, if that has changed: `explain` reads it."""
@@ -476,6 +491,10 @@ def wanted_now(waiting: int, buffered: int, pace: float, batch: int, takes_s: fl
 
 def _nowhere(claims: Collection[Claim], reason: str, worker_id: int) -> None:
     raise AssertionError(f"claims {claims} of worker {worker_id} have nowhere to go: {reason}")
+
+
+async def _at_once(_token: int) -> bool:
+    return True
 
 
 def _always() -> bool:

@@ -13,6 +13,7 @@ from asyncq.domain.errors import AsyncqError
 from asyncq.domain.job import Claim
 from asyncq.engine.fetcher import Fetcher
 from asyncq.engine.identity import Identity
+from asyncq.engine.lease import HALF_GRACE_S, now_s
 from asyncq.store.database import Line
 from asyncq.store.failures import is_unknown
 from asyncq.store.jobs import settle_and_take
@@ -62,7 +63,7 @@ class Succession:
         """
         fetcher, token = self._fetcher, self._identity.next_token()
         room = min(room, sum(claim.queue is not None for claim in ended))
-        answered = False
+        answered, sent_at = False, now_s()
         fetcher.promise(token, room)
         try:
             written, claims = await settle_and_take(
@@ -77,5 +78,9 @@ class Succession:
                 fetcher.lost.note(worker_id, token)
                 fetcher.wake()
             fetcher.promise(token, -room)
+        if claims and now_s() - sent_at > HALF_GRACE_S:
+            # As in a fetch: they may have been rescued meanwhile. The settlements cannot wait until that is known.
+            fetcher.give_back(claims, "their settlement was answered late", worker_id)
+            return written, set()
         fetcher.receive(worker_id, claims)
         return written, {claim.queue for claim in claims if claim.queue is not None}

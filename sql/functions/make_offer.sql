@@ -7,7 +7,7 @@
 --
 -- hold: this session does not hold the locks yet that say that it listens for this worker, and makes offers.
 -- heard: the token of the last offer that was taken and heard of. One that was taken without a word stays as it is: its job is
--- to be returned first. Who was declared dead has no row; who came back while it was being rescued has lost it, and gets another.
+-- to be returned first. A worker that was declared dead offers nothing.
 -- packable_ids: of the tasks, those whose jobs a batch may hold; of others the job gets a row of its own.
 -- An offer that is lost in a crash was of a connection that is lost too: its commit need not be waited for.
 
@@ -43,29 +43,22 @@ begin
     perform pg_advisory_lock_shared(asyncq._lock_space(), -2147483648);
   end if;
   perform set_config('synchronous_commit', 'off', true);
-  select offer.token into earlier from asyncq._offers as offer where offer.worker_id = worker for no key update;
-  if found then
-    -- An add that takes it at this moment is waited for.
-    delete from asyncq._batches where locked_by = worker and lock_token = earlier and ids = '{}';
-    if not found and earlier <> heard then
-      return false;
-    end if;
-    update asyncq._offers as offer
-      set token = _make_offer.token, task_ids = _make_offer.task_ids, packable_ids = _make_offer.packable_ids,
-        channel = _make_offer.channel
-      where offer.worker_id = worker;
-  else
-    -- While a rescue holds the worker's row, it offers nothing.
-    insert into asyncq._offers (worker_id, token, task_ids, packable_ids, channel)
-      select alive.id, _make_offer.token, _make_offer.task_ids, _make_offer.packable_ids, _make_offer.channel
-      from asyncq._workers as alive where alive.id = worker for key share skip locked
-      on conflict do nothing;
-    if not found then
-      return false;
-    end if;
-    -- The rescue that removed its offer left what an add held, which then did not take it.
-    delete from asyncq._batches where locked_by = worker and ids = '{}';
+  select offer.token into earlier
+    from asyncq._offers as offer join asyncq._workers as alive on alive.id = offer.worker_id
+    where offer.worker_id = worker and alive.died_at is null
+    for no key update of offer;
+  if not found then
+    return false;
   end if;
+  -- An add that takes it at this moment is waited for.
+  delete from asyncq._batches where locked_by = worker and lock_token = earlier and ids = '{}';
+  if not found and earlier <> heard then
+    return false;
+  end if;
+  update asyncq._offers as offer
+    set token = _make_offer.token, task_ids = _make_offer.task_ids, packable_ids = _make_offer.packable_ids,
+      channel = _make_offer.channel
+    where offer.worker_id = worker;
   insert into asyncq._batches
       (lock_token, locked_at, locked_by, open, ids, run_at, created_at, task_id, priority, max_attempts, payload)
     values (_make_offer.token, asyncq.now(), worker, '', '{}', '{}', '{}', '{}', '{}', '{}', '{}');

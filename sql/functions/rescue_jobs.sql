@@ -1,6 +1,6 @@
 -- Return the claims of dead workers, and, if thorough, those whose worker has no row; and free the queues of which no job runs.
--- Rows and batches that another transaction holds are skipped and found the next time; a dead worker's row goes when none of its claims is
--- left. Jobs that were cancelled end, those that were asked for again begin anew: neither has lost an attempt, and neither is
+-- Rows and batches that another transaction holds are skipped and found the next time. A dead worker's row is removed with the last
+-- of its claims; until then died_at keeps the worker from coming back under this id. Jobs that were cancelled end, those that were asked for again begin anew: neither has lost an attempt, and neither is
 -- returned.
 --
 -- A rescued job that ran has lost an attempt: it may be what killed the worker. A worker that holds no more claims than it has
@@ -25,14 +25,16 @@ declare
   held bigint[];
   crowded int[];
 begin
-  -- The rows stay locked: nobody else rescues the same workers now, and a late heartbeat waits, then finds none. A worker whose
+  -- The rows stay locked: nobody else rescues the same workers now, and a late heartbeat waits, then is refused. A worker whose
   -- lease is not over is gone only if its lock can be had: else it is back, and about to say so.
   gone := array(
     select dead.id from (
-      select worker.id, asyncq._is_leased(worker) as is_leased
+      select worker.id, worker.died_at is not null or not asyncq._is_leased(worker) as is_certain
       from asyncq._workers as worker where not asyncq._is_live(worker) order by worker.id
       for update skip locked) as dead
-    where not dead.is_leased or pg_try_advisory_xact_lock(asyncq._lock_space(), dead.id));
+    where dead.is_certain or pg_try_advisory_xact_lock(asyncq._lock_space(), dead.id));
+  -- Before any claim is taken: what is left of them is no reason to let a worker go on that has lost the others.
+  update asyncq._workers set died_at = clock_timestamp() where id = any(gone) and died_at is null;
   if thorough then
     -- Also those of a worker that lives, whose jobs somebody has deleted: it has nothing to settle. A queue and its running job
     -- come and go in one transaction.

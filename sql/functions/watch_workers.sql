@@ -22,7 +22,7 @@ begin
   free := array(
     select other.id from (
       select candidate.id from asyncq._workers as candidate
-      where candidate.id <> worker and candidate.locks and candidate.doubted_at is null
+      where candidate.id <> worker and candidate.locks and candidate.doubted_at is null and candidate.died_at is null
         and held_since + candidate.lease < clock_timestamp()
       offset 0) as other
     where pg_try_advisory_xact_lock_shared(asyncq._lock_space(), other.id));
@@ -31,7 +31,7 @@ begin
       update asyncq._workers set doubted_at = clock_timestamp()
       where id = any(array(
         select row.id from asyncq._workers as row
-        where row.id = any(free) and row.locks and row.doubted_at is null
+        where row.id = any(free) and row.locks and row.doubted_at is null and row.died_at is null
         order by row.id for update skip locked))
       returning id)
     select array_agg(id) into free from doubted;

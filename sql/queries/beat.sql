@@ -1,11 +1,11 @@
 -- beat(worker int, locks bool, named text[], stuck text) -> job_id bigint, lock_token bigint
--- Prove that the worker lives, and name claims that have started and jobs that are stuck; no row means that it was declared dead meanwhile. Each row
+-- Prove that the worker lives, and name claims that have started and jobs that are stuck; no row means that it was declared dead meanwhile, although its row may be there still. Each row
 -- names a running job of the worker that was cancelled, which it may not have been told; without any there is one row of nulls. stuck is the
 -- text of an array: the driver would ask the catalog about an array first.
 with beaten as (
   update asyncq._workers
   set last_seen = pg_catalog.clock_timestamp(), doubted_at = null, locks = $2, named = $3, stuck = $4::text::bigint[]
-  where id = $1 returning id)
+  where id = $1 and died_at is null returning id)
 select job.id as job_id, job.lock_token
 from beaten
 left join asyncq._jobs as job on job.locked_by = $1 and job.cancelled_at is not null

@@ -3,7 +3,7 @@
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -26,6 +26,7 @@ DECK = {
     "kill": 4,
     "stop": 3,
     "stall": 1,
+    "hold": 3,
     "terminate": 3,
     "crash": 2,
     "restart": 1,
@@ -37,6 +38,28 @@ DECK = {
     "slow": 1,
     "cut_at_commit": 5,
 }
+UNLOCKED_S = 2.1  # longer than the grace and a look of another worker, shorter than what is left of the lease
+# The storm in which workers are rescued in part: without crashes, after which a free lock says nothing for a while.
+HOLDING_DECK = {"hold": 6, "stop": 1, "stall": 1, "kill": 1}
+LEVELS = ("read_committed", "repeatable_read", "serializable")
+# Some jobs of a process, held by a statement of somebody else.
+CLAIMS = """
+select id from asyncq._jobs
+where locked_by in (select id from asyncq._workers where pid = $1) order by random() limit $2
+"""
+HOLDS = (
+    f"select from asyncq._jobs where id in ({CLAIMS}) for update skip locked",
+    f"select from asyncq._jobs where id in ({CLAIMS}) for key share skip locked",
+    f"select from asyncq.reschedule_jobs(array({CLAIMS}), priority => 1)",
+)
+# The connection that holds the lock of a process which has just beaten ends.
+UNLOCK = """
+select pg_terminate_backend(held.pid)
+from asyncq._workers as worker
+join pg_locks as held
+  on held.locktype = 'advisory' and held.classid = asyncq._lock_space()::oid and held.objid = worker.id::oid
+where worker.pid = $1 and held.granted and worker.last_seen > clock_timestamp() - interval '0.15 s'
+"""
 NOT_READY = (OSError, StoreError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 
@@ -49,6 +72,7 @@ class Blows:
         crew: The workers.
         chance: Chooses.
         group: Where blows last on while others fall.
+        deck: What happens, and how often in one deck.
 
     Attributes:
         dealt: What was done, in order.
@@ -56,22 +80,31 @@ class Blows:
         moves: From when on the schema's clock was by how much ahead of the machine's, in nanoseconds.
     """
 
-    def __init__(self, server: Server, schema: str, crew: Crew, chance: random.Random, group: TaskGroup) -> None:
+    def __init__(
+        self,
+        server: Server,
+        schema: str,
+        crew: Crew,
+        chance: random.Random,
+        group: TaskGroup,
+        deck: Mapping[str, int],
+    ) -> None:
         self._server = server
         self._clock = MovableClock(server.dsn, schema)
         self._crew = crew
         self._chance = chance
         self._group = group
-        self._cards = self._deal()
+        self._cards = self._deal(deck)
+        self._one_hold = anyio.Lock()
         self._ahead = timedelta()
         self.dealt: list[str] = []
         self.hits: Counter[str] = Counter()
         self.moves: list[tuple[int, int]] = []
 
-    def _deal(self) -> Iterator[str]:
+    def _deal(self, deck: Mapping[str, int]) -> Iterator[str]:
         """Each kind has its turn in each deck."""
         while True:
-            cards = [kind for kind, times in DECK.items() for _ in range(times)]
+            cards = [kind for kind, times in deck.items() for _ in range(times)]
             self._chance.shuffle(cards)
             yield from cards
 
@@ -106,6 +139,52 @@ class Blows:
             spans = self._crew.fates[place.name].stalled
             with excused(spans):
                 await self._crew.stand_still(place, LEASE_S * 2)
+
+    async def _hold(self) -> None:
+        """A worker process is taken for dead, while another transaction holds some of its jobs: it is rescued in part.
+
+        Either it stands still for longer than its lease, or the connection ends that holds its lock, and it stands
+        still for longer than the grace.
+        """
+        self._group.start_soon(self._hold_on)
+
+    async def _hold_on(self) -> None:
+        async with self._one_hold:  # Somebody has to be left who rescues.
+            await self._hold_one()
+
+    async def _hold_one(self) -> None:
+        place = self._crew.some()
+        if place is None or place.process is None:
+            return
+        statement, level = self._chance.choice(HOLDS), self._chance.choice(LEVELS)
+        jobs, number, loses_lock = self._chance.randint(1, 3), place.process.pid, self._chance.random() < 0.7
+        try:
+            connection = await asyncpg.connect(self._server.dsn)
+        except NOT_READY:
+            return
+        try:
+            async with connection.transaction(isolation=level):
+                await connection.fetch(statement, number, jobs)
+                with excused(self._crew.fates[place.name].stalled):
+                    if loses_lock:
+                        await self._unlock(number)
+                    await self._crew.stand_still(place, UNLOCKED_S if loses_lock else 1.5 * LEASE_S)
+                self.hits[f"hold, {level}"] += 1
+                await anyio.sleep(0.5)
+        except NOT_READY:
+            return  # The server was away, or somebody else has changed the job.
+        finally:
+            connection.terminate()
+
+    async def _unlock(self, number: int) -> None:
+        connection = await asyncpg.connect(self._server.dsn)
+        try:
+            for _ in range(100):
+                if await connection.fetch(UNLOCK, number):
+                    return
+                await anyio.sleep(0.02)
+        finally:
+            connection.terminate()
 
     # Clocks
 

@@ -4,7 +4,7 @@ import itertools
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +16,7 @@ from asyncq import Client, JobSpec, StoreError
 from asyncq.server import Server
 from asyncq.testing.schema import MARK
 from tests.crash import chaos_worker, ledger
-from tests.crash.blows import Blows
+from tests.crash.blows import DECK, Blows
 from tests.crash.chaos_worker import CONCURRENCY, CROWDS, KINDS, kind_of
 from tests.crash.crew import Crew, crew_of
 from tests.crash.watch import GAPS, TIMES, Watch, ask, left_behind, wait_for_the_end
@@ -40,6 +40,7 @@ class Chaos:
         server: The server; it is killed.
         crew: The workers.
         seed: Chooses the blows.
+        deck: What the blows are, and how often each falls.
 
     Attributes:
         due: Jobs whose add was committed, and when they are due by the clock of the schema.
@@ -50,8 +51,9 @@ class Chaos:
 
     blows: Blows
 
-    def __init__(self, server: Server, crew: Crew, seed: int) -> None:
+    def __init__(self, server: Server, crew: Crew, seed: int, deck: Mapping[str, int]) -> None:
         self._server = server
+        self._deck = deck
         self._chance = random.Random(seed)
         self.crew = crew
         self.due: dict[int, int] = {}
@@ -66,7 +68,7 @@ class Chaos:
             async with anyio.create_task_group() as inner:
                 inner.start_soon(self._add_for_ever)
                 inner.start_soon(self.crew.replace_for_ever)
-                self.blows = Blows(self._server, SCHEMA, self.crew, self._chance, inner)
+                self.blows = Blows(self._server, SCHEMA, self.crew, self._chance, inner, self._deck)
                 until = time.monotonic() + seconds
                 while time.monotonic() < until:
                     await anyio.sleep(self._chance.uniform(0.1, 0.8))
@@ -182,7 +184,7 @@ class Chaos:
 
 
 @asynccontextmanager
-async def chaos_on(server: Server, folder: Path, seed: int) -> AsyncIterator[Chaos]:
+async def chaos_on(server: Server, folder: Path, seed: int, deck: Mapping[str, int] = DECK) -> AsyncIterator[Chaos]:
     """Everything that is needed, on an empty server."""
     await Client(server.dsn, schema=SCHEMA).migrate()
     connection = await asyncpg.connect(server.dsn)
@@ -191,4 +193,4 @@ async def chaos_on(server: Server, folder: Path, seed: int) -> AsyncIterator[Cha
     await connection.close()
     chance = random.Random(seed)
     async with crew_of(server.dsn, folder, chance) as crew:
-        yield Chaos(server, crew, seed)
+        yield Chaos(server, crew, seed, deck)

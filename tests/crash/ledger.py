@@ -9,6 +9,8 @@ from pathlib import Path
 Spans = list[tuple[int, int]]
 # A run that has ended is settled within that time, on a machine that has much else to do.
 SETTLED_NS = 2_000_000_000
+# A process that was stopped for long cancels its handlers within that time when it goes on.
+WOKEN_NS = 1_000_000_000
 
 
 @dataclass
@@ -48,9 +50,9 @@ class Fate:
     cut_off: Spans = field(default_factory=list)
     cut: Spans = field(default_factory=list)
 
-    def was_stalled(self, run: Run) -> bool:
-        """Whether it was stopped for long during a run, or between its end and the settlement."""
-        return _touches(self.stalled, run)
+    def may_overlap(self, run: Run) -> bool:
+        """Whether others may have run its job beside a run: while its process was stopped, and until it knew of it."""
+        return any(began <= run.ended <= ended + WOKEN_NS and run.began <= ended for began, ended in self.stalled)
 
     def may_repeat(self, run: Run) -> bool:
         """Whether it may have been kept from settling a run for so long that others took over."""
@@ -106,7 +108,7 @@ def overlapping(runs: Iterable[Run], fates: dict[int, Fate]) -> list[tuple[Run, 
         (earlier, later)
         for group in groups.values()
         for earlier, later in pairwise(group)
-        if later.began < earlier.ended and not fates[earlier.process].was_stalled(earlier)
+        if later.began < earlier.ended and not fates[earlier.process].may_overlap(earlier)
     ]
 
 

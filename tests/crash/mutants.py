@@ -424,7 +424,7 @@ MUTANTS = [
     Mutant(
         "a worker that is back is rescued nevertheless",
         "sql/functions/rescue_jobs.sql",
-        "where not dead.is_leased or pg_try_advisory_xact_lock(asyncq._lock_space(), dead.id)",
+        "where dead.is_certain or pg_try_advisory_xact_lock(asyncq._lock_space(), dead.id)",
         "where true",
         ("tests/sql/test_rescue_jobs.py",),
     ),
@@ -971,11 +971,25 @@ MUTANTS = [
         ("tests/engine/test_succession.py",),
     ),
     Mutant(
-        "a rescued worker that came back keeps an offer that nobody can take",
+        "a worker that was declared dead makes offers",
         "sql/functions/make_offer.sql",
-        "    delete from asyncq._batches where locked_by = worker and ids = '{}';\n",
+        " and alive.died_at is null",
         "",
         ("tests/sql/test_make_offer.py",),
+    ),
+    Mutant(
+        "a worker that was rescued in part comes back",
+        "sql/queries/beat.sql",
+        " and died_at is null",
+        "",
+        ("tests/sql/test_died_workers.py", "tests/engine/test_rescued_in_part.py"),
+    ),
+    Mutant(
+        "claims of a late answer start although they were rescued",
+        "asyncq/engine/fetcher.py",
+        "if claims and is_late:",
+        "if False:",
+        ("tests/engine/test_rescued_in_part.py",),
     ),
     Mutant(
         "what a batch has no room for is handed over in one",

@@ -14,6 +14,7 @@ import pytest
 
 from asyncq.server import Server, start
 from tests.crash import clocks
+from tests.crash.blows import DECK, HOLDING_DECK
 from tests.crash.chaos import chaos_on
 from tests.crash.summary import tell
 from tests.disk import roomy_folder
@@ -36,11 +37,12 @@ def server() -> Iterator[Server]:
     assert not made.folder.exists()
 
 
-async def test_what_was_promised_holds_under_blows(server: Server, tmp_path: Path) -> None:
+@pytest.mark.parametrize("deck", [DECK, HOLDING_DECK], ids=["of everything", "rescued in part"])
+async def test_what_was_promised_holds_under_blows(server: Server, tmp_path: Path, deck: dict[str, int]) -> None:
     """Every committed job has run, none too early; what is to be done once is done once; no two overlap; attempts are
     right; no law of the store was broken at any time; and nothing is left of the workers.
     """
-    async with chaos_on(server, tmp_path, SEED) as chaos:
+    async with chaos_on(server, tmp_path, SEED, deck) as chaos:
         await chaos.reign(SECONDS)
         wrong, summary = await chaos.verdict(), await chaos.summary()
     moved = "none moved: " + clocks.MISSING if clocks.library() is None else "moved"

@@ -35,6 +35,7 @@ def test_two_runs_at_once_are_seen() -> None:
         pytest.param(Fate(stalled=span(9, 15)), 0, 0, id="stalled"),
         pytest.param(Fate(cut_off=span(9, 15)), 2, 0, id="cut off"),
         pytest.param(Fate(stalled=span(1, 5)), 2, 1, id="stalled long before"),
+        pytest.param(Fate(stalled=span(9, 10.5)), 2, 0, id="stalled, and went on long after"),
     ],
 )
 def test_who_was_stalled_may_overlap_and_who_was_cut_off_may_repeat(fate: Fate, overlaps: int, repeats: int) -> None:

@@ -7,6 +7,7 @@ from tests.sql.offering import CHANNEL, OFFER, add_at_once, leave_versions, offe
 from tests.sql.session import Session, session
 
 FIRST, SECOND = 11, 12
+AT_A_GLANCE = False
 
 
 async def make(sql: Session, worker: int, token: int, *, heard: int = 0, hold: bool = True) -> bool | None:
@@ -91,19 +92,19 @@ async def test_a_worker_is_not_removed_while_its_offer_stands_or_was_taken_or_it
     assert ([], [worker], []) == (refused, [row["id"] for row in removed], await own.rows("select from asyncq._offers"))
 
 
-async def test_a_worker_that_came_back_while_it_was_being_rescued_offers_again(
+async def test_a_worker_that_was_declared_dead_offers_nothing_although_its_row_is_there(
     dsn: str, own: Session, idle: Session
 ) -> None:
-    """Its row in _workers stayed, as one of its claims was held; its offer was removed."""
+    """An add holds its offer while it is rescued, so the rescue removes neither the offer nor the worker."""
     worker = await offering(idle, FIRST)
-    await own.execute("delete from asyncq._offers")
-    async with session(dsn, own.schema) as rescuer, rescuer.connection.transaction():
-        await rescuer.rows("select from asyncq._workers where id = $1 for update", worker)
-        meanwhile = await make(idle, worker, SECOND, hold=False)
-    afterwards = await make(idle, worker, SECOND, hold=False)
+    await own.rows("update asyncq._workers set last_seen = last_seen - lease - interval '1 s'")
+    async with session(dsn, own.schema) as adding, adding.connection.transaction():
+        await adding.rows("select from asyncq._batches for update")
+        await own.run("rescue_jobs", AT_A_GLANCE)
+    is_made = await make(idle, worker, SECOND, hold=False)
 
-    assert (False, True, (SECOND, False)) == (meanwhile, afterwards, await offer(own))
-    assert [SECOND] == await own.values("select lock_token from asyncq._batches")
+    assert (False, [worker]) == (is_made, await own.values("select id from asyncq._workers where died_at is not null"))
+    assert (FIRST, False) == await offer(own)
 
 
 @pytest.mark.parametrize("hold", [False, True])
