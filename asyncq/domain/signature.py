@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from asyncq.domain.annotations import UnreadableAnnotation, parameters_of, returned_by
+from asyncq.domain.constraints import unchecked
 from asyncq.domain.errors import InvalidJob, TaskError
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, encode
 
@@ -298,11 +299,16 @@ def _field(parameter: inspect.Parameter) -> tuple[str, Any] | tuple[str, Any, An
 
 
 def _check_readable(parameter: inspect.Parameter, name: str) -> None:
-    """Refuse classes that msgspec would only fail on when a job runs."""
+    """Refuse classes that msgspec would only fail on when a job runs, and rules that it ignores."""
     if (foreign := _foreign(msgspec.inspect.type_info(_annotation(parameter)), set())) is not None:
         raise TaskError(
             f"task {name!r}: parameter {parameter.name!r} cannot be read from JSON, because of the class "
             f"{foreign.__module__}.{foreign.__qualname__}: {_instead(foreign)}"
+        )
+    if (rule := unchecked(parameter)) is not None:
+        raise TaskError(
+            f"task {name!r}: parameter {parameter.name!r}: {rule} would not be checked; use plain types and "
+            "msgspec.Meta, as in Annotated[int, msgspec.Meta(gt=0)]"
         )
 
 
