@@ -1,7 +1,8 @@
 """One frozen struct for everything that happens, and the observers that are told; `log` makes sentences of them."""
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Generator
+from contextlib import contextmanager
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -11,8 +12,30 @@ from asyncq.domain.job import Claim
 from asyncq.domain.signature import call_of
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The base of all events."""
+
+    @property
+    def exception(self) -> BaseException | None:
+        """The exception that it is about, while observers are called; None after that, in copies, and without one.
+
+        It is no field: events can be kept, compared, encoded and sent to other processes, and a kept event keeps no
+        frame of a handler alive.
+        """
+        return vars(self).get("exception")
+
+
+@contextmanager
+def carrying(event: Event, exception: BaseException | None) -> Generator[None]:
+    """Let an event carry an exception for as long as the block lasts."""
+    if exception is None:
+        yield
+        return
+    vars(event)["exception"] = exception
+    try:
+        yield
+    finally:
+        vars(event).pop("exception", None)
 
 
 # The life of a worker
@@ -64,7 +87,7 @@ class WorkerCrashed(Event, frozen=True, kw_only=True):
     """A part of the worker failed: it ends, and others take over its jobs after the lease."""
 
     worker_id: int
-    error: BaseException
+    error: str
 
 
 class WorkerLost(Event, frozen=True, kw_only=True):
@@ -229,7 +252,7 @@ class ObserverFailed(Event, frozen=True, kw_only=True):
 
     observer: str
     event: str
-    error: BaseException
+    error: str
 
 
 # Recurring jobs

@@ -19,6 +19,7 @@ from asyncq.domain.events import (
     JobRetried,
     JobSnoozed,
     ObserverFailed,
+    carrying,
 )
 from asyncq.domain.outcome import (
     Completed,
@@ -31,6 +32,7 @@ from asyncq.domain.outcome import (
     Returned,
     Settlement,
     Snoozed,
+    in_short,
 )
 from asyncq.engine import isolation
 from asyncq.engine.observers import Observers
@@ -71,6 +73,10 @@ class Announcer:
 
     def settled(self, run: Run | None, settlement: Settlement, outcome: Outcome) -> None:
         """A settlement was committed."""
+        self._settled(run, settlement, outcome)
+        _release(run)
+
+    def _settled(self, run: Run | None, settlement: Settlement, outcome: Outcome) -> None:
         match outcome:
             case Completed():
                 self.ended_well([run] if run is not None else [])
@@ -102,10 +108,12 @@ class Announcer:
         A claim that was not started was told as returned.
         """
         self._tell(JobCancelled, run, duration_s=_took_s(run), error=settlement.error or "")
+        _release(run)
 
     def lost(self, run: Run | None) -> None:
         """A settlement was refused: the claim was another's by then."""
         self._tell(JobLost, run)
+        _release(run)
 
     def _attempt_failed(self, run: Run | None, settlement: Settlement) -> None:
         error, duration_s = settlement.error or "", _took_s(run)
@@ -117,15 +125,19 @@ class Announcer:
             event = _event(JobFailed, run, duration_s=duration_s, error=error)
             self._calls += 1
             self._quiet.clear()
-            self._group.start_soon(self._call_on_failed, on_failed, event)
+            self._group.start_soon(self._call_on_failed, on_failed, event, run.error)
 
-    async def _call_on_failed(self, on_failed: Callable[[JobFailed], Any], event: JobFailed) -> None:
+    async def _call_on_failed(
+        self, on_failed: Callable[[JobFailed], Any], event: JobFailed, exception: BaseException | None
+    ) -> None:
         """A function of the user's: what it raises is reported, and hurts nobody."""
         try:
-            end = await isolation.call(on_failed, event)
+            with carrying(event, exception):
+                end = await isolation.call(on_failed, event)
             if isinstance(end, isolation.Raised):
                 name = f"on_failed of {event.task}"
-                self._observers.emit(ObserverFailed(observer=name, event=JobFailed.__name__, error=end.error))
+                failed = ObserverFailed(observer=name, event=JobFailed.__name__, error=in_short(end.error))
+                self._observers.emit(failed, end.error)
         finally:
             self._calls -= 1
             if not self._calls:
@@ -133,7 +145,13 @@ class Announcer:
 
     def _tell(self, kind: type[JobEvent], run: Run | None, **fields: Any) -> None:
         if run is not None and self._observers.wanted(kind):
-            self._observers.emit(_event(kind, run, **fields))
+            self._observers.emit(_event(kind, run, **fields), run.error)
+
+
+def _release(run: Run | None) -> None:
+    """Its traceback holds the frames of the handler, and these what the handler worked on."""
+    if run is not None:
+        run.error = None
 
 
 def _took_s(run: Run | None) -> float:

@@ -224,11 +224,13 @@ class Cron:
     async def _add_window(self, entries: Sequence[Entry], until: datetime, added: set[str]) -> Collection[str]:
         """Make jobs of the slots of items up to a time; returns which items failed."""
         failed: dict[str, str] = {}
+        raised: dict[str, BaseException] = {}
         found: list[Slot] = []
         for entry in entries:
             slots = await entry.look(until)
             if isinstance(slots, Raised):
                 failed[entry.item.identifier] = in_short(slots.error)
+                raised[entry.item.identifier] = slots.error
             else:
                 found += slots
         failed |= await self._adder.add(in_order(found), added)
@@ -238,7 +240,8 @@ class Cron:
                 entry.done(until)
             else:
                 wait_s = entry.failed(_now_s())
-                self._observers.emit(CronItemFailed(item=entry.item.identifier, error=error, retry_in_s=wait_s))
+                event = CronItemFailed(item=entry.item.identifier, error=error, retry_in_s=wait_s)
+                self._observers.emit(event, raised.get(event.item))
         return failed
 
     def _failed(self, error: Exception, failures: int) -> float:

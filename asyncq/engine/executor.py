@@ -15,7 +15,7 @@ from anyio import CapacityLimiter
 
 from asyncq.domain.events import JobStarted, ResultIgnored
 from asyncq.domain.job import Claim
-from asyncq.domain.outcome import Completed, Failed, Outcome, clean_error
+from asyncq.domain.outcome import Completed, Discarded, Failed, Outcome, RetryLater, clean_error
 from asyncq.engine import isolation
 from asyncq.engine.context import JobContext
 from asyncq.engine.identity import Identity
@@ -73,9 +73,11 @@ class Executor:
             args, kwargs = run.task.signature.decode(claim.payload, run.context)
         except (msgspec.MsgspecError, RecursionError) as error:
             self.finished += 1
+            run.error = error
             return run, Failed(clean_error(f"{type(error).__name__}: the payload does not fit the task: {error}"))
         except isolation.USERS_ERRORS as error:  # of the payload's type
             self.finished += 1
+            run.error = error
             return run, Failed(describe(error))
         self.running.add(run)
         if self._stopping:
@@ -156,10 +158,14 @@ class Executor:
 
     def _outcome_of(self, run: Run, end: Any) -> Outcome:
         if isinstance(end, isolation.Raised):
+            error = end.error
             try:
-                return outcome_of(end.error, interrupted=run.interrupted)
+                outcome = outcome_of(error, interrupted=run.interrupted)
             except isolation.USERS_ERRORS as broken:  # of a subclass of RetryAfter, Snooze or Discard
-                return Failed(describe(broken))
+                outcome, error = Failed(describe(broken)), broken
+            if isinstance(outcome, Failed | RetryLater | Discarded):
+                run.error = error
+            return outcome
         if end is not None and run.task.name not in self._told_results:
             self._told_results.add(run.task.name)
             self._observers.emit(

@@ -8,7 +8,8 @@ from functools import cache
 from typing import Any
 
 from asyncq.domain.errors import ConfigurationError
-from asyncq.domain.events import Event, Observer, ObserverFailed, as_observer
+from asyncq.domain.events import Event, Observer, ObserverFailed, as_observer, carrying
+from asyncq.domain.outcome import in_short
 from asyncq.engine.isolation import USERS_ERRORS
 from asyncq.engine.records import LOGGER, write
 
@@ -32,9 +33,15 @@ class Observers:
         self._told = cache(self._who)
         self.wanted = cache(self._is_wanted)
 
-    def emit(self, event: Event) -> None:
-        """Tell who wants it; what an observer raises becomes an ObserverFailed event for the others."""
-        self._tell(self._told(type(event)), event)
+    def emit(self, event: Event, exception: BaseException | None = None) -> None:
+        """Tell who wants it; what an observer raises becomes an ObserverFailed event for the others.
+
+        Args:
+            event: The event.
+            exception: What it is about, released when all observers were called.
+        """
+        with carrying(event, exception):
+            self._tell(self._told(type(event)), event)
 
     def _tell(self, observers: Iterable[Observer], event: Event) -> None:
         for told in observers:
@@ -53,7 +60,9 @@ class Observers:
         # Who fails always would fail on the report of its own failure too.
         others = [item for item in self._told(ObserverFailed) if item is not told]
         if others and not isinstance(event, ObserverFailed):
-            self._tell(others, ObserverFailed(observer=repr(told), event=type(event).__name__, error=error))
+            failed = ObserverFailed(observer=repr(told), event=type(event).__name__, error=in_short(error))
+            with carrying(failed, error):
+                self._tell(others, failed)
         else:
             # Even the report of a failure failed, or nobody wants it: the last resort, so that it is not silent.
             name = type(event).__name__

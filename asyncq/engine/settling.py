@@ -147,9 +147,9 @@ class Settling:
     def abandon(self) -> None:
         """Nobody will settle this run: what is not committed must not be."""
 
-    def _tell(self, kind: type[JobEvent], **fields: Any) -> None:
+    def _tell(self, kind: type[JobEvent], exception: BaseException | None = None, **fields: Any) -> None:
         event = kind(claim=self._claim, task=self._task, attempt=self._claim.attempts + 1, **fields)
-        self._means.observers.emit(event)
+        self._means.observers.emit(event, exception)
 
 
 class OwnTransactions(Settling):
@@ -177,7 +177,7 @@ class OwnTransactions(Settling):
         if "committed" in fates:
             self.settled = "rerun" if self._asked_again else "completed"
             if error is not None and not isinstance(outcome, Interrupted):
-                self._tell(ErrorIgnored, error=words(error))
+                self._tell(ErrorIgnored, error, error=words(error))
             return Completed()
         if "lost" in fates:
             self.settled = "lost"

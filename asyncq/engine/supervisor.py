@@ -27,7 +27,7 @@ from asyncq.domain.events import (
     WorkerStopping,
 )
 from asyncq.domain.options import LONGEST_POLL_S, WorkerOptions
-from asyncq.domain.outcome import Settlement, words
+from asyncq.domain.outcome import Settlement, in_short, words
 from asyncq.domain.task import Registry
 from asyncq.engine.admission import Admission
 from asyncq.engine.announcer import Announcer
@@ -235,7 +235,8 @@ class Supervisor:
                         "a part of the worker was cancelled from inside: a defect of asyncq, please report it"
                     )
             except BaseException as error:
-                self._observers.emit(WorkerCrashed(worker_id=self._identity.worker_id, error=innermost(error)))
+                said = WorkerCrashed(worker_id=self._identity.worker_id, error=in_short(innermost(error)))
+                self._observers.emit(said, innermost(error))
                 await self._abandon()
                 raise
             finally:

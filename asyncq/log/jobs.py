@@ -13,6 +13,11 @@ def _job(event: on.JobEvent) -> tuple[int, str, int, int]:
     return event.claim.id, event.task, event.attempt, event.claim.max_attempts
 
 
+def _reason(event: on.JobFailed) -> str:
+    """The error; without its traceback where the record carries the exception."""
+    return event.error if event.exception is None else first_line(event.error)
+
+
 SENTENCES = [
     said(
         on.JobStarted,
@@ -37,7 +42,7 @@ SENTENCES = [
     said(
         on.JobFailed,
         logging.ERROR,
-        lambda e: ("job %s (%s, attempt %s of %s) has failed for good: %s", *_job(e), e.error),
+        lambda e: ("job %s (%s, attempt %s of %s) has failed for good: %s", *_job(e), _reason(e)),
     ),
     said(
         on.JobSnoozed,

@@ -35,5 +35,4 @@ class LogObserver:
         if isinstance(event, on.JobEvent):
             fields |= job_fields(event.job_id, event.task, event.attempt)
         template, *arguments = sentence(event)
-        error = event.error if isinstance(event, on.ObserverFailed | on.WorkerCrashed) else None
-        write(LOGGER, level, template, arguments, fields, error)
+        write(LOGGER, level, template, arguments, fields, event.exception)

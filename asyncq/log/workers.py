@@ -75,7 +75,11 @@ SENTENCES = [
     said(
         on.WorkerCrashed,
         logging.ERROR,
-        lambda e: ("worker %s ends: a part of it failed; others take over its jobs after the lease", e.worker_id),
+        lambda e: (
+            "worker %s ends: a part of it failed; others take over its jobs after the lease: %s",
+            e.worker_id,
+            e.error,
+        ),
     ),
     said(
         on.WorkerLost,
@@ -254,6 +258,6 @@ SENTENCES = [
     said(
         on.ObserverFailed,
         logging.ERROR,
-        lambda e: ("%s failed on %s: %s", e.observer, e.event, repr(e.error)),
+        lambda e: ("%s failed on %s: %s", e.observer, e.event, e.error),
     ),
 ]

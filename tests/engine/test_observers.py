@@ -55,7 +55,8 @@ async def test_an_observer_that_fails_is_reported_and_the_others_are_told(error:
 
     Observers([fail, told.append]).emit(LOST)
 
-    assert {LOST, "bad day"} == {str(event.error) if isinstance(event, ObserverFailed) else event for event in told}
+    said = f"{type(error).__name__}: bad day"
+    assert {LOST, said} == {event.error if isinstance(event, ObserverFailed) else event for event in told}
 
 
 async def test_an_observer_is_not_told_that_it_failed_itself(caplog: pytest.LogCaptureFixture) -> None:

@@ -11,11 +11,12 @@ import typing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import asyncq
 from asyncq.domain import events
-from asyncq.domain.events import Event, JobEvent
+from asyncq.domain.events import Event, JobEvent, carrying
 from asyncq.domain.job import Claim
 from asyncq.log import LogObserver
 
@@ -26,7 +27,7 @@ KINDS = [
     if inspect.isclass(kind) and issubclass(kind, Event) and kind not in (Event, JobEvent)
 ]
 SECRET = "payload-key-flag-or-meta"
-CLAIM = Claim(7, 1, 2, 3, 0, 25, 0, 0, 0, 0, 0, 0, SECRET, f'["{SECRET}"]', SECRET, SECRET, None)
+CLAIM = Claim(7, 1, "q", 3, 0, 25, 0, 0, 0, 0, 0, 0, SECRET, f'["{SECRET}"]', SECRET, SECRET, None)
 SAMPLES: dict[Any, Any] = {
     int: 3,
     float: 1.25,
@@ -36,7 +37,6 @@ SAMPLES: dict[Any, Any] = {
     tuple[str, ...]: ("a", "b"),
     int | None: 3,
     str | None: "words",
-    BaseException: ValueError("broken"),
     Claim: CLAIM,
 }
 
@@ -115,6 +115,17 @@ def test_the_fields_of_a_record_are_names_that_no_formatter_uses(
     assert fields <= {"asyncq_event", "job_id", "task", "attempt"}
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_event_can_be_encoded_and_has_plain_fields(kind: type[Event]) -> None:
+    """It is sent to other processes; an exception is no field, since few can be encoded or compared."""
+    event = sample(kind)
+    with carrying(event, ValueError("broken")):
+        encoded = msgspec.json.encode(event)
+
+    assert event == msgspec.json.decode(encoded, type=kind)
+    assert event.exception is None
+
+
 @pytest.mark.parametrize("kind", JobEvent.__subclasses__())
 def test_a_record_about_a_job_carries_its_id_task_and_attempt(
     kind: type[JobEvent], caplog: pytest.LogCaptureFixture
@@ -154,7 +165,10 @@ def test_a_job_that_goes_well_is_quiet() -> None:
 
 def test_an_observer_that_failed_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
     """ERROR, once, at the place that decides."""
-    record = logged(events.ObserverFailed, caplog)
+    event = sample(events.ObserverFailed)
+    with carrying(event, ValueError("broken")):
+        LogObserver()(event)
+    (record,) = caplog.records
 
     assert logging.ERROR == record.levelno
     assert record.exc_info is not None
