@@ -231,9 +231,7 @@ class Supervisor:
                         await self._reading.close()
                         await self._writing.close()
                 if not self._has_left:
-                    raise AsyncqError(
-                        "a part of the worker was cancelled from inside: a defect of asyncq, please report it"
-                    )
+                    raise AsyncqError("a part was cancelled from inside: a defect of asyncq, please report it")
             except BaseException as error:
                 said = WorkerCrashed(worker_id=self._identity.worker_id, error=in_short(innermost(error)))
                 self._observers.emit(said, innermost(error))
