@@ -391,7 +391,7 @@ class JobHindered(JobEvent, frozen=True, kw_only=True):
 
 
 class JobLost(JobEvent, frozen=True, kw_only=True):
-    """The run ended when the claim was no longer this worker's: what it came to was refused."""
+    """The claim was no longer this worker's: what the run came to was refused, or it is not known to be written."""
 
 
 class HandlerStuck(JobEvent, frozen=True, kw_only=True):

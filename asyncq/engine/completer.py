@@ -21,7 +21,7 @@ from typing import TypeVar, assert_never
 import anyio
 import msgspec
 
-from asyncq.domain.errors import AsyncqError, StoreUnavailable
+from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import JobsReturned, SettleFailed
 from asyncq.domain.job import Claim
 from asyncq.domain.outcome import (
@@ -46,6 +46,8 @@ from asyncq.engine.shield import Patience, shielded
 from asyncq.engine.succession import Succession
 from asyncq.store import jobs as store
 from asyncq.store.database import Line
+from asyncq.store.failures import is_unknown
+from asyncq.store.workers import is_known
 
 BATCH = 500
 FULL = 2 * BATCH
@@ -69,12 +71,16 @@ _worker_id = attrgetter("worker_id")
 
 
 class Ended(msgspec.Struct, frozen=True, gc=False):
-    """The end of a claim that waits to be written, with what there is to tell about it; nothing leads back to it."""
+    """The end of a claim that waits to be written, with what there is to tell about it; nothing leads back to it.
+
+    `uncertain` says whether an earlier try may have been committed, or may still be.
+    """
 
     settlement: Settlement
     worker_id: int
     run: Run | None
     outcome: Outcome
+    uncertain: bool = False
 
 
 class Completer:
@@ -263,7 +269,7 @@ class Completer:
                 tries += 1
                 if isinstance(error, TimeoutError):
                     self._patience.lost()
-                uncertain = uncertain or not isinstance(error, StoreUnavailable) or error.outcome == "unknown"
+                uncertain = uncertain or is_unknown(error)
                 await self._back_off(error, tries)
 
     async def _write_once(self, uncertain: bool) -> None:
@@ -271,7 +277,7 @@ class Completer:
 
         Args:
             uncertain: Whether an earlier try may have been committed although its answer was lost. A claim that is not
-                held any more then counts as settled by it.
+                held any more then counts as settled by it, unless others have declared the worker dead.
         """
         # Those that ended well come first: their queues go on.
         for worker_id, group in groupby([*self._writing_well.values()], _worker_id):
@@ -311,9 +317,15 @@ class Completer:
         if later and not self._held_back:  # Those that follow do not put it off.
             self._later_at = time.perf_counter() + LATER_S
         for job_id in later:
-            self._held_back[job_id] = self._writing.pop(job_id)
+            ended = self._writing.pop(job_id)
+            # It may be our own earlier try that holds the row, and be committed later.
+            self._held_back[job_id] = msgspec.structs.replace(ended, uncertain=uncertain or ended.uncertain)
         gone = [self._writing[settlement.id] for settlement in missed if settlement.id not in later]
-        self._conclude(gone, {}, written=uncertain)
+        in_doubt = [ended for ended in gone if uncertain or ended.uncertain]
+        if in_doubt and await is_known(self._line, worker_id):
+            self._conclude(in_doubt, {})
+            gone = [ended for ended in gone if not (uncertain or ended.uncertain)]
+        self._conclude(gone, {}, written=False)
 
     def _conclude_well(self, runs: list[Run], written: set[int], go_on: Collection[str]) -> list[Ended]:
         """It is known which of these were written; returns the others."""

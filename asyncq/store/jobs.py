@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from asyncq.domain.errors import StoreUnavailable
+from asyncq.domain.errors import StoreError, StoreUnavailable
 from asyncq.domain.job import Claim
 from asyncq.domain.moment import read_moment
 from asyncq.domain.outcome import Ending, Settlement
@@ -260,7 +260,7 @@ async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]
         missed = [item for item in changed if item.id not in written]
         if missed and await _ids(line, "unpack", worker_id, sorted({item.token for item in missed})):
             written |= await _change(line, worker_id, missed)
-    except StoreUnavailable as error:
+    except StoreError as error:
         if written:  # by the statements before, each of which is committed
             raise StoreUnavailable(str(error), outcome="unknown", sqlstate=error.sqlstate) from error
         raise

@@ -66,6 +66,16 @@ def cancelled_jobs(rows: Sequence[Record]) -> Cancelled:
     return [(row["job_id"], row["lock_token"]) for row in rows if row["job_id"] is not None]
 
 
+async def is_known(line: Line, worker_id: int) -> bool:
+    """Whether nobody has declared a worker dead.
+
+    Raises:
+        StoreError: See `failures.calling`.
+    """
+    (row,) = await line.fetch("find_worker", worker_id)
+    return row["found"] == "known"
+
+
 async def remove(line: Line, worker_id: int) -> None:
     """Forget a worker that holds no claim."""
     await line.fetch("remove_worker", worker_id)

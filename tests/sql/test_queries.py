@@ -55,13 +55,15 @@ async def test_a_worker_registers_beats_and_leaves(sql: Session) -> None:
     assert ([], []) == (await sql.run("beat", row["id"], NO_LOCK, [], "{}"), await sql.run("remove_worker", row["id"]))
 
 
-async def test_a_worker_is_found_until_it_was_removed(sql: Session) -> None:
+async def test_a_worker_is_found_until_it_was_declared_dead(sql: Session) -> None:
     """Its own connection asks for that while nothing can be written."""
-    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
+    alive, dead, removed = [(await sql.run("register_worker", 30.0, 1, 1, "h", [], 0))[0]["id"] for _ in range(3)]
+    await sql.rows("update asyncq._workers set died_at = clock_timestamp() where id = $1", dead)
+    await sql.rows("delete from asyncq._workers where id = $1", removed)
     await sql.execute("set default_transaction_read_only = on")
-    found = [await sql.run("find_worker", row["id"]), await sql.run("find_worker", row["id"] + 1)]
+    found = [(await sql.run("find_worker", worker_id))[0]["found"] for worker_id in (alive, dead, removed)]
 
-    assert [[("known",)], [("gone",)]] == [[tuple(one) for one in rows] for rows in found]
+    assert ["known", "gone", "gone"] == found
 
 
 async def test_the_eldest_worker_is_the_oldest_one_that_lives(sql: Session) -> None:
