@@ -10,7 +10,7 @@ from datetime import timedelta
 import anyio
 
 from asyncq.domain.cron.crontab import Crontab, gather
-from asyncq.domain.errors import ConfigurationError
+from asyncq.domain.errors import ConfigurationError, TaskError
 from asyncq.domain.events import Event, Observer
 from asyncq.domain.options import BLOCKED_AFTER_S, FAILED_RETENTION, ForbiddenFlags, switch, worker_options
 from asyncq.domain.task import Registry, Task
@@ -55,7 +55,7 @@ class Worker:
 
     Raises:
         ConfigurationError: An option cannot work.
-        TaskError: Two tasks share a name.
+        TaskError: Two tasks share a name, or there is neither a task nor a recurring job.
         InvalidCrontab: Recurring jobs that cannot be understood, or two with the same identifier; with all problems.
     """
 
@@ -98,6 +98,8 @@ class Worker:
         )
         self._observers = Observers([LogObserver(), *listed(observers)])
         self._migrate = switch("migrate", migrate)
+        if not self._registry and not self._items:
+            raise TaskError("tasks is empty, so that this worker would run no job: Worker(dsn, [task, ...])")
         self._stop: StopRequest | None = None
         self._ended: anyio.Event | None = None
         self._running: Supervisor | None = None

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, NoReturn, Protocol
 
 from asyncq.domain.errors import CENTURY_S
+from asyncq.domain.hints import STATES, hint
 from asyncq.domain.job import JobKeyMode
 from asyncq.store.database import default_dsn
 
@@ -60,6 +61,26 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise instead of leaving the process."""
         raise Usage(message, self.prog, self.format_usage())
+
+    def parse_known_args(self, *args: Any, **options: Any) -> Any:
+        """Refuse an unknown option where the options of its command are known, with the nearest one."""
+        found, extra = super().parse_known_args(*args, **options)
+        if extra and self._subparsers is None:
+            self.error(f"unrecognized arguments: {' '.join(extra)}{self._nearest(extra[0].partition('=')[0])}")
+        return found, extra
+
+    def _nearest(self, word: str) -> str:
+        known = [option for option in self._option_string_actions if option.startswith("--")]
+        if _LETTER.fullmatch(word) and (near := [option for option in known if option.startswith(f"-{word}")]):
+            return f"; did you mean {' or '.join(near)}?"
+        return hint(word, known) if word.startswith("-") else ""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message += hint(str(value), [*map(str, action.choices or ())], STATES)
+            raise
 
 
 class Commands(Protocol):
@@ -178,6 +199,7 @@ def given(options: argparse.Namespace, names: Sequence[str]) -> list[str]:
     ]
 
 
+_LETTER = re.compile("-[a-z]")
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|)", re.ASCII)
 _UNITS_S = {"ms": 0.001, "": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DIGITS_OF_BIGINT = 18

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from asyncq.domain.errors import DuplicateJob, InvalidJob
+from asyncq.domain.hints import JOB_OPTIONS, hint
 from asyncq.domain.job import OPTIONS, Added, JobSpec, check
 from asyncq.domain.payload import check_text, encode
 from asyncq.domain.task import Registry, Task
@@ -40,7 +41,8 @@ def make_spec(
     if options and (unknown := options.keys() - OPTIONS):
         name = min(unknown)
         raise TypeError(
-            f"add_job has no option {name!r}; if it is a parameter of task {what.name!r}, it belongs in the spec: "
+            f"add_job has no option {name!r}{hint(name, OPTIONS, JOB_OPTIONS)}; if it is a parameter of task "
+            f"{what.name!r}, it belongs in the spec: "
             f"add_job({what.name}.job({name}=...))"
         )
     spec = _spec_of(what, payload, registry, strict, max_payload)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from asyncq.domain.errors import InvalidJob
+from asyncq.domain.hints import STATES, hint
 from asyncq.domain.job import INT2, check_instant, check_is_text, check_number, check_storable
 from asyncq.domain.outcome import clean_error
 from asyncq.domain.states import JobState
@@ -277,7 +278,8 @@ def state_of(name: str) -> JobState:
         InvalidJob: It is none of them.
     """
     if name not in tuple(JobState):
-        said = f"state {name!r} is unknown, expected one of {', '.join(JobState)}"
+        near = hint(name, tuple(JobState), STATES) if isinstance(name, str) else ""  # pyright: ignore[reportUnnecessaryIsInstance]
+        said = f"state {name!r} is unknown, expected one of {', '.join(JobState)}{near}"
         raise InvalidJob(said, code="22023", field="state")
     return JobState(name)
 

@@ -1,14 +1,16 @@
 """What a job is: the request (`JobSpec`), the stored row (`Job`), the answer to an add (`Added`)."""
 
 import functools
+import inspect
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any, Literal, NoReturn, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypedDict, Unpack
 
 import msgspec
 
+from asyncq.domain import hints
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.meta import check_meta
 from asyncq.domain.moment import datetime_of
@@ -139,7 +141,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             return self
         given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         if unknown := given.keys() - OPTIONS:
-            raise TypeError(f"a job has no option {min(unknown)!r}; there are {', '.join(sorted(OPTIONS))}")
+            raise TypeError(no_option(min(unknown)))
         if "flags" in given:
             given["flags"] = _flags(given["flags"])
         if "meta" in given:
@@ -149,6 +151,25 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         spec = msgspec.structs.replace(self, **given)
         check(spec)
         return spec
+
+    if not TYPE_CHECKING:  # Type checkers refuse to await a spec.
+
+        def __await__(self) -> NoReturn:
+            raise TypeError(
+                "task.job(...) makes a spec and adds no job: write `await client.add_job(task.job(...))`, or "
+                "`await ctx.add_job(...)` in a handler"
+            )
+
+
+def no_option(name: str) -> str:
+    """What is said of an option that does not exist, with the one that there is for it."""
+    there = f"; there are {', '.join(sorted(OPTIONS))}"
+    return f"a job has no option {name!r}{hints.hint(name, OPTIONS, hints.JOB_OPTIONS) or there}"
+
+
+def is_awaitable(answer: Any) -> bool:
+    """Whether what a function returned is to be awaited; a spec is not, although `await` of one is told what to do."""
+    return inspect.isawaitable(answer) and not isinstance(answer, JobSpec)
 
 
 class Added(msgspec.Struct, frozen=True, gc=False):
@@ -396,7 +417,8 @@ def check_instant(run_at: Any) -> None:
         InvalidJob: It is not.
     """
     if not isinstance(run_at, datetime):
-        _refuse(f"run_at must be a datetime, got {run_at!r}", "22007", "run_at")
+        how = " (datetime.now(UTC) + it)" if isinstance(run_at, timedelta) else ""
+        _refuse(f"run_at must be a datetime with a time zone, got {run_at!r}{how}", "22007", "run_at")
     if run_at.utcoffset() is None:
         said = f"run_at {run_at.isoformat()} has no time zone; use datetime.now(timezone.utc) + ... or .astimezone()"
         _refuse(said, "22007", "run_at")

@@ -8,13 +8,14 @@ import inspect
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, get_args, overload
 
 import msgspec
 
 from asyncq.domain.cron.text import Recurrence, items_of_task, recurrences
 from asyncq.domain.errors import ConfigurationError, InvalidCrontab, InvalidJob, TaskError, UnknownTask
 from asyncq.domain.events import JobFailed
+from asyncq.domain.hints import ADDING, TASK_OPTIONS, hint
 from asyncq.domain.job import JobSpec
 from asyncq.domain.payload import LARGEST_PAYLOAD
 from asyncq.domain.retry import Retry, RetryPolicy, as_policy
@@ -227,6 +228,15 @@ class Task(Generic[P]):
             "module with @task"
         )
 
+    if not TYPE_CHECKING:  # Type checkers refuse every name that does not exist.
+
+        def __getattr__(self, name: str) -> Any:
+            # Called only for names that do not exist, also while a copy has no attributes yet.
+            said = f"a Task has no attribute {name!r}"
+            if name in ADDING:
+                said += ": a client adds its jobs, `await client.add_job(task, payload)`, a handler `ctx.add_job(...)`"
+            raise AttributeError(said, name=name, obj=self)
+
 
 class _Anything:
     """Nobody names this class: only a parameter that takes anything (Any, object) takes it. What such a handler's job
@@ -306,7 +316,12 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     Raises:
         TaskError: The handler cannot be served, or an option breaks a rule.
+        TypeError: An option does not exist; the message names the one that does.
     """
+    known = Task.__init__.__kwdefaults__ or {}
+    if unknown := options.keys() - known:
+        name = min(unknown)
+        raise TypeError(f"@task has no option {name!r}{hint(name, known, TASK_OPTIONS)}")
     if handler is not None:
         return Task(handler, **options)
 
@@ -339,6 +354,8 @@ class Registry(Mapping[str, Task[...]]):
         self._tasks: dict[str, Task[...]] = {}
         if isinstance(tasks, Task):
             raise TaskError(f"tasks must be a list, got {tasks!r} alone")
+        if isinstance(tasks, str | bytes) or not isinstance(tasks, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TaskError(f"tasks must be a list of functions decorated with @task, got {tasks!r}")
         for item in tasks:
             if not isinstance(item, Task):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TaskError(f"tasks must be decorated with @task, got {item!r}")

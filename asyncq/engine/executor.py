@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import threading
 from collections.abc import Callable, Collection
 from functools import partial
@@ -14,7 +13,7 @@ import msgspec
 from anyio import CapacityLimiter
 
 from asyncq.domain.events import JobStarted, ResultIgnored
-from asyncq.domain.job import Claim
+from asyncq.domain.job import Claim, is_awaitable
 from asyncq.domain.outcome import Completed, Discarded, Failed, Outcome, RetryLater, clean_error
 from asyncq.engine import isolation
 from asyncq.engine.context import JobContext
@@ -182,7 +181,7 @@ class Executor:
         finally:
             run.in_thread = False
         # A plain function around an async one looks like a plain one: what it returns is still to be run.
-        if inspect.isawaitable(answer):
+        if is_awaitable(answer):
             if run.interrupted and run.handler is not None:
                 run.handler.cancel()
             return await answer

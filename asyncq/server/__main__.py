@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The words after the program's name; default: those of this process.
 
     Returns:
-        The exit code: that of the command, or 1 when there is no server.
+        The exit code: that of the command, 1 when there is no server, 130 after a Ctrl-C before the command began.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -30,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AsyncqError as error:
         print(f"asyncq.server: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -68,14 +70,15 @@ def _list() -> int:
 
 
 def _run(server: Server, command: Sequence[str]) -> int:
+    # Ctrl-C reaches the command by itself: it decides what that means, and we stop the server after it. Set before the
+    # command starts, or a Ctrl-C could leave it behind; a function, since the command would inherit SIG_IGN.
+    signal.signal(signal.SIGINT, lambda _number, _frame: None)
     environment = {**os.environ, "DATABASE_URL": server.dsn, "ASYNCQ_TEST_DATABASE_URL": server.dsn}
     try:
         process = subprocess.Popen(command, env=environment)
     except OSError as error:
         print(f"asyncq.server: cannot run {command[0]!r}: {error.strerror}", file=sys.stderr)
         return 127
-    # Ctrl-C reaches the command by itself: it decides what that means, and we stop the server after it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     for passed_on in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(passed_on, lambda number, _frame: process.send_signal(number))
     code = process.wait()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ import msgspec
 
 from asyncq.domain.errors import Snooze
 from asyncq.domain.events import Event, JobCompleted, JobEvent, JobFailed, JobRetried, JobSnoozed, JobStarted, Observer
+from asyncq.domain.job import is_awaitable
 from asyncq.domain.task import Task
 from asyncq.engine.observers import listed
 from asyncq.store.statements import DEFAULT_SCHEMA
@@ -183,7 +183,7 @@ def _recording(task: Task[...], raised: list[Exception]) -> Task[...]:
             raised.append(error)
             raise
         # A plain function around an async one: what it returns is still to be run.
-        return noted(answer) if inspect.isawaitable(answer) else answer
+        return noted(answer) if is_awaitable(answer) else answer
 
     recording = copy.copy(task)
     recording.handler = call_async if task.signature.is_async else call

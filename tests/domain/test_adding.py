@@ -329,6 +329,30 @@ def test_a_parameter_of_the_task_given_as_an_option_is_shown_its_place() -> None
         spec(rollup, day="2026-11-20")
 
 
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("delay", "run_at= is the time before which it does not start: datetime.now"),
+        ("countdown", "run_at= is the time before"),
+        ("max_retries", "max_attempts= counts all attempts"),
+        ("timeout", r"there is no time limit: use asyncio.timeout\(\)"),
+        ("key", "job_key= names a job"),
+        ("prioritty", "did you mean 'priority'"),
+    ],
+)
+def test_an_option_of_another_library_names_the_one_that_there_is(option: str, said: str) -> None:
+    """By task, by name, and of a spec."""
+    for what in (rollup, "rollup", JobSpec(task="rollup")):
+        with pytest.raises(TypeError, match=f"no option '{option}'; {said}"):
+            spec(what, **{option: 5})
+
+
+async def test_a_spec_that_is_awaited_says_how_to_add_it() -> None:
+    """`await task.job(...)` looks like an add."""
+    with pytest.raises(TypeError, match=r"adds no job: write `await client.add_job\(task.job\(...\)\)`"):
+        await JobSpec(task="rollup")  # type: ignore[misc]
+
+
 def test_an_option_that_breaks_a_rule_is_refused() -> None:
     """With its field."""
     with pytest.raises(InvalidJob, match="priority is 40000"):

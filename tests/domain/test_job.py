@@ -220,8 +220,17 @@ def test_meta_is_an_object_that_json_can_hold(meta: Any) -> None:
 
 def test_an_option_that_does_not_exist_is_named() -> None:
     """With those that do: `queue_name` is the word in SQL."""
-    with pytest.raises(TypeError, match=r"no option 'queue_name'; there are flags, .*queue"):
+    with pytest.raises(TypeError, match=r"no option 'queue_name'; queue= runs"):
         spec().with_options(queue_name="q")
+
+
+@pytest.mark.parametrize("given", [timedelta(minutes=5), 300, "2030-01-01"])
+def test_a_run_at_that_is_no_datetime_says_what_it_has_to_be(given: Any) -> None:
+    """A span is what other queues take."""
+    with pytest.raises(InvalidJob, match="run_at must be a datetime with a time zone, got") as caught:
+        spec().with_options(run_at=given)
+
+    assert isinstance(given, timedelta) == ("(datetime.now(UTC) + it)" in str(caught.value))
 
 
 def test_the_payload_is_no_option() -> None:

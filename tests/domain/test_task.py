@@ -1,13 +1,16 @@
 """`@task`: names, defaults, and what is refused at import; the registry of a worker or a client."""
 
+import copy
 import functools
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from asyncq.domain.cron.slot import Slot, job_of
 from asyncq.domain.errors import InvalidJob, TaskError, UnknownTask
+from asyncq.domain.hints import ADDING
 from asyncq.domain.job import JobSpec
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
 from asyncq.domain.retry import ConstantRetry, DefaultRetry, FunctionRetry, TableRetry
@@ -262,9 +265,43 @@ def test_an_option_that_breaks_a_rule_is_refused_with_the_name_of_the_task(optio
 
 
 def test_an_option_that_does_not_exist_is_a_type_error() -> None:
-    """Later features are unknown until they are there."""
-    with pytest.raises(TypeError, match="timeout"):
-        task(timeout=5)(rollup)  # type: ignore[call-overload]
+    """With the one that there is; it is found before the function is."""
+    for option, said in {
+        "max_retries": "@task has no option 'max_retries'; max_attempts= counts all attempts",
+        "timeout": "no option 'timeout'; there is no time limit: use asyncio.timeout",
+        "retry_backoff": "no option 'retry_backoff'; retry= has the waits",
+        "transactionl": r"no option 'transactionl'; did you mean 'transactional'\?$",
+        "xyz": "@task has no option 'xyz'$",
+    }.items():
+        with pytest.raises(TypeError, match=said):
+            task(**{option: 5})  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("name", sorted(ADDING))
+def test_the_words_of_other_libraries_for_an_add_say_how_to_add(name: str) -> None:
+    """`delay`, `send` and so on are what users of other queues try first."""
+    with pytest.raises(AttributeError, match=f"no attribute '{name}': .*`await client.add_job") as caught:
+        getattr(task(rollup), name)
+
+    assert (name, "rollup") == (caught.value.name, caught.value.obj.name)
+
+
+def test_a_name_that_nobody_uses_is_no_attribute_of_a_task_as_of_any_object() -> None:
+    """Probing, copies, pickle and mocks rely on it."""
+    made = task(rollup)
+
+    assert [False] * 4 == [hasattr(made, name) for name in ("delay", "nothing", "__await__", "__setstate__")]
+    assert (made.name, made.handler) == (copy.copy(made).name, copy.copy(made).handler)
+    assert not hasattr(mock.create_autospec(made), "nothing")
+    with pytest.raises(AttributeError, match=r"a Task has no attribute 'handler'$"):
+        _ = Task.__new__(Task).handler
+
+
+@pytest.mark.parametrize("tasks", [None, 5, "app.tasks", rollup])
+def test_tasks_that_are_no_list_are_refused_in_a_sentence(tasks: Any) -> None:
+    """A module's name would be taken for a list of letters."""
+    with pytest.raises(TaskError, match="tasks must be a list of functions decorated with @task, got"):
+        Registry(tasks)
 
 
 # Recurring

@@ -6,7 +6,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from asyncq import Task, Worker
+from asyncq import Task, Worker, task
 from asyncq.engine import completer
 from asyncq.testing import MovableClock
 from tests.engine.effects import Effects
@@ -40,13 +40,17 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
     return made
 
 
+async def unused() -> None:
+    """A worker needs a task."""
+
+
 @pytest.fixture
 def make_worker(dsn: str, schema: str, seen: Seen) -> MakeWorker:
     """Makes workers on the test's schema that tell `seen` everything. They hardly ever poll: events must wake them."""
 
     def make(*tasks: Task[...], **options: Any) -> Worker:
         observers = [seen, *options.pop("observers", ())]
-        return Worker(dsn, tasks, schema=schema, observers=observers, **{"poll": 60, **options})
+        return Worker(dsn, tasks or [task(unused)], schema=schema, observers=observers, **{"poll": 60, **options})
 
     return make
 

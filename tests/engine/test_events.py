@@ -101,7 +101,7 @@ async def _(scene: Scene) -> None:
 async def _(scene: Scene) -> None:
     async with (
         link_to(scene.dsn) as link,
-        Worker(link.dsn, [], schema=scene.schema, observers=[scene.seen]).start(),
+        Worker(link.dsn, [task(nothing)], schema=scene.schema, observers=[scene.seen]).start(),
     ):
         for role in ("heartbeat", "fetch", "listen"):
             link.refuse(role)
@@ -225,7 +225,7 @@ async def _(scene: Scene) -> None:
 
 @provokes(events.PollingOnly)
 async def _(scene: Scene) -> None:
-    async with Worker(pooled(scene.dsn), [], schema=scene.schema, observers=[scene.seen]).start():
+    async with Worker(pooled(scene.dsn), [task(nothing)], schema=scene.schema, observers=[scene.seen]).start():
         await scene.seen.wait_for(events.PollingOnly)
 
 

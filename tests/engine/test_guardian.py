@@ -40,6 +40,11 @@ SOON = 0.1
 STOPPED_S = 0.2  # longer than a loop may take to answer
 
 
+@task
+async def unused() -> None:
+    """A worker needs a task."""
+
+
 class Blocker:
     """A task whose handlers block their event loop until they may leave."""
 
@@ -224,7 +229,7 @@ async def test_of_two_workers_in_one_loop_the_one_whose_handler_blocks_tells(
 ) -> None:
     """The other one is innocent, and one report is enough."""
     first, second = Seen(), Seen()
-    innocent = Worker(dsn, [], schema=schema, observers=[first], blocked_after=SOON, poll=60)
+    innocent = Worker(dsn, [unused], schema=schema, observers=[first], blocked_after=SOON, poll=60)
     guilty = Worker(dsn, [blocker.task], schema=schema, observers=[second], blocked_after=SOON, poll=60)
     ready, done = threading.Event(), threading.Event()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from asyncq import ConfigurationError, Worker
+from asyncq import ConfigurationError, Worker, task
 from asyncq.domain.events import (
     Event,
     JobsReturned,
@@ -25,6 +25,11 @@ from asyncq.testing import run_due
 from tests.ids import written
 
 LOST = WorkerLost(worker_id=1, running=2)
+
+
+@task
+async def unused() -> None:
+    """A worker needs a task."""
 
 
 async def test_an_observer_is_told_the_types_that_it_wants_and_those_below_them() -> None:
@@ -179,7 +184,7 @@ async def test_observers_are_a_list(given: Any) -> None:
 def test_observers_of_any_kind_that_can_be_told_come_in_any_collection() -> None:
     """What is refused is what could not work, and nothing else."""
     told: list[Event] = []
-    Worker("postgresql://h", [], observers=(item for item in (print, Watch())))  # type: ignore[arg-type]
+    Worker("postgresql://h", [unused], observers=(item for item in (print, Watch())))  # type: ignore[arg-type]
     Observers([functools.partial(told.append), Watch(), wanting({WorkerLost})]).emit(LOST)
 
     assert [LOST] == told

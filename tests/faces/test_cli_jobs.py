@@ -160,6 +160,13 @@ async def test_a_job_that_is_not_there_cannot_be_explained(words: list[str], cap
     ("command", "expected"),
     [
         (["list", "--state", "failed"], "asyncq jobs list: argument --state: invalid choice: 'failed'"),
+        (["list", "--state", "failed"], "; did you mean 'discarded'?"),
+        (["list", "--state", "activ"], "; did you mean 'active'?"),
+        (["lst"], "; did you mean 'list'?"),
+        (
+            ["list", "--stat", "active"],
+            "asyncq jobs list: unrecognized arguments: --stat active; did you mean '--state'?",
+        ),
         (["list", "--limit", "0"], "asyncq jobs list: argument --limit: '0' is no whole number of at least 1"),
         (["list", "--after", "-1"], "asyncq jobs list: argument --after: '-1' is no whole number of at least 0"),
         (["list", "--after", "x"], "asyncq jobs list: argument --after: 'x' is no whole number of at least 0"),

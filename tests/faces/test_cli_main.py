@@ -178,7 +178,12 @@ def test_debug_shows_the_traceback_before_the_sentence(capsys: pytest.CaptureFix
     ("command", "expected"),
     [
         (["frobnicate"], "asyncq: argument COMMAND: invalid choice: 'frobnicate'"),
-        (["migrate", "--chek"], "asyncq: unrecognized arguments: --chek"),
+        (["migrate", "--chek"], "asyncq migrate: unrecognized arguments: --chek; did you mean '--check'?"),
+        (
+            ["worker", "-c", "50"],
+            "asyncq worker: unrecognized arguments: -c 50; did you mean --concurrency or --crontab?",
+        ),
+        (["worker", "x"], "asyncq worker: unrecognized arguments: x"),
         (["add"], "asyncq add: the following arguments are required: TASK"),
         (["jobs"], "asyncq: what about jobs?"),
         (["cron"], "asyncq: what about recurring items?"),

@@ -26,10 +26,19 @@ from tests.waiting import LIMIT_S
         (lambda dsn: Worker(dsn, [], schema=None), "schema None cannot be used"),
         (lambda dsn: Worker(dsn, [], listen="0"), "listen must be True or False, got '0'"),
         (lambda dsn: Worker(dsn, [], migrate="0"), "migrate must be True or False, got '0'"),
+        (
+            lambda dsn: Worker(dsn, []),
+            r"tasks is empty, so that this worker would run no job: Worker\(dsn, \[task, ...\]\)",
+        ),
+        (lambda dsn: Worker(dsn, None), "tasks must be a list of functions decorated with @task, got None"),
+        (
+            lambda dsn: Worker(dsn, "app.tasks"),
+            "tasks must be a list of functions decorated with @task, got 'app.tasks'",
+        ),
     ],
 )
-def test_options_that_come_as_texts_are_refused_by_name(make: Any, said: str) -> None:
-    """From the environment all of them do, and a text that is not empty would be true."""
+def test_options_that_cannot_work_are_refused_by_name(make: Any, said: str) -> None:
+    """From the environment all come as texts, and a text that is not empty would be true."""
     with pytest.raises(ConfigurationError, match=said):
         make("postgresql:///app")
 

@@ -1,10 +1,14 @@
 """`python -m asyncq.server`, with which a shell script gets a server for one command."""
 
 import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from asyncq.server import Server, __main__, start
 from asyncq.server.__main__ import main
 
 
@@ -54,3 +58,38 @@ def test_list_prints_a_line_for_each_server(capfd: pytest.CaptureFixture[str]) -
     assert code == 0
     assert all(version.startswith(major) for major, version, _, _ in lines)
     assert all(os.access(Path(bindir, "initdb"), os.X_OK) for *_, bindir in lines)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_ctrl_c_around_the_start_of_the_server_ends_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], moment: str
+) -> None:
+    """As after any Ctrl-C: exit code 130; and the server is gone."""
+    folders: list[Path] = []
+
+    @contextmanager
+    def interrupted() -> Iterator[Server]:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if moment == "before":
+            signal.raise_signal(signal.SIGINT)
+        with start() as server:
+            folders.append(server.folder)
+            signal.raise_signal(signal.SIGINT)
+            yield server
+
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(__main__, "start", lambda **_: interrupted())
+    try:
+        code = main(["run", "--", "true"])
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    assert (130, ("", "")) == (code, capfd.readouterr())
+    assert not any(folder.exists() for folder in folders)
+
+
+def test_a_ctrl_c_while_the_command_runs_is_the_commands_business(capfd: pytest.CaptureFixture[str]) -> None:
+    """It decides what that means; the signal is not ignored in it as it is here."""
+    code = main(["run", "--", "sh", "-c", "kill -INT $PPID; kill -INT $$; sleep 60"])
+
+    assert (130, ("", "")) == (code, capfd.readouterr())

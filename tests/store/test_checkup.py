@@ -14,6 +14,11 @@ OLD_GATES = (
 )
 
 
+@task
+async def unused() -> None:
+    """A worker needs a task."""
+
+
 async def test_a_fresh_store_is_healthy(client: Client) -> None:
     """No worker yet is a warning at most."""
     checkup = await client.admin.checkup()
@@ -67,7 +72,7 @@ async def test_repair_returns_orphan_claims_and_removes_old_gates(dsn: str, sche
 
 async def test_repair_frees_a_queue_of_which_no_job_runs(dsn: str, schema: str, client: Client) -> None:
     """Somebody has deleted the job: its worker lives, and has nothing to settle."""
-    async with session(dsn, schema) as sql, make_worker(dsn, [], schema=schema).start():
+    async with session(dsn, schema) as sql, make_worker(dsn, [unused], schema=schema).start():
         await sql.execute("insert into asyncq._queues (name, locked_by) select 'q', id from asyncq._workers")
         broken = await client.admin.checkup()
         await client.admin.repair()
@@ -86,7 +91,7 @@ async def test_repair_leaves_alone_what_it_does_not_understand(dsn: str, schema:
             set locked_by = (select id from asyncq._workers), locked_at = now(), lock_token = 1""",
         "nameless_task": "delete from asyncq._tasks",
     }[law]
-    async with session(dsn, schema) as sql, make_worker(dsn, [], schema=schema).start():
+    async with session(dsn, schema) as sql, make_worker(dsn, [unused], schema=schema).start():
         await sql.execute(plant)
         await client.admin.repair()
         left = {one.law for one in (await client.admin.checkup()).violations}

@@ -23,6 +23,11 @@ HOSTILE = [
 WRITTEN = [pytest.param(text, id=written(text)) for text in HOSTILE]
 
 
+@task
+async def unused() -> None:
+    """A worker needs a task."""
+
+
 @pytest.mark.parametrize("text", WRITTEN)
 async def test_text_goes_through_a_job_unchanged(dsn: str, schema: str, client: Client, text: str) -> None:
     """Queue, key, flags, payload, meta and the last error; looked up by them, run, failed, retried, ended."""
@@ -67,7 +72,7 @@ async def test_a_task_of_any_name_can_be_added_from_sql_and_only_waits(
     """SQL takes every name, as graphile-worker does; no worker can have such a task, and those that run name it."""
     async with session(dsn, schema) as sql:
         await sql.rows("select asyncq.add_job($1)", text)
-    async with make_worker(dsn, [], schema=schema).start():
+    async with make_worker(dsn, [unused], schema=schema).start():
         checkup = await client.admin.checkup()
     (job,) = await client.admin.list_jobs(task=text)
 
