@@ -15,6 +15,7 @@ from asyncq.domain.events import Event, Observer
 from asyncq.domain.options import BLOCKED_AFTER_S, FAILED_RETENTION, ForbiddenFlags, switch, worker_options
 from asyncq.domain.task import Registry, Task
 from asyncq.engine import isolation
+from asyncq.engine.copies import no_copies
 from asyncq.engine.observers import Observers, listed
 from asyncq.engine.shutdown import StopRequest
 from asyncq.engine.signals import signals
@@ -203,6 +204,7 @@ class Worker:
         self._stop, self._ended = StopRequest(), anyio.Event()
         try:
             with ExitStack() as stack:
+                stack.enter_context(no_copies())
                 if handle_signals:
                     stack.enter_context(signals(self._stop.ask))
                 if self._migrate:

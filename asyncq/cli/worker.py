@@ -15,6 +15,7 @@ from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of, duration, g
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.options import FAILED_RETENTION
+from asyncq.engine.signals import EarlySignals, StoppedEarly, early_signals
 from asyncq.worker import Worker
 
 DEFAULT_FOLDER = "tasks"
@@ -116,7 +117,10 @@ def run(options: argparse.Namespace) -> int:
     """
     logs.configure(options.log_level, options.log_format)
     try:
-        _work(options)
+        with early_signals() as early:
+            _work(options, early)
+    except StoppedEarly as error:
+        _logger.info("stopped (%s) before the worker started", error)
     except (AsyncqError, Usage) as error:
         if options.log_format != "json":
             raise
@@ -125,14 +129,15 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _work(options: argparse.Namespace) -> None:
+def _work(options: argparse.Namespace, early: EarlySignals) -> None:
     if options.once and options.crontab is not None:
         raise Usage("--once with --crontab: recurring jobs are added by a worker that stays")
 
     from asyncq.loading import load
 
     what = _what(options.tasks)
-    found = load(what)
+    with early.interrupt():  # Modules of the user may take long to import.
+        found = load(what)
     if isinstance(found, Worker):
         if extra := given(options, _OPTIONS) + (["--schema"] if options.schema != "asyncq" else []):
             raise Usage(f"{', '.join(extra)}: {options.tasks} is a Worker object, whose options stand in the code")

@@ -94,15 +94,13 @@ class Guardian:
             noted: Called there when there is a note.
         """
         self._noted = noted
-        with _all_lock:
-            _all.append(self)
+        _all.append(self)
         if self._after_s is not None:
             self._next(self._after_s / 2)
 
     def end(self) -> None:
         """Watch no more; called in the thread."""
-        with _all_lock:
-            _all.remove(self)
+        _all.remove(self)
         if self._timer is not None:
             self._timer.cancel()
 
@@ -192,12 +190,11 @@ class Guardian:
         return found if isinstance(found, Run) else None
 
     def _others(self) -> list[Guardian]:
-        with _all_lock:
-            return [other for other in _all if other is not self and other._home is self._home]
+        return [other for other in list(_all) if other is not self and other._home is self._home]
 
 
+# Without a lock, which a forked child could find locked for ever: each use is one step of the interpreter.
 _all: list[Guardian] = []
-_all_lock = threading.Lock()
 
 
 def _warn(worker_id: int, silent_s: float, run: Run | None, stack: str) -> None:

@@ -2,11 +2,14 @@
 
 Not by the event loop's `add_signal_handler`, which holds one function for each signal: a second worker, or a service
 that listens too, would take the place of the first one, and take it away when it ends.
+
+A child that is forked meanwhile has the handlers of before: its copy of a worker does not run, and could not stop.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import threading
 from collections.abc import Callable, Generator
@@ -19,6 +22,66 @@ _DEFAULTS = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_h
 _Asked = tuple[asyncio.AbstractEventLoop, Callable[[str], None]]
 _asked: list[_Asked] = []
 _before: dict[signal.Signals, Any] = {}
+_passing: set[int] = set()  # signals that are being passed on
+_forking = threading.local()
+
+
+class StoppedEarly(BaseException):
+    """A signal asked to stop before a worker ran. No Exception: code of the user must not take it for an error."""
+
+
+class EarlySignals:
+    """The signals that came before a worker ran.
+
+    Attributes:
+        names: Their names, in the order in which they came, until a worker takes them.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._interrupts = False
+
+    @contextmanager
+    def interrupt(self) -> Generator[None]:
+        """Let the first signal end the block, for code that may run for long.
+
+        Raises:
+            StoppedEarly: A signal came, in the block or before it.
+        """
+        self._interrupts = True
+        try:
+            if not self.names:
+                yield
+        finally:
+            self._interrupts = False
+            if self.names:  # Also where the block made another exception of it, or swallowed it.
+                raise StoppedEarly(self.names[0])
+
+    def came(self, name: str) -> None:
+        """Called in the signal handler: a signal came."""
+        self.names.append(name)
+        if self._interrupts:
+            raise StoppedEarly(name)
+
+
+_early: EarlySignals | None = None
+
+
+@contextmanager
+def early_signals() -> Generator[EarlySignals]:
+    """Keep SIGTERM and SIGINT for the first worker that begins in the block; in the main thread only.
+
+    Without a handler the kernel drops them where the process is the first one of a container.
+    """
+    global _early
+    _early = EarlySignals()
+    _hear()
+    try:
+        yield _early
+    finally:
+        _early = None
+        if not _asked:
+            _restore()
 
 
 @contextmanager
@@ -28,8 +91,8 @@ def signals(ask: Callable[[str], None]) -> Generator[None]:
     Args:
         ask: Called in the event loop with the signal's name.
 
-    What was there before is back when the last such block of the process has ended. Outside of the main thread signals
-    cannot be handled: there nothing happens.
+    A handler that was there before is called too. It is back when the last such block of the process has ended. Outside
+    of the main thread signals cannot be handled: there nothing happens.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -37,6 +100,9 @@ def signals(ask: Callable[[str], None]) -> Generator[None]:
     mine = (asyncio.get_running_loop(), ask)
     _hear()
     _asked.append(mine)
+    if _early is not None:
+        while _early.names:
+            ask(_early.names.pop(0))
     try:
         yield
     finally:
@@ -60,7 +126,70 @@ def _restore() -> None:
     _before.clear()
 
 
-def _tell(number: int, _: FrameType | None) -> None:
+def _tell(number: int, frame: FrameType | None) -> None:
+    name = signal.Signals(number).name
     for loop, ask in _asked:
         if not loop.is_closed():
-            loop.call_soon_threadsafe(ask, signal.Signals(number).name)
+            loop.call_soon_threadsafe(ask, name)
+    _pass_on(number, frame)
+    if _early is not None and not _asked:
+        _early.came(name)
+
+
+def _pass_on(number: int, frame: FrameType | None) -> None:
+    """Call the handler of before, such as that of a web server in which the worker runs.
+
+    Not Python's own for SIGINT: they end the program at once, and the worker stops in order.
+    """
+    handler = _before.get(signal.Signals(number))
+    # The handler of before may itself call the one that it replaced, which may be ours.
+    if not callable(handler) or _is_pythons(handler) or number in _passing:
+        return
+    _passing.add(number)
+    try:
+        handler(number, frame)
+    finally:
+        _passing.discard(number)
+
+
+def _is_pythons(handler: Any) -> bool:
+    """Whether it is a handler for SIGINT of Python itself or of `asyncio.run`."""
+    owner = getattr(getattr(handler, "func", None), "__self__", None)
+    return handler is signal.default_int_handler or isinstance(owner, asyncio.Runner)
+
+
+def _is_of_a_loop(handler: Any) -> bool:
+    """Whether it lets an event loop call something."""
+    module: object = getattr(getattr(handler, "func", handler), "__module__", None)
+    return isinstance(module, str) and module.partition(".")[0] in {"asyncio", "uvloop"}
+
+
+# A signal that reaches the child before it has its own handlers again would be lost: it waits for them.
+
+
+def _before_fork() -> None:
+    _forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _DEFAULTS) if _before else None
+
+
+def _after_fork() -> None:
+    if _forking.mask is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, _forking.mask)
+
+
+def _after_fork_in_child() -> None:
+    global _early
+    _asked.clear()
+    _passing.clear()
+    _early = None
+    if _before:
+        # No event loop runs here. Its descriptor for wake-ups leads to the one of the parent.
+        signal.set_wakeup_fd(-1)
+        for number, handler in _before.items():
+            if _is_of_a_loop(handler):
+                _before[number] = None
+        _restore()
+    _after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)

@@ -20,6 +20,7 @@ from asyncq.domain.errors import (
 from asyncq.store.dsn import read_dsn, warn_of_ignored
 from asyncq.store.failures import UNTIDY, calling, connecting, on_our_own
 from asyncq.store.hosts import Hosts
+from asyncq.store.own import OwnConnection
 from asyncq.store.pooled import PooledConnection, assignments, prelude
 from asyncq.store.services import dsn_of_service, read_service
 from asyncq.store.sessions import check_own_session
@@ -182,11 +183,12 @@ class Database:
 
     def _how(self, role: str) -> dict[str, Any]:
         """The driver's options for a connection."""
-        how: dict[str, Any] = {"server_settings": {"application_name": f"{self.schema} {role}"}}
+        how: dict[str, Any] = {
+            "server_settings": {"application_name": f"{self.schema} {role}"},
+            "connection_class": PooledConnection if self.is_pooled else OwnConnection,
+        }
         if self._statement_cache_size is not None:
             how["statement_cache_size"] = self._statement_cache_size
-        if self.is_pooled:
-            how["connection_class"] = PooledConnection
         return how
 
     def query(self, name: str) -> str:

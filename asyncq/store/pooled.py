@@ -15,13 +15,15 @@ from typing import Any
 
 import asyncpg
 
+from asyncq.store.own import OwnConnection
+
 HINT = (
     "if the DSN leads to a pooler that pools by transaction, add statement_cache_size=0 to it; "
     "else give a DSN that leads directly to the server"
 )
 
 
-class PooledConnection(asyncpg.Connection):
+class PooledConnection(OwnConnection):
     """An asyncpg connection whose statements each run in one transaction, unless the caller has begun one.
 
     Attributes:

@@ -95,8 +95,8 @@ MUTANTS = [
     Mutant(
         "a worker that ends takes the signals of the others with it",
         "asyncq/engine/signals.py",
-        "        if not _asked:\n            _restore()",
-        "        _restore()",
+        "        _asked.remove(mine)\n        if not _asked:\n            _restore()",
+        "        _asked.remove(mine)\n        _restore()",
         ("tests/engine/test_signals.py",),
     ),
     Mutant(

@@ -4,6 +4,7 @@ It says on its standard output what happens; its job `hold` ends as its payload 
 """
 
 import asyncio
+import os
 import sys
 from typing import Any
 
@@ -11,8 +12,8 @@ from asyncq import JobContext, Worker, task
 
 
 def say(*words: object) -> None:
-    """One line, at once."""
-    print(*words, flush=True)
+    """One line, at once, and in one piece: children may say something at the same time."""
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 
 @task

@@ -4,6 +4,7 @@ import asyncio
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -11,7 +12,7 @@ import pytest
 
 from asyncq import task
 from asyncq.domain.events import WorkerStarted, WorkerStopping
-from asyncq.engine.signals import signals
+from asyncq.engine.signals import StoppedEarly, early_signals, signals
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.waiting import wait_until
@@ -141,3 +142,140 @@ async def test_a_worker_that_ends_leaves_the_signals_to_the_other(leaves: int) -
         blocks[1 - leaves].__exit__(None, None, None)
 
     assert ([], ["SIGTERM"]) == (asked[leaves], asked[1 - leaves])
+
+
+# The handlers of before are called too
+
+
+async def test_the_handler_of_before_is_called_too() -> None:
+    """A web server in whose lifespan a worker runs has to end at the first SIGTERM."""
+    called: list[int] = []
+    asked: list[str] = []
+    for number in BOTH:
+        signal.signal(number, lambda number, _: called.append(number))
+    with signals(asked.append):
+        for number in BOTH:
+            signal.raise_signal(number)
+        await wait_until(lambda: len(asked) == 2, description="the signals")
+
+    assert (["SIGTERM", "SIGINT"], list(BOTH)) == (asked, called)
+
+
+async def test_two_workers_call_the_handler_of_before_once() -> None:
+    """A server may count signals: the second one ends it by force."""
+    called: list[int] = []
+    asked: list[str] = []
+    signal.signal(signal.SIGTERM, lambda number, _: called.append(number))
+    with signals(asked.append), signals(asked.append):
+        signal.raise_signal(signal.SIGTERM)
+        await wait_until(lambda: len(asked) == 2, description="the signal")
+
+    assert [signal.SIGTERM] == called
+
+
+@pytest.mark.parametrize("number", BOTH, ids=str)
+async def test_a_handler_that_calls_the_one_before_it_is_called_once(number: signal.Signals) -> None:
+    """It was set while a worker ran, and a second worker came: each has the other one as the handler of before."""
+    called: list[int] = []
+    asked: list[str] = []
+    signal.signal(number, signal.SIG_IGN)
+    with signals(asked.append):
+        ours: Any = signal.getsignal(number)
+
+        def chained(number: int, frame: Any) -> None:
+            called.append(number)
+            ours(number, frame)
+
+        signal.signal(number, chained)
+        with signals(lambda name: None):
+            signal.raise_signal(number)
+            await wait_until(lambda: bool(asked), description="the signal")
+
+    assert [number] == called
+
+
+def test_the_handler_of_asyncio_run_is_not_called() -> None:
+    """It would cancel the main task, which may have more to do than the worker; that one stops in order."""
+    asked: list[str] = []
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    async def main() -> str:
+        with signals(asked.append):
+            signal.raise_signal(signal.SIGINT)
+            await wait_until(lambda: bool(asked), description="the signal")
+        return "went on"
+
+    assert ("went on", ["SIGINT"]) == (asyncio.run(main()), asked)
+
+
+@pytest.mark.parametrize("before", [signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler], ids=str)
+async def test_a_handler_of_python_or_of_the_system_is_not_called(before: Any) -> None:
+    """The worker stops in order; they would end the process at once, or do nothing."""
+    asked: list[str] = []
+    signal.signal(signal.SIGINT, before)
+    with signals(asked.append):
+        signal.raise_signal(signal.SIGINT)
+        await wait_until(lambda: bool(asked), description="the signal")
+
+    assert ["SIGINT"] == asked
+
+
+# Signals that come before a worker
+
+
+async def test_a_signal_that_came_before_the_worker_reaches_it() -> None:
+    """It came after the tasks were loaded, and before the event loop ran."""
+    asked: list[str] = []
+    with early_signals() as early:
+        signal.raise_signal(signal.SIGTERM)
+        with signals(asked.append):
+            pass
+        left = early.names
+
+    assert (["SIGTERM"], []) == (asked, left)
+
+
+@pytest.mark.parametrize("number", BOTH, ids=str)
+def test_a_signal_interrupts_what_may_last_long(number: signal.Signals) -> None:
+    """An import of the user's; also where that makes another error of it, or none."""
+
+    def rename() -> None:
+        try:
+            signal.raise_signal(number)
+        except BaseException:  # noqa: BLE001 - as such code would
+            raise ValueError("the import failed") from None
+
+    def swallow() -> None:
+        with suppress(BaseException):
+            signal.raise_signal(number)
+
+    stopped: list[str] = []
+    for work in (rename, swallow, lambda: signal.raise_signal(number)):
+        with early_signals() as early:
+            try:
+                with early.interrupt():
+                    work()
+            except StoppedEarly as error:
+                stopped.append(str(error))
+
+    assert [number.name] * 3 == stopped
+
+
+def test_a_signal_from_before_the_work_lets_it_not_begin() -> None:
+    """The command was still reading its options."""
+    began: list[str] = []
+    with early_signals() as early:
+        signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(StoppedEarly, match="SIGTERM"), early.interrupt():
+            began.append("began")
+
+    assert [] == began
+
+
+def test_without_a_worker_the_handlers_of_before_are_back() -> None:
+    """The command failed before it had a worker to run."""
+    before = [signal.getsignal(number) for number in BOTH]
+    with early_signals():
+        during = [signal.getsignal(number) for number in BOTH]
+
+    assert (before, False) == ([signal.getsignal(number) for number in BOTH], during == before)

@@ -1,0 +1,51 @@
+"""Ends a forked child that goes on in its copy of the event loop.
+
+A handler that forks by `os.fork` has to leave the child by `os._exit`, or by `os.exec...`. A child that returns from
+the handler, raises, or awaits something would be a second worker with the same id and the same claims.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import NoReturn
+
+_running: list[tuple[asyncio.AbstractEventLoop, int]] = []  # the loop of each worker, and its thread
+
+
+@contextmanager
+def no_copies() -> Generator[None]:
+    """While the block lasts, end each forked child that comes back into the running event loop."""
+    mine = (asyncio.get_running_loop(), threading.get_ident())
+    _running.append(mine)
+    try:
+        yield
+    finally:
+        _running.remove(mine)
+
+
+def _end_if_it_comes_back() -> None:
+    for loop, thread_id in _running:
+        if thread_id == threading.get_ident():  # In a thread of its own it has no loop to come back to.
+            loop.call_soon(_end)
+    _running.clear()
+
+
+def _end() -> NoReturn:
+    logging.getLogger("asyncq").error(
+        "process %d, which a handler forked, came back into the event loop of the worker, and ends: "
+        "leave such a process by os._exit(), or use multiprocessing",
+        os.getpid(),
+    )
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_end_if_it_comes_back)
