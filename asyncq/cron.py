@@ -12,7 +12,7 @@ import msgspec
 from asyncq.domain.adding import accepted
 from asyncq.domain.base_types import write_json
 from asyncq.domain.cron.expression import Dialect
-from asyncq.domain.cron.item import CronItem, CronTask
+from asyncq.domain.cron.item import CronItem, CronTask, checked
 from asyncq.domain.cron.overlap import Overlap
 from asyncq.domain.cron.status import CronStatus
 from asyncq.domain.cron.stored import MEMBERS, definition, fields_of, job_document
@@ -121,7 +121,7 @@ class CronAdmin:
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
-        item = self._bound(item)
+        item = checked(self._bound(item))
         async with changing(connection, self._acquire, autocommit) as mine:
             await store.add(self._database, mine, item.identifier, _text(definition(item)), _job(item))
             return await self._status(mine, item.identifier)
@@ -167,6 +167,9 @@ class CronAdmin:
                     await store.change(self._database, mine, identifier, "{}", None, None)
                     continue
                 item = self._bound(_changed(identifier, found.text, changes))
+                # What another release stored is no fault of this call.
+                if not changes.keys().isdisjoint(("task", "payload")):
+                    checked(item)
                 said = _text(dict.fromkeys(MEMBERS) | definition(item))
                 if await store.change(self._database, mine, identifier, said, _job(item), found.revision):
                     return await self._status(mine, identifier)

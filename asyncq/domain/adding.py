@@ -98,9 +98,10 @@ def _spec(what: Any, payload: Any, registry: Registry | None, strict: bool, max_
     if isinstance(what, JobSpec):
         if payload is not NOTHING:
             raise TypeError("a spec has its payload already: make it with task.job(...)")
-        if strict and registry is not None:
-            registry.find(what.task)
+        known = _known(what.task, registry, strict)
         check_text(what.payload, limit=max_payload)
+        if known is not None:
+            known.signature.check_fields(what.payload)
         return what
     if isinstance(what, Task):
         return _spec_of(what, payload, registry, strict, max_payload)
@@ -108,13 +109,18 @@ def _spec(what: Any, payload: Any, registry: Registry | None, strict: bool, max_
         raise InvalidJob(
             f"a job is added by task, name or spec, got {what!r}; {_guessed(what)}", code="GWBID", field="identifier"
         )
-    known = (
-        registry.find(what) if strict and registry is not None else registry.get(what) if registry is not None else None
-    )
+    known = _known(what, registry, strict)
     value: Any = {} if payload is NOTHING or payload is None else payload
     if known is not None:
-        return known.spec(known.signature.encode_payload(value, max_payload))
+        return known.spec(known.signature.encode_payload(value, max_payload, is_strict=True))
     return JobSpec(task=what, payload=encode(value, limit=max_payload))
+
+
+def _known(name: str, registry: Registry | None, strict: bool) -> Task[...] | None:
+    """The task of a name, if it is known; a strict registry raises for others."""
+    if registry is None:
+        return None
+    return registry.find(name) if strict else registry.get(name)
 
 
 def _spec_of(task: Task[...], payload: Any, registry: Registry | None, strict: bool, max_payload: int) -> JobSpec:

@@ -21,6 +21,7 @@ import msgspec
 from asyncq.domain.annotations import UnreadableAnnotation, parameters_of, returned_by
 from asyncq.domain.constraints import unchecked
 from asyncq.domain.errors import InvalidJob, TaskError
+from asyncq.domain.fields import Fields, names_in
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, encode
 
 EMPTY = "{}"
@@ -62,6 +63,7 @@ class Signature:
         self._arguments = _arguments(payload)
         self._binder = inspect.Signature([parameter.replace(kind=_bindable(parameter)) for parameter in payload])
         self._decoder = _decoder(payload, whole=self.whole_payload, name=name)
+        self._fields = Fields(_field_names(payload, whole=self.whole_payload, is_read=not context), name)
         # Python's order: positional parameters, then keyword-only ones; the context may stand anywhere.
         by_position = [parameter for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
         self._names = tuple(parameter.name for parameter in payload if parameter.kind is parameter.KEYWORD_ONLY)
@@ -148,11 +150,11 @@ class Signature:
                 members = self._bind(args, kwargs)
             return self.encode_payload(members, limit)
         if len(args) == 1 and not (kwargs or self._names):
-            return self.encode_payload(args[0], limit)
+            return self.encode_payload(args[0], limit, is_strict=True)
         given = self._bind(args, kwargs)
         if not given:
             return EMPTY if self._empty_means_default else self.encode_payload(self._default, limit)
-        return self.encode_payload(next(iter(given.values())), limit)
+        return self.encode_payload(next(iter(given.values())), limit, is_strict=True)
 
     def names_arguments(self, value: Any) -> bool:
         """Whether a value looks as if it were all arguments of a call by name, and not one of them.
@@ -172,15 +174,29 @@ class Signature:
         try:
             return self._binder.bind(*args, **kwargs).arguments
         except TypeError as error:
+            # First: one that is misspelt makes another one missing.
+            Fields(self._binder.parameters, self._name).check_names(kwargs, "parameter")
             said = f"payload of task {self._name!r}: {error}"
             raise InvalidJob(said, code="GWBPL", field="payload") from error
 
-    def encode_payload(self, value: Any, limit: int = DEFAULT_MAX_PAYLOAD) -> str:
+    def check_fields(self, payload: str) -> None:
+        """Check that a payload has no field that the handler does not take.
+
+        Args:
+            payload: The payload as JSON text.
+
+        Raises:
+            InvalidJob: With code GWBPL: it has one.
+        """
+        self._fields.check(payload)
+
+    def encode_payload(self, value: Any, limit: int = DEFAULT_MAX_PAYLOAD, *, is_strict: bool = False) -> str:
         """A payload as JSON text, checked against the handler's types.
 
         Args:
             value: The payload: an instance of the handler's type, or what encodes to the same JSON.
             limit: The largest payload in bytes.
+            is_strict: Whether to refuse a field that the handler does not take; False by default.
 
         Returns:
             The JSON text.
@@ -189,15 +205,26 @@ class Signature:
             InvalidJob: With code GWBPL: it does not fit; the message holds the path of the field.
         """
         text = encode(value, limit=limit)
+        if is_strict:
+            self.check_fields(text)
         if self._empty_means_default and text == EMPTY:
             return text
         try:
             if self._decoder is not None:
                 self._decoder.decode(text)
         except msgspec.MsgspecError as error:
+            # First: a field that is misspelt makes another one missing.
+            self.check_fields(text)
             said = f"payload of task {self._name!r}: {error}"
             raise InvalidJob(said, code="GWBPL", field="payload") from error
         return text
+
+
+def _field_names(payload: list[inspect.Parameter], *, whole: bool, is_read: bool) -> Iterable[str] | None:
+    """The fields that a payload may have; None for any: without parameters the payload is left to the context."""
+    if whole:
+        return names_in(msgspec.inspect.type_info(_annotation(payload[0])))
+    return [parameter.name for parameter in payload] if payload or is_read else None
 
 
 def _arguments(payload: list[inspect.Parameter]) -> type[msgspec.Struct] | None:

@@ -17,12 +17,12 @@ from asyncq.domain.cron.times import Matcher, Times
 from asyncq.domain.cron.zone import find_zone
 from asyncq.domain.deduplication import question
 from asyncq.domain.errors import ConfigurationError, CrontabProblem, InvalidCrontab, InvalidJob, seconds
+from asyncq.domain.fields import MARK
 from asyncq.domain.job import MAX_NAME, JobKeyMode, JobSpec
 from asyncq.domain.payload import encode
 from asyncq.domain.signature import Signature
 
-# What the payload of each job says about its slot, and how that looks.
-MARK = "_cron"
+# How the mark of a slot looks.
 EXAMPLE = {"ts": "2021-01-01T04:00:00.000Z", "backfilled": False}
 
 # Fields of an item that its job has too; what is not said is the task's.
@@ -249,6 +249,27 @@ def _faults_of_job(field: str, make: Callable[[], object]) -> Iterator[_Fault]:
         yield field, str(error), None
 
 
+def checked(item: CronItem) -> CronItem:
+    """An item that is about to be scheduled: a field of its payload that its task does not take is refused.
+
+    Not for items that were stored: a worker schedules them whatever release stored them.
+
+    Args:
+        item: The item.
+
+    Returns:
+        The same.
+
+    Raises:
+        InvalidCrontab: There is such a field.
+    """
+    if not isinstance(item.task, str):
+        signature = item.task.signature
+        for field, said, _ in _faults_of_job("payload", lambda: signature.check_fields(encode(item.members))):
+            raise InvalidCrontab([CrontabProblem(said, field, item.identifier)])
+    return item
+
+
 def parse_cron_items(items: Iterable[CronItem], tasks: Mapping[str, CronTask] | None = None) -> tuple[CronItem, ...]:
     """Check items against each other, and give those that only name their task its defaults.
 
@@ -275,8 +296,9 @@ def parse_cron_items(items: Iterable[CronItem], tasks: Mapping[str, CronTask] | 
             problems.append(CrontabProblem(said, "identifier", item.identifier, item.line))
         else:
             known = tasks.get(item.task) if tasks and isinstance(item.task, str) else None
+            found[item.identifier] = item
             try:
-                found[item.identifier] = item if known is None else msgspec.structs.replace(item, task=known)
+                found[item.identifier] = checked(item if known is None else msgspec.structs.replace(item, task=known))
             except InvalidCrontab as invalid:
                 problems.extend(dataclasses.replace(problem, line=item.line) for problem in invalid.problems)
     if problems:
