@@ -143,6 +143,9 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
         dead_rows: The rows of each table, the one with the most dead ones first.
         first_jobs: What it costs to look at the first jobs that wait.
         violations: Where the laws of the store do not hold.
+        missing: What asyncq needs and the server lacks, each as a phrase.
+        limits: What works less well on this server than on PostgreSQL, each as a sentence.
+        is_read_only: Whether nothing can be written, as on a standby or with `default_transaction_read_only`.
     """
 
     schema: str
@@ -158,6 +161,9 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
     dead_rows: tuple[DeadRows, ...]
     first_jobs: FirstJobs
     violations: tuple[Violation, ...]
+    missing: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
+    is_read_only: bool = False
 
     @property
     def is_healthy(self) -> bool:
@@ -184,7 +190,13 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
         if self.clock_moved:
             mend = command("migrate", self.schema)
             yield Finding("server", "problem", f"the clock of the schema was moved by a test; run `{mend}`")
-        if not self.in_recovery and not self.clock_moved:
+        if self.is_read_only and not self.in_recovery:
+            yield Finding("server", "problem", "it is read only (default_transaction_read_only): no job can be added")
+        for missing in self.missing:
+            yield Finding("server", "problem", f"it lacks what asyncq needs: {missing}")
+        for limit in self.limits:
+            yield Finding("server", "warning", limit)
+        if not (self.in_recovery or self.clock_moved or self.is_read_only or self.missing or self.limits):
             yield Finding("server", "ok", f"it is up since {self.up_since:%Y-%m-%d %H:%M:%S %Z}")
 
     def _of_policies(self) -> Iterator[Finding]:

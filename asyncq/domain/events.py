@@ -206,7 +206,13 @@ class ListenLost(Event, frozen=True, kw_only=True):
 
 
 class PollingOnly(Event, frozen=True, kw_only=True):
-    """Nothing tells this worker of new jobs: its DSN leads to a pooler, and none was given for LISTEN."""
+    """This worker polls: its DSN leads to a pooler and there is no listen_dsn, or the server refuses LISTEN."""
+
+    reason: str
+
+
+class LeaseOnly(Event, frozen=True, kw_only=True):
+    """The server keeps no session lock for this worker: only its lease says whether it lives."""
 
     reason: str
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import anyio
 from anyio.abc import TaskStatus
 
-from asyncq.domain.errors import AsyncqError, ConfigurationError, StoreUnavailable
+from asyncq.domain.errors import AsyncqError, ConfigurationError, StoreUnavailable, UnsupportedServer
 from asyncq.domain.events import ListenConnected, ListenLost, PollingOnly
 from asyncq.engine.backoff import backoff_s
 from asyncq.engine.fetcher import Fetcher
@@ -37,7 +37,7 @@ async def listen(
     *,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Listen for ever, if it can be done at all; polling goes on while there is no connection.
+    """Listen for ever, or return where the server or the DSN rules it out; polling goes on without a connection.
 
     Args:
         database: Where; None if there is no way to the server that keeps a session.
@@ -69,6 +69,10 @@ async def listen(
                 await _until_lost(connection)
         except AsyncqError as error:
             fetcher.disconnected()
+            if isinstance(error, UnsupportedServer):
+                observers.emit(PollingOnly(reason=str(error)))
+                _started(task_status)
+                return
             wait_s = backoff_s(attempt + 1, FIRST_RETRY_S, SLOWEST_RETRY_S)
             if isinstance(error, ConfigurationError):
                 wait_s = HOPELESS_S

@@ -51,11 +51,11 @@ from asyncq.engine.observers import Observers
 from asyncq.engine.settling import Means
 from asyncq.engine.shutdown import StopRequest
 from asyncq.engine.stand_in import StandIn
+from asyncq.engine.start_checks import check_server_and_schema
 from asyncq.engine.stuck import Stuck
 from asyncq.engine.succession import Succession
 from asyncq.store import workers as store
 from asyncq.store.database import Database, HandlerPool, Line
-from asyncq.store.migrate import check_version
 from asyncq.store.policies import check_policies
 
 CANCEL_S = 5.0  # how long cancelled handlers have to end
@@ -184,7 +184,7 @@ class Supervisor:
     async def _register(self, stop: StopRequest) -> str:
         """Check the database, become known, learn the ids of the tasks; returns the server's version."""
         connection = await self._reading.connection()
-        await check_version(connection, self._database.schema)
+        await check_server_and_schema(self._database, connection, self._identity.registry, self._observers)
         await check_policies(connection, self._database.schema)
         if not self._doors_may_move:
             await store.check_clock(self._reading, self._database.schema)

@@ -223,6 +223,11 @@ SENTENCES = [
         lambda e: ("not listening, new jobs wait for the next poll: %s", e.reason),
     ),
     said(
+        on.LeaseOnly,
+        logging.WARNING,
+        lambda e: ("if this worker is killed, its jobs wait for the end of its lease: %s", e.reason),
+    ),
+    said(
         on.FetchFailed,
         logging.WARNING,
         lambda e: ("fetching failed; next try in %.1f s: %s", e.retry_in_s, e.error),

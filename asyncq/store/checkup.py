@@ -9,6 +9,7 @@ from asyncq.store.arrays import array_text
 from asyncq.store.database import Connection, Database, Line
 from asyncq.store.failures import calling
 from asyncq.store.policies import secured_tables
+from asyncq.store.probe import probe
 from asyncq.store.pruning import FIRST_GATE
 from asyncq.store.workers import DOORS_SHUT
 
@@ -36,6 +37,7 @@ _plans = msgspec.json.Decoder(list[_Plan])
 
 async def checkup(database: Database, connection: Connection) -> Checkup:
     """Look at everything; changes nothing."""
+    probed = await probe(database, connection, hears=True)
     with calling(database.schema):
         (found,) = await connection.fetch(database.query("checkup"))
         holders = await connection.fetch(database.query("holders"), HELD_S, HELD_XIDS, MOST_HOLDERS)
@@ -57,6 +59,9 @@ async def checkup(database: Database, connection: Connection) -> Checkup:
         dead_rows=tuple(DeadRows(*row) for row in dead),
         first_jobs=await first_jobs(database, connection),
         violations=tuple(await violations(database, connection)),
+        missing=probed.missing,
+        limits=probed.limits,
+        is_read_only=probed.is_read_only,
     )
 
 

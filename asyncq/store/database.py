@@ -63,6 +63,7 @@ class Database:
         schema: The schema's name.
         is_pooled: Whether it leads to such a pooler.
         connect_timeout_s: How long an attempt to connect may take; 10 s unless the DSN says otherwise.
+        has_session_locks: Whether a session can hold an advisory lock; the probe of a server may find that it cannot.
 
     Raises:
         ConfigurationError: The schema's name or a parameter of the DSN cannot be used, or the DSN names a service that
@@ -79,6 +80,7 @@ class Database:
         self._hosts = Hosts(self.dsn, read_service(self.dsn), self.connect_timeout_s, read.connect_timeout_s)
         self.is_pooled = self._statement_cache_size == 0
         self._has_own_sessions = False
+        self.has_session_locks = not self.is_pooled
         self.schema = check_schema(schema)
 
     async def connect(

@@ -74,7 +74,7 @@ class Lifeline:
         If cancelled, no connection stays open.
         """
         connection = await self._database.connect("heartbeat")
-        if not self._database.is_pooled:
+        if self._database.has_session_locks:
             try:
                 with on_our_own(), calling(self._database.schema):
                     # A pooler by session names another process at the login than the one that answers.

@@ -12,7 +12,7 @@ from typing import Any
 import asyncpg
 import msgspec
 
-from asyncq.domain.errors import ConfigurationError
+from asyncq.domain.errors import ConfigurationError, UnsupportedServer
 from asyncq.store.arrays import array_text
 from asyncq.store.database import CONNECT_TIMEOUT_S, Database, hang_up
 from asyncq.store.failures import calling, on_our_own
@@ -187,7 +187,8 @@ async def listening(
 
     Raises:
         StoreError: It cannot be opened.
-        ConfigurationError: A pooler stands in the way that passes no notifications on.
+        UnsupportedServer: The server refuses LISTEN.
+        ConfigurationError: It takes LISTEN, and no notification arrives, as behind some poolers.
     """
 
     def heard_of_jobs(_: object, __: object, ___: object, text: object) -> None:
@@ -221,25 +222,45 @@ async def listening(
 
 
 async def _check_session(database: Database, connection: asyncpg.Connection) -> None:
-    """Behind a pooler, look whether what is said on another connection is heard on this one."""
+    """Look whether notifications arrive; behind a pooler, those of another connection."""
     if connection.get_server_pid() == await connection.fetchval("select pg_backend_pid()"):
+        await check_hearing(connection, connection)
         return
-    name, echo = f"{database.schema}:echo:{secrets.token_hex(4)}", asyncio.Event()
+    other = await database.connect("echo")
+    try:
+        await check_hearing(connection, other)
+    finally:
+        await hang_up(other)
+
+
+async def check_hearing(connection: asyncpg.Connection, other: asyncpg.Connection) -> None:
+    """Look whether a notification of one connection arrives on another one.
+
+    Args:
+        connection: The one that listens.
+        other: The one that notifies; it may be the same.
+
+    Raises:
+        UnsupportedServer: The server refuses LISTEN or NOTIFY.
+        ConfigurationError: It takes them, and nothing arrives.
+        asyncpg.PostgresError: And what else the driver raises.
+    """
+    name, echo = f"asyncq:echo:{secrets.token_hex(4)}", asyncio.Event()
 
     def heard(*_: object) -> None:
         echo.set()
 
-    await connection.add_listener(name, heard)
-    other = await database.connect("echo")
     try:
-        await other.execute("select pg_notify($1, '')", name)
+        await connection.add_listener(name, heard)
+        await other.execute("select pg_catalog.pg_notify($1, '')", name)
+    except (asyncpg.SyntaxOrAccessError, asyncpg.FeatureNotSupportedError) as error:
+        raise UnsupportedServer(f"the server refuses LISTEN and NOTIFY: {error}") from error
+    try:
         async with asyncio.timeout(ECHO_S):
             await echo.wait()
     except TimeoutError:
         raise ConfigurationError(
-            "the LISTEN connection leads to a pooler that passes no notifications on; "
-            "give listen_dsn=, a DSN that leads directly to the server"
+            "no notification arrives on the LISTEN connection: a pooler passes none on, or the server sends none; "
+            "give listen_dsn=, a DSN that leads directly to the server, or listen=False"
         ) from None
-    finally:
-        await hang_up(other)
     await connection.remove_listener(name, heard)

@@ -23,6 +23,7 @@ from asyncq.store.failures import calling, on_our_own
 from asyncq.store.listen import TO_ALL, cancel_channel
 from asyncq.store.owner import as_owner, become_owner, create_schema, hand_over
 from asyncq.store.pooled import is_pooled
+from asyncq.store.probe import check_capabilities
 from asyncq.store.roles import grant_again, grantees
 from asyncq.store.statements import folder, query, render, texts
 
@@ -120,11 +121,13 @@ async def migrate(database: Database, say: Say = lambda _: None) -> Report:
         StoreError: The server refused, or the lock did not come in about a minute.
         ConfigurationError: The schema holds another table _migrations.
         AccessDenied: The role may not create the schema, or cannot act for the owner of the one that is there.
+        UnsupportedServer: The server lacks what asyncq needs.
 
     Safe when many do it at once. If cancelled, nothing or everything of a transaction is done.
     """
     connection = await database.connect("migrate")
     try:
+        await check_capabilities(database, connection)
         with on_our_own(), calling(database.schema):
             return await migrate_on(connection, database.schema, say)
     finally:

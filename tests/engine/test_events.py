@@ -22,6 +22,7 @@ from tests.engine.seen import Seen
 from tests.engine.test_fetcher import fetch_ahead
 from tests.engine.test_maintenance import claim_as_a_dead_worker
 from tests.sql.session import session
+from tests.store.lacking import database_of_its_own
 
 
 class Scene(msgspec.Struct):
@@ -227,6 +228,15 @@ async def _(scene: Scene) -> None:
 async def _(scene: Scene) -> None:
     async with Worker(pooled(scene.dsn), [task(nothing)], schema=scene.schema, observers=[scene.seen]).start():
         await scene.seen.wait_for(events.PollingOnly)
+
+
+@provokes(events.LeaseOnly)
+async def _(scene: Scene) -> None:
+    lock = "pg_catalog.pg_try_advisory_lock(int, int)"
+    locks = f"create or replace function {lock} returns boolean language sql as 'select true'"
+    async with database_of_its_own(scene.dsn, f"leases_{scene.schema}", locks) as where:
+        await Client(where).migrate()
+        await Worker(where, [task(nothing)], observers=[scene.seen]).run_once()
 
 
 @provokes(events.FetchFailed)

@@ -1,0 +1,36 @@
+"""What a worker makes sure of before it registers."""
+
+from __future__ import annotations
+
+from asyncq.domain.errors import UnsupportedServer
+from asyncq.domain.events import LeaseOnly
+from asyncq.domain.task import Registry
+from asyncq.engine.observers import Observers
+from asyncq.store.database import Connection, Database
+from asyncq.store.migrate import check_version
+from asyncq.store.probe import LEASE_ONLY, NO_FATE, check_capabilities
+
+
+async def check_server_and_schema(
+    database: Database, connection: Connection, registry: Registry, observers: Observers
+) -> None:
+    """Refuse a schema or a server with which this worker cannot work; report what works less well.
+
+    Args:
+        database: The database.
+        connection: A connection to it.
+        registry: The worker's tasks.
+        observers: The receivers of the report.
+
+    Raises:
+        SchemaError: The schema is missing, or not that of this release.
+        UnsupportedServer: The server lacks what asyncq needs, or what transactional tasks need.
+        StoreUnavailable: The server is read only.
+        StoreError: See `failures.calling`.
+    """
+    await check_version(connection, database.schema)
+    found = await check_capabilities(database, connection)
+    if NO_FATE in found.limits and (names := [name for name in registry if registry[name].isolation is not None]):
+        raise UnsupportedServer(f"the server cannot run transactional tasks: {', '.join(names)}; {NO_FATE}")
+    if LEASE_ONLY in found.limits:
+        observers.emit(LeaseOnly(reason=LEASE_ONLY))

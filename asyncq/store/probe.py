@@ -1,0 +1,156 @@
+"""What a server can do, found out by trying: what speaks PostgreSQL's protocol is not always PostgreSQL.
+
+The rule: a server without what a claim depends on is refused. Without the rest asyncq works, with one line about it.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+import asyncpg
+import msgspec
+
+from asyncq.domain.errors import ConfigurationError, StoreUnavailable, UnsupportedServer
+from asyncq.store.database import Connection, Database, hang_up
+from asyncq.store.failures import READ_ONLY, calling
+from asyncq.store.listen import check_hearing
+
+POLLS = "it passes no notifications on (LISTEN, NOTIFY): workers poll"
+LEASE_ONLY = "its session locks do not exclude each other: a killed worker is noticed at the end of its lease"
+NO_FATE = "it does not say what became of a transaction (pg_xact_status): no worker with transactional tasks starts"
+
+# Each is refused by a server that lacks it. The subquery has no table: a lock on one needs a privilege.
+_NEEDED = {
+    "FOR UPDATE SKIP LOCKED": "select from (select) as nothing for update skip locked",
+    "the system column ctid": "select ctid from pg_catalog.pg_class limit 1",
+    "the type xid8": "select pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot()) > '0'::pg_catalog.xid8",
+}
+_FATE = "select pg_catalog.pg_xact_status('3'::pg_catalog.xid8)"
+_LOCK = "select pg_catalog.pg_try_advisory_xact_lock($1::int, $2::int)"
+_SESSION_LOCK = "select pg_catalog.pg_try_advisory_lock($1::int, $2::int)"
+_UNLOCK = "select pg_catalog.pg_advisory_unlock($1::int, $2::int)"
+_IS_READ_ONLY = "select pg_catalog.current_setting('transaction_read_only')::boolean"
+_IS_STANDBY = "select pg_catalog.pg_is_in_recovery()"
+
+
+class Probed(msgspec.Struct, frozen=True):
+    """What was found.
+
+    Attributes:
+        is_read_only: Whether nothing can be written.
+        missing: What asyncq cannot do without, each as a phrase.
+        limits: What does not work on this server, each as a sentence: some of the constants above.
+    """
+
+    is_read_only: bool
+    missing: tuple[str, ...]
+    limits: tuple[str, ...]
+
+
+async def probe(database: Database, connection: Connection, *, hears: bool = False) -> Probed:
+    """Try what asyncq needs of a server; changes nothing.
+
+    Args:
+        database: The database.
+        connection: A connection to it, in no transaction.
+        hears: Whether to try LISTEN too, where a connection has a session of its own.
+
+    Raises:
+        StoreError: See `failures.connecting` and `failures.calling`.
+    """
+    with calling(database.schema):
+        is_read_only = bool(await connection.fetchval(_IS_READ_ONLY))
+        is_standby = bool(await connection.fetchval(_IS_STANDBY))
+        missing = [f"{name} ({said})" for name, text in _NEEDED.items() if (said := await _refusal(connection, text))]
+        limits = [NO_FATE] if await _refusal(connection, _FATE) else []
+    other = await database.connect("probe")
+    try:
+        with calling(database.schema):
+            if said := await _why_no_lock(connection, other):
+                missing.append(f"advisory locks ({said})")
+            elif not database.is_pooled and not await _has_session_locks(connection, other):
+                limits.append(LEASE_ONLY)
+            if hears and not database.is_pooled and not is_standby and not await _hears(other):
+                limits.append(POLLS)
+    finally:
+        await hang_up(other)
+    return Probed(is_read_only, tuple(missing), tuple(limits))
+
+
+async def check_capabilities(database: Database, connection: Connection) -> Probed:
+    """Refuse a server that lacks what asyncq cannot do without.
+
+    Args:
+        database: The database.
+        connection: A connection to it, in no transaction.
+
+    Returns:
+        What was found.
+
+    Raises:
+        UnsupportedServer: It lacks something.
+        StoreUnavailable: It is read only.
+        StoreError: See `probe`.
+    """
+    found = await probe(database, connection)
+    if found.missing:
+        raise UnsupportedServer(f"asyncq needs PostgreSQL; this server lacks {', '.join(found.missing)}")
+    if found.is_read_only:
+        raise StoreUnavailable(
+            "the server is read only, nothing can be written: it is a standby, or default_transaction_read_only is on; "
+            "with several hosts in the DSN, add target_session_attrs=read-write",
+            outcome="not_sent",
+            sqlstate=READ_ONLY,
+        )
+    if LEASE_ONLY in found.limits:
+        database.has_session_locks = False
+    return found
+
+
+async def _refusal(connection: Connection, text: str) -> str:
+    """What the server says against a statement; nothing if it runs it."""
+    try:
+        await connection.fetch(text)
+    except (asyncpg.SyntaxOrAccessError, asyncpg.FeatureNotSupportedError, asyncpg.DataError) as error:
+        return str(error)
+    except asyncpg.InternalServerError as error:
+        return str(error)
+    return ""
+
+
+async def _why_no_lock(connection: Connection, other: Connection) -> str:
+    """Why two transactions can hold one advisory lock, or none can; nothing if only one can."""
+    key = _key()
+    try:
+        async with connection.transaction(), other.transaction():
+            if not await connection.fetchval(_LOCK, *key):
+                return "a free one was not given"
+            return "two transactions held one at once" if await other.fetchval(_LOCK, *key) else ""
+    except (asyncpg.SyntaxOrAccessError, asyncpg.FeatureNotSupportedError) as error:
+        return str(error)
+
+
+async def _has_session_locks(connection: Connection, other: Connection) -> bool:
+    key = _key()
+    try:
+        if not await connection.fetchval(_SESSION_LOCK, *key):
+            return False
+        try:
+            return not await other.fetchval(_SESSION_LOCK, *key)
+        finally:
+            await connection.fetchval(_UNLOCK, *key)
+    except (asyncpg.SyntaxOrAccessError, asyncpg.FeatureNotSupportedError):
+        return False
+
+
+async def _hears(connection: Connection) -> bool:
+    try:
+        await check_hearing(connection, connection)
+    except (ConfigurationError, UnsupportedServer):
+        return False
+    return True
+
+
+def _key() -> tuple[int, int]:
+    """A key that nobody else uses at this moment."""
+    return secrets.randbits(31), secrets.randbits(31)
