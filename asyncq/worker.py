@@ -20,7 +20,7 @@ from asyncq.engine.observers import Observers, listed
 from asyncq.engine.shutdown import StopRequest
 from asyncq.engine.signals import signals
 from asyncq.engine.supervisor import Supervisor
-from asyncq.log import LogObserver
+from asyncq.log import LogObserver, hint_once
 from asyncq.store.database import Database
 from asyncq.store.migrate import migrate as migrate_database
 from asyncq.store.statements import DEFAULT_SCHEMA
@@ -97,7 +97,9 @@ class Worker:
             failed_retention=failed_retention,
             blocked_after=blocked_after,
         )
-        self._observers = Observers([LogObserver(), *listed(observers)])
+        others = listed(observers)
+        self._observers = Observers([LogObserver(), *others])
+        self._is_observed = bool(others)
         self._migrate = switch("migrate", migrate)
         if not self._registry and not self._items:
             raise TaskError("tasks is empty, so that this worker would run no job: Worker(dsn, [task, ...])")
@@ -201,6 +203,8 @@ class Worker:
     async def _run(self, *, once: bool, handle_signals: bool, started: anyio.Event | None = None) -> None:
         if self._stop is not None:
             raise ConfigurationError("this worker runs already: one Worker object is one worker; make another one")
+        if not once and not self._is_observed:
+            hint_once()
         self._stop, self._ended = StopRequest(), anyio.Event()
         try:
             with ExitStack() as stack:

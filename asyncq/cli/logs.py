@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
+import math
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any, cast
+
+from asyncq.domain.outcome import text_of
+from asyncq.domain.sentence import plain
 
 FORMATS = ("text", "json")
+LOGGER = "asyncq.cli"
+DEEPEST = 20  # Deeper values are written as text.
 
 # What every record carries; all else came with `extra=`.
 _USUAL = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
@@ -20,13 +29,49 @@ def configure(level: str, shape: str) -> None:
         level: From which level on: debug, info, warning or error.
         shape: text or json.
     """
+    logging.basicConfig(level=level.upper(), handlers=[_handler(shape)], force=True)
+
+
+def restore(level: str, shape: str) -> None:
+    """Let asyncq log again after tasks were imported: `dictConfig` in such a module disables loggers.
+
+    Args:
+        level: As for `configure`.
+        shape: As for `configure`.
+
+    What the module has set up for all loggers stays; where no handler is left, asyncq has its own.
+    """
+    ours = logging.getLogger("asyncq")
+    for name, logger in logging.Logger.manager.loggerDict.items():
+        if isinstance(logger, logging.Logger) and (name == "asyncq" or name.startswith("asyncq.")):
+            logger.disabled = False
+    if not ours.hasHandlers():
+        ours.addHandler(_handler(shape))
+        ours.setLevel(level.upper())
+
+
+def write_error(error: Exception, *, with_traceback: bool) -> None:
+    """Write the error that ends a command as a JSON line, whatever became of the loggers.
+
+    Args:
+        error: The error.
+        with_traceback: Whether the line has its traceback.
+    """
+    exc_info = (type(error), error, error.__traceback__) if with_traceback else None
+    _handler("json").handle(logging.LogRecord(LOGGER, logging.ERROR, __file__, 0, "%s", (error,), exc_info))
+
+
+def _handler(shape: str) -> logging.Handler:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if shape == "json" else TextFormatter())
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    return handler
 
 
 class TextFormatter(logging.Formatter):
-    """`2026-01-31 09:00:00.123 INFO message`, in local time; a handler's message begins with its job."""
+    """`2026-01-31 09:00:00.123 INFO message`, in local time; a handler's message begins with its job.
+
+    Only errors show their traceback: the line about a retry says enough.
+    """
 
     default_msec_format = "%s.%03d"
 
@@ -35,8 +80,16 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One record as text."""
+        record = copy.copy(record)
         record.origin = _origin(record)
+        record.exc_text = None  # Of another formatter.
+        if record.levelno < logging.ERROR and hasattr(record, "asyncq_event"):
+            record.exc_info = None
         return super().format(record)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - its name in logging
+        """A traceback that cannot pass for other records."""
+        return "    " + plain(super().formatException(ei))
 
 
 def _origin(record: logging.LogRecord) -> str:
@@ -48,7 +101,11 @@ def _origin(record: logging.LogRecord) -> str:
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: `time` (UTC), `level`, `logger`, `message`, the fields of the record, `exception`."""
+    """One JSON object a line: `time` (UTC), `level`, `logger`, `message`, `exception`, `stack`, the record's fields.
+
+    A field with one of these names is written as `extra_<name>`. Whatever a field holds, the line is valid JSON, and
+    ASCII: numbers that JSON does not have, keys and values of other types are written as text.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """One record as JSON."""
@@ -56,9 +113,44 @@ class JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _message(record),
         }
-        line |= {name: value for name, value in vars(record).items() if name not in _USUAL and name not in line}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str, ensure_ascii=False)
+        if record.stack_info:
+            line["stack"] = self.formatStack(record.stack_info)
+        fields = {name: value for name, value in vars(record).items() if name not in _USUAL}
+        taken = {*line, "exception", "stack"}
+        line |= {f"extra_{name}" if name in taken else name: value for name, value in fields.items()}
+        return "{" + ", ".join(f"{json.dumps(str(name))}: {_encoded(value)}" for name, value in line.items()) + "}"
+
+
+def _message(record: logging.LogRecord) -> str:
+    """The message; where its arguments do not fit, both: the line is not lost."""
+    try:
+        return record.getMessage()
+    except Exception:  # noqa: BLE001 - of the __str__ of an argument
+        return f"{text_of(record.msg)} {text_of(record.args)}"
+
+
+def _encoded(value: object) -> str:
+    try:
+        return json.dumps(_plain(value, 0), allow_nan=False)
+    except Exception:  # noqa: BLE001 - of an object of the user's, or an integer of more digits than Python writes
+        return json.dumps(text_of(value))
+
+
+def _plain(value: Any, depth: int) -> Any:
+    """The value as JSON has it."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case Mapping() if depth < DEEPEST:
+            members = cast("Mapping[Any, Any]", value)
+            return {text_of(name): _plain(member, depth + 1) for name, member in members.items()}
+        case list() | tuple() | set() | frozenset() if depth < DEEPEST:
+            return [_plain(item, depth + 1) for item in cast("list[Any]", value)]
+        case _:
+            return text_of(value)

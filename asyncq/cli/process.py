@@ -16,10 +16,9 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from asyncq.cli.failures import FAILED
+from asyncq.cli.logs import LOGGER
 
 PATIENCE_S = 3.0  # how long the loop and the threads have to end, once the work is done
-
-_logger = logging.getLogger("asyncq.cli")
 
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -52,7 +51,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 def _end_by_force() -> NoReturn:
     time.sleep(PATIENCE_S)
     left = [_place(thread) for thread in threading.enumerate() if not thread.daemon and not _is_main(thread)]
-    _logger.error(
+    logging.getLogger(LOGGER).error(
         "the process ends by force, %s",
         f"threads still run: {', '.join(left)}" if left else "a coroutine refuses to be cancelled",
     )

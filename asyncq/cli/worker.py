@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 from datetime import timedelta
 from functools import partial
@@ -19,8 +18,6 @@ from asyncq.engine.signals import EarlySignals, StoppedEarly, early_signals
 from asyncq.worker import Worker
 
 DEFAULT_FOLDER = "tasks"
-
-_logger = logging.getLogger("asyncq.cli")
 
 PURPOSE = """\
 Run jobs until SIGTERM or Ctrl-C.
@@ -124,7 +121,7 @@ def run(options: argparse.Namespace) -> int:
     except (AsyncqError, Usage) as error:
         if options.log_format != "json":
             raise
-        _logger.log(logging.ERROR, "%s", error, exc_info=options.log_level == "debug")
+        logs.write_error(error, with_traceback=options.log_level == "debug")
         return exit_code(error)
     return 0
 
@@ -138,6 +135,7 @@ def _work(options: argparse.Namespace, early: EarlySignals) -> None:
     what = _what(options.tasks)
     with early.interrupt():  # Modules of the user may take long to import.
         found = load(what)
+    logs.restore(options.log_level, options.log_format)
     if isinstance(found, Worker):
         if extra := given(options, _OPTIONS) + (["--schema"] if options.schema != "asyncq" else []):
             raise Usage(f"{', '.join(extra)}: {options.tasks} is a Worker object, whose options stand in the code")

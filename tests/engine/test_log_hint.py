@@ -1,0 +1,42 @@
+"""A worker in a program that has not set up logging says once how that is done."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from anyio.to_thread import run_sync
+
+from asyncq.log.hint import HINT
+from tests.faces.cli import environment
+
+PROGRAM = Path(__file__).with_name("log_program.py")
+
+
+async def stderr_of(dsn: str, schema: str, how: str) -> str:
+    """What the program writes to stderr."""
+    words = [sys.executable, str(PROGRAM), dsn, schema, how]
+    done = await run_sync(lambda: subprocess.run(words, env=environment(), capture_output=True, timeout=40))
+    assert 0 == done.returncode, done.stderr.decode()
+    return done.stderr.decode()
+
+
+@pytest.mark.parametrize("how", ["plain", "run"])
+async def test_a_worker_without_logging_says_once_how_to_see_it(dsn: str, schema: str, how: str) -> None:
+    """Otherwise nobody knows whether it runs; two workers of a process say it once."""
+    assert HINT == await stderr_of(dsn, schema, how)
+    assert 1 == HINT.count("\n")
+
+
+@pytest.mark.parametrize("how", ["null", "observed", "once", "no stderr"])
+async def test_a_worker_that_is_heard_or_silent_on_purpose_says_nothing(dsn: str, schema: str, how: str) -> None:
+    """With a handler of any kind, with observers, and where a script runs what is due."""
+    assert "" == await stderr_of(dsn, schema, how)
+
+
+async def test_a_worker_with_logging_gives_no_hint(dsn: str, schema: str) -> None:
+    """Its log says enough."""
+    said = await stderr_of(dsn, schema, "basic")
+
+    assert "asyncq:worker " in said
+    assert HINT not in said
