@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 from datetime import timedelta
 from functools import partial
@@ -117,7 +118,8 @@ def run(options: argparse.Namespace) -> int:
         with early_signals() as early:
             _work(options, early)
     except StoppedEarly as error:
-        _logger.info("stopped (%s) before the worker started", error)
+        logs.restore(options.log_level, options.log_format)  # Tasks may be imported in part.
+        logging.getLogger(logs.LOGGER).info("stopped (%s) before the worker started", error)
     except (AsyncqError, Usage) as error:
         if options.log_format != "json":
             raise
