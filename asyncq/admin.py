@@ -420,7 +420,7 @@ class Admin:
         Returns:
             The figures, and which of them are estimates: of a large table those of what waits, above 256 MiB those of
             what runs too. What has failed for good is exact below 100,000. An estimate of 0
-            is no promise that there are none.
+            is no promise that there are none; `active` is at least what live workers named at their last beat.
 
         Raises:
             StoreError: The database cannot be used.

@@ -17,7 +17,7 @@ from asyncq.domain.cron.overlap import Overlap
 from asyncq.domain.cron.status import CronStatus
 from asyncq.domain.cron.stored import MEMBERS, definition, fields_of, job_document
 from asyncq.domain.errors import CronItemNotFound, CrontabProblem, InvalidCrontab
-from asyncq.domain.job import Added, JobKeyMode
+from asyncq.domain.job import Added, JobKeyMode, is_storable
 from asyncq.domain.task import Registry
 from asyncq.store import cron_items as store
 from asyncq.store.callers import changing, reading
@@ -96,8 +96,9 @@ class CronAdmin:
 
         If cancelled, nothing was changed: it only reads.
         """
+        sought = _sought(identifier)
         async with reading(connection, self._acquire) as mine:
-            return await self._status(mine, identifier)
+            return await self._status(mine, sought)
 
     async def add(
         self, item: CronItem, *, connection: CallersConnection | None = None, autocommit: bool = False
@@ -159,6 +160,7 @@ class CronAdmin:
         if unknown := changes.keys() - CronChanges.__annotations__.keys():
             names = ", ".join(sorted(CronChanges.__annotations__))
             raise TypeError(f"an item has no field {min(unknown)!r} that can be changed; there are {names}")
+        identifier = _sought(identifier)
         async with changing(connection, self._acquire, autocommit) as mine:
             while True:
                 found = await store.stored(self._database, mine, identifier)
@@ -260,8 +262,9 @@ class CronAdmin:
         A stored item that no worker has read yet is added without the defaults of its task. If cancelled, the outcome
         is unknown unless the caller's transaction rolls back.
         """
+        sought = _sought(identifier)
         async with changing(connection, self._acquire, autocommit) as mine:
-            return accepted(await store.run(self._database, mine, identifier))
+            return accepted(await store.run(self._database, mine, sought))
 
     def _bound(self, item: Any) -> CronItem:
         """The item with its task, if the client knows tasks."""
@@ -278,14 +281,28 @@ class CronAdmin:
     async def _act(
         self, what: store.Act, identifier: str, connection: CallersConnection | None, autocommit: bool
     ) -> CronStatus:
+        sought = _sought(identifier)
         async with changing(connection, self._acquire, autocommit) as mine:
-            return await store.act(self._database, mine, what, identifier)
+            return await store.act(self._database, mine, what, sought)
 
     async def _status(self, connection: Connection, identifier: str) -> CronStatus:
         found = await store.statuses(self._database, connection, [identifier])
         if not found:
-            raise CronItemNotFound(f"there is no recurring item {identifier!r}")
+            raise _not_found(identifier)
         return found[0]
+
+
+def _sought(identifier: Any) -> str:
+    """The identifier of an item that has to exist; one that PostgreSQL cannot store has no item."""
+    if not isinstance(identifier, str):
+        raise InvalidCrontab([CrontabProblem(f"identifier must be a str, got {identifier!r}", "identifier")])
+    if not is_storable(identifier):
+        raise _not_found(identifier)
+    return identifier
+
+
+def _not_found(identifier: str) -> CronItemNotFound:
+    return CronItemNotFound(f"there is no recurring item {identifier!r}")
 
 
 def _changed(identifier: str, text: str, changes: Mapping[str, Any]) -> CronItem:

@@ -387,13 +387,18 @@ def check_is_text(field: str, value: Any, code: str = "22023") -> None:
         _refuse(f"{field} must be a str, got {value!r}", code, field)
 
 
+def is_storable(text: str) -> bool:
+    """Whether PostgreSQL can hold a text: it cannot hold U+0000 and lone surrogates."""
+    return text.isprintable() or not ("\0" in text or any("\ud800" <= char <= "\udfff" for char in text))
+
+
 def check_storable(field: str, value: str, code: str = "22023") -> None:
     """Check that PostgreSQL can hold a text; `code` is the one that SQL raises for it.
 
     Raises:
         InvalidJob: It holds U+0000 or a lone surrogate.
     """
-    if not value.isprintable() and ("\0" in value or any("\ud800" <= char <= "\udfff" for char in value)):
+    if not is_storable(value):
         _refuse(f"{field} {value!r} holds a character that PostgreSQL cannot store as text", code, field)
 
 

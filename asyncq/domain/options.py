@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, cast
 
 import msgspec
 
 from asyncq.domain.errors import ConfigurationError, seconds
+from asyncq.domain.job import is_storable
 
 Flags = Sequence[str]
 ForbiddenFlags = Flags | Callable[[], Flags | Awaitable[Flags | None] | None] | None
@@ -61,14 +62,17 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
                 f"blocked_after must lie between 0.05 and 3600 seconds, or be None, got {self.blocked_after_s:g}"
             )
         flags: Any = self.forbidden_flags
-        if not (flags is None or callable(flags) or _is_list_of_str(flags)):
-            raise ConfigurationError(f"forbidden_flags must be a list of str or a function, got {flags!r}")
+        if not (flags is None or callable(flags) or are_flags(flags)):
+            raise ConfigurationError(
+                f"forbidden_flags must be a list of str that PostgreSQL can store, or a function, got {flags!r}"
+            )
 
 
-def _is_list_of_str(flags: Any) -> bool:
-    if isinstance(flags, str) or not isinstance(flags, Sequence):
+def are_flags(flags: Any) -> bool:
+    """Whether these are names of flags, as a worker may forbid them: texts that PostgreSQL can store."""
+    if isinstance(flags, str) or not isinstance(flags, Sequence | set | frozenset):
         return False
-    return all(isinstance(flag, str) for flag in cast(Sequence[object], flags))
+    return all(isinstance(flag, str) and is_storable(flag) for flag in cast(Iterable[object], flags))
 
 
 def whole_number(name: str, value: Any, least: int, most: int) -> int:

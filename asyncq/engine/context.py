@@ -24,6 +24,7 @@ from asyncq.engine.settling import Means, Settling
 from asyncq.store.adding import add_jobs
 from asyncq.store.callers import check_connection, check_transaction
 from asyncq.store.database import CallersConnection, Connection, Record
+from asyncq.store.failures import lending
 
 P = ParamSpec("P")
 AnswerT = TypeVar("AnswerT")
@@ -120,10 +121,12 @@ class JobContext(Context):
         If cancelled, the connection goes back; an open transaction is rolled back.
         """
         if self._settling.is_shared:
-            yield self._settling.connection
+            with lending():
+                yield self._settling.connection
             return
         async with self._means.pool.acquire() as connection:
-            yield connection
+            with lending():
+                yield connection
 
     @in_the_loop
     async def query(self, sql: str, *args: Any) -> list[Record]:

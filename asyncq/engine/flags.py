@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from asyncq.domain.errors import AsyncqError
-from asyncq.domain.options import ForbiddenFlags
+from asyncq.domain.options import ForbiddenFlags, are_flags
 from asyncq.engine import isolation
 
 
@@ -29,13 +28,7 @@ async def current_flags(forbidden: ForbiddenFlags) -> list[str] | None:
     flags: Any = await isolation.call(forbidden)
     if isinstance(flags, isolation.Raised):
         raise AsyncqError(f"forbidden_flags failed, nothing is fetched: {flags.error!r}") from flags.error
-    if flags is not None and not _are_flags(flags):
-        raise AsyncqError(f"forbidden_flags must return a list of str, nothing is fetched: it returned {flags!r}")
+    if flags is not None and not are_flags(flags):
+        said = "forbidden_flags must return a list of str that PostgreSQL can store, nothing is fetched"
+        raise AsyncqError(f"{said}: it returned {flags!r}")
     return [*flags] if flags else None
-
-
-def _are_flags(flags: Any) -> bool:
-    if isinstance(flags, str) or not isinstance(flags, Sequence | set | frozenset):
-        return False
-    names: list[Any] = list(flags)  # pyright: ignore[reportUnknownArgumentType]
-    return all(isinstance(name, str) for name in names)

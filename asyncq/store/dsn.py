@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 import warnings
-from urllib.parse import quote, unquote_plus
+from urllib.parse import quote, unquote, unquote_plus
 
 import msgspec
 
 from asyncq.domain.errors import ConfigurationError
+from asyncq.domain.job import is_storable
 
 _SCHEME = re.compile(r"postgres(?:ql)?(?:\+[a-z0-9_]+)?(?=:)", re.IGNORECASE)
 _KEYWORDS = re.compile(r"\s*[A-Za-z_]+\s*=")
@@ -98,6 +99,8 @@ def read_dsn(dsn: str) -> Dsn:
     Raises:
         ConfigurationError: A parameter cannot be used; the message names it.
     """
+    if not is_storable(unquote(dsn, errors="surrogateescape")):
+        raise ConfigurationError("the DSN cannot be used: it holds U+0000, or a character that UTF-8 cannot encode")
     if scheme := _SCHEME.match(dsn):
         before, _, asked = dsn.partition("?")
         before = "postgresql" + before[scheme.end() :]

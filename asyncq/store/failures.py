@@ -71,6 +71,13 @@ LEFT_FAILED = (
     "server; it is opened anew"
 )
 
+# The driver drops the server's reason for the end of a connection on which no statement runs.
+ENDED_IDLE = (
+    "if its owner did not close it, it was ended while no statement ran: by the server "
+    "(idle_in_transaction_session_timeout, idle_session_timeout, pg_terminate_backend, a restart; its log says which), "
+    "or by the network"
+)
+
 Sent = Literal["not_sent", "unknown"]
 
 
@@ -254,9 +261,25 @@ def tell_of_call(error: BaseException, schema: str) -> None:
     if isinstance(error, asyncpg.PostgresError):
         raise _translated(error, schema) from error
     if isinstance(error, asyncpg.InterfaceError):
-        if any(word in str(error) for word in _GONE):
-            raise StoreUnavailable(f"the connection to PostgreSQL is closed: {error}", outcome="not_sent") from error
+        if _is_gone(error):
+            raise StoreUnavailable(
+                f"the connection to PostgreSQL is closed; {ENDED_IDLE}", outcome="not_sent"
+            ) from error
         raise StoreError(f"the statement cannot be sent: {error}") from error
+
+
+def lending() -> Translating:
+    """Around code of a user's that works on a connection of ours: a closed one is explained by a note to the error."""
+    return Translating(_tell_of_closed)
+
+
+def _tell_of_closed(error: BaseException, _: object) -> None:
+    if _is_gone(error) and ENDED_IDLE not in getattr(error, "__notes__", ()):
+        error.add_note(ENDED_IDLE)
+
+
+def _is_gone(error: BaseException) -> bool:
+    return isinstance(error, asyncpg.InterfaceError) and any(word in str(error) for word in _GONE)
 
 
 def on_our_own(connection: asyncpg.Connection | None = None) -> Translating:

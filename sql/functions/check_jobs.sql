@@ -55,7 +55,7 @@ begin
     when spec.priority not between -32768 and 32767
       then '22003 priority is ' || spec.priority || ', expected -32768 to 32767'
     when spec.run_at < '0001-01-01 00:00:00+00' or spec.run_at >= '10000-01-01 00:00:00+00'
-      then '22008 run_at is ' || spec.run_at || ', expected a year from 1 to 9999'
+      then '22008 run_at is ' || (to_json(spec.run_at at time zone 'UTC') #>> '{}') || ', expected a year from 1 to 9999'
     -- With the header of a value in memory.
     when pg_column_size(spec.payload) > 16777216 + 4
       then 'GWBPL payload is ' || octet_length(spec.payload::text) || ' bytes of JSON, at most 16777216 are allowed'

@@ -31,10 +31,14 @@ begin
     return query
       select asyncq._state(job), count(*), true from asyncq._all_jobs() as job where job.locked_by is not null group by 1;
   end if;
-  -- A state that the sample has missed need not be empty: it gets a row too.
+  -- A state that the sample has missed need not be empty: it gets a row too. Few jobs run: the sample may miss all of them, but
+  -- live workers have named theirs at their last beat.
   return query
-    select estimated.state, coalesce(sampled.jobs, 0) + case when estimated.state = 'active'
-        then (select coalesce(sum(bit_count(batch.open)), 0)::bigint from asyncq._batches as batch) else 0 end, false
+    select estimated.state, case when estimated.state = 'active'
+        then greatest(
+          coalesce(sampled.jobs, 0) + (select coalesce(sum(bit_count(batch.open)), 0)::bigint from asyncq._batches as batch),
+          (select coalesce(sum(cardinality(worker.named)), 0)::bigint from asyncq._workers as worker where asyncq._is_live(worker)))
+        else coalesce(sampled.jobs, 0) end, false
     from unnest('{scheduled,available,active,retryable,cancelled,discarded}'::text[]) as estimated(state)
     left join (
       select asyncq._state(job) as state, round(count(*) * 100 / percent)::bigint as jobs

@@ -5,6 +5,10 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   language sql stable
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = on
+  -- Texts hold times: they are the same whatever the session's settings are.
+  set timezone = 'UTC'
+  set datestyle = 'ISO, YMD'
+  set intervalstyle = 'postgres'
   as $$
   -- A claim belongs to a worker that is known.
   select 'orphan_claim', job.id, format('was claimed at %s by worker %s, which is not known any more', job.locked_at, job.locked_by)

@@ -228,3 +228,57 @@ async def test_an_error_without_a_text_after_the_end_of_its_job_is_ignored(
 
     assert isinstance(ignored, JobEvent)
     assert ([added.id], "<its __str__ raised IndexError>") == (seen.ids(JobCompleted), ignored.error)
+
+
+@pytest.mark.parametrize("how", ["timeout", "terminated"])
+@pytest.mark.parametrize("is_used", [True, False], ids=["used again", "handler returns"])
+async def test_a_connection_that_was_ended_while_no_statement_ran_is_explained(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, how: str, *, is_used: bool
+) -> None:
+    """The driver drops the server's reason (25P03, 57P01), and says that the connection was released to the pool."""
+    ended: list[int] = []
+
+    @task(transactional=True)
+    async def idle(ctx: JobContext) -> None:
+        if ended:
+            return
+        async with ctx.connection() as connection:
+            gone = asyncio.Event()
+            connection.add_termination_listener(lambda _: gone.set())
+            ended.append(connection.get_server_pid())
+            if how == "timeout":
+                await connection.execute("set idle_in_transaction_session_timeout = '50ms'")
+            else:
+                await db.execute("select pg_terminate_backend($1)", ended[0])
+            await gone.wait()
+            if is_used:
+                await connection.execute("select 1")
+
+    await client.add_job(idle)
+    await make_worker(idle).run_once()
+    (hindered,) = seen.of(JobHindered)
+
+    assert "ended while no statement ran: by the server (idle_in_transaction_session_timeout, " in hindered.error
+    assert 1 == len(seen.of(JobCompleted))
+
+
+async def test_a_plain_handler_whose_connection_was_ended_is_told_so_too(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection
+) -> None:
+    """Its own error stays, with a note."""
+
+    @task(max_attempts=1)
+    async def idle(ctx: JobContext) -> None:
+        async with ctx.connection() as connection:
+            gone = asyncio.Event()
+            connection.add_termination_listener(lambda _: gone.set())
+            await db.execute("select pg_terminate_backend($1)", connection.get_server_pid())
+            await gone.wait()
+            await connection.execute("select 1")
+
+    added = await client.add_job(idle)
+    await make_worker(idle).run_once()
+    error = (await client.get_job(added.id)).last_error or ""
+
+    assert error.startswith("InterfaceError: ")
+    assert "pg_terminate_backend" in error.rpartition("InterfaceError")[2]

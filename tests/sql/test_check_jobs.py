@@ -90,6 +90,12 @@ BAD = {
         "run_at",
         "run_at is -infinity, expected a year from 1 to 9999",
     ),
+    "a time after the last year": (
+        ["'t'", "run_at := '10000-01-01 05:45+05:45'"],
+        "22008",
+        "run_at",
+        "run_at is 10000-01-01T00:00:00, expected a year from 1 to 9999",
+    ),
     "a null flag": (["'t'", "flags := array['f', null]"], "22023", "flags", "flags: a flag must be a text, got null"),
 }
 

@@ -1,5 +1,6 @@
 """`explain`: each reason why a job does not run; without it the job is fetched."""
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ REGISTER = """
 insert into asyncq._workers (lease, pid, concurrency, host, tasks, forbidden_flags)
 values ('30 s', 1, 10, 'h', $1, $2) returning id
 """
+# Settings of a session that PostgreSQL follows when it writes a time as text.
+ODD = "set timezone = 'Asia/Kathmandu'; set datestyle = 'German'; set intervalstyle = 'iso_8601'"
 
 
 async def reasons(sql: Session, job: int) -> list[str]:
@@ -174,3 +177,28 @@ async def test_a_job_that_has_ended_and_is_kept_says_how(sql: Session) -> None:
 
     assert ["ended"] == await reasons(sql, job)
     assert (await detail(sql, job)).startswith("ended as completed at ")
+
+
+async def test_no_setting_of_the_session_changes_the_texts(sql: Session) -> None:
+    """Scripts compare them, and two people speak of the same job."""
+    me = await worker(sql, "t")
+    jobs = [await add(sql, queue="q"), await add(sql, queue="q"), await add(sql, run_at="now() + interval '25 h'")]
+    await fetch(sql, 1, worker=me)
+    jobs.append((await hold(sql, "available", key="other"))["id"])
+    await sql.rows(
+        "update asyncq._jobs set keep_until = now() + interval '1 h', keep_states = '{completed}' where id = $1",
+        jobs[3],
+    )
+    await sql.rows("select asyncq.complete_jobs($1)", [jobs[3]])
+    await sql.execute("update asyncq._jobs set cancelled_at = now() where locked_by is not null")
+    said: list[list[str]] = []
+    for settings in ("set timezone = 'UTC'", ODD):
+        await sql.execute(settings)
+        said.append([str(tuple(row)) for job in jobs for row in await sql.rows(EXPLAIN, job)])
+
+    texts = [[re.sub(r", in .*", "", text) for text in texts] for texts in said]
+    assert texts[0] == texts[1]
+    timed = [text for text in texts[1] if re.search(" (at|since) ", text)]
+    written = [text for text in timed if re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*\+00", text)]
+    assert (5, timed) == (len(timed), written)
+    assert any(re.search(", in (1 day|2[45]:)", text) for text in said[1])

@@ -1,5 +1,7 @@
 """`violations`: each law is planted against, and nothing else is reported; a busy store breaks none."""
 
+import re
+
 import pytest
 
 from tests.sql.jobs import add, add_many, change, complete, fetch
@@ -127,3 +129,19 @@ async def test_without_any_live_worker_nobody_can_rescue(sql: Session) -> None:
     await sql.execute(TAKE)
 
     assert set() == await laws(sql)
+
+
+@pytest.mark.parametrize("law", ["orphan_claim", "dead_claim", "ended_twice", "cron_ahead"])
+async def test_no_setting_of_the_session_changes_the_texts(sql: Session, law: str) -> None:
+    """They hold times, and go into tickets."""
+    await sql.value(LIVE)
+    await add(sql, queue="q")
+    for statement in BROKEN[law]:
+        await sql.execute(statement)
+    said: list[list[str]] = []
+    for settings in ("set timezone = 'UTC'", "set timezone = 'Asia/Kathmandu'; set datestyle = 'SQL, DMY'"):
+        await sql.execute(settings)
+        said.append(await sql.values("select said from asyncq.violations() where law = $1", law))
+
+    assert said[0] == said[1]
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*\+00", said[1][0])

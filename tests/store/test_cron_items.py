@@ -1,13 +1,15 @@
 """`client.cron` on the caller's connection, whatever codecs and isolation that has."""
 
 import json
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
+from typing import Any
 
 import asyncpg
 import pytest
 
-from asyncq import Client, CronItem, StoreError, TransactionUnusable
+from asyncq import Client, CronItem, CronItemNotFound, InvalidCrontab, StoreError, TransactionUnusable
 from tests.sql.session import Session
 
 ITEM = CronItem("t", "0 8 * * *", payload={"a": 1.5}, fill=timedelta(hours=1), flags=["f"], tz="Europe/Berlin")
@@ -50,6 +52,27 @@ async def test_each_call_works_on_any_connection(client: Client, odd: asyncpg.Co
         changed.fill,
         changed.payload,
     )
+
+
+DOORS: dict[str, Callable[[Client, Any], Awaitable[Any]]] = {
+    "get_item": lambda client, item: client.cron.get_item(item),
+    "change": lambda client, item: client.cron.change(item, priority=1),
+    "pause": lambda client, item: client.cron.pause(item),
+    "resume": lambda client, item: client.cron.resume(item),
+    "remove": lambda client, item: client.cron.remove(item),
+    "run": lambda client, item: client.cron.run(item),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+async def test_a_text_that_cannot_be_an_identifier_has_no_item(client: Client, door: str) -> None:
+    """PostgreSQL cannot even be asked for some of these; what is no text is the caller's mistake."""
+    for text in ("\0", "a\0b", "\ud800", "x" * 100_000, ""):
+        with pytest.raises(CronItemNotFound):
+            await DOORS[door](client, text)
+    for wrong in (5, None, b"t"):
+        with pytest.raises(InvalidCrontab, match=re.escape(f"identifier must be a str, got {wrong!r}")):
+            await DOORS[door](client, wrong)
 
 
 async def test_an_item_that_was_changed_since_the_transaction_began_is_told_at_repeatable_read(

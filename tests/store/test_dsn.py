@@ -126,3 +126,10 @@ async def test_a_parameter_that_the_server_refuses_is_named(dsn: str, schema: st
     """A setting that does not exist, or not with this value, or not for a session: mend the DSN."""
     with pytest.raises(ConfigurationError, match=f"a setting of the server: .*{asked.partition('=')[0]}"):
         await Database(f"{dsn}{'&' if '?' in dsn else '?'}{asked}", schema).connect("test")
+
+
+@pytest.mark.parametrize("text", ["\0", "%00", "\ud800"])
+def test_a_dsn_that_cannot_be_sent_is_refused(text: str) -> None:
+    """The server would end the connection at the first message, and that looks like a server that is away."""
+    with pytest.raises(ConfigurationError, match=r"it holds U\+0000, or a character that UTF-8 cannot encode"):
+        Client(f"postgresql://u@h/d?application_name=a{text}")
