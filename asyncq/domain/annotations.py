@@ -60,7 +60,7 @@ class _Scope:
     """The names that an annotation of a handler may use."""
 
     def __init__(self, handler: Callable[..., Any]) -> None:
-        layers = [layer for layer in _layers(handler) if hasattr(layer, "__globals__")]
+        layers = [layer for layer in layers_of(handler) if hasattr(layer, "__globals__")]
         # Most annotations are those of the innermost function; a decorator may have added others.
         self._globals: dict[str, Any] = layers[0].__globals__ if layers else {}
         generic = {kind.__name__: kind for layer in layers for kind in getattr(layer, "__type_params__", ())}
@@ -78,8 +78,15 @@ class _Scope:
             raise UnreadableAnnotation(f"the annotation of {where} cannot be read: {error}") from error
 
 
-def _layers(handler: Any) -> list[Any]:
-    """A handler and what it calls, from the outside to the inside."""
+def layers_of(handler: Any) -> list[Any]:
+    """A handler and what it calls, from the outside to the inside.
+
+    Args:
+        handler: The handler.
+
+    Returns:
+        What each partial, wrapper, method and object leads to; at last the function.
+    """
     layers = [handler]
     while True:
         if isinstance(handler, functools.partial):

@@ -12,38 +12,44 @@ import typing
 from collections.abc import Iterator
 from typing import Any
 
+from asyncq.domain.annotations import layers_of
+
 _LIBRARIES = ("annotated_types", "pydantic")
 _MARKS = ("__get_pydantic_core_schema__", "__is_annotated_types_grouped_metadata__")
 _DOCUMENTATION = ("DocInfo",)  # of older releases of annotated_types; it is a class of typing_extensions now
 _RECORDS = ("__struct_fields__", "__dataclass_fields__", "__attrs_attrs__", "__total__", "_fields")
 
 
-def unchecked(parameter: inspect.Parameter) -> str | None:
+def unchecked(parameter: inspect.Parameter, handler: Any) -> str | None:
     """What in a parameter would not be checked.
 
     Args:
         parameter: A parameter that is read from the payload; its annotation is no text.
+        handler: The handler. One below pydantic's `validate_call` checks its arguments itself, but not the fields of
+            objects that exist already.
 
     Returns:
         The constraint and where it is, for an error; None if everything is checked.
     """
-    found = [*_of_default(parameter.name, parameter.default), *_of_type(parameter.name, parameter.annotation, set())]
+    counts = not any(hasattr(layer, "raw_function") for layer in layers_of(handler))
+    of_type = _of_type(parameter.name, parameter.annotation, set(), counts=counts)
+    found = [*_of_default(parameter.name, parameter.default), *of_type]
     return found[0] if found else None
 
 
-def _of_type(path: str, kind: Any, seen: set[Any]) -> Iterator[str]:
-    """Yield the constraints in a type."""
+def _of_type(path: str, kind: Any, seen: set[Any], *, counts: bool) -> Iterator[str]:
+    """Yield the constraints in a type; those outside of classes with fields only if they count."""
     origin = typing.get_origin(kind)
     if origin is typing.Literal:
         return
-    if origin is typing.Annotated:
+    if origin is typing.Annotated and counts:
         yield from (f"{_shown(given)} of {path}" for given in kind.__metadata__ if _is_constraint(given))
     for part in typing.get_args(kind):
-        yield from _of_type(path, part, seen)
+        yield from _of_type(path, part, seen, counts=counts)
     # NewType("X", int), `type X = int` of Python 3.12, and TypeVar("X", bound=int)
     for real in ("__supertype__", "__value__", "__bound__"):
         if hasattr(kind, real):
-            yield from _of_type(path, getattr(kind, real), seen)
+            yield from _of_type(path, getattr(kind, real), seen, counts=counts)
     record: Any = kind if origin is None else origin
     if inspect.isclass(record) and record not in seen and any(hasattr(record, mark) for mark in _RECORDS):
         seen.add(record)
@@ -60,7 +66,7 @@ def _of_record(path: str, kind: type[Any], seen: set[Any]) -> Iterator[str]:
         return  # msgspec has said so, if it reads them
     for name, annotation in fields.items():
         yield from _of_default(f"{path}.{name}", _default(kind, name))
-        yield from _of_type(f"{path}.{name}", annotation, seen)
+        yield from _of_type(f"{path}.{name}", annotation, seen, counts=True)
 
 
 def _default(kind: type[Any], name: str) -> Any:

@@ -62,7 +62,7 @@ class Signature:
         self.whole_payload = len(payload) == 1 and not is_scalar(_annotation(payload[0]))
         self._arguments = _arguments(payload)
         self._binder = inspect.Signature([parameter.replace(kind=_bindable(parameter)) for parameter in payload])
-        self._decoder = _decoder(payload, whole=self.whole_payload, name=name)
+        self._decoder = _decoder(payload, handler, whole=self.whole_payload, name=name)
         self._fields = Fields(_field_names(payload, whole=self.whole_payload, is_read=not context), name)
         # Python's order: positional parameters, then keyword-only ones; the context may stand anywhere.
         by_position = [parameter for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
@@ -299,11 +299,13 @@ def _refuse_method(handler: Callable[..., Any], parameters: list[inspect.Paramet
         )
 
 
-def _decoder(payload: list[inspect.Parameter], *, whole: bool, name: str) -> msgspec.json.Decoder[Any] | None:
+def _decoder(
+    payload: list[inspect.Parameter], handler: Callable[..., Any], *, whole: bool, name: str
+) -> msgspec.json.Decoder[Any] | None:
     """Reads the payload itself, or a struct whose fields are the parameters."""
     try:
         for parameter in payload:
-            _check_readable(parameter, name)
+            _check_readable(parameter, handler, name)
         if not payload:
             return None
         if whole:
@@ -325,14 +327,14 @@ def _field(parameter: inspect.Parameter) -> tuple[str, Any] | tuple[str, Any, An
     return parameter.name, _annotation(parameter), msgspec.field(default_factory=_returns(parameter.default))
 
 
-def _check_readable(parameter: inspect.Parameter, name: str) -> None:
+def _check_readable(parameter: inspect.Parameter, handler: Callable[..., Any], name: str) -> None:
     """Refuse classes that msgspec would only fail on when a job runs, and rules that it ignores."""
     if (foreign := _foreign(msgspec.inspect.type_info(_annotation(parameter)), set())) is not None:
         raise TaskError(
             f"task {name!r}: parameter {parameter.name!r} cannot be read from JSON, because of the class "
             f"{foreign.__module__}.{foreign.__qualname__}: {_instead(foreign)}"
         )
-    if (rule := unchecked(parameter)) is not None:
+    if (rule := unchecked(parameter, handler)) is not None:
         raise TaskError(
             f"task {name!r}: parameter {parameter.name!r}: {rule} would not be checked; use plain types and "
             "msgspec.Meta, as in Annotated[int, msgspec.Meta(gt=0)]"

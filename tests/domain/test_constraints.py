@@ -207,3 +207,26 @@ def test_what_meta_says_is_checked() -> None:
 
     with pytest.raises(Exception, match="Expected `int` >= 1"):
         handler.job(-5)
+
+
+def test_a_handler_that_pydantic_calls_checks_its_own_arguments() -> None:
+    """Nothing is ignored: the job with -5 fails when it runs."""
+
+    @task
+    @pydantic.validate_call
+    async def handler(n: pydantic.PositiveInt, more: list[pydantic.PositiveInt] | None = None) -> None: ...
+
+    args, _ = handler.signature.decode('{"n": -5}', None)
+
+    with pytest.raises(pydantic.ValidationError, match="greater than 0"):
+        handler(*args).send(None)
+
+
+def test_what_pydantic_does_not_check_of_an_object_is_refused_below_it_too() -> None:
+    """It takes an object of the class for checked."""
+
+    @pydantic.validate_call
+    async def handler(data: Data) -> None: ...
+
+    with pytest.raises(TaskError, match=r"Gt\(gt=0\) of data\.n would not be checked"):
+        task(handler)

@@ -68,6 +68,15 @@ def test_a_renamed_task_keeps_its_defaults(here: Path) -> None:
     assert ("a/b", "q", 3, 2) == (spec.task, spec.queue, spec.priority, spec.max_attempts)
 
 
+def test_a_task_may_return_what_only_type_checkers_import(here: Path) -> None:
+    """A worker needs the types of the parameters alone."""
+    imports = "from __future__ import annotations\nfrom typing import TYPE_CHECKING\n"
+    checked = "if TYPE_CHECKING:\n    from nowhere import Report\n"
+    write(here, {"tasks/a.py": imports + checked + ONE.format("a").replace("(ctx)", "(day: str) -> Report")})
+
+    assert ["a"] == names(load("tasks"))
+
+
 def test_files_that_begin_with_an_underscore_or_a_dot_are_no_task_files(here: Path) -> None:
     """Helpers, __init__.py and what editors leave lie beside the tasks."""
     helpers = {"tasks/_shared.py": "", "tasks/__init__.py": "", "tasks/.#a.py": "1/0", "tasks/_x/y.py": "1/0"}
