@@ -26,6 +26,7 @@ from asyncq.store.at_once import AtOnce
 from asyncq.store.callers import check_transaction
 from asyncq.store.database import CallersConnection, Connection, Database, set_up
 from asyncq.store.failures import connecting
+from asyncq.store.limits import unlimited
 from asyncq.store.migrate import Report, check_version, migrate
 from asyncq.store.policies import check_policies
 from asyncq.store.retries import Retries, pauses
@@ -85,7 +86,7 @@ class Client:
         self._shortcut: Shortcut | None = None
         self._opening: tuple[tuple[int, asyncio.AbstractEventLoop], asyncio.Lock] | None = None
         self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
-        self.admin = Admin(self._database, self._patiently)
+        self.admin = Admin(self._database, self._without_limits)
         self.cron = CronAdmin(self._database, self._patiently, self._registry)
         self._way_in: WayIn | None = None
 
@@ -371,6 +372,12 @@ class Client:
                     if pause_s <= 0:
                         raise
                 await asyncio.sleep(pause_s)
+            yield connection
+
+    @asynccontextmanager
+    async def _without_limits(self) -> AsyncGenerator[Connection]:
+        """The same; its statements may take as long as they like, whatever the role's limits are."""
+        async with self._patiently() as connection, unlimited(connection, self._database.schema):
             yield connection
 
 

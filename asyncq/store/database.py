@@ -20,6 +20,7 @@ from asyncq.domain.errors import (
 from asyncq.store.dsn import read_dsn, warn_of_ignored
 from asyncq.store.failures import UNTIDY, calling, connecting, on_our_own
 from asyncq.store.hosts import Hosts
+from asyncq.store.limits import own_limits
 from asyncq.store.own import OwnConnection
 from asyncq.store.pooled import PooledConnection, assignments, prelude
 from asyncq.store.services import dsn_of_service, read_service
@@ -45,6 +46,8 @@ PUT_BACK_CANCELLED_S = 0.2
 ANSWER_S = 5.0
 LONGEST_ANSWER_S = 60.0
 HANG_UP_S = 1.0
+# Of a statement in the server: longer than any answer is waited for, and none goes on for ever without its worker.
+STATEMENT_S = 2 * LONGEST_ANSWER_S
 # Another index is not as good as the one that has the order because all that it brings can be sorted, though that was
 # cheap while the table was small.
 SHUN_SORTS = {"enable_sort": "off"}
@@ -96,7 +99,7 @@ class Database:
             role: What it is for; its application_name becomes `<schema> <role>`.
             generic_plans: Plan each statement once: for large statements that run all the time on few rows, whose
                 planning costs more than they do.
-            lock_timeout_s: How long a statement waits for a lock; as the server says by default.
+            lock_timeout_s: How long a statement waits for a lock; as long as it takes by default.
 
         Returns:
             The connection.
@@ -119,14 +122,13 @@ class Database:
             # Plans are kept: one that was made while the tables were empty has to be right when they are full.
             "enable_seqscan": "off",
         }
-        if lock_timeout_s is not None:
-            settings["lock_timeout"] = f"{lock_timeout_s * 1000:.0f}ms"
         if generic_plans:
             # They take a few rows in the order of an index; a bitmap of all that match has none.
             settings |= {"plan_cache_mode": "force_generic_plan", "enable_bitmapscan": "off"}
             settings |= SHUN_SORTS
         with connecting(self.dsn):
             connection = await self._open(**self._how(role))
+            settings |= own_limits(connection, statement_s=STATEMENT_S, lock_s=lock_timeout_s or 0)
             if not self.is_pooled:
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
                     await _set(connection, settings)

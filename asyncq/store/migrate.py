@@ -20,9 +20,10 @@ from asyncq.domain.errors import ConfigurationError, SchemaMissing, SchemaTooNew
 from asyncq.domain.sentence import command
 from asyncq.store.database import Database, hang_up
 from asyncq.store.failures import calling, on_our_own
+from asyncq.store.limits import own_limits
 from asyncq.store.listen import TO_ALL, cancel_channel
 from asyncq.store.owner import as_owner, become_owner, create_schema, hand_over
-from asyncq.store.pooled import is_pooled
+from asyncq.store.pooled import assignments, is_pooled
 from asyncq.store.probe import check_capabilities
 from asyncq.store.roles import grant_again, grantees
 from asyncq.store.statements import folder, query, render, texts
@@ -135,7 +136,7 @@ async def migrate(database: Database, say: Say = lambda _: None) -> Report:
 
 
 async def migrate_on(connection: asyncpg.Connection, schema: str, say: Say = lambda _: None) -> Report:
-    """`migrate` on a connection that is there; its lock_timeout and statement_timeout may be others afterwards.
+    """`migrate` on a connection that is there; its timeouts may be others afterwards.
 
     Args:
         connection: A connection, in no transaction.
@@ -149,13 +150,13 @@ async def migrate_on(connection: asyncpg.Connection, schema: str, say: Say = lam
         asyncpg.PostgresError: The server refused, or the lock did not come in about a minute.
     """
     if not is_pooled(connection):
-        await connection.execute(_timeouts("set", ALONE_TIMEOUT_S))
+        await connection.execute(_limits(connection, "set", ALONE_TIMEOUT_S))
     return await _with_patience(connection, schema, say)
 
 
-def _timeouts(how: str, lock_s: float) -> str:
-    """The role may have a statement_timeout: an index takes its time."""
-    return f"{how} lock_timeout = '{lock_s:g}s'; {how} statement_timeout = 0"
+def _limits(connection: asyncpg.Connection, how: str, lock_s: float) -> str:
+    """An index takes its time, whatever the role's limits are."""
+    return assignments(how, own_limits(connection, statement_s=0, lock_s=lock_s))
 
 
 async def status(database: Database) -> Report:
@@ -212,7 +213,7 @@ async def _migrate(connection: asyncpg.Connection, schema: str, done: list[str])
     known = migrations()
     newest = known[-1].id
     async with connection.transaction():
-        await connection.execute(_timeouts("set local", LOCK_TIMEOUT_S))
+        await connection.execute(_limits(connection, "set local", LOCK_TIMEOUT_S))
         await connection.fetchval("select pg_advisory_xact_lock(hashtextextended($1, 0))", _key(schema))
         if not await connection.fetchval("select to_regnamespace($1) is not null", schema):
             await create_schema(connection, schema)

@@ -32,6 +32,10 @@ class PooledConnection(OwnConnection):
 
     prelude = "begin isolation level read committed"
 
+    def begin_with(self, prelude: str) -> None:
+        """Let each transaction begin otherwise from now on; a pool's proxy reaches methods only."""
+        self.prelude = prelude
+
     async def fetch(self, *args: Any, **options: Any) -> Any:
         """See asyncpg."""
         async with self._at_once():

@@ -1,0 +1,78 @@
+"""The server's limits of time. A role may have some that suit its web requests, and not a look at millions of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import asyncpg
+
+from asyncq.store.failures import UNTIDY, calling
+from asyncq.store.pooled import assignments
+
+TRANSACTION_TIMEOUT_SINCE = 17
+
+
+def own_limits(connection: asyncpg.Connection, *, statement_s: float, lock_s: float) -> dict[str, str]:
+    """Settings in the place of those of the role or the database.
+
+    Args:
+        connection: Says how old the server is.
+        statement_s: How long a statement may take, in seconds; 0: for as long as it likes.
+        lock_s: How long it may wait for a lock, in seconds; 0: as long as for the statement.
+    """
+    limits = {
+        "statement_timeout": f"{statement_s * 1000:.0f}ms",
+        "lock_timeout": f"{lock_s * 1000:.0f}ms",
+        "idle_in_transaction_session_timeout": "0",
+        "idle_session_timeout": "0",
+    }
+    if connection.get_server_version().major >= TRANSACTION_TIMEOUT_SINCE:
+        limits["transaction_timeout"] = "0"
+    return limits
+
+
+@asynccontextmanager
+async def unlimited(connection: asyncpg.Connection, schema: str) -> AsyncGenerator[None]:
+    """Let statements take as long as they like while the block lasts.
+
+    Args:
+        connection: One of ours, in no transaction; of a pool, its proxy.
+        schema: The schema, for the errors.
+
+    Raises:
+        StoreError: See `failures.calling`.
+
+    If cancelled, the connection is closed.
+    """
+    limits = own_limits(connection, statement_s=0, lock_s=0)
+    prelude: str | None = getattr(connection, "prelude", None)
+    if prelude is not None:
+        # Nothing lasts in a session of the pooler: each transaction brings the limits along.
+        pooled = cast(Any, connection)
+        pooled.begin_with(f"{prelude}; {assignments('set local', limits)}")
+        try:
+            yield
+        finally:
+            pooled.begin_with(prelude)
+        return
+    try:
+        with calling(schema):
+            await connection.execute(assignments("set", limits))
+        yield
+    except Exception:
+        await _reset(connection, limits)
+        raise
+    except BaseException:
+        connection.terminate()
+        raise
+    await _reset(connection, limits)
+
+
+async def _reset(connection: asyncpg.Connection, limits: dict[str, str]) -> None:
+    try:
+        await connection.execute("; ".join(f"reset {name}" for name in limits))
+    except UNTIDY:
+        # The answer is known, or another error is under way.
+        connection.terminate()

@@ -1,0 +1,149 @@
+"""The limits of a role stop neither maintenance nor administration, directly and behind a pooler."""
+
+import secrets
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from asyncq import Client
+from asyncq.domain.errors import StoreError
+from asyncq.store.database import Database, Line
+from asyncq.store.limits import TRANSACTION_TIMEOUT_SINCE
+from tests.engine.pooler import pooled, pooler
+from tests.sql.session import Session
+from tests.waiting import wait_until
+
+LIMITS = {
+    "statement_timeout": "250ms",
+    "lock_timeout": "100ms",
+    "idle_in_transaction_session_timeout": "250ms",
+    "idle_session_timeout": "500ms",
+}
+LOCK = "begin; lock table asyncq._jobs, asyncq._workers, asyncq._batches, asyncq._tasks, asyncq._gate"
+# Longer than each limit.
+IS_WAITING = """
+select exists (
+  select from pg_catalog.pg_stat_activity as activity
+  where activity.usename = $1 and activity.wait_event_type = 'Lock'
+    and activity.query_start < pg_catalog.clock_timestamp() - interval '400 ms')
+"""
+
+Call = Callable[[Client], Awaitable[object]]
+
+
+async def iterated(client: Client) -> None:
+    """Go through all jobs."""
+    async for _ in client.admin.iter_jobs():
+        pass
+
+
+CALLS: dict[str, Call] = {
+    "counts": lambda client: client.admin.counts(),
+    "exact counts": lambda client: client.admin.counts(exact=True),
+    "list_workers": lambda client: client.admin.list_workers(),
+    "force_unlock_workers": lambda client: client.admin.force_unlock_workers(["7"]),
+    "cleanup": lambda client: client.admin.cleanup(),
+    "checkup": lambda client: client.admin.checkup(),
+    "repair": lambda client: client.admin.repair(),
+    "list_jobs": lambda client: client.admin.list_jobs(),
+    "iter_jobs": iterated,
+    "cancel_jobs": lambda client: client.admin.cancel_jobs([1]),
+}
+STATEMENTS: dict[str, tuple[object, ...]] = {
+    "rescue_jobs": (True,),
+    "prune": (60.0, 10),
+    "prune_gates": (0, 10),
+    "unknown_tasks": ("{}",),
+    "register_worker": (30.0, 1, 1, "host", ["t"], 0),
+}
+
+
+@asynccontextmanager
+async def limited(sql: Session, dsn: str, way: str) -> AsyncGenerator[tuple[str, str]]:
+    """A role with limits: its name, and the DSN of its way to the server."""
+    role = f"l_{secrets.token_hex(6)}"
+    limits = dict(LIMITS)
+    if sql.connection.get_server_version().major >= TRANSACTION_TIMEOUT_SINCE:
+        limits["transaction_timeout"] = "300ms"
+    await sql.execute(f"create role {role} login superuser")
+    for name, value in limits.items():
+        await sql.execute(f"alter role {role} set {name} = '{value}'")
+    mine = dsn.replace("postgres@", f"{role}@", 1)
+    try:
+        match way:
+            case "pgbouncer":
+                with pooler(mine) as through:
+                    yield role, pooled(through)
+            case "pooled":
+                yield role, pooled(mine)
+            case _:
+                yield role, mine
+    finally:
+        await wait_until(lambda: is_gone(sql, role), description="the connections of the role to be closed")
+        await sql.execute(f"drop owned by {role}; drop role {role}")
+
+
+async def is_gone(sql: Session, role: str) -> bool:
+    """Whether the role has no connection any more."""
+    return not await sql.value("select count(*) from pg_stat_activity where usename = $1", role)
+
+
+async def release_when_waiting(sql: Session, role: str) -> None:
+    """Hold locks until the role has waited for one of them for longer than its limits."""
+    await wait_until(lambda: sql.value(IS_WAITING, role), description="the role to wait")
+    await sql.execute("commit")
+
+
+@pytest.mark.parametrize(
+    ("way", "call"),
+    [
+        *(pytest.param(way, call, id=f"{way}-{name}") for name, call in CALLS.items() for way in ("direct", "pooled")),
+        pytest.param("pgbouncer", CALLS["counts"], id="pgbouncer-counts"),
+    ],
+)
+async def test_administration_waits_longer_than_the_role_may(sql: Session, dsn: str, way: str, call: Call) -> None:
+    """Who asks has time; Ctrl-C is there."""
+    async with limited(sql, dsn, way) as (role, mine), Client(mine, schema=sql.schema, pool_size=1) as client:
+        await sql.execute(LOCK)
+        async with anyio.create_task_group() as group:
+            group.start_soon(release_when_waiting, sql, role)
+            await call(client)
+
+
+@pytest.mark.parametrize("way", ["direct", "pooled", "pgbouncer"])
+async def test_adds_and_what_a_caller_does_keep_the_limits(sql: Session, dsn: str, way: str) -> None:
+    """Those of a web request; also on the connection on which an administrator has just looked."""
+    async with limited(sql, dsn, way) as (_, mine), Client(mine, schema=sql.schema, pool_size=1) as client:
+        await client.admin.counts()
+        await sql.execute(LOCK)
+        with pytest.raises(StoreError) as refused:
+            await client.add_job("t", queue="q")
+        await sql.execute("commit")
+
+        assert refused.value.sqlstate in ("55P03", "57014")
+
+
+@pytest.mark.parametrize("way", ["direct", "pooled"])
+@pytest.mark.parametrize("name", STATEMENTS)
+async def test_statements_of_workers_wait_longer_than_the_role_may(sql: Session, dsn: str, way: str, name: str) -> None:
+    """Each has a deadline of the worker's own."""
+    async with limited(sql, dsn, way) as (role, mine):
+        line = Line(Database(mine, sql.schema), "test")
+        await line.ready()
+        await sql.execute(LOCK)
+        async with anyio.create_task_group() as group:
+            group.start_soon(release_when_waiting, sql, role)
+            await line.fetch(name, *STATEMENTS[name])
+        await line.close()
+        await sql.execute("delete from asyncq._workers")
+
+
+async def test_a_statement_of_a_worker_ends_in_the_server_without_it(sql: Session, dsn: str) -> None:
+    """None goes on for ever after its worker has given up."""
+    connection = await Database(dsn, sql.schema).connect("test")
+    limits = [await connection.fetchval(f"show {name}") for name in LIMITS]
+    await connection.close()
+
+    assert ["2min", "0", "0", "0"] == limits
