@@ -11,7 +11,7 @@ from types import ModuleType
 from asyncq.cli.failures import INTERRUPTED, USAGE, report
 from asyncq.cli.output import drop_output, is_of_output, print_anything
 from asyncq.cli.parsing import ENVIRONMENT, EXIT_CODES, Parser, Usage
-from asyncq.domain.errors import AsyncqError
+from asyncq.domain.errors import AsyncqError, ConfigurationError
 
 COMMANDS = ("worker", "migrate", "roles", "add", "jobs", "cron", "workers", "cleanup", "doctor", "demo")
 
@@ -64,16 +64,17 @@ def _check_order(words: Sequence[str]) -> None:
 
 
 def _commands() -> dict[str, ModuleType]:
-    """The commands by name: modules with `add_parser(commands)` and `run(options)`; what is not there is left out."""
-    found: dict[str, ModuleType] = {}
-    for name in COMMANDS:
-        path = f"{__name__}.{name}"
-        try:
-            found[name] = importlib.import_module(path)
-        except ModuleNotFoundError as error:
-            if error.name != path:
-                raise
-    return found
+    """The commands by name: modules with `add_parser(commands)` and `run(options)`."""
+    try:
+        return {name: importlib.import_module(f"{__name__}.{name}") for name in COMMANDS}
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith(__name__):
+            raise
+        # Found by name, so that a program that packs asyncq does not see them.
+        raise ConfigurationError(
+            f"the module {error.name} is missing: a program that packs asyncq has to take all of its modules and data "
+            "files along, as PyInstaller does with --collect-all asyncq"
+        ) from error
 
 
 def _parser(commands: dict[str, ModuleType]) -> Parser:

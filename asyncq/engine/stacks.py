@@ -12,6 +12,8 @@ from asyncq.engine import isolation
 
 MOST = 30
 LOOPS = ("asyncio", "selectors", "uvloop")
+# As frames name it: a program that was packed has other names for its modules.
+_OURS = isolation.start.__code__.co_filename
 UNKNOWN = "  (its stack is not known)\n"
 
 
@@ -52,7 +54,7 @@ def of_task(task: asyncio.Task[Any]) -> str:
     waits: Any = task.get_coro()
     while waits is not None:
         frame: FrameType | None = _first(waits, "cr_frame", "gi_frame", "ag_frame")
-        if frame is not None and frame.f_code.co_filename != isolation.__file__:
+        if frame is not None and frame.f_code.co_filename != _OURS:
             found.append((frame, frame.f_lineno))
         waits = _first(waits, "cr_await", "gi_yieldfrom", "ag_await")
     return _text(found[-MOST:])
@@ -60,7 +62,7 @@ def of_task(task: asyncio.Task[Any]) -> str:
 
 def _is_ours(frame: FrameType) -> bool:
     code = frame.f_code
-    return code.co_filename == isolation.__file__ or code.co_qualname == "Handle._run"
+    return code.co_filename == _OURS or code.co_qualname == "Handle._run"
 
 
 def _first(value: Any, *names: str) -> Any:

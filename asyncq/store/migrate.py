@@ -26,7 +26,7 @@ from asyncq.store.owner import as_owner, become_owner, create_schema, hand_over
 from asyncq.store.pooled import assignments, is_pooled
 from asyncq.store.probe import check_capabilities
 from asyncq.store.roles import grant_again, grantees
-from asyncq.store.statements import folder, query, render, texts
+from asyncq.store.statements import query, render, texts
 
 # Adds queue behind a statement that waits for an exclusive lock. Where an add and a migration wait for each other, the
 # migration gives up first: this is half of the server's usual deadlock_timeout.
@@ -100,7 +100,7 @@ class Report(msgspec.Struct, frozen=True):
 
 def migrations() -> list[Migration]:
     """The migrations of this release, in order."""
-    return [Migration(int(name.partition("_")[0]), name, text) for name, text in texts(folder() / "migrations").items()]
+    return [Migration(int(name.partition("_")[0]), name, text) for name, text in texts("migrations").items()]
 
 
 def newest() -> int:
@@ -289,7 +289,7 @@ def _key(schema: str) -> str:
 async def _functions(connection: asyncpg.Connection, schema: str) -> None:
     """All of them in one round trip."""
     # Functions call each other: their bodies are checked when all are there, by their own tests.
-    everything = ["set local check_function_bodies = off", *texts(folder() / "functions").values()]
+    everything = ["set local check_function_bodies = off", *texts("functions").values()]
     await connection.execute(render("\n;\n".join(everything), schema))
 
 
@@ -301,7 +301,7 @@ async def _close_to_public(connection: asyncpg.Connection, schema: str) -> None:
 
 def _names() -> set[str]:
     """What is ours in a schema."""
-    functions = texts(folder() / "functions").values()
+    functions = texts("functions").values()
     everything = [_BOOKKEEPING, *(migration.text for migration in migrations()), *functions]
     return {name for text in everything for name in _created(text)}
 

@@ -11,7 +11,7 @@ import asyncpg
 from asyncq.domain.errors import ConfigurationError
 from asyncq.store.database import Database, hang_up
 from asyncq.store.failures import calling, on_our_own
-from asyncq.store.statements import check_schema, folder, query, render
+from asyncq.store.statements import check_schema, query, render, sql_file
 
 WayIn = Literal["directly", "by_enqueue"]
 Grantee = tuple[str, str]  # the part that a role has, worker or enqueuer, and its name
@@ -51,7 +51,7 @@ def script(schema: str, *, worker: str, enqueuer: str) -> str:
         ConfigurationError: The name of the schema or of a role cannot be used.
     """
     # The schema first: the word may stand in the name of a role.
-    text = render((folder() / "roles.sql").read_text("utf-8"), check_schema(schema))
+    text = render(sql_file("roles.sql"), check_schema(schema))
     roles = {"worker": worker, "enqueuer": enqueuer}
     for role in roles.values():
         if not role or "\0" in role:
@@ -125,7 +125,7 @@ def grants(schema: str, roles: Iterable[Grantee]) -> str:
         Statements; empty without a role.
     """
     # The schema first: the word may stand in the name of a role.
-    text = render((folder() / "roles.sql").read_text("utf-8"), schema)
+    text = render(sql_file("roles.sql"), schema)
     found = [(grant[1], grant[0]) for grant in _GRANT.finditer(text)]
     return "\n".join(
         _VARIABLE.sub(lambda _, name=name: _quoted(name, '"'), grant)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from asyncq.domain.errors import ConfigurationError
@@ -34,28 +36,58 @@ _RESERVED_WORDS = """
 _RESERVED = frozenset((*_RESERVED_WORDS.split(), "information_schema"))
 
 
-def folder() -> Path:
-    """The folder of the SQL files: inside the installed package, else at the top of the checkout.
+@cache
+def folder() -> Traversable:
+    """The folder of the SQL files: inside the package, which may be in a zip file, else at the top of the checkout.
 
     Returns:
-        The path.
+        The folder; a `Path` unless the package was imported from a zip file or another archive.
     """
-    package = Path(__file__).parents[1]
-    inside = package / "sql"
-    return inside if inside.is_dir() else package.parent / "sql"
+    inside = files("asyncq") / "sql"
+    return inside if inside.is_dir() else Path(__file__).parents[2] / "sql"
 
 
 @cache
-def texts(of: Path) -> dict[str, str]:
-    """The SQL files of a folder, each read once.
+def texts(kind: str) -> dict[str, str]:
+    """The SQL files of a kind, each read once.
 
     Args:
-        of: The folder.
+        kind: The name of their folder: queries, functions or migrations.
 
     Returns:
         The name of each file without its ending -> its text, in the order of the names.
+
+    Raises:
+        ConfigurationError: There are none: asyncq was packed without its files.
     """
-    return {path.stem: path.read_text("utf-8") for path in sorted(of.glob("*.sql"))}
+    below = folder() / kind
+    found = sorted(below.iterdir(), key=lambda file: file.name) if below.is_dir() else []
+    read = {file.name.removesuffix(".sql"): file.read_text("utf-8") for file in found if file.name.endswith(".sql")}
+    if not read:
+        raise _missing(f"sql/{kind}")
+    return read
+
+
+def sql_file(name: str) -> str:
+    """The text of one SQL file.
+
+    Args:
+        name: Its path in the folder, such as `roles.sql`.
+
+    Raises:
+        ConfigurationError: It is missing.
+    """
+    try:
+        return (folder() / name).read_text("utf-8")
+    except OSError as error:  # zipfile.Path raises FileNotFoundError too
+        raise _missing(f"sql/{name}") from error
+
+
+def _missing(what: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{what} is missing in the package asyncq ({folder()}): install asyncq again; "
+        "a program that packs it has to take its data files along, as PyInstaller does with --collect-all asyncq"
+    )
 
 
 def check_schema(schema: str) -> str:
@@ -100,5 +132,11 @@ def query(name: str, schema: str) -> str:
 
     Returns:
         The statement, ready to be prepared.
+
+    Raises:
+        ConfigurationError: The file is missing.
     """
-    return render(texts(folder() / "queries")[name], schema)
+    found = texts("queries")
+    if name not in found:
+        raise _missing(f"sql/queries/{name}.sql")
+    return render(found[name], schema)

@@ -14,7 +14,7 @@ import asyncpg
 from asyncq.domain.errors import ConfigurationError, SchemaMissing
 from asyncq.store.database import Database
 from asyncq.store.failures import calling
-from asyncq.store.statements import folder, render
+from asyncq.store.statements import render, texts
 from asyncq.testing.schema import CLEAN_UP_S, MARK
 
 
@@ -122,7 +122,7 @@ class MovableClock:
         If cancelled, it was put right or not.
         """
         async with self._alone() as connection:
-            await self._replace(connection, (folder() / "functions" / "clock.sql").read_text("utf-8"))
+            await self._replace(connection, texts("functions")["clock"])
 
     async def _put(self, connection: asyncpg.Connection, offset: timedelta) -> datetime:
         microseconds = offset // timedelta(microseconds=1)

@@ -76,17 +76,6 @@ def test_the_files_are_those_of_the_checkout() -> None:
     assert CHECKOUT / "sql" == folder()
 
 
-def test_the_files_inside_the_package_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That is where the wheel has them."""
-    from asyncq.store import statements
-
-    inside = tmp_path / "asyncq" / "sql"
-    inside.mkdir(parents=True)
-    monkeypatch.setattr(statements, "__file__", str(tmp_path / "asyncq" / "store" / "statements.py"))
-
-    assert inside == folder()
-
-
 def test_a_query_is_read_once() -> None:
     """It is asked for with each call."""
     assert query("beat", "s") is query("beat", "s")
