@@ -16,6 +16,9 @@ from asyncq.domain.cron.times import Times
 Dialect = Literal["crontab", "extended"]
 DIALECTS: tuple[Dialect, ...] = ("crontab", "extended")
 
+# All values of all fields, each by itself, are 356 characters. A stored one of 1 MB would hold a worker for half a minute.
+MAX_EXPRESSION = 1000
+
 
 class _Field(NamedTuple):
     name: str
@@ -89,6 +92,9 @@ def expand(text: str, dialect: Dialect, identifier: str) -> Times:
     Raises:
         BadExpression: It is no expression of the dialect, or never fires; with all faults.
     """
+    if len(text) > MAX_EXPRESSION:
+        said = f"the expression is {len(text)} characters long, at most {MAX_EXPRESSION} are allowed"
+        raise BadExpression([Fault(1, said)])
     words = list(_WORD.finditer(text))
     nickname = words[0][0] if words else ""
     if nickname.startswith("@"):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from asyncq.domain.cron.expression import BadExpression, Dialect, expand
+from asyncq.domain.cron.expression import MAX_EXPRESSION, BadExpression, Dialect, expand
 from asyncq.domain.cron.times import digest
 from tests.domain.cron.expressions import EXTENDED, GRAPHILE, NEVER, fits
 
@@ -54,6 +54,25 @@ def test_the_extended_dialect_has_names_steps_in_ranges_nicknames_and_h_beyond(t
 def test_the_dialects_mean_the_same(text: str) -> None:
     """The extended one only adds."""
     assert expand(text, "crontab", "x") == expand(text, "extended", "x")
+
+
+def test_every_value_of_every_field_fits_into_an_expression() -> None:
+    """The limit refuses no minute that there is."""
+    ranges = (range(60), range(24), range(1, 32), range(1, 13), range(7))
+    text = " ".join(",".join(map(str, values)) for values in ranges)
+
+    assert expand("* * * * *", "crontab", "x") == expand(text, "crontab", "x")
+    assert len(text) < MAX_EXPRESSION
+
+
+@pytest.mark.parametrize("text", ["1," * 500_000 + "1 * * * *", "x" * 1001, " " * 1001, "* " * 501], ids=str.__len__)
+def test_an_expression_above_the_limit_is_refused_before_it_is_read(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a million minutes would hold the event loop of each worker that reads the stored item."""
+    monkeypatch.setattr("asyncq.domain.cron.expression._WORD", None)
+
+    said = f"the expression is {len(text)} characters long, at most 1000 are allowed"
+
+    assert [(1, said)] == refusal(text)
 
 
 def test_an_expression_is_five_sets() -> None:
