@@ -16,7 +16,7 @@ from asyncq.domain.cron.times import Times
 Dialect = Literal["crontab", "extended"]
 DIALECTS: tuple[Dialect, ...] = ("crontab", "extended")
 
-# All values of all fields, each by itself, are 356 characters. A stored one of 1 MB would hold a worker for half a minute.
+# All values of all fields, each by itself, are 356 characters; 1 MB would hold a worker for half a minute.
 MAX_EXPRESSION = 1000
 
 
