@@ -194,7 +194,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         payload: The payload as JSON text.
-        attempts: Failed attempts before this run.
+        attempts: Failed attempts before this run. Fewer than `max_attempts` of a failed job that was discarded, or that
+            somebody let fail; the view `asyncq.jobs` shows as many as `max_attempts` there.
         flags: The names of its flags, sorted.
         meta: The object that went with the job, None if there was none; `{"unreadable": why}` stands for one that was
             stored by an earlier release and cannot be read: nested too deep, or with a number beyond all limits.

@@ -4,7 +4,7 @@
     Completed      deleted                                        -
     Failed         waits for its retry, or dead after the last    + 1
     RetryLater     the same with the handler's own delay          + 1
-    Discarded      dead at once                                   all
+    Discarded      dead at once                                   all; one was made
     Snoozed        waits                                          + 0
     Interrupted    due at once; the 11th in a row fails           + 0
     Hindered       due soon; the 11th in a row fails              + 0

@@ -64,7 +64,8 @@ begin
     if array_remove(holders, null) <> '{}' then
       -- A holder that runs is in its last attempt now: it ends as it will, and its key goes to the new job.
       update asyncq._jobs as job
-        set key = null, attempts = job.max_attempts - (job.locked_by is not null)::int, updated_at = asyncq.now()
+        set key = null, attempts = job.max_attempts - (job.locked_by is not null)::int,
+          attempts_made = coalesce(job.attempts_made, job.attempts), updated_at = asyncq.now()
         where job.id = any(array(
           select given.id from unnest(holders, outcomes) as given(id, outcome)
           where given.outcome = 'added' and given.id is not null));

@@ -63,16 +63,21 @@ begin
     perform asyncq._end_jobs(held, 'completed');
   elsif act = 'fail' then
     update asyncq._jobs as job
-      set attempts = job.max_attempts, last_error = coalesce(error_message, 'Manually marked as failed'), updated_at = moment
+      set attempts = job.max_attempts, attempts_made = coalesce(job.attempts_made, job.attempts),
+        last_error = coalesce(error_message, 'Manually marked as failed'), updated_at = moment
       where job.id = any(held);
   elsif act = 'reschedule' then
     update asyncq._jobs as job
       set run_at = coalesce(_administer_jobs.run_at, job.run_at), priority = coalesce(_administer_jobs.priority, job.priority),
         attempts = coalesce(_administer_jobs.attempts, job.attempts),
-        max_attempts = coalesce(_administer_jobs.max_attempts, job.max_attempts), updated_at = moment
+        max_attempts = coalesce(_administer_jobs.max_attempts, job.max_attempts),
+        attempts_made = case when coalesce(_administer_jobs.attempts, _administer_jobs.max_attempts) is null
+          then job.attempts_made end,
+        updated_at = moment
       where job.id = any(held);
   elsif act = 'retry' then
-    update asyncq._jobs as job set run_at = moment, attempts = 0, interruptions = 0, updated_at = moment
+    update asyncq._jobs as job
+      set run_at = moment, attempts = 0, attempts_made = null, interruptions = 0, updated_at = moment
       where job.id = any(held);
   else
     raise exception using errcode = '22023', message = 'unknown act ' || act;

@@ -6,7 +6,7 @@ create or replace function asyncq._begin_anew(ids bigint[]) returns void
   as $$
 begin
   update asyncq._jobs as job
-    set payload = job.rerun, rerun = null, attempts = 0, interruptions = 0, last_error = null,
+    set payload = job.rerun, rerun = null, attempts = 0, attempts_made = null, interruptions = 0, last_error = null,
       run_at = asyncq.now(), updated_at = asyncq.now(), revision = job.revision + 1,
       locked_by = null, locked_at = null, lock_token = null
     where job.id = any(ids);

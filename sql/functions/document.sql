@@ -12,7 +12,7 @@ create or replace function asyncq._document(job asyncq._jobs) returns json
     'payload', job.payload::text,
     'priority', job.priority,
     'run_at', asyncq._utc(job.run_at),
-    'attempts', job.attempts,
+    'attempts', coalesce(job.attempts_made, job.attempts),
     'max_attempts', job.max_attempts,
     'last_error', job.last_error,
     'created_at', asyncq._utc(job.created_at),

@@ -19,7 +19,7 @@ create or replace function asyncq._explain_unready(job asyncq._jobs) returns tab
     select 3, 'last_attempt', 'will not be tried again: its attempts are used up, or another job has got its key'
     where job.locked_by is not null and job.attempts + 1 >= job.max_attempts
     union all
-    select 4, 'failed', 'failed for good after ' || job.attempts || ' of ' || job.max_attempts || ' attempts'
+    select 4, 'failed', 'failed for good after ' || coalesce(job.attempts_made, job.attempts) || ' of ' || job.max_attempts || ' attempts'
       || coalesce(': ' || split_part(job.last_error, E'\n', 1), '')
     where job.locked_by is null) as said
   order by said.place

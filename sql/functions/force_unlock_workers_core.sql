@@ -52,7 +52,7 @@ begin
   perform asyncq._end_marked(held);
   update asyncq._jobs as job
     set locked_by = null, locked_at = null, lock_token = null, updated_at = asyncq.now(),
-      attempts = least(job.attempts + 1, greatest(job.attempts, job.max_attempts))
+      attempts = least(job.attempts + 1, greatest(job.attempts, job.max_attempts)), attempts_made = job.attempts_made + 1
     where job.id = any(held) and job.locked_by is not null;
   delete from asyncq._queues as queue where queue.name = any(queues);
   if cardinality(held) > 0 then

@@ -16,7 +16,9 @@ begin
     return;
   end if;
   if holder.locked_by is not null then
-    update asyncq._jobs as held set key = null, attempts = held.max_attempts, rerun = null, updated_at = asyncq.now()
+    update asyncq._jobs as held
+      set key = null, attempts = held.max_attempts, attempts_made = coalesce(held.attempts_made, held.attempts), rerun = null,
+        updated_at = asyncq.now()
       where held.id = holder.id;
   end if;
   return query select touched.shown, touched.document from asyncq._shown(array[holder.id]) as touched;

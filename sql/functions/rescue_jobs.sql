@@ -89,6 +89,7 @@ begin
     update asyncq._jobs as job
     set attempts = case when lost.ran
         then least(job.attempts + 1, greatest(job.attempts, job.max_attempts)) else job.attempts end,
+      attempts_made = job.attempts_made + lost.ran::int,
       last_error = 'WorkerLost: worker ' || lost.worker_id || case when lost.left_its_lock
           then ' has died, or lost every connection' else ' was not heard of for longer than its lease' end
         || case when lost.ran then '' else '; whether it had begun this job is not known, so no attempt is counted' end,
