@@ -58,7 +58,8 @@ class Client:
     Raises:
         ConfigurationError: An option cannot work.
 
-    Use it as an async context manager, or call `open()` and `close()`.
+    Use it as an async context manager, or call `open()` and `close()`. Several blocks may be in it at the same time,
+    nested or concurrent: the last one to leave closes it, unless `open()` was called.
     """
 
     def __init__(
@@ -84,23 +85,37 @@ class Client:
         self._pool_size = whole_number("pool_size", pool_size, 1, 1000)
         self._pool: Spares | None = None
         self._shortcut: Shortcut | None = None
-        self._opening: tuple[tuple[int, asyncio.AbstractEventLoop], asyncio.Lock] | None = None
+        self._used: _Use | None = None
         self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
         self.admin = Admin(self._database, self._without_limits)
         self.cron = CronAdmin(self._database, self._patiently, self._registry)
         self._way_in: WayIn | None = None
 
     async def __aenter__(self) -> Self:
-        await self.open()
+        use = self._use()
+        # Counted first: a block that leaves meanwhile must not close what this one is about to use.
+        use.blocks += 1
+        try:
+            await self._open_once(use)
+        except BaseException:
+            await self._leave(use)
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
+        await self._leave(self._use())
+
+    async def _leave(self, use: _Use) -> None:
+        use.blocks -= 1
+        # A process that was forked in a block leaves one that it has not entered.
+        if use.blocks <= 0 and not use.is_kept_open:
+            use.blocks = 0
+            await self._close()
 
     async def open(self) -> None:
-        """Open the pool and check the schema; nothing when it is open. Of several calls at once one does it.
+        """Open the pool and check the schema, until `close()`; nothing when it is open. Of several calls one does it.
 
         Raises:
             StoreUnavailable: The database cannot be reached.
@@ -110,16 +125,26 @@ class Client:
 
         If cancelled, nothing stays open.
         """
-        async with self._alone():
+        use = self._use()
+        await self._open_once(use)
+        use.is_kept_open = True
+
+    async def _open_once(self, use: _Use) -> None:
+        async with use.opening:
             if self._pool is None or not self._is_home():
                 await self._open()
 
-    def _alone(self) -> asyncio.Lock:
-        """Held while it is opened here; what another process or event loop left half done is in nobody's way."""
+    def _use(self) -> _Use:
+        """The use in this process and event loop; what another one left half done has no effect.
+
+        Raises:
+            ConfigurationError: It is open in another event loop.
+        """
+        self._is_home()
         here = (os.getpid(), asyncio.get_running_loop())
-        if self._opening is None or self._opening[0] != here:
-            self._opening = (here, asyncio.Lock())
-        return self._opening[1]
+        if self._used is None or self._used.where != here:
+            self._used = _Use(here)
+        return self._used
 
     async def _open(self) -> None:
         await self._connect()
@@ -133,7 +158,7 @@ class Client:
                     if self._pool is not None and self._at_once.keeps_statements:
                         self._shortcut = Shortcut(self._database, self._pool, self._at_once)
         except BaseException:
-            await self.close()
+            await self._close()
             raise
 
     async def _connect(self) -> None:
@@ -144,15 +169,20 @@ class Client:
         self._shortcut = None
 
     async def close(self) -> None:
-        """Close the pool; calls that are under way may finish for a few seconds.
+        """Close the pool, also for blocks that are in it; calls that are under way may finish for a few seconds.
 
-        In a process that was forked it closes nothing: the connections are those of the other one.
+        It may be opened again. In a process that was forked it closes nothing: the connections are those of the other
+        one.
 
         Raises:
             ConfigurationError: It was opened in another event loop.
 
         If cancelled, the connections are cut at once.
         """
+        self._use().is_kept_open = False
+        await self._close()
+
+    async def _close(self) -> None:
         is_home = self._is_home()
         pool, self._pool, self._shortcut = self._pool, None, None
         if pool is None or not is_home:
@@ -379,6 +409,25 @@ class Client:
         """The same; its statements may take as long as they like, whatever the role's limits are."""
         async with self._patiently() as connection, unlimited(connection, self._database.schema):
             yield connection
+
+
+class _Use:
+    """The use of a client in one process and event loop.
+
+    Args:
+        where: The process id and the event loop.
+
+    Attributes:
+        opening: Held while the pool is opened.
+        blocks: How many `async with` blocks are in it, or about to be.
+        is_kept_open: Whether `open()` was called after the last `close()`.
+    """
+
+    def __init__(self, where: tuple[int, asyncio.AbstractEventLoop]) -> None:
+        self.where = where
+        self.opening = asyncio.Lock()
+        self.blocks = 0
+        self.is_kept_open = False
 
 
 async def add_job(

@@ -179,9 +179,10 @@ class Worker:
                 yield self
         finally:
             with anyio.CancelScope(shield=True):
-                if is_entered:
+                # After its end there is nothing to stop; a start that was refused must not stop the one before it.
+                if is_entered and not running.done():
                     await self.stop()
-                else:
+                elif not is_entered:
                     running.cancel()
                 end = await isolation.end_of(running)
         if isinstance(end, isolation.Raised):

@@ -33,7 +33,8 @@ class MovableClock:
     Raises:
         ConfigurationError: The schema's name cannot be used.
 
-    Use it as it is, or as an async context manager that puts the clock right at the end, cancelled or not:
+    Use it as it is, or as an async context manager that puts the clock right at the end, cancelled or not; of several
+    blocks at the same time the last one to end does it:
 
         async def test_a_failed_job_is_tried_again(dsn: str, schema: str) -> None:
             async with MovableClock(dsn, schema) as clock:
@@ -44,16 +45,20 @@ class MovableClock:
 
     def __init__(self, dsn: str, schema: str) -> None:
         self._database = Database(dsn, schema)
+        self._blocks = 0
 
     async def __aenter__(self) -> Self:
         await self.now()
+        self._blocks += 1
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with calling(self._database.schema), anyio.fail_after(CLEAN_UP_S, shield=True):
-            await self.reset()
+        self._blocks -= 1
+        if self._blocks == 0:
+            with calling(self._database.schema), anyio.fail_after(CLEAN_UP_S, shield=True):
+                await self.reset()
 
     async def now(self) -> datetime:
         """What the clock shows.

@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
@@ -10,10 +11,12 @@ import pytest
 from anyio.to_thread import run_sync
 
 import asyncq.client
-from asyncq import AccessDenied, Client, ConfigurationError, StoreUnavailable, Worker
+from asyncq import AccessDenied, Client, ConfigurationError, JobCompleted, StoreUnavailable, Worker
+from asyncq.testing import MovableClock
 from tests.engine.faults import link_to
+from tests.engine.seen import Seen
 from tests.faces.test_client_retries import ADDED
-from tests.waiting import LIMIT_S
+from tests.waiting import LIMIT_S, wait_until
 
 
 @pytest.mark.parametrize(
@@ -193,3 +196,148 @@ async def test_an_add_whose_answer_was_lost_stays_unknown_whatever_its_further_t
 
     assert ("unknown", error) == (caught.value.outcome, caught.value.__cause__)
     assert 1 == await db.fetchval(f"select count(*) from {schema}._all_jobs()")
+
+
+async def test_of_concurrent_blocks_the_last_one_closes_the_client(dsn: str, schema: str) -> None:
+    """Requests of a service that share one client: the first to leave must not close it for the others."""
+    client, left, entered = Client(dsn, schema=schema), asyncio.Event(), 0
+
+    async def enter(number: int) -> None:
+        nonlocal entered
+        async with client:
+            entered += 1
+            await wait_until(lambda: entered == 5, description="all to be in it")
+            if number:
+                await left.wait()
+            await client.admin.now()
+        left.set()
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(5):
+            group.create_task(enter(number))
+
+    assert client._pool is None
+
+
+async def test_nested_blocks_leave_the_client_as_they_found_it(dsn: str, schema: str) -> None:
+    """A function may enter the client that its caller is in; afterwards it can be entered again."""
+    client = Client(dsn, schema=schema)
+    for _ in range(2):
+        async with client:
+            async with client:
+                pass
+            await client.admin.now()
+        with pytest.raises(ConfigurationError, match="the client is not open"):
+            await client.admin.now()
+
+
+async def test_open_keeps_the_client_open_until_close(dsn: str, schema: str) -> None:
+    """Whether blocks are entered before, meanwhile or after."""
+    client = Client(dsn, schema=schema)
+    async with client:
+        await client.open()
+    async with client:
+        pass
+    await client.admin.now()
+    async with client:
+        await client.close()
+        with pytest.raises(ConfigurationError, match="the client is not open"):
+            await client.admin.now()
+        async with client:
+            await client.admin.now()
+        await client.close()
+
+    assert client._pool is None
+
+
+@pytest.mark.parametrize("leaves_first", [True, False])
+async def test_a_block_that_is_cancelled_while_it_is_entered_leaves_no_connection_and_takes_none(
+    dsn: str, schema: str, *, leaves_first: bool
+) -> None:
+    """A block that leaves meanwhile relies on the one that is about to enter; one that stays is not disturbed."""
+    client, first = Client(dsn, schema=schema), AsyncExitStack()
+
+    async def enter() -> None:
+        async with client:
+            raise AssertionError("it was cancelled before")
+
+    async with asyncio.TaskGroup() as group:
+        await first.enter_async_context(client)
+        async with client._use().opening:
+            second = group.create_task(enter())
+            await wait_until(lambda: client._use().blocks == 2, description="the second block to wait")
+            if leaves_first:
+                await first.aclose()
+            was_open = client._pool is not None
+            second.cancel()
+            await asyncio.wait({second})
+        is_open = client._pool is not None
+        await first.aclose()
+
+    assert (True, not leaves_first, None) == (was_open, is_open, client._pool)
+
+
+async def test_a_block_that_cannot_open_the_client_counts_for_nothing(dsn: str, schema: str) -> None:
+    """The next one opens it, and closes it."""
+    async with link_to(dsn) as link:
+        client = Client(link.dsn, schema=schema)
+        link.refuse("client")
+        with pytest.raises(StoreUnavailable):
+            async with client:
+                raise AssertionError("it was opened")
+        link.mend()
+        async with client:
+            await client.admin.now()
+
+    assert (None, 0) == (client._pool, client._use().blocks)
+
+
+async def test_a_client_in_use_cannot_be_left_from_another_event_loop(dsn: str, schema: str) -> None:
+    """The count of the blocks is that of the loop in which it is open."""
+    client = Client(dsn, schema=schema)
+
+    async def enter() -> None:
+        async with client:
+            raise AssertionError("it was entered")
+
+    async with client:
+        async with client:
+            with pytest.raises(ConfigurationError, match="another event loop"):
+                await run_sync(asyncio.run, enter())
+        await client.admin.now()
+
+    assert client._pool is None
+
+
+async def test_a_worker_that_is_started_twice_goes_on_although_the_second_start_is_refused(
+    dsn: str, schema: str, client: Client
+) -> None:
+    """The refused one must not stop it on its way out; after its end it may be started again."""
+    seen = Seen()
+    worker = Worker(dsn, [asyncq.task(idle)], schema=schema, observers=[seen])
+    for number in (1, 2):
+        async with worker.start():
+            for _ in range(2):
+                with pytest.raises(ConfigurationError, match="this worker runs already"):
+                    async with worker.start():
+                        raise AssertionError("it was started")
+            with pytest.raises(ConfigurationError, match="this worker runs already"):
+                await worker.run_once()
+            await client.add_job("idle")
+            await seen.wait_for(JobCompleted, number)
+
+
+async def idle() -> None:
+    """The least job."""
+
+
+async def test_of_several_blocks_the_last_one_puts_the_clock_right(dsn: str, schema: str) -> None:
+    """A fixture and a test may both be in it."""
+    clock = MovableClock(dsn, schema)
+    async with clock:
+        async with clock:
+            await clock.move(timedelta(days=1))
+        inside = await clock.now()
+    after = await clock.now()
+
+    assert timedelta(hours=23) < inside - after < timedelta(hours=25)
