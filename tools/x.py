@@ -12,6 +12,7 @@ import importlib.util
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -75,13 +76,29 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def run(command: Sequence[str | Path], **more: str) -> int:
-    """Run a program in the checkout with its output on our terminal, and return its exit code."""
+    """Run a program in the checkout with its output on our terminal, and return its exit code.
+
+    For a program that a signal ended it is 128 and the signal's number, as in a shell.
+    """
     with subprocess.Popen([str(word) for word in command], cwd=ROOT, env=environment(**more)) as process:
         while True:
             try:
-                return process.wait()
+                code = process.wait()
+                break
             except KeyboardInterrupt:
                 pass  # the terminal sent it to the program too, which decides when it ends
+    if code >= 0:
+        return code
+    say(f"{signal_name(-code)} ended `{' '.join(str(word) for word in command)}`")
+    return 128 - code
+
+
+def signal_name(number: int) -> str:
+    """Name a signal, such as SIGKILL."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def run_quietly(what: str, command: Sequence[str | Path]) -> bool:
@@ -99,7 +116,8 @@ def run_quietly(what: str, command: Sequence[str | Path]) -> bool:
         check=False,
     )
     passed = done.returncode == 0
-    print(f"{'ok' if passed else 'FAILED'} ({time.monotonic() - started:.1f} s)", flush=True)
+    ending = "ok" if passed else "FAILED" if done.returncode > 0 else f"FAILED by {signal_name(-done.returncode)}"
+    print(f"{ending} ({time.monotonic() - started:.1f} s)", flush=True)
     if not passed:
         print(done.stdout.rstrip(), flush=True)
     return passed

@@ -158,18 +158,18 @@ async def test_a_new_connection_that_goes_silent_behind_the_login_is_given_up(
     role: str,
 ) -> None:
     """The driver's own limit ends with the login."""
-    real, made = database._insist_on, list[bool]()
+    real, made = database._set, list[bool]()
     async with link_to(dsn) as link, Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=1).start():
         await client.add_job(nothing)
         await seen.wait_for(JobCompleted)
 
-        async def insist(*args: Any) -> None:
+        async def set_later(*args: Any) -> None:
             if not made:
                 made.append(True)
                 link.freeze_open(role)
             await real(*args)
 
-        monkeypatch.setattr(database, "_insist_on", insist)
+        monkeypatch.setattr(database, "_set", set_later)
         await terminate(db, schema, role)
         await client.add_jobs([nothing.job(), nothing.job()])
         await seen.wait_for(JobCompleted, 3)

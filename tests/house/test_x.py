@@ -1,0 +1,55 @@
+"""tools/x.py: how a program ended that it ran."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import x
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+def dies_of(number: int) -> list[str | Path]:
+    """A program that a signal ends."""
+    return [sys.executable, "-c", f"import os; os.kill(os.getpid(), {number})"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV], ids=str)
+def test_the_signal_that_ended_a_program_is_named(number: signal.Signals, capfd: pytest.CaptureFixture[str]) -> None:
+    """make would report the low byte of a negative number, `Error 241`."""
+    code = x.run(dies_of(number))
+
+    assert 128 + number == code
+    assert f"{number.name} ended `{sys.executable} -c" in capfd.readouterr().out
+
+
+def test_a_signal_without_a_name_is_said_by_its_number(capfd: pytest.CaptureFixture[str]) -> None:
+    """A real-time signal between the first and the last one has none."""
+    number = signal.SIGRTMIN + 1
+
+    assert 128 + number == x.run(dies_of(number))
+    assert f"signal {number} ended" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("code", [0, 1, 130])
+def test_other_exit_codes_are_passed_on(code: int) -> None:
+    """That of pytest says what was wrong."""
+    assert code == x.run([sys.executable, "-c", f"raise SystemExit({code})"])
+
+
+def test_the_exit_code_of_the_command_is_that_of_a_shell() -> None:
+    """The whole way: the code of the process itself."""
+    words = f"import sys; from tools import x; sys.exit(x.run({dies_of(signal.SIGTERM)!r}))"
+    done = subprocess.run([sys.executable, "-c", words], cwd=CHECKOUT, check=False, capture_output=True)
+
+    assert 128 + signal.SIGTERM == done.returncode
+
+
+def test_a_check_that_a_signal_ended_says_so(capfd: pytest.CaptureFixture[str]) -> None:
+    """Its output may be empty."""
+    passed = x.run_quietly("a check", dies_of(signal.SIGKILL))
+
+    assert (False, True) == (passed, "FAILED by SIGKILL" in capfd.readouterr().out)
