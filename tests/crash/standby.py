@@ -2,9 +2,10 @@
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -47,6 +48,17 @@ class Pair:
         for path in (data, *data.rglob("*")):
             os.chown(path, owner.st_uid, owner.st_gid)
         self.standby.restart()
+
+    def freeze(self) -> None:
+        """Stop every process of the primary, as a frozen machine does: it accepts connections and never answers."""
+        postmaster = self.primary.pid
+        assert postmaster is not None
+        os.kill(postmaster, signal.SIGSTOP)
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):
+                pid, _, rest = stat.read_text().partition(" (")
+                if int(rest.rpartition(") ")[2].split()[1]) == postmaster:
+                    os.kill(int(pid), signal.SIGSTOP)
 
     async def synchronous(self, *, on: bool) -> None:
         """Whether a commit waits for the standby."""

@@ -2,7 +2,9 @@
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 
 import anyio.to_thread
 import asyncpg
@@ -17,6 +19,7 @@ from tests.waiting import wait_until
 
 pytestmark = [
     pytest.mark.crash,
+    pytest.mark.timeout(180),
     pytest.mark.skipif(
         not has_pg_basebackup(find_binaries().bindir), reason="these server binaries come without pg_basebackup"
     ),
@@ -101,6 +104,51 @@ async def test_with_a_synchronous_standby_nothing_that_was_committed_is_lost(pai
         counts = await client.admin.counts()
 
     assert (0, True) == (counts.discarded, len(ran) < len(committed) + 20)
+
+
+async def test_clients_and_workers_pass_a_frozen_primary_and_reach_the_new_one(pair: Pair) -> None:
+    """It accepts their connections and never answers; each job that was acknowledged runs, and runs once."""
+    ran: Counter[int] = Counter()
+
+    @task
+    async def note(number: int) -> None:
+        ran[number] += 1
+
+    async def add(number: int) -> None:
+        while True:
+            with suppress(TimeoutError, StoreError):
+                # A call has no limit of its own on a link that has gone silent.
+                async with asyncio.timeout(1.0):
+                    await client.add_job(note.job(number), idempotency_key=f"note {number}")
+                    return
+
+    await caught_up(pair)
+    await pair.synchronous(on=True)
+    try:
+        async with Client(pair.dsn) as client, make_worker(pair.dsn, [note], listen_dsn=pair.dsn).start():
+            async with asyncio.TaskGroup() as group:
+                for number in range(20):
+                    group.create_task(add(number))
+            await wait_until(lambda: len(ran) == 20, description="the first jobs to run")
+            pair.freeze()
+            await pair.promote()
+            async with asyncio.timeout(25), asyncio.TaskGroup() as group:
+                for number in range(20, 40):
+                    group.create_task(add(number))
+            await wait_until(lambda: len(ran) == 40, description="the jobs of the new primary to run", limit_s=25)
+            await wait_until(lambda: is_empty(client), description="all jobs to be settled", limit_s=25)
+    finally:
+        await anyio.to_thread.run_sync(pair.primary.kill)
+
+    assert dict.fromkeys(range(40), 1) == dict(ran)
+
+
+async def is_empty(client: Client) -> bool:
+    """Whether no job waits or runs."""
+    with suppress(StoreError):
+        counts = await client.admin.counts()
+        return counts.active == counts.available == counts.retryable == 0
+    return False
 
 
 async def test_a_standby_does_not_say_what_became_of_a_transaction(pair: Pair) -> None:
