@@ -113,12 +113,12 @@ def test_a_connect_timeout_that_is_no_number_is_refused(value: str) -> None:
 
 async def test_settings_of_the_server_in_a_dsn_reach_it(dsn: str, schema: str) -> None:
     """As before: by name, and by libpq's `options`."""
-    both = f"{dsn}{'&' if '?' in dsn else '?'}statement_timeout=4321&options=-c%20deadlock_timeout%3D4s"
+    both = f"{dsn}{'&' if '?' in dsn else '?'}work_mem=4321kB&options=-c%20deadlock_timeout%3D4s"
     connection = await Database(both, schema).connect("test")
-    found = [await connection.fetchval(f"show {name}") for name in ("statement_timeout", "deadlock_timeout")]
+    found = [await connection.fetchval(f"show {name}") for name in ("work_mem", "deadlock_timeout")]
     await hang_up(connection)
 
-    assert ["4321ms", "4s"] == found
+    assert ["4321kB", "4s"] == found
 
 
 @pytest.mark.parametrize("asked", ["pool_size=5", "statement_timeout=soon", "max_connections=7"])
