@@ -5,7 +5,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import get_args
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 from asyncpg import connect_utils
@@ -23,6 +23,7 @@ from asyncq.store.services import read_service
 from asyncq.testing import make_worker
 from tests.engine.faults import link_to
 from tests.engine.seen import Seen
+from tests.faces.cli import asyncq
 from tests.store.bad_hosts import BadHost, Manner, bad_host, with_hosts
 
 SHORT_S = 0.3
@@ -201,6 +202,16 @@ async def test_a_worker_whose_first_host_is_mute_runs_jobs_and_listens(
         await seen.wait_for(JobCompleted)
 
     assert mute.accepted <= 4
+
+
+async def test_the_command_line_passes_a_mute_host_of_pghost(dsn: str, schema: str, mute: BadHost) -> None:
+    """The variables of libpq may hold lists too."""
+    asked = parse_qs(urlsplit(with_hosts(dsn, before=[mute.port])).query)
+    variables = {"PGHOST": asked["host"][0], "PGPORT": asked["port"][0], "PGTARGETSESSIONATTRS": "read-write"}
+    login = {"PGUSER": urlsplit(dsn).username or "postgres", "PGDATABASE": urlsplit(dsn).path[1:]}
+    done = await asyncq("jobs", "counts", "--schema", schema, DATABASE_URL="", **variables, **login)
+
+    assert (0, "", True) == (done.returncode, done.stderr, mute.accepted >= 1)
 
 
 async def test_who_gives_up_on_a_mute_host_begins_with_another_one(dsn: str, schema: str, mute: BadHost) -> None:
