@@ -17,7 +17,7 @@ from asyncq.domain.errors import (
     StoreUnavailable,
     UnsupportedServer,
 )
-from asyncq.store.dsn import read_dsn, warn_of_ignored
+from asyncq.store.dsn import read_dsn, warn_of_ignored, with_service
 from asyncq.store.failures import UNTIDY, calling, connecting, on_our_own
 from asyncq.store.hosts import Hosts
 from asyncq.store.limits import own_limits
@@ -77,10 +77,12 @@ class Database:
         if not isinstance(dsn, str) or not dsn:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigurationError("a DSN is needed, such as postgresql://user@host/database")
         read = read_dsn(dsn)
+        service = read_service(read.uri)
+        read = with_service(read, service)
         warn_of_ignored(read, stacklevel=3)
         self.dsn, self._statement_cache_size = read.uri, read.statement_cache_size
         self.connect_timeout_s = read.connect_timeout_s or CONNECT_TIMEOUT_S
-        self._hosts = Hosts(self.dsn, read_service(self.dsn), self.connect_timeout_s, read.connect_timeout_s)
+        self._hosts = Hosts(self.dsn, service, self.connect_timeout_s, read.connect_timeout_s)
         self.is_pooled = self._statement_cache_size == 0
         self._has_own_sessions = False
         self.has_session_locks = not self.is_pooled

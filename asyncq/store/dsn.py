@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Mapping
 from urllib.parse import quote, unquote, unquote_plus
 
 import msgspec
@@ -23,6 +24,13 @@ _KEYWORD = re.compile(
 )
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _WHOLE = re.compile(r"-?[0-9]{1,6}", re.ASCII)
+
+# What asyncpg reads in a service; it passes over all else there.
+_OF_ASYNCPG = frozenset(
+    "database dbname gsslib host krbsrvname passfile password port service ssl_max_protocol_version "
+    "ssl_min_protocol_version sslcert sslcrl sslkey sslmode sslnegotiation sslpassword sslrootcert target_session_attrs "
+    "user".split()
+)
 
 _SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
@@ -112,6 +120,34 @@ def read_dsn(dsn: str) -> Dsn:
     return _Reading(before, words).done()
 
 
+def with_service(dsn: Dsn, service: Mapping[str, str]) -> Dsn:
+    """A DSN with those parameters of its service that asyncpg passes over; parameters of the DSN come first.
+
+    Args:
+        dsn: The DSN, read.
+        service: The parameters of the service that it names; none without one.
+
+    Raises:
+        ConfigurationError: A parameter cannot be used; the message names it.
+    """
+    before, _, asked = dsn.uri.partition("?")
+    words = [word.partition("=") for word in asked.split("&")] if asked else []
+    given = {name for name, _, _ in words}
+    for name, value in service.items():
+        if name == "hostaddr" and "host" in service:
+            raise ConfigurationError(_refusal(name))
+        if value and name not in given | _OF_ASYNCPG:
+            words.append((name, "=", quote(value, safe="")))
+    read = _Reading(before, words).done()
+    size, timeout_s = dsn.statement_cache_size, dsn.connect_timeout_s
+    return Dsn(
+        read.uri,
+        read.statement_cache_size if size is None else size,
+        read.connect_timeout_s if timeout_s is None else timeout_s,
+        (*dsn.ignored, *read.ignored),
+    )
+
+
 def warn_of_ignored(dsn: Dsn, stacklevel: int = 2) -> None:
     """Warn once of the parameters that have no effect.
 
@@ -167,7 +203,7 @@ class _Reading:
         elif name in _IGNORED and ((harmless := _IGNORED[name]) is None or value in harmless):
             self._ignored.append(name)
         elif name in _REFUSED:
-            raise ConfigurationError(f"the DSN asks for {name}, which asyncpg cannot do as asked: {_REFUSED[name]}")
+            raise ConfigurationError(_refusal(name))
         elif name == "sslrootcert" and value == "system":
             raise ConfigurationError(
                 "sslrootcert in the DSN names a file of certificates; asyncpg does not know sslrootcert=system"
@@ -175,6 +211,10 @@ class _Reading:
         else:
             return False
         return True
+
+
+def _refusal(name: str) -> str:
+    return f"the DSN or its service asks for {name}, which asyncpg cannot do as asked: {_REFUSED[name]}"
 
 
 def bracketed(hosts: str) -> str:

@@ -74,3 +74,40 @@ def test_a_file_that_the_driver_cannot_read_is_refused_without_what_it_says(writ
 
     assert f"the service 'jobs' cannot be looked up: {path} cannot be read" in str(refused.value)
     assert (None, False) == (refused.value.__cause__, "secret" in str(refused.value))
+
+
+async def test_what_the_driver_passes_over_in_a_service_is_used(dsn: str, schema: str, write: Write) -> None:
+    """As if it stood in the DSN, whose own parameters come first."""
+    parts = urlsplit(dsn)
+    asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    lines = [f"{name}={value}" for name, value in asked.items()]
+    lines += [f"user={parts.username}", f"dbname={parts.path.lstrip('/')}", "connect_timeout=7", "work_mem=4321kB"]
+    write("\n".join(["[jobs]", *lines, "options=-c deadlock_timeout=4s"]))
+    database = Database("postgresql://?service=jobs&options=-c%20deadlock_timeout%3D5s", schema)
+    connection = await database.connect("test")
+    found = [await connection.fetchval(f"show {name}") for name in ("work_mem", "deadlock_timeout")]
+    await connection.close(timeout=5)
+
+    assert (7.0, ["4321kB", "5s"]) == (database.connect_timeout_s, found)
+    assert (7.0, 3.0) == tuple(
+        Database(f"postgresql://?service=jobs{more}", schema).connect_timeout_s for more in ("", "&connect_timeout=3")
+    )
+
+
+@pytest.mark.parametrize(
+    "line", ["channel_binding=require", "gssencmode=require", "hostaddr=10.0.0.1", "require_auth=none"]
+)
+def test_a_service_that_asks_for_more_than_the_driver_can_do_is_refused(write: Write, line: str) -> None:
+    """The driver would pass over it: safety that was asked for would not be there."""
+    write(f"[jobs]\nhost=h\n{line}\n")
+    with pytest.raises(ConfigurationError, match=line.partition("=")[0]):
+        Database("postgresql://?service=jobs", "s")
+
+
+def test_a_service_may_lead_to_a_pooler_and_is_warned_of_what_has_no_effect(write: Write) -> None:
+    """By the same words as a DSN."""
+    write("[jobs]\nhost=h\nstatement_cache_size=0\nkeepalives=1\n")
+    with pytest.warns(UserWarning, match="no effect here: keepalives$"):
+        database = Database("postgresql://?service=jobs", "s")
+
+    assert (True, "postgresql://?service=jobs") == (database.is_pooled, database.dsn)
