@@ -27,9 +27,28 @@ _WHOLE = re.compile(r"-?[0-9]{1,6}", re.ASCII)
 
 # What asyncpg reads in a service; it passes over all else there.
 _OF_ASYNCPG = frozenset(
-    "database dbname gsslib host krbsrvname passfile password port service ssl_max_protocol_version "
-    "ssl_min_protocol_version sslcert sslcrl sslkey sslmode sslnegotiation sslpassword sslrootcert target_session_attrs "
-    "user".split()
+    [
+        "database",
+        "dbname",
+        "gsslib",
+        "host",
+        "krbsrvname",
+        "passfile",
+        "password",
+        "port",
+        "service",
+        "ssl_max_protocol_version",
+        "ssl_min_protocol_version",
+        "sslcert",
+        "sslcrl",
+        "sslkey",
+        "sslmode",
+        "sslnegotiation",
+        "sslpassword",
+        "sslrootcert",
+        "target_session_attrs",
+        "user",
+    ]
 )
 
 _SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
