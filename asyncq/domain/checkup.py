@@ -16,6 +16,8 @@ MOST_SHOWN = 5
 MANY_DEAD = 100_000
 FEW_BLOCKS = 1_000
 OFTEN = 10  # times as much as needed is too much
+QUEUE_FILLS = 0.01  # this part of 8 GB is left only by a connection that is not read
+QUEUE_IS_FULL = 0.5
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -115,7 +117,8 @@ class Finding(msgspec.Struct, frozen=True):
     """The outcome of one check.
 
     Attributes:
-        check: `server`, `policies`, `workers`, `tasks`, `horizon`, `dead_rows`, `first_jobs` or `laws`.
+        check: `server`, `policies`, `workers`, `tasks`, `notifications`, `horizon`, `dead_rows`, `first_jobs` or
+            `laws`.
         level: `ok`; `warning`: somebody should look at it; `problem`: something is broken.
         said: A sentence for people.
     """
@@ -137,6 +140,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
         live: How many workers live.
         gone: How many dead workers were not removed yet.
         unknown_tasks: Tasks that no live worker knows, of the first thousand jobs that wait.
+        notifications: How full the server's notification queue is, from 0 to 1; every NOTIFY fails when it is full.
         holders: Who has kept dead rows from being removed for more than a minute, or 100,000 transactions where that is
             not known; oldest first, five at most.
         sees_all: Whether this role is told what others do, as a member of `pg_read_all_stats` or `pg_monitor`.
@@ -156,6 +160,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
     live: int
     gone: int
     unknown_tasks: tuple[str, ...]
+    notifications: float = 0.0
     holders: tuple[Holder, ...]
     sees_all: bool
     dead_rows: tuple[DeadRows, ...]
@@ -178,6 +183,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
             *self._of_policies(),
             *self._of_workers(),
             *self._of_tasks(),
+            *self._of_notifications(),
             *self._of_horizon(),
             *self._of_dead_rows(),
             *self._of_first_jobs(),
@@ -216,6 +222,15 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
             yield Finding("tasks", "warning", f"no live worker knows: {', '.join(self.unknown_tasks)}")
         else:
             yield Finding("tasks", "ok", "a live worker knows the tasks of the jobs that wait")
+
+    def _of_notifications(self) -> Iterator[Finding]:
+        said = f"the server's notification queue is {self.notifications:.1%} full"
+        if self.notifications < QUEUE_FILLS:
+            yield Finding("notifications", "ok", said)
+        else:
+            level: Level = "problem" if self.notifications >= QUEUE_IS_FULL else "warning"
+            why = "a LISTEN connection to this server is not read, or in a long transaction; at 100% every add fails"
+            yield Finding("notifications", level, f"{said}: {why}")
 
     def _of_horizon(self) -> Iterator[Finding]:
         for holder in self.holders:

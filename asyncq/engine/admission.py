@@ -1,7 +1,8 @@
-"""Lets claims start, or not: without a proof that the worker lives none does, and suspects are named before they run.
+"""Lets claims start, or not: without a proof that the worker lives none does, and some are named before they begin.
 
-A suspect is a job whose last worker died with it in hand, and nobody knows whether it had begun. That was no attempt,
-so the next death has to be known as its doing: the worker says in its row that it runs, and waits for the commit.
+When a worker dies, a job has lost an attempt only if the worker's row names it: nobody else knows whether it had begun.
+Each beat names what runs. Two kinds of jobs are named before they begin, and wait for the commit of that beat: the last
+attempt of a job, which must not be made twice; and a suspect, whose last worker died with it in hand.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ class Admission:
 
     def is_plain(self, claim: Claim) -> bool:
         """Whether a claim may start without further ado; asked for each job. Where it says no, `admit` decides."""
-        return claim.last_error is None and now_s() < self._lease.ends_at
+        return claim.last_error is None and claim.attempts + 1 < claim.max_attempts and now_s() < self._lease.ends_at
 
     async def admit(self, claim: Claim) -> bool:
-        """Name a suspect; let others start if the lease is held.
+        """Name a claim that has to be named; let others start if the lease is held.
 
         Args:
             claim: The claim of a job.
@@ -56,7 +57,7 @@ class Admission:
         """
         if not self._lease.is_held or self._is_closed:
             return False
-        if not is_suspect(claim):
+        if not has_to_be_named(claim):
             return True
         return await self._is_named(_name(claim.id, claim.token))
 
@@ -106,11 +107,14 @@ class Admission:
     def started(self) -> list[str]:
         """Which claims have started, or are about to, each as `job/token`; may be called in any thread.
 
-        Of a worker that runs very many, as many as a beat can carry.
+        Of a worker that runs very many, as many as a beat can carry, and all that have to be named.
         """
         # The copies are made in one step of the interpreter.
-        running = list(self._executor.running)
-        return [*list(self._asked), *(_name(run.claim.id, run.claim.token) for run in running[:MOST_NAMED])]
+        asked, running = list(self._asked), [run.claim for run in list(self._executor.running)]
+        if len(running) > MOST_NAMED:
+            running.sort(key=has_to_be_named, reverse=True)
+            running = running[: max(MOST_NAMED, sum(map(has_to_be_named, running)))]
+        return [*asked, *(_name(claim.id, claim.token) for claim in running)]
 
     def named(self, names: Collection[str]) -> None:
         """A beat was written that named these claims."""
@@ -130,9 +134,10 @@ class Admission:
         self.refuse()
 
 
-def is_suspect(claim: Claim) -> bool:
-    """Whether the last worker that had this job died with it."""
-    return claim.last_error is not None and claim.last_error.startswith(SUSPECT)
+def has_to_be_named(claim: Claim) -> bool:
+    """Whether this is the last attempt of a job, or the last worker that had it died with it."""
+    is_last = claim.attempts + 1 >= claim.max_attempts
+    return is_last or (claim.last_error is not None and claim.last_error.startswith(SUSPECT))
 
 
 def _name(job_id: int, token: int) -> str:

@@ -152,6 +152,11 @@ class Fetcher:
         self._scope.cancel()
 
     @property
+    def worker_id(self) -> int:
+        """The id under which jobs are claimed; 0 while the worker has none."""
+        return self._identity.worker_id
+
+    @property
     def is_idle(self) -> bool:
         """Whether the last fetch left nothing, and nothing has happened since."""
         return self._left == "nothing" and not self._woken

@@ -66,7 +66,7 @@ async def listen(
                 look()
                 changed()
                 _started(task_status)
-                await _until_lost(connection)
+                await _until_lost(connection, fetcher)
         except AsyncqError as error:
             fetcher.disconnected()
             if isinstance(error, UnsupportedServer):
@@ -88,13 +88,14 @@ def _started(task_status: TaskStatus[None]) -> None:
         return  # It was called before: this is a reconnect.
 
 
-async def _until_lost(connection: Listening) -> None:
+async def _until_lost(connection: Listening, fetcher: Fetcher) -> None:
     """Watch the connection: the driver tells of a closed one, a probe finds a half-open one."""
     while True:
+        await connection.probe(fetcher.worker_id, PROBE_DEADLINE_S)
         try:
             async with asyncio.timeout(PROBE_S):
                 await connection.broken.wait()
         except TimeoutError:
-            await connection.probe(PROBE_DEADLINE_S)
+            continue
         else:
             raise StoreUnavailable("the LISTEN connection was closed")

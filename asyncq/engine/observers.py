@@ -40,12 +40,8 @@ class Observers:
             event: The event.
             exception: What it is about, released when all observers were called.
         """
-        told = self._told(type(event))
-        if exception is None:  # Most events are about none, and come often.
-            self._tell(told, event)
-            return
         with carrying(event, exception):
-            self._tell(told, event)
+            self._tell(self._told(type(event)), event)
 
     def _tell(self, observers: Iterable[Observer], event: Event) -> None:
         for told in observers:

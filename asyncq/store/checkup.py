@@ -53,6 +53,7 @@ async def checkup(database: Database, connection: Connection) -> Checkup:
         secured=tuple(secured),
         live=found["live"],
         gone=found["gone"],
+        notifications=found["notifications"] or 0.0,
         unknown_tasks=tuple(row["identifier"] for row in unknown),
         holders=tuple(Holder(*row) for row in holders),
         sees_all=found["sees_all"],

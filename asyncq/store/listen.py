@@ -82,7 +82,7 @@ class Listening:
         self._connection = connection
         # Who knows it can make the worker run something, and who listens there sees payloads: nobody can guess it.
         self.secret_channel = f"asyncq:{secrets.token_hex(16)}"
-        self._holds = 0
+        self._holds = self._speaks_for = 0
         self._free = asyncio.Lock()
         self.broken = asyncio.Event()
         connection.add_termination_listener(self._broke)
@@ -90,15 +90,26 @@ class Listening:
     def _broke(self, _: object) -> None:
         self.broken.set()
 
-    async def probe(self, timeout_s: float) -> None:
-        """Ask the server for an answer: a half-open connection gives none.
+    async def probe(self, worker_id: int, timeout_s: float) -> None:
+        """Ask the server for an answer: a half-open connection gives none. Say for which worker this one listens.
+
+        By that lock a rescue finds the connection of a dead worker, and ends it.
+
+        Args:
+            worker_id: The worker; 0 if it has no id at this moment.
+            timeout_s: How long to wait for the answer.
 
         Raises:
             StoreUnavailable: No answer came in time.
         """
         async with self._free:
             with on_our_own(), calling(self._database.schema):
-                await self._connection.execute("select", timeout=timeout_s)
+                if worker_id == self._speaks_for or not worker_id:
+                    await self._connection.execute("select", timeout=timeout_s)
+                    return
+                query = self._database.query("hold_ear")
+                if await self._connection.fetchval(query, worker_id, timeout=timeout_s):
+                    self._speaks_for = worker_id
 
     async def take_lookout(self, *, was_out: bool) -> Post:
         """Be on the lookout, unless another connection is.

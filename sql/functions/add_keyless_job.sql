@@ -5,7 +5,7 @@
 -- token of the offer, and all that a run has to know is sent along, as asyncq/store/offers.py reads it. The job fills the batch
 -- that the offer is; what no batch has room for (see _is_packable) gets a row, and the empty batch goes. The batch is held until
 -- the commit and is for one job; no add waits for another one. At other levels than READ COMMITTED an offer that has just been
--- renewed would be an error.
+-- renewed would be an error. An add passes by the offers of workers that are not heard, see _is_heard.
 
 create or replace function asyncq._add_keyless_job(
   identifier text, payload json, queue_name text, run_at timestamptz, max_attempts int, priority int, flags jsonb, meta jsonb,
@@ -40,6 +40,7 @@ begin
       from asyncq._tasks as known
       join asyncq._offers as made on known.id = any(made.task_ids)
       join asyncq._batches as batch on batch.locked_by = made.worker_id and batch.lock_token = made.token
+      join asyncq._workers as maker on maker.id = made.worker_id and asyncq._is_heard(maker)
       where known.identifier = _add_keyless_job.identifier and known.retired_in is null
         and batch.ids = '{}' and asyncq._is_listening(made.worker_id)
       limit 1 for no key update of batch skip locked;

@@ -3,9 +3,9 @@
 -- of its claims; until then died_at keeps the worker from coming back under this id. Jobs that were cancelled end, those that were asked for again begin anew: neither has lost an attempt, and neither is
 -- returned.
 --
--- A rescued job that ran has lost an attempt: it may be what killed the worker. A worker that holds no more claims than it has
--- slots runs them all; of one that holds more, those ran that its last beat named. The others may have waited in its buffer and
--- lose none; their last_error begins with WorkerLost, and whoever runs them next names them before they begin.
+-- A rescued job that its worker's last beat named has lost an attempt: it may be what killed the worker. The others lose none: they
+-- may never have begun, as in the worker's buffer, or on their way to it. Their last_error begins with WorkerLost, and the worker that runs
+-- them next names them before they begin. A last attempt is always named before it begins, so that it is not made twice.
 --
 -- Who is gone is settled first, as a list of ids: a worker's row is there before its first claim, and an id is never used
 -- again, so that the list stays right while the jobs are walked over. A condition on _workers in the walk would judge the
@@ -22,19 +22,22 @@ create or replace function asyncq._rescue_jobs(thorough boolean)
 #variable_conflict use_column
 declare
   gone int[];
+  dead int[];
   held bigint[];
-  crowded int[];
 begin
   -- The rows stay locked: nobody else rescues the same workers now, and a late heartbeat waits, then is refused. A worker whose
   -- lease is not over is gone only if its lock can be had: else it is back, and about to say so.
   gone := array(
-    select dead.id from (
+    select candidate.id from (
       select worker.id, worker.died_at is not null or not asyncq._is_leased(worker) as is_certain
       from asyncq._workers as worker where not asyncq._is_live(worker) order by worker.id
-      for update skip locked) as dead
-    where dead.is_certain or pg_try_advisory_xact_lock(asyncq._lock_space(), dead.id));
+      for update skip locked) as candidate
+    where candidate.is_certain or pg_try_advisory_xact_lock(asyncq._lock_space(), candidate.id));
   -- Before any claim is taken: what is left of them is no reason to let a worker go on that has lost the others.
-  update asyncq._workers set died_at = clock_timestamp() where id = any(gone) and died_at is null;
+  with died as (
+    update asyncq._workers set died_at = clock_timestamp() where id = any(gone) and died_at is null returning id)
+  select array_agg(id) into dead from died;
+  perform asyncq._end_listeners(dead);
   if thorough then
     -- Also those of a worker that lives, whose jobs somebody has deleted: it has nothing to settle. A queue and its running job
     -- come and go in one transaction.
@@ -72,18 +75,12 @@ begin
         and not exists (select from asyncq._batches as batch where batch.locked_by = offer.worker_id)
       order by offer.worker_id for update skip locked));
   held := array(select id from asyncq._jobs where locked_by = any(gone) order by id for update skip locked);
-  -- Counted with the claims that somebody else holds at this moment, and before any of them ends here.
-  crowded := array(
-    select worker.id from asyncq._workers as worker join asyncq._all_jobs() as job on job.locked_by = worker.id
-    where worker.id = any(gone)
-    group by worker.id having count(*) > worker.concurrency);
   perform asyncq._end_marked(held);
   return query
     with lost as materialized (
       select job.id, job.locked_by as worker_id,
         asyncq._is_leased(worker) as left_its_lock,
-        worker.id is null or job.locked_by <> all(crowded)
-          or job.id || '/' || job.lock_token = any(worker.named) as ran
+        coalesce(job.id || '/' || job.lock_token = any(worker.named), false) as ran
       from asyncq._jobs as job left join asyncq._workers as worker on worker.id = job.locked_by
       where job.id = any(held) and job.locked_by = any(gone))
     update asyncq._jobs as job

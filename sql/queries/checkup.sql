@@ -1,5 +1,6 @@
--- checkup() -> up_since timestamptz, in_recovery boolean, live int, gone int, known_tasks int[], sees_all boolean
--- How a server and its workers are, for `doctor`: which workers live, which tasks they know; and whether this role is told what
+-- checkup() -> up_since timestamptz, in_recovery boolean, live int, gone int, known_tasks int[], notifications float8, sees_all boolean
+-- How a server and its workers are, for `doctor`: which workers live, which tasks they know; how full the
+-- notification queue is, of 1; and whether this role is told what
 -- others do, and since when.
 with worker as (
   select tasks, asyncq._is_live(worker) as is_live from asyncq._workers as worker)
@@ -11,4 +12,5 @@ select
   array(
     select task.id from asyncq._tasks as task
     where exists (select from worker where is_live and task.identifier = any(worker.tasks))) as known_tasks,
+  case when not pg_catalog.pg_is_in_recovery() then pg_catalog.pg_notification_queue_usage() end as notifications,
   pg_catalog.pg_has_role('pg_read_all_stats', 'usage') as sees_all

@@ -13,6 +13,7 @@ with free as materialized (
     from asyncq._batches as empty
     where empty.locked_by = made.worker_id and empty.lock_token = made.token and empty.ids operator(pg_catalog.=) '{}'::bigint[]
       and asyncq._is_listening(made.worker_id)
+      and exists (select from asyncq._workers as maker where maker.id = made.worker_id and asyncq._is_heard(maker))
     for no key update skip locked
   ) as batch
   where known.identifier = $1::text and known.retired_in is null

@@ -424,7 +424,7 @@ MUTANTS = [
     Mutant(
         "a worker that is back is rescued nevertheless",
         "sql/functions/rescue_jobs.sql",
-        "where dead.is_certain or pg_try_advisory_xact_lock(asyncq._lock_space(), dead.id)",
+        "where candidate.is_certain or pg_try_advisory_xact_lock(asyncq._lock_space(), candidate.id)",
         "where true",
         ("tests/sql/test_rescue_jobs.py",),
     ),
@@ -452,7 +452,7 @@ MUTANTS = [
     Mutant(
         "suspects run unnamed",
         "asyncq/engine/admission.py",
-        "        if not is_suspect(claim):",
+        "        if not has_to_be_named(claim):",
         "        if True:",
         (f"{LEASES}::test_a_job_of_which_nobody_knows_whether_it_ran_is_named_before_it_runs",),
     ),

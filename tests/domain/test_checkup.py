@@ -61,6 +61,7 @@ def test_a_healthy_store_has_one_finding_a_check() -> None:
         ("policies", "ok", "no table has row level security"),
         ("workers", "ok", "2 live"),
         ("tasks", "ok", "a live worker knows the tasks of the jobs that wait"),
+        ("notifications", "ok", "the server's notification queue is 0.0% full"),
         ("horizon", "ok", "nobody has kept dead rows from being removed for a minute"),
         ("dead_rows", "ok", "12 at most, in _jobs"),
         ("first_jobs", "ok", "118 blocks and 0.4 ms to look at the first 100"),
@@ -132,6 +133,17 @@ def test_a_problem_is_not_healthy(changed: dict[str, Any], expected: str) -> Non
     )
 
 
+@pytest.mark.parametrize(("usage", "level"), [(0.009, "ok"), (0.01, "warning"), (0.49, "warning"), (0.5, "problem")])
+def test_a_notification_queue_that_fills_is_told_of(usage: float, level: str) -> None:
+    """When it is full, every NOTIFY of the server fails, also those of other programs."""
+    (finding,) = [one for one in Checkup(**(WELL | {"notifications": usage})).findings if one.check == "notifications"]
+
+    assert (level, f"the server's notification queue is {usage:.1%} full") == (
+        finding.level,
+        finding.said.partition(":")[0],
+    )
+
+
 def test_a_role_that_sees_only_its_own_is_told_so_beside_what_it_sees() -> None:
     """Somebody else may hold the horizon longer."""
     said = [said for *_, said in found(holders=(SLOT,), sees_all=False)]
@@ -141,7 +153,7 @@ def test_a_role_that_sees_only_its_own_is_told_so_beside_what_it_sees() -> None:
 
 def test_a_large_table_with_few_dead_rows_for_its_size_is_well() -> None:
     """A backlog of millions."""
-    assert Checkup(**(WELL | {"dead_rows": (DeadRows("_jobs", 10**7, MANY_DEAD, None),)})).findings[5].level == "ok"
+    assert Checkup(**(WELL | {"dead_rows": (DeadRows("_jobs", 10**7, MANY_DEAD, None),)})).findings[6].level == "ok"
 
 
 def test_dead_rows_that_somebody_keeps_are_not_the_fault_of_vacuum() -> None:

@@ -66,6 +66,19 @@ async def test_a_suspect_waits_for_the_beat_that_names_it(stand: Stand) -> None:
     assert await answer(asked)
 
 
+@pytest.mark.parametrize(("attempts", "limit"), [(0, 1), (24, 25), (30, 25)])
+async def test_the_last_attempt_of_a_job_is_named_before_it_begins(stand: Stand, attempts: int, limit: int) -> None:
+    """A worker that dies with it must not be followed by another one that makes it again."""
+    last = msgspec.structs.replace(claim(7), attempts=attempts, max_attempts=limit)
+    is_plain = stand.admission.is_plain(last)
+    asked = asyncio.get_running_loop().create_task(stand.admission.admit(last))
+    await asyncio.sleep(0)
+    waits = (is_plain, asked.done(), stand.admission.started())
+    stand.admission.named([NAME])
+
+    assert ((False, False, [NAME]), True) == (waits, await answer(asked))
+
+
 async def test_a_suspect_that_was_named_does_not_start_if_the_lease_ends_before_it_wakes_up(stand: Stand) -> None:
     """Between the answer and its next step others may have taken over."""
     asked = await stand.ask()
@@ -160,8 +173,16 @@ async def test_those_who_wait_are_named_before_all_that_runs(stand: Stand) -> No
     assert (NAME, MOST_NAMED + 1) == (names[0], len(names))
 
 
+async def test_what_has_to_be_named_is_named_for_as_long_as_it_runs(stand: Stand) -> None:
+    """However much else runs: a row that does not name it says that it has not begun."""
+    last = {OneRun(number, limit=1) for number in range(MOST_NAMED + 5)}
+    stand.runs |= last | {OneRun(number + 10_000) for number in range(10)}
+
+    assert {f"{run.claim.id}/1" for run in last} == {*stand.admission.started()}
+
+
 class OneRun:
     """A run, as far as its name goes."""
 
-    def __init__(self, number: int) -> None:
-        self.claim = claim(number)
+    def __init__(self, number: int, limit: int = 25) -> None:
+        self.claim = msgspec.structs.replace(claim(number), max_attempts=limit)

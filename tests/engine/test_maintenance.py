@@ -32,6 +32,9 @@ async def claim_as_a_dead_worker(db: asyncpg.Connection, schema: str, *, seconds
           clock_timestamp() - make_interval(secs => {seconds_ago})) returning id""")
     await db.execute(f"update {schema}._jobs set locked_by = {worker_id}, locked_at = now(), lock_token = 1")
     await db.execute(f"""
+        update {schema}._workers set named = array(select id || '/1' from {schema}._jobs where locked_by = {worker_id})
+        where id = {worker_id}""")
+    await db.execute(f"""
         insert into {schema}._queues (locked_by, name)
         select {worker_id}, queue from {schema}._all_jobs() where queue is not null""")
     return worker_id

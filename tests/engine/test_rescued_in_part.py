@@ -15,6 +15,7 @@ from asyncq.domain.events import (
     JobsReturned,
     JobStarted,
     ListenConnected,
+    ListenLost,
     WorkerLost,
 )
 from asyncq.engine import fetcher, succession
@@ -187,3 +188,22 @@ async def test_claims_of_a_late_succession_go_back_before_they_start(
     returned = [event for event in seen.of(JobsReturned) if event.reason == "their settlement was answered late"]
     assert ([*range(4)], [job.id for job in added]) == (ran, seen.ids(JobCompleted))
     assert returned
+
+
+async def test_a_busy_worker_that_is_declared_dead_loses_its_listen_connection_and_listens_again(
+    schema: str, client: Client, make_worker: MakeWorker, seen: Seen, held: Held, db: asyncpg.Connection
+) -> None:
+    """Were its process stopped, nobody would read there, and the notification queue of the server would fill."""
+    async with make_worker(held.task, poll=1, concurrency=1).start():
+        await client.add_job("hold")
+        await seen.wait_for(JobStarted)
+        await wait_until(lambda: _listens(db, schema), description="the lock of the LISTEN connection")
+        await declare_dead(db, schema)
+        await seen.wait_for(ListenLost)
+        await seen.wait_for(ListenConnected, 2)
+        held.leave.set()
+        await seen.wait_for(JobCompleted)
+
+
+async def _listens(db: asyncpg.Connection, schema: str) -> bool:
+    return await db.fetchval(f"select bool_and({schema}._is_listening(id)) from {schema}._workers")

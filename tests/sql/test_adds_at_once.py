@@ -210,9 +210,9 @@ async def test_the_rescue_of_a_worker_passes_over_one_to_whom_a_job_is_being_han
 ) -> None:
     """It waits for nobody; the next rescue finds the job."""
     await offering(idle, FIRST, packs=packs)
-    await own.execute("update asyncq._workers set last_seen = '2000-01-01'")
     async with session(dsn, own.schema) as adder, adder.connection.transaction():
         await add_at_once(adder)
+        await own.execute("update asyncq._workers set last_seen = '2000-01-01'")
         async with asyncio.timeout(5):
             early = await own.run("rescue_jobs", THOROUGH)
         kept = await own.values("select id from asyncq._workers")
@@ -221,11 +221,27 @@ async def test_the_rescue_of_a_worker_passes_over_one_to_whom_a_job_is_being_han
     assert ([], 1, 1, []) == (early, len(kept), len(late), await own.values("select id from asyncq._workers"))
 
 
+@pytest.mark.parametrize("packs", [True, False], ids=["in a batch", "as a row"])
+@pytest.mark.parametrize(
+    "silence", ["last_seen = clock_timestamp() - lease * 0.7", "doubted_at = now()", "died_at = now()"]
+)
+async def test_an_add_passes_by_the_offer_of_a_worker_that_is_not_heard(
+    own: Session, idle: Session, silence: str, *, packs: bool
+) -> None:
+    """It is frozen, cut off or dead: the job would wait for its rescue, while others have free slots."""
+    await offering(idle, FIRST, packs=packs)
+    await own.execute(f"update asyncq._workers set {silence}")
+    filled = await own.run("fill_offer", "t", "{}", None, None)
+    await add_at_once(own)
+
+    assert ([], [None]) == (filled, await holders(own))
+
+
 async def test_a_worker_that_is_being_rescued_is_offered_nothing(dsn: str, own: Session, idle: Session) -> None:
     """Its offer goes before its claims are looked for."""
     await offering(idle, FIRST)
-    await own.execute("update asyncq._workers set last_seen = '2000-01-01'")
     async with session(dsn, own.schema) as rescuer, rescuer.connection.transaction():
+        await rescuer.execute("update asyncq._workers set last_seen = '2000-01-01'")
         await rescuer.run("rescue_jobs", not THOROUGH)
         async with asyncio.timeout(5):
             await add_at_once(own)

@@ -20,7 +20,12 @@ THOROUGH = True
 REGISTER = """
 insert into asyncq._workers (lease, pid, concurrency, host, tasks)
 values (interval '30 s', 1, 100, 'h', array[]::text[]) returning id"""
-DIE = "update asyncq._workers set last_seen = now() - interval '1 day' where id = $1"
+DIE = """
+update asyncq._workers
+set last_seen = now() - interval '1 day',
+  named = array(select id || '/' || lock_token from asyncq._all_jobs() where locked_by = $1)
+where id = $1
+"""
 KEYED = "select id from asyncq.add_job('t', queue_name => $1, job_key => $2, max_attempts => $3)"
 ROWS = """
 select id, key, queue, attempts, locked_by, cancelled_at is not null as cancelled from asyncq._all_jobs() order by id

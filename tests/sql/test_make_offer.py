@@ -101,7 +101,8 @@ async def test_a_worker_that_was_declared_dead_offers_nothing_although_its_row_i
     async with session(dsn, own.schema) as adding, adding.connection.transaction():
         await adding.rows("select from asyncq._batches for update")
         await own.run("rescue_jobs", AT_A_GLANCE)
-    is_made = await make(idle, worker, SECOND, hold=False)
+    async with session(dsn, own.schema) as back:
+        is_made = await make(back, worker, SECOND)
 
     assert (False, [worker]) == (is_made, await own.values("select id from asyncq._workers where died_at is not null"))
     assert (FIRST, False) == await offer(own)

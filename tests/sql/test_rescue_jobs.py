@@ -8,6 +8,10 @@ from tests.sql.marked import ASK_AGAIN, CANCEL, ended, keep
 from tests.sql.session import Session, session
 
 LONG_AGO = "update asyncq._workers set last_seen = now() - interval '31 s' where id = $1"
+NAME_ALL = """
+update asyncq._workers set named = array(
+  select id || '/' || lock_token from asyncq._all_jobs() where locked_by = $1)
+where id = $1"""
 NO_LOCK = False
 AT_A_GLANCE = False
 
@@ -19,7 +23,8 @@ async def worker(sql: Session, lease_s: float = 30.0) -> int:
 
 
 async def die(sql: Session, worker_id: int) -> None:
-    """Let a worker be silent for longer than its lease."""
+    """Let a worker be silent for longer than its lease; its last beat has named all its claims."""
+    await sql.rows(NAME_ALL, worker_id)
     await sql.rows(LONG_AGO, worker_id)
 
 
@@ -107,7 +112,7 @@ async def test_claims_of_a_worker_without_a_row_are_found_by_a_thorough_look(sql
     at_a_glance = await rescue(sql)
 
     assert [] == at_a_glance
-    assert [(job, 77, 1, 25)] == await rescue(sql, thorough=True)
+    assert [(job, 77, 0, 25)] == await rescue(sql, thorough=True)
     assert ([], []) == (await claimed(sql), await locked_queues(sql))
 
 
@@ -244,10 +249,12 @@ async def test_marked_jobs_of_a_dead_worker_end_as_their_mark_says_and_lose_no_a
     if not thorough:
         await die(sql, dead)
 
-    assert [(plain, dead, 1, 1)] == await rescue(sql, thorough=thorough)
+    assert [(plain, dead, 0 if thorough else 1, 1)] == await rescue(sql, thorough=thorough)
     assert ([], [], []) == (await claimed(sql), await locked_queues(sql), await workers(sql))
     assert [(cancelled, "cancelled")] == await ended(sql)
-    assert [(again, 0)] == [(claim["id"], claim["attempts"]) for claim in await fetch(sql)]
+    back = [(claim["id"], claim["attempts"]) for claim in await fetch(sql)]
+
+    assert [(again, 0), *[(plain, 0)] * thorough] == back
 
 
 async def test_when_a_worker_is_gone_all_others_are_woken(own: Session) -> None:
@@ -271,6 +278,7 @@ async def test_a_worker_whose_lock_stayed_free_is_rescued_before_its_lease_is_ov
     dead = await register(sql)
     job = await add(sql)
     await fetch(sql, worker=dead)
+    await sql.rows(NAME_ALL, dead)
     await let_go(sql, dead)
     await sql.run("watch_workers", 0)
     within_the_grace = await rescue(sql)
@@ -315,14 +323,15 @@ async def test_who_rescues_a_worker_has_its_lock_meanwhile(dsn: str, own: Sessio
         assert (False, []) == (held["holds"], await other.run("beat", late, NO_LOCK, [], "{}"))
 
 
-async def test_a_worker_with_more_claims_than_slots_is_blamed_for_those_that_it_named(sql: Session) -> None:
-    """The others may have waited in its buffer: they lose no attempt, and say why they are back."""
-    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
+@pytest.mark.parametrize("slots", [1, 2])
+async def test_only_a_claim_that_its_worker_has_named_loses_an_attempt(sql: Session, slots: int) -> None:
+    """The others may have waited in its buffer, or on their way to it: they lose none, and say why they are back."""
+    (row,) = await sql.run("register_worker", 30.0, 1, slots, "h", [], 0)
     dead = row["id"]
     ran, waited = await add(sql, max_attempts=1), await add(sql, max_attempts=1)
     await fetch(sql, 2, worker=dead, token=7)
     await sql.run("beat", dead, NO_LOCK, [f"{ran}/7", f"{waited}/6"], "{}")
-    await die(sql, dead)
+    await sql.rows(LONG_AGO, dead)
     rows = sorted(tuple(found) for found in await sql.run("rescue_jobs", AT_A_GLANCE))
     said = await sql.value("select last_error from asyncq._jobs where id = $1", waited)
 
@@ -332,11 +341,18 @@ async def test_a_worker_with_more_claims_than_slots_is_blamed_for_those_that_it_
     assert [waited] == [claim["id"] for claim in await fetch(sql, worker=await worker(sql))]
 
 
-async def test_a_worker_with_as_many_claims_as_slots_ran_them_all(sql: Session) -> None:
-    """Its buffer is empty as long as a slot is free."""
-    (row,) = await sql.run("register_worker", 30.0, 1, 2, "h", [], 0)
-    jobs = [await add(sql), await add(sql)]
-    await fetch(sql, 2, worker=row["id"])
-    await die(sql, row["id"])
+@pytest.mark.parametrize("thorough", [False, True])
+@pytest.mark.parametrize("has", ["meta = '{}'", "queue = 'q'", "key = 'k'"])
+async def test_a_fetch_that_was_in_flight_when_its_worker_died_costs_no_attempt(
+    sql: Session, has: str, *, thorough: bool
+) -> None:
+    """The server has committed it, and nobody was there to hear of it; with one attempt the job would fail for good."""
+    dead = 77 if thorough else await worker(sql)
+    job = await add(sql, max_attempts=1)
+    await sql.rows(f"update asyncq._jobs set {has}")
+    await fetch(sql, worker=dead)
+    await sql.rows(LONG_AGO, dead)
+    rescued = await rescue(sql, thorough=thorough)
 
-    assert [(job, 1) for job in jobs] == [(found[0], found[2]) for found in await rescue(sql)]
+    assert [(job, dead, 0, 1)] == rescued
+    assert [job] == [claim["id"] for claim in await fetch(sql, worker=await worker(sql))]

@@ -192,6 +192,7 @@ async def test_no_lookalike_is_executed_by_a_worker(roles: Roles, evil: str) -> 
 INLINED = {"now", "clock", "_job", "_state", "_wake_workers"} | {
     "_has_failed",
     "_has_offers",
+    "_is_heard",
     "_is_allowed",
     "_is_due",
     "_is_known",

@@ -128,7 +128,7 @@ async def test_a_batch_of_a_worker_that_has_no_row_is_found_by_a_thorough_rescue
 
     assert [] == await sql.values(RESCUE)
     assert [claim["id"] for claim in claims] == sorted(await sql.values(RESCUE_ALL))
-    assert [1, 1] == await sql.values("select attempts from asyncq._jobs")
+    assert [0, 0] == await sql.values("select attempts from asyncq._jobs")
 
 
 async def test_the_queues_of_batches_stay_locked_while_their_worker_lives(sql: Session) -> None:
@@ -157,22 +157,6 @@ async def test_the_queues_of_a_batch_that_somebody_holds_stay_locked_after_its_w
 
     assert ([], ["q"]) == during
     assert ([1], []) == (await sql.values(RESCUE), await locked_queues(sql))
-
-
-async def test_a_batch_that_somebody_holds_counts_for_whether_its_worker_had_too_much_to_run(
-    sql: Session, other: Session
-) -> None:
-    """Of a worker with more claims than slots nobody knows which ran: no attempt is counted."""
-    dead = await register(sql, silent_s=31.0)
-    await sql.execute("update asyncq._workers set concurrency = 2")
-    await add_many(sql, 4)
-    await fetch(sql, 3, worker=dead, form="packed")
-    await fetch(sql, 1, worker=dead)
-    async with other.connection.transaction():
-        await other.rows("select from asyncq._batches for update")
-        during = [(*row,) for row in await sql.rows("select attempts, ran from asyncq._rescue_jobs(false)")]
-
-    assert [(0, False)] == during
 
 
 async def test_force_unlock_returns_batches_and_waits_for_one_that_is_settled(sql: Session, other: Session) -> None:
@@ -291,7 +275,7 @@ async def test_two_rescues_at_once_return_a_batch_once(
 
     first = await gate.during(guarded.values(RESCUE_ALL), other.rows(RESCUE_ALL))
 
-    assert ([], [1, 1, 1]) == (first, await sql.values("select attempts from asyncq._jobs"))
+    assert ([], [0, 0, 0]) == (first, await sql.values("select attempts from asyncq._jobs"))
 
 
 async def test_a_worker_that_lost_its_batch_settles_nothing_of_it(sql: Session) -> None:

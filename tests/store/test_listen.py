@@ -31,7 +31,7 @@ async def test_a_connection_that_is_cut_is_noticed_at_once(database: Database, s
     """Whoever listens connects again, and looks for what it missed."""
     async with listening(database, lambda text: None, *QUIET) as listener:
         quiet = listener.broken.is_set()
-        await listener.probe(1.0)
+        await listener.probe(0, 1.0)
         await sql.rows(
             "select pg_terminate_backend(pid) from pg_catalog.pg_stat_activity where application_name = $1",
             f"{sql.schema} listen",

@@ -29,12 +29,19 @@ async def adder(dsn: str, schema: str) -> AsyncIterator[Session]:
 
 
 @pytest.fixture
-async def worker(sql: Session) -> int:
-    """A worker that offers; its LISTEN connection is `sql`."""
+async def ear(dsn: str, schema: str) -> AsyncIterator[Session]:
+    """The LISTEN connection of the worker; a rescue ends it."""
+    async with session(dsn, schema) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def worker(sql: Session, ear: Session) -> int:
+    """A worker that offers."""
     await sql.execute("select asyncq._store_tasks('{t}')")
     (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", ["t"], 0)
     tasks = array_text([await sql.value("select id from asyncq._tasks")])
-    await sql.run("make_offer", row["id"], 1, 0, tasks, tasks, "c", HOLD)
+    await ear.run("make_offer", row["id"], 1, 0, tasks, tasks, "c", HOLD)
     return row["id"]
 
 
@@ -73,12 +80,17 @@ async def die(sql: Session) -> None:
     await sql.execute("update asyncq._workers set last_seen = last_seen - interval '1 min'")
 
 
+async def die_and_be_rescued(sql: Session) -> None:
+    """After the add has taken the offer: it passes by a worker that is not heard."""
+    await die(sql)
+    await sql.rows("select from asyncq._rescue_jobs(false)")
+
+
 async def test_a_rescue_beside_an_add_leaves_the_worker_to_the_next_one(
     sql: Session, other: Session, adder: Session, worker: int
 ) -> None:
     """It waits for nobody; were the worker's row gone, the claim would be of nobody, and found minutes later."""
-    await die(sql)
-    job_id = await begun_during(adder, sql, other.rows("select from asyncq._rescue_jobs(false)"))
+    job_id = await begun_during(adder, sql, die_and_be_rescued(other))
     kept = await sql.values("select id from asyncq._workers")
     found = await claimed(sql)
     rescued = await sql.values("select job_id from asyncq._rescue_jobs(false)")
@@ -91,8 +103,7 @@ async def test_a_worker_that_comes_back_after_a_rescue_beside_an_add_hears_that_
     sql: Session, other: Session, adder: Session, worker: int
 ) -> None:
     """It lives on under its id, so that no rescue would return the claim."""
-    await die(sql)
-    await begun_during(adder, sql, other.rows("select from asyncq._rescue_jobs(false)"))
+    await begun_during(adder, sql, die_and_be_rescued(other))
     await sql.execute("update asyncq._workers set last_seen = now()")
 
     assert TOKENS == [row["token"] for row in await other.run("withdraw_offer", worker)]
