@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 
+import anyio
 import asyncpg
 import pytest
 
@@ -16,6 +17,7 @@ from asyncq import Client
 from asyncq.server import start
 from tests.disk import roomy_folder
 from tests.landlord import Landlord, landlord_of
+from tests.waiting import LIMIT_S
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
@@ -57,12 +59,11 @@ async def schema(landlord: Landlord, request: pytest.FixtureRequest) -> AsyncIte
         yield name
         if _may_leave(request):
             return
+        left = ["not looked yet"]
         # A connection that was closed is gone from the server's list a moment later.
-        for _ in range(100):
-            left = [*await landlord.claims(name), *await landlord.connections(name)]
-            if not left:
-                break
-            await asyncio.sleep(0.02)
+        with anyio.move_on_after(LIMIT_S):
+            while left := [*await landlord.claims(name), *await landlord.connections(name)]:
+                await asyncio.sleep(0.02)
 
         assert left == []
 

@@ -29,8 +29,8 @@ async def worker(database: str, tmp_path: Path) -> AsyncGenerator[Program]:
         yield it
 
 
-async def test_a_job_from_sql_runs_within_milliseconds(worker: Program, database: str) -> None:
-    """An idle worker is woken by the commit; the limit is generous for a busy machine, and far below any poll."""
+async def test_a_job_from_sql_runs_long_before_the_next_poll(worker: Program, database: str) -> None:
+    """An idle worker is woken by the commit; the limit is generous for a busy machine, and far below the poll."""
     connection = await asyncpg.connect(database)
     await connection.execute("""select asyncq.add_job('hello', '{"name":"Alice"}')""")
     await worker.says("Hello, Alice")
@@ -40,7 +40,7 @@ async def test_a_job_from_sql_runs_within_milliseconds(worker: Program, database
     took_s = time.perf_counter() - added_at
     await connection.close(timeout=5)
 
-    assert took_s < 0.5
+    assert took_s < 15
 
 
 async def test_a_job_from_the_producer_runs_now_and_another_one_later(

@@ -63,7 +63,7 @@ async def test_a_new_job_wakes_an_idle_worker(dsn: str, schema: str, client: Cli
     async with Worker(dsn, [greet], schema=schema, poll=60).start():
         for name in ("Ada", "Bob", "Cleo"):
             await client.add_job(greet, name)
-            await wait_until(lambda name=name: name in greeted, description=f"{name} to be greeted", limit_s=5)
+            await wait_until(lambda name=name: name in greeted, description=f"{name} to be greeted")
 
 
 async def test_a_stopping_worker_lets_running_jobs_finish(dsn: str, schema: str, client: Client) -> None:
