@@ -51,7 +51,7 @@ async def test_what_a_handler_does_is_committed_with_its_job(
         (ValueError("no"), JobState.RETRYABLE, 1),
         (RetryAfter(60), JobState.RETRYABLE, 1),
         (Snooze(60), JobState.SCHEDULED, 0),
-        (Discard("no"), JobState.DISCARDED, 25),
+        (Discard("no"), JobState.DISCARDED, 1),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
