@@ -140,6 +140,7 @@ grant execute on function
   asyncq._gate,
   asyncq._grace,
   asyncq._has_failed,
+  asyncq._has_just_returned,
   asyncq._has_lookout,
   asyncq._has_offers,
   asyncq._hold_claim,

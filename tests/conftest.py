@@ -16,7 +16,7 @@ import pytest
 from asyncq import Client
 from asyncq.server import start
 from tests.disk import roomy_folder
-from tests.landlord import Landlord, landlord_of
+from tests.landlord import Landlord, grow_up, landlord_of
 from tests.waiting import LIMIT_S
 
 
@@ -42,6 +42,7 @@ def dsn() -> Iterator[str]:
         patch.setattr(tempfile, "tempdir", roomy_folder())
         server = start(fsync=False, settings={"max_wal_size": "128MB"})
     with server:
+        asyncio.run(grow_up(server.dsn))
         yield server.dsn
 
 

@@ -27,6 +27,8 @@ select 'worker ' || id from asyncq._workers
 union all
 select law || coalesce(' job ' || job_id, '') || ' ' || said from asyncq.violations()
 """
+# The server is older, which `grow_up` waits for: a silent worker of a new schema is dead at once. Free locks do not count.
+RUN = "update asyncq._server_runs set since = clock_timestamp() - interval '10 seconds'"
 OPEN = "select 'connection ' || application_name from pg_catalog.pg_stat_activity where application_name ^@ $1"
 
 
@@ -49,6 +51,7 @@ class Landlord:
         name = f"t_{secrets.token_hex(6)}"
         await self._do(install, name)
         try:
+            await self._do(_execute, render(RUN, name))
             yield name
         finally:
             await self._do(drop, name)
@@ -77,8 +80,23 @@ class Landlord:
             await self._connection.close(timeout=5)
 
 
+async def _execute(connection: asyncpg.Connection, query: str) -> None:
+    await connection.execute(query)
+
+
 async def _names(connection: asyncpg.Connection, query: str, *args: str) -> list[str]:
     return [row[0] for row in await connection.fetch(query, *args)]
+
+
+async def grow_up(dsn: str) -> None:
+    """Wait until a server is older than the return window, in which nobody is taken for dead."""
+    connection = await asyncpg.connect(dsn, server_settings={"application_name": "landlord"})
+    try:
+        await connection.execute("""
+            select pg_sleep_until(pg_postmaster_start_time() + interval '10.1 seconds')
+            where pg_postmaster_start_time() + interval '10.1 seconds' > clock_timestamp()""")
+    finally:
+        await connection.close(timeout=5)
 
 
 @contextmanager

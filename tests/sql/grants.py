@@ -98,6 +98,7 @@ WORKER = {
     "function _gate": "execute",
     "function _grace": "execute",
     "function _has_failed": "execute",
+    "function _has_just_returned": "execute",
     "function _has_lookout": "execute",
     "function _has_offers": "execute",
     "function _hold_claim": "execute",

@@ -53,6 +53,16 @@ async def test_transactions_are_found_whatever_the_caller_has_set(dsn: str, clai
     assert [(worker, job)] == ended
 
 
+async def test_a_worker_that_could_not_reach_the_server_keeps_its_transactions(dsn: str, claiming: Session) -> None:
+    """The server has just returned: the transaction began after that, and the next sign of life is on its way."""
+    async with holding(dsn, claiming, silent_s=61) as (handler, _, job):
+        await claiming.execute("delete from asyncq._server_runs")
+        ended = await claiming.run("end_transactions")
+        held = await handler.values("select id from asyncq._jobs where id = $1 and locked_by is not null", job)
+
+    assert ([], [job]) == (ended, held)
+
+
 async def test_a_worker_that_is_merely_late_keeps_its_transactions(dsn: str, claiming: Session) -> None:
     """It may be about to come back, and its handlers are on their way."""
     async with holding(dsn, claiming, silent_s=59) as (handler, _, job):
