@@ -27,7 +27,7 @@ select 'worker ' || id from asyncq._workers
 union all
 select law || coalesce(' job ' || job_id, '') || ' ' || said from asyncq.violations()
 """
-# The server is older, which `grow_up` waits for: a silent worker of a new schema is dead at once. Free locks do not count.
+# The server is older, since `grow_up` waits: a silent worker of a new schema is dead at once. Free locks do not count.
 RUN = "update asyncq._server_runs set since = clock_timestamp() - interval '10 seconds'"
 OPEN = "select 'connection ' || application_name from pg_catalog.pg_stat_activity where application_name ^@ $1"
 

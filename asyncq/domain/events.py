@@ -114,6 +114,15 @@ class HeartbeatFailed(Event, frozen=True, kw_only=True):
     error: str
     silent_s: float
     lease_s: float
+    failures: int = 1
+
+
+class PartRecovered(Event, frozen=True, kw_only=True):
+    """A part of the worker works again: it has failed so often in a row, for so long."""
+
+    part: str
+    failures: int
+    lasted_s: float
 
 
 class LoopBlocked(Event, frozen=True, kw_only=True):
@@ -174,6 +183,7 @@ class MaintenanceFailed(Event, frozen=True, kw_only=True):
     """A round of maintenance failed; the next one tries again."""
 
     error: str
+    failures: int = 1
 
 
 class TasksLeftBehind(Event, frozen=True, kw_only=True):
@@ -203,6 +213,7 @@ class ListenLost(Event, frozen=True, kw_only=True):
 
     error: str
     retry_in_s: float
+    failures: int = 1
 
 
 class PollingOnly(Event, frozen=True, kw_only=True):
@@ -222,6 +233,7 @@ class FetchFailed(Event, frozen=True, kw_only=True):
 
     error: str
     retry_in_s: float
+    failures: int = 1
 
 
 class JobsFetched(Event, frozen=True, kw_only=True):
@@ -245,6 +257,7 @@ class SettleFailed(Event, frozen=True, kw_only=True):
     count: int
     error: str
     retry_in_s: float
+    failures: int = 1
 
 
 class SettlementsAbandoned(Event, frozen=True, kw_only=True):
@@ -317,6 +330,7 @@ class CronFailed(Event, frozen=True, kw_only=True):
 
     error: str
     retry_in_s: float
+    failures: int = 1
 
 
 class CronClockJumped(Event, frozen=True, kw_only=True):

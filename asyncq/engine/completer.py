@@ -39,6 +39,7 @@ from asyncq.domain.retry import DefaultRetry
 from asyncq.engine.announcer import Announcer
 from asyncq.engine.backoff import backoff_s
 from asyncq.engine.observers import Observers
+from asyncq.engine.outage import Outage
 from asyncq.engine.pace import Pace
 from asyncq.engine.run import Run
 from asyncq.engine.settling import Settled
@@ -118,6 +119,7 @@ class Completer:
         self._later_at = 0.0
         self._ended_well = 0
         self._pace = Pace()
+        self._outage = Outage("writing what became of jobs", observers.emit)
         self._patience = Patience(WRITE_DEADLINE_S, LONGEST_DEADLINE_S)
         self._stir = asyncio.Event()
         self._emptied = asyncio.Event()
@@ -265,6 +267,7 @@ class Completer:
                 async with shielded(self._line, self._patience.deadline_s):
                     await self._write_once(uncertain)
                 self._patience.answered()
+                self._outage.over()
             except (AsyncqError, TimeoutError) as error:
                 tries += 1
                 if isinstance(error, TimeoutError):
@@ -373,7 +376,10 @@ class Completer:
 
     async def _back_off(self, error: Exception, tries: int) -> None:
         wait_s = backoff_s(tries, FIRST_RETRY_S, SLOWEST_RETRY_S)
-        self._observers.emit(SettleFailed(count=self.unwritten, error=words(error), retry_in_s=wait_s))
+        event = SettleFailed(
+            count=self.unwritten, error=words(error), retry_in_s=wait_s, failures=self._outage.failed()
+        )
+        self._observers.emit(event)
         await anyio.sleep(wait_s)
 
     def abandoned(self) -> tuple[int, ...]:

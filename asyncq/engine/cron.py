@@ -248,7 +248,7 @@ class Cron:
         """What was due is due still: after a wait the items begin again. Returns the wait."""
         self._has_begun, self._last = False, None
         wait_s = backoff_s(failures, FIRST_RETRY_S, SLOWEST_RETRY_S)
-        self._observers.emit(CronFailed(error=words(error), retry_in_s=wait_s))
+        self._observers.emit(CronFailed(error=words(error), retry_in_s=wait_s, failures=failures))
         return wait_s
 
     async def _sleep(self, wait_s: float) -> None:

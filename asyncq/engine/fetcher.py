@@ -25,6 +25,7 @@ from asyncq.engine.looks import Look, Looks, Reach
 from asyncq.engine.lost_claims import LostClaims
 from asyncq.engine.observers import Observers
 from asyncq.engine.offer import Offer
+from asyncq.engine.outage import Outage
 from asyncq.engine.pace import Pace
 from asyncq.engine.shield import Patience, shielded
 from asyncq.engine.stopwatch import Stopwatch
@@ -187,7 +188,8 @@ class Fetcher:
 
     async def _until_stopped(self, progress: Callable[[], None], give_up_s: float | None) -> None:
         self._pace.look(_now(), self._finished())
-        failures, well_at = 0, _now()
+        well_at = _now()
+        outage = Outage("fetching", self._observers.emit)
         while not self._stopping:
             self._return_stale()
             wanted = self._wanted(self._following())
@@ -199,10 +201,11 @@ class Fetcher:
                     await self.lost.give_back()  # With no free slot too: nobody else can.
                 if self._is_time(wanted) and not await self._sees_nothing():
                     await self.fetch(wanted)
-                failures, well_at = 0, _now()
+                well_at = _now()
+                outage.over()
                 self._patience.answered()
             except (AsyncqError, TimeoutError) as error:
-                failures += 1
+                failures = outage.failed()
                 if isinstance(error, TimeoutError):
                     self._patience.lost()
                 if give_up_s is not None and _now() - well_at > give_up_s:
@@ -447,7 +450,7 @@ class Fetcher:
 
     async def _back_off(self, error: Exception, failures: int) -> None:
         wait_s = backoff_s(failures, FIRST_RETRY_S, SLOWEST_RETRY_S)
-        self._observers.emit(FetchFailed(error=words(error), retry_in_s=wait_s))
+        self._observers.emit(FetchFailed(error=words(error), retry_in_s=wait_s, failures=failures))
         self.lookout.no_room()
         self._woken = True
         await anyio.sleep(wait_s)

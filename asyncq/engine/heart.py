@@ -26,9 +26,10 @@ from asyncq.domain.options import WorkerOptions
 from asyncq.domain.outcome import words
 from asyncq.engine.guardian import Guardian, Note
 from asyncq.engine.lease import BEATS_A_LEASE, GRACE_S, HALF_GRACE_S, Lease, look_in_s, now_s
+from asyncq.engine.outage import Outage
 from asyncq.engine.standing import Standing
 from asyncq.store.database import Database
-from asyncq.store.failures import NO_ANSWER, is_answer, is_read_only, is_refusal
+from asyncq.store.failures import NO_ANSWER, is_answer, is_refusal, may_work_elsewhere
 from asyncq.store.lifeline import Lifeline
 from asyncq.store.workers import Cancelled
 
@@ -134,6 +135,7 @@ class Heart:
         self._line = Lifeline(database, self._ended)
         self._silent_lines: list[Lifeline] = []
         self._standing = Standing(lease, self._doubted, self._gave_up)
+        self._outage = Outage("the heartbeat", lambda event: self._tell(reactions.emit, event))
         self._beat_at = self._look_at = 0.0
         self._told_at = float("-inf")
 
@@ -254,7 +256,7 @@ class Heart:
         except (AsyncqError, TimeoutError) as error:
             if isinstance(error, SchemaError):
                 await self._check_release()
-            if not is_read_only(error) or (answer := await self._prove_elsewhere(worker_id, names)) is None:
+            if not may_work_elsewhere(error) or (answer := await self._prove_elsewhere(worker_id, names)) is None:
                 await self._missed(error, sent_at)
                 return
             holds, cancelled = answer
@@ -270,7 +272,7 @@ class Heart:
             return holds, await line.beat(worker_id, names, self._reactions.stuck())
 
     async def _prove_elsewhere(self, worker_id: int, names: Sequence[str]) -> tuple[bool, Cancelled] | None:
-        """The server writes nothing, but a new connection may lead to one that has taken over; None if it does not."""
+        """The server writes nothing here, but a new connection may lead to one that does; None if not."""
         line = Lifeline(self._database, self._ended)
         try:
             answer = await self._prove(line, worker_id, names)
@@ -308,9 +310,10 @@ class Heart:
         is_urgent = self._standing.state == "doubted" or self._silent_lines
         self._beat_at = now_s() + (SOON_S if is_urgent else min(self._pause_s, LATER_S))
         self._tell(self._reactions.stand_in)
-        if sent_at - self._told_at >= TELL_EVERY_S:
+        failures = self._outage.failed()
+        if failures == 1 or sent_at - self._told_at >= TELL_EVERY_S:
             self._told_at = sent_at
-            self._tell_of(error, self._worker_id)
+            self._tell_of(error, self._worker_id, failures)
 
     async def _refused(self) -> None:
         """The server refused a sign of life over the connection that holds the lock.
@@ -335,7 +338,7 @@ class Heart:
             case _:
                 assert_never(found)
 
-    def _tell_of(self, error: Exception, worker_id: int) -> None:
+    def _tell_of(self, error: Exception, worker_id: int, failures: int = 1) -> None:
         """A sign of life was not written: say why."""
         self._tell(
             self._reactions.emit,
@@ -344,6 +347,7 @@ class Heart:
                 error=words(error),
                 silent_s=self._lease.silent_s,
                 lease_s=self._lease.length_s,
+                failures=failures,
             ),
         )
 
@@ -358,6 +362,7 @@ class Heart:
             self._standing.lost()
             self._tell(self._reactions.lost, worker_id)
             return
+        self._outage.over()
         if self._standing.proven(sent_at, holds=holds):
             self._tell(self._reactions.regained)
         while self._silent_lines and not holds:

@@ -55,13 +55,13 @@ async def listen(
         observers.emit(PollingOnly(reason=reason))
         task_status.started()
         return
-    attempt = 0
+    attempt = failures = 0
     while True:
         attempt += 1
         try:
             async with listening(database, heard, cancelled, changed, look, fetcher.offer.heard) as connection:
                 observers.emit(ListenConnected(channel=channel(database.schema), attempt=attempt))
-                attempt = 0
+                attempt = failures = 0
                 fetcher.connected(connection)
                 look()
                 changed()
@@ -76,7 +76,8 @@ async def listen(
             wait_s = backoff_s(attempt + 1, FIRST_RETRY_S, SLOWEST_RETRY_S)
             if isinstance(error, ConfigurationError):
                 wait_s = HOPELESS_S
-            observers.emit(ListenLost(error=str(error), retry_in_s=wait_s))
+            failures += 1
+            observers.emit(ListenLost(error=str(error), retry_in_s=wait_s, failures=failures))
             _started(task_status)
             await anyio.sleep(wait_s)
 

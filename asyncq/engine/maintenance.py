@@ -15,6 +15,7 @@ from asyncq.engine.horizon import Horizon
 from asyncq.engine.identity import Identity
 from asyncq.engine.looks import Looks
 from asyncq.engine.observers import Observers
+from asyncq.engine.outage import Outage
 from asyncq.engine.pruner import Pruner
 from asyncq.engine.shield import shielded
 from asyncq.store.database import Database, Line
@@ -56,6 +57,7 @@ class Maintenance:
         self._pruner = Pruner(line, observers, failed_retention_s)
         self._horizon = Horizon(line, identity, observers, looks)
         self._rounds = -random.randint(1, FIRST_WITHIN)
+        self._outage = Outage("maintenance", observers.emit)
         self._wanted = asyncio.Event()
         self._rests_until = 0.0
         self._told: set[str] = set()
@@ -72,8 +74,9 @@ class Maintenance:
                     self._rests_until = asyncio.get_running_loop().time() + REST_S
                 await self._pruner.run_when_due()
                 await self._horizon.look_when_due()
+                self._outage.over()
             except (AsyncqError, TimeoutError) as error:
-                self._observers.emit(MaintenanceFailed(error=words(error)))
+                self._observers.emit(MaintenanceFailed(error=words(error), failures=self._outage.failed()))
             try:
                 async with asyncio.timeout(every_s * random.uniform(0.8, 1.2)):
                     await self._wanted.wait()

@@ -17,6 +17,7 @@ from asyncq.engine.heartbeat import Heartbeat
 from asyncq.engine.identity import Identity
 from asyncq.engine.lease import Lease
 from asyncq.engine.observers import Observers
+from asyncq.engine.outage import Outage
 from asyncq.engine.stuck import Stuck
 from asyncq.store import workers as store
 from asyncq.store.database import Line
@@ -67,6 +68,7 @@ class Membership:
         self._admission = admission
         self._stuck = stuck
         self._observers = observers
+        self._outage = Outage("registration", observers.emit)
         self._start_soon: Callable[..., object] | None = None
         self._next_id = 0  # That of the worker once it has learned the ids of its tasks.
         self._dead_ids = {0}  # Those that others declared dead before it had them; and 0, which is none.
@@ -106,8 +108,9 @@ class Membership:
             await anyio.sleep(LEARN_S)
             try:
                 await self._learn()
+                self._outage.over()
             except AsyncqError as error:
-                self._observers.emit(MaintenanceFailed(error=str(error)))
+                self._observers.emit(MaintenanceFailed(error=str(error), failures=self._outage.failed()))
             self._fetcher.wake()
 
     async def _learn(self) -> None:
@@ -182,8 +185,9 @@ class Membership:
                 if self._heartbeat.has_ended:
                     self.registered.set()
                     return
-                self._observers.emit(MaintenanceFailed(error=str(error)))
+                self._observers.emit(MaintenanceFailed(error=str(error), failures=self._outage.failed()))
                 await anyio.sleep(AGAIN_S)
+        self._outage.over()
         self._fetcher.wake()
         self.rejoined()
         await self.learn_the_rest()

@@ -34,6 +34,7 @@ from asyncq.domain.outcome import Completed, Failed, Hindered, Interrupted, Outc
 from asyncq.domain.task import Isolation
 from asyncq.engine.backoff import backoff_s
 from asyncq.engine.observers import Observers
+from asyncq.engine.outage import Outage
 from asyncq.engine.shield import shielded
 from asyncq.store import transactions as store
 from asyncq.store.database import Connection, Database, HandlerPool, Line
@@ -65,6 +66,7 @@ class Means:
         self.line = line
         self.observers = observers
         self.lease_s = lease_s
+        self._outage = Outage("asking what became of transactions", observers.emit)
 
     async def fate(
         self, worker_id: int, claim: Claim, held: store.Held, since: float, is_open: Callable[[], None]
@@ -88,6 +90,7 @@ class Means:
             try:
                 async with shielded(self.line, ASK_S):
                     fate = await store.fate(self.line, worker_id, claim, held.xid)
+                    self._outage.over()
                     if fate != "in progress":
                         return fate
                     is_open()
@@ -95,7 +98,9 @@ class Means:
                     if clock() - since >= self.lease_s:
                         await store.end_transaction(self.line, held)
             except (AsyncqError, TimeoutError) as error:
-                self.observers.emit(SettleFailed(count=1, error=words(error), retry_in_s=wait_s))
+                failures = self._outage.failed()
+                event = SettleFailed(count=1, error=words(error), retry_in_s=wait_s, failures=failures)
+                self.observers.emit(event)
             await anyio.sleep(wait_s)
 
 

@@ -31,6 +31,8 @@ class LogObserver:
     def __call__(self, event: on.Event, /) -> None:
         """Write one event."""
         level, sentence = _SENTENCES[type(event)]
+        if getattr(event, "failures", 1) > 1 and not isinstance(event, on.PartRecovered):
+            level = logging.DEBUG  # The first failure of an outage was logged; its end says how many there were.
         fields: dict[str, Any] = {"asyncq_event": type(event).__name__}
         if isinstance(event, on.JobEvent):
             fields |= job_fields(event.job_id, event.task, event.attempt)

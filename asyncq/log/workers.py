@@ -109,6 +109,11 @@ SENTENCES = [
         ),
     ),
     said(
+        on.PartRecovered,
+        logging.INFO,
+        lambda e: ("%s works again after %.1f s and %s failures", e.part, e.lasted_s, e.failures),
+    ),
+    said(
         on.HeartbeatFailed,
         logging.WARNING,
         lambda e: (

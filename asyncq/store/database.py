@@ -381,7 +381,7 @@ class HandlerPool:
         try:
             async with asyncio.timeout(1.0):
                 await pool.close()
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        except UNTIDY:
             pool.terminate()
 
 
@@ -441,7 +441,7 @@ async def hang_up(connection: asyncpg.Connection) -> None:
         return
     try:
         await connection.close(timeout=HANG_UP_S)
-    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+    except UNTIDY:
         connection.terminate()
 
 

@@ -115,9 +115,9 @@ def is_answer(error: Exception) -> bool:
     return isinstance(error, StoreError) and error.sqlstate is not None
 
 
-def is_read_only(error: Exception) -> bool:
-    """Whether the server can write nothing: it is a standby, or read only for now."""
-    return isinstance(error, StoreError) and error.sqlstate == READ_ONLY
+def may_work_elsewhere(error: Exception) -> bool:
+    """Whether another connection may lead to a server that can write, or out of a failed transaction of a pooler's."""
+    return isinstance(error, StoreError) and error.sqlstate in _UNUSABLE
 
 
 def is_refusal(error: Exception) -> bool:
@@ -201,7 +201,7 @@ def connecting(dsn: str) -> Translating:
 
 
 def _tell_of_connecting(error: BaseException, dsn: str) -> None:
-    if isinstance(error, asyncpg.PostgresError):
+    if isinstance(error, asyncpg.PostgresError) and not isinstance(error, _BROKEN):
         if "unsupported startup parameter" in _said(error):
             raise ConfigurationError(
                 f"the pooler at {target(dsn)} refused a setting that the DSN asks for: {_said(error)}; take it out of "
@@ -265,7 +265,7 @@ def tell_of_call(error: BaseException, schema: str) -> None:
             raise StoreUnavailable(
                 f"the connection to PostgreSQL is closed; {ENDED_IDLE}", outcome="not_sent"
             ) from error
-        raise StoreError(f"the statement cannot be sent: {error}") from error
+        raise StoreError(f"the statement cannot be sent: {_words(error)}") from error
 
 
 def lending() -> Translating:
@@ -367,7 +367,22 @@ def _said(error: asyncpg.PostgresError) -> str:
 
 
 def _words(error: BaseException) -> str:
-    return "no answer in time" if _is_silence(error) else words(error)
+    """What went wrong, in words of ours where the driver's speak of itself."""
+    if _is_silence(error):
+        return "no answer in time"
+    match error:
+        case asyncpg.ConnectionDoesNotExistError():
+            return "the connection ended in the middle of a statement"
+        case asyncpg.TargetServerAttributeNotMatched():
+            return "no server is of the kind that target_session_attrs asks for"
+        case asyncpg.InternalClientError():
+            return "the connection was broken off, and cannot be used any more"
+        case asyncpg.InterfaceError() if "another operation" in str(error):
+            return "another task uses the connection at this moment, and it runs one statement at a time"
+        case asyncpg.InterfaceError():
+            return "the driver refused it; its error is the cause of this one"
+        case _:
+            return words(error)
 
 
 def _is_silence(error: BaseException) -> bool:

@@ -10,10 +10,8 @@ import asyncio
 from contextvars import ContextVar
 from typing import cast
 
-import asyncpg
-
 from asyncq.store.database import PUT_BACK_CANCELLED_S, Connection, Pool, cut_off, hang_up, is_closed, put_back
-from asyncq.store.failures import connecting, tell_of_our_own
+from asyncq.store.failures import UNTIDY, connecting, tell_of_our_own
 
 IDLE_S = 30.0
 
@@ -34,7 +32,7 @@ async def tidy(connection: Connection) -> None:
         return
     try:
         await connection.execute("select")
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+    except UNTIDY:
         if not is_closed(connection):
             raise
 

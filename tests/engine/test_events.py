@@ -147,12 +147,13 @@ async def _(scene: Scene) -> None:
     await scene.db.execute(f"delete from {scene.schema}._workers")
 
 
-@provokes(events.HeartbeatFailed)
+@provokes(events.HeartbeatFailed, events.PartRecovered)
 async def _(scene: Scene) -> None:
     async with scene.make_worker(lease=1).start():
         while not scene.seen.of(events.HeartbeatFailed):
             await terminate(scene.db, scene.schema, "heartbeat")
             await asyncio.sleep(0.01)
+        await scene.seen.wait_for(events.PartRecovered)
 
 
 @provokes(events.HorizonHeld)

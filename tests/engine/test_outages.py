@@ -4,6 +4,7 @@ In each test one handler outlasts the outage: it is not interrupted.
 """
 
 import contextlib
+import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from asyncq.domain.events import (
     LeaseInDoubt,
     ListenConnected,
     ListenLost,
+    PartRecovered,
     SettleFailed,
     WorkerCrashed,
 )
@@ -114,6 +116,35 @@ async def test_a_server_that_goes_and_comes_back_in_mid_load_costs_no_job_and_no
 
     assert once_each(load)
     assert [] == alarms(seen)
+
+
+async def test_an_outage_takes_one_line_of_the_log_for_each_part_and_one_at_its_end(
+    server: Server, load: Load, seen: Seen, caplog: pytest.LogCaptureFixture
+) -> None:
+    """There were up to 200; how often each part has failed is in the line at the end."""
+    caplog.set_level(logging.INFO, "asyncq")
+    await load.add(range(JOBS))
+    async with worker_of(load, seen, server.dsn).start():
+        await load.reached(JOBS // 3)
+        caplog.clear()
+        await anyio.to_thread.run_sync(server.kill)
+        for kind in (FetchFailed, SettleFailed, ListenLost, HeartbeatFailed):
+            await seen.wait_for(kind, 4)
+        await anyio.to_thread.run_sync(server.restart)
+        await seen.wait_for(ListenConnected, 2)
+        await load.reached(JOBS)
+        await load.written()
+        await seen.wait_for(PartRecovered, 3)
+
+    lines = Counter(record.asyncq_event for record in caplog.records)
+    ends = {event.part: event.failures for event in seen.of(PartRecovered)}
+    assert {1} == {lines[kind.__name__] for kind in (FetchFailed, SettleFailed, ListenLost, HeartbeatFailed)}
+    assert lines["PartRecovered"] == len(ends)
+    assert (len(seen.of(FetchFailed)), len(seen.of(SettleFailed))) == (
+        ends["fetching"],
+        ends["writing what became of jobs"],
+    )
+    assert ends["the heartbeat"] >= len(seen.of(HeartbeatFailed))
 
 
 async def test_after_the_servers_return_a_worker_listens_again_and_need_not_poll(
@@ -296,7 +327,7 @@ def standby_signal(server: Server) -> Path:
 
 
 async def test_a_worker_that_finds_no_free_connection_waits_for_one(server: Server, load: Load, seen: Seen) -> None:
-    """`too many connections` is an outage like another."""
+    """`too many connections` is an outage like another, but others can take over: a long handler may be interrupted."""
     await load.add(range(JOBS))
     async with worker_of(load, seen, server.dsn).start(), connected(server.dsn) as db:
         await load.reached(JOBS // 3)
@@ -310,8 +341,8 @@ async def test_a_worker_that_finds_no_free_connection_waits_for_one(server: Serv
         await load.reached(JOBS)
         await load.written()
 
-    assert once_each(load)
-    assert [] == alarms(seen)
+    assert Counter(range(JOBS)) == load.runs
+    assert [] == [*seen.of(JobLost), *seen.of(JobsRescued), *seen.of(WorkerCrashed)]
 
 
 # Statements that fail

@@ -19,7 +19,7 @@ from asyncq.domain.errors import (
 )
 from asyncq.server import Server, start
 from asyncq.store.database import Database, hang_up
-from asyncq.store.failures import calling, connecting, is_transient, target
+from asyncq.store.failures import Translating, calling, connecting, is_transient, target
 from tests.sql.session import Session
 
 UNREADABLE = (
@@ -268,6 +268,27 @@ def test_a_lost_connection_says_whether_anything_was_sent(raised: Exception, out
         raise raised
 
     assert (outcome, raised) == (error.value.outcome, error.value.__cause__)
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        asyncpg.InternalClientError("cannot switch to state 12; another operation (2) is in progress"),
+        asyncpg.InterfaceError("cannot perform operation: another operation is in progress"),
+        asyncpg.InterfaceError("cannot call Connection.fetch(): connection has been released back to the pool"),
+        asyncpg.InterfaceError("cannot use Connection.transaction() in a manually started transaction"),
+        asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation"),
+        asyncpg.TargetServerAttributeNotMatched("None of the hosts match the target attribute requirement"),
+    ],
+)
+@pytest.mark.parametrize("context", [calling("s"), connecting("postgresql://h/x")], ids=["calling", "connecting"])
+def test_what_the_driver_says_of_itself_does_not_reach_the_caller(context: Translating, raised: Exception) -> None:
+    """Nobody who calls a client knows what its state 12 is. It is the cause of our own error."""
+    with pytest.raises(StoreError) as error, context:
+        raise raised
+
+    assert str(raised) not in str(error.value)
+    assert raised is error.value.__cause__
 
 
 def test_silence_may_be_a_lock() -> None:

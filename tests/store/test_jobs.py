@@ -243,7 +243,10 @@ async def test_a_number_that_does_not_fit_is_no_lost_connection(database: Databa
 async def test_a_connection_that_is_in_use_is_no_lost_connection(database: Database, sql: Session) -> None:
     """The caller shares it between two tasks: a defect of the program, which no retry mends."""
     await sql.execute("begin; declare held cursor for select 1")
-    with sql.connection._stmt_exclusive_section, pytest.raises(StoreError, match="another operation") as error:
+    with (
+        sql.connection._stmt_exclusive_section,
+        pytest.raises(StoreError, match="another task uses") as error,
+    ):
         await adding.add_jobs(database, sql.connection, [FULL])
 
     assert not isinstance(error.value, StoreUnavailable)

@@ -26,7 +26,7 @@ lock as (insert into asyncq._queues (name, locked_by) select 'q', id from worker
 update asyncq._jobs set locked_by = worker.id, locked_at = now(), lock_token = 1 from worker where queue = 'q'
 """
 BRING = """
-select format('select setval(%L, %s)', schemaname || '.' || sequencename, last_value)
+select format('select setval(%L, %s);', schemaname || '.' || sequencename, last_value)
 from pg_sequences where schemaname = 'asyncq' and last_value is not null"""
 
 
@@ -121,8 +121,8 @@ async def test_the_tables_are_replicated_to_another_place_and_the_sequences_brou
         await new.execute("drop subscription s")
         async with Client(dsn) as client:
             broken = {violation.law for violation in (await client.admin.checkup()).violations}
-        for row in await old.fetch(BRING):
-            await new.execute(row[0])
+        # As one script, in the way in which psql writes the rows.
+        await new.execute("\n".join(row[0] for row in await old.fetch(BRING)))
 
     assert {"id_not_given"} == broken
     await check(dsn, seen)
