@@ -28,9 +28,6 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 @contextmanager
 def carrying(event: Event, exception: BaseException | None) -> Generator[None]:
     """Let an event carry an exception for as long as the block lasts."""
-    if exception is None:
-        yield
-        return
     vars(event)["exception"] = exception
     try:
         yield

@@ -40,8 +40,12 @@ class Observers:
             event: The event.
             exception: What it is about, released when all observers were called.
         """
+        told = self._told(type(event))
+        if exception is None:  # Most events are about none, and come often.
+            self._tell(told, event)
+            return
         with carrying(event, exception):
-            self._tell(self._told(type(event)), event)
+            self._tell(told, event)
 
     def _tell(self, observers: Iterable[Observer], event: Event) -> None:
         for told in observers:

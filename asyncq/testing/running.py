@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
-from asyncq.domain.errors import Snooze
 from asyncq.domain.events import Event, JobCompleted, JobEvent, JobFailed, JobRetried, JobSnoozed, JobStarted, Observer
 from asyncq.domain.job import is_awaitable
+from asyncq.domain.outcome import Snoozed
 from asyncq.domain.task import Task
 from asyncq.engine.observers import listed
+from asyncq.engine.verdict import outcome_of
 from asyncq.store.statements import DEFAULT_SCHEMA
 from asyncq.worker import Worker
 
@@ -192,7 +193,8 @@ def _recording(task: Task[...], raised: list[Exception]) -> Task[...]:
 
 def _first_error(ran: Ran, raised: Sequence[Exception]) -> Exception:
     said = "; ".join(f"job {job_id} failed: {text.partition(chr(10))[0]}" for job_id, text in ran.errors.items())
-    error = next((error for error in raised if not isinstance(error, Snooze)), None)
+    failures = (error for error in raised if not isinstance(outcome_of(error, interrupted=False), Snoozed))
+    error = next(failures, None)
     if error is None:
         return AssertionError(said)
     error.add_note(said)

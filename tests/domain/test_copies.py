@@ -105,6 +105,7 @@ SAMPLES: list[Any] = [
     asyncq.CronStatus(identifier="backup", source="stored", fill=timedelta(hours=1)),
     asyncq.CronItem("backup", "0 3 * * *", payload={"full": True}, flags=["f"], fill=timedelta(hours=1)),
     asyncq.CronItem("backup", every_noon),
+    asyncq.CronItem(hello, "0 3 * * *", payload={"name": "Bobby"}),
     LISTED,
     asyncq.ConstantRetry(60, jitter=0.5),
     asyncq.LinearRetry(timedelta(seconds=30)),
@@ -240,6 +241,12 @@ def test_a_copy_shares_no_attributes() -> None:
     copied.field = "other"
 
     assert "payload" == error.field
+
+
+def test_a_task_is_pickled_and_copied_deeply_by_its_name() -> None:
+    """As a function is: the same one is found."""
+    assert hello is pickle.loads(pickle.dumps(hello))
+    assert hello is copy.deepcopy(hello)
 
 
 def test_every_public_class_is_a_value_or_is_said_to_be_none() -> None:

@@ -478,6 +478,20 @@ async def test_run_due_does_not_raise_a_snooze(dsn: str, schema: str, client: Cl
         await run_due(dsn, [wait, fail], schema=schema, raise_errors=True, concurrency=1)
 
 
+async def test_run_due_does_not_raise_a_snooze_in_a_group(dsn: str, schema: str, client: Client) -> None:
+    """A task group raises it so; the error behind it is the one that counts."""
+
+    @task
+    async def wait_in_group() -> None:
+        raise ExceptionGroup("of a task group", [Snooze(60)])
+
+    await client.add_job(wait_in_group)
+    await client.add_job(fail)
+
+    with pytest.raises(ValueError, match="no such page"):
+        await run_due(dsn, [wait_in_group, fail], schema=schema, raise_errors=True, concurrency=1)
+
+
 # Looking at what was added
 
 
