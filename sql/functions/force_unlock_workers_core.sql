@@ -1,15 +1,21 @@
 -- The act of force_unlock_workers: jobs that were cancelled end, those that were asked for again begin anew, the others lose an
 -- attempt. The workers lose their rows and are told: one that lives after all cancels its handlers and registers anew. A claim that
--- is being settled at this moment is waited for, and is gone then. Scans the table: no index knows claims.
+-- is being settled at this moment is waited for, and is gone then.
 -- 55P03: for ten seconds, or for as long as the caller's lock_timeout says, one was held by a transaction that could not be ended.
 
 create or replace function asyncq._force_unlock_workers(worker_ids text[])
   returns table (shown asyncq.jobs, document text)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_sort = on
   as $$
 #variable_conflict use_column
 declare
+  -- Of texts that are ids of ours.
+  numbers constant int[] := array(
+    select given::bigint from unnest(worker_ids) as given
+    where case when given ~ '^[1-9][0-9]{0,9}$' then given::bigint <= 2147483647 end);
   forgotten int[];
   held bigint[];
   cancelled bigint[];
@@ -25,13 +31,13 @@ begin
     delete from asyncq._workers where id = any(forgotten);
     perform pg_notify('asyncq:cancel', gone.id || ' 0 0') from unnest(forgotten) as gone(id);
     -- They hold claims for as long as they are open, and would be waited for.
-    perform asyncq._end_transactions(
-      array(select given::int from unnest(worker_ids) as given where given ~ '^[0-9]{1,9}$'));
+    perform asyncq._end_transactions(numbers);
     perform asyncq._unpack(array(
       select batch.ctid from asyncq._batches as batch where batch.locked_by::text = any(worker_ids)
       order by batch.locked_by, batch.lock_token for update));
     held := array(
-      select job.id from asyncq._jobs as job where job.locked_by::text = any(worker_ids) order by job.id for update);
+      select job.id from asyncq._jobs as job where job.locked_by = any(numbers) and job.lock_token is not null
+      order by job.id for update);
   exception when lock_not_available then
     select activity.pid, activity.usename, activity.application_name as name into holder
       from pg_stat_activity as activity

@@ -1,5 +1,4 @@
--- The workers that have a row, and those that hold claims without having one, with how many jobs they run. Scans the table: no
--- index knows claims.
+-- The workers that have a row, and those that hold claims without having one, with how many jobs they run.
 --
 --   state    what is known of it
 --   live     it is heard of
@@ -13,7 +12,7 @@ create or replace function asyncq._list_workers()
     silent_s float8, lease_s float8, locks boolean, tasks text[], stuck bigint[])
   language sql volatile
   set search_path = pg_catalog, pg_temp
-  set enable_seqscan = on
+  set enable_seqscan = off
   as $$
   select coalesce(worker.id, claims.locked_by), worker.host, worker.pid,
     case
@@ -27,7 +26,7 @@ create or replace function asyncq._list_workers()
     worker.locks, worker.tasks, coalesce(worker.stuck, '{}')
   from asyncq._workers as worker
   full join (
-    select job.locked_by, count(*) as running from asyncq._all_jobs() as job where job.locked_by is not null
+    select job.locked_by, count(*) as running from asyncq._all_jobs() as job where job.lock_token is not null
     group by job.locked_by) as claims on claims.locked_by = worker.id
   order by 1
   $$;

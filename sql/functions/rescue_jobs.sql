@@ -15,8 +15,8 @@ create or replace function asyncq._rescue_jobs(thorough boolean)
   returns table (job_id bigint, worker_id int, attempts smallint, max_attempts smallint, ran boolean)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
-  -- There is no index on locked_by; the worker's connection shuns scans and sorts, for the sake of the fetch.
-  set enable_seqscan = on
+  -- By jobs_claims: what it costs depends on claims, not on what waits. The worker's connection shuns sorts, for the sake of the fetch.
+  set enable_seqscan = off
   set enable_sort = on
   as $$
 #variable_conflict use_column
@@ -52,7 +52,7 @@ begin
     end if;
     gone := gone || array(
       select claim.locked_by from (
-        select locked_by from asyncq._jobs where locked_by is not null
+        select locked_by from asyncq._jobs where lock_token is not null
         union
         select locked_by from asyncq._batches
         union
@@ -74,7 +74,8 @@ begin
       where offer.worker_id = any(gone)
         and not exists (select from asyncq._batches as batch where batch.locked_by = offer.worker_id)
       order by offer.worker_id for update skip locked));
-  held := array(select id from asyncq._jobs where locked_by = any(gone) order by id for update skip locked);
+  held := array(
+    select id from asyncq._jobs where locked_by = any(gone) and lock_token is not null order by id for update skip locked);
   perform asyncq._end_marked(held);
   return query
     with lost as materialized (
@@ -102,7 +103,7 @@ begin
       order by queue.name for update skip locked));
   delete from asyncq._workers as worker
     where worker.id = any(gone)
-      and not exists (select from asyncq._jobs as job where job.locked_by = worker.id)
+      and not exists (select from asyncq._jobs as job where job.locked_by = worker.id and job.lock_token is not null)
       and not exists (select from asyncq._batches as batch where batch.locked_by = worker.id)
       and not exists (select from asyncq._queues as queue where queue.locked_by = worker.id)
       and not exists (select from asyncq._offers as offer where offer.worker_id = worker.id);

@@ -1,12 +1,12 @@
 -- Return the claims of fetches whose answer was lost: nobody knows them, their jobs never started, and their worker lives, so
--- that no rescue finds them. Those that were cancelled meanwhile end. Scans the table, after a lost connection only. Rows
+-- that no rescue finds them. Those that were cancelled meanwhile end. Rows
 -- and batches that another transaction holds are skipped.
 
 create or replace function asyncq._return_lost(worker int, tokens bigint[]) returns setof bigint
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
-  -- There is no index on locked_by; the worker's connection shuns scans and sorts, for the sake of the fetch.
-  set enable_seqscan = on
+  -- The worker's connection shuns sorts, for the sake of the fetch.
+  set enable_seqscan = off
   set enable_sort = on
   as $$
 #variable_conflict use_column

@@ -119,11 +119,12 @@ create index jobs_unique_key_unready on asyncq._jobs (unique_key)
 -- beat: running jobs that were cancelled, which their worker was perhaps not told.
 create index jobs_cancelled on asyncq._jobs (locked_by) where cancelled_at is not null;
 
+-- rescue_jobs, return_lost, list_workers, force_unlock_workers: the claims of a worker, however many jobs wait beside them. They
+-- ask for a lock_token, which every claim has; statements that do not keep their own indexes.
+create index jobs_claims on asyncq._jobs (locked_by) where lock_token is not null;
+
 -- prune: jobs that failed for good long ago. Written when one fails for good, and never else.
 create index jobs_failed on asyncq._jobs (updated_at) where attempts >= max_attempts and locked_by is null;
-
--- No index on locked_by: it would cost each claim about a tenth, and only the rescue of a dead worker's jobs, which may
--- scan, would read it.
 
 -- The lock of a queue: its row exists while one of its jobs runs, and no longer. fetch_jobs inserts it, whoever ends the claim
 -- deletes it, each in the transaction that writes the job.

@@ -56,3 +56,32 @@ async def test_an_explanation_of_the_last_job_of_a_deep_queue_reads_a_few_rows(f
 
     assert "queue_behind" == said["reason"]
     assert costs["_jobs"][1] <= 10
+
+
+CLAIMS = {
+    "rescue": "select from asyncq._rescue_jobs(false)",
+    "thorough rescue": "select from asyncq._rescue_jobs(true)",
+    "return_lost": "select from asyncq._return_lost(1000000, '{5}')",
+    "still_lost": "select lock_token from asyncq._jobs where locked_by = 1000000 and lock_token = 5",
+    "force_unlock_workers": "select from asyncq.force_unlock_workers('{1000000}')",
+}
+"""A dead worker has 20 claims of one fetch."""
+
+
+@pytest.mark.parametrize("call", CLAIMS.values(), ids=CLAIMS)
+async def test_what_looks_for_claims_of_a_worker_reads_those_alone(full: Session, call: str) -> None:
+    """Not the jobs that wait, of which there may be millions: a dead worker's jobs have to run again soon."""
+    transaction = full.connection.transaction()
+    await transaction.start()
+    await full.execute("""
+        update asyncq._jobs set locked_by = null, locked_at = null, lock_token = null where locked_by is not null;
+        insert into asyncq._workers (id, lease, pid, concurrency, host, tasks, last_seen)
+          overriding system value values (1000000, '1 s', 1, 20, 'h', '{t}', now() - interval '1 day');
+        update asyncq._jobs set locked_by = 1000000, locked_at = now(), lock_token = 5
+          where id in (select id from asyncq._jobs where attempts < 25 and queue is null order by id desc limit 20);
+        set local enable_seqscan = off; set local enable_sort = off""")
+    costs = await cost(full, full.rows(call))
+    await transaction.rollback()
+
+    assert 0 == costs["_jobs"][0]
+    assert costs["_jobs"][1] <= 20 * 20

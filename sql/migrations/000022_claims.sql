@@ -1,0 +1,1 @@
+-- No table changes. What looks for the claims of a worker reads those alone, by the index jobs_claims.
