@@ -10,11 +10,15 @@ import anyio.to_thread
 import asyncpg
 import pytest
 
-from asyncq import Client, StoreError, task
+from asyncq import Client, JobSpec, StoreError, task
+from asyncq.domain.events import JobCompleted, JobsRescued, JobStarted, LeaseInDoubt
 from asyncq.server import find_binaries
 from asyncq.testing import make_worker
 from tests.crash.standby import Pair, has_pg_basebackup, streaming_pair
+from tests.engine.faults import link_to
+from tests.engine.seen import Seen
 from tests.sql.session import session
+from tests.store.bad_hosts import with_hosts
 from tests.waiting import wait_until
 
 pytestmark = [
@@ -24,6 +28,10 @@ pytestmark = [
         not has_pg_basebackup(find_binaries().bindir), reason="these server binaries come without pg_basebackup"
     ),
 ]
+
+
+LEASE_S = 3.0
+LATER_S = 2.5
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +157,54 @@ async def is_empty(client: Client) -> bool:
         counts = await client.admin.counts()
         return counts.active == counts.available == counts.retryable == 0
     return False
+
+
+async def test_what_was_finished_before_a_promotion_beyond_the_lease_does_not_run_again(pair: Pair) -> None:
+    """The first worker back must not take the jobs of one that returns seconds later, with their results in hand."""
+    finished: Counter[int] = Counter()
+    late, early, primary_died = Seen(), Seen(), asyncio.Event()
+
+    @task
+    async def note(number: int) -> None:
+        await primary_died.wait()
+        finished[number] += 1
+
+    await caught_up(pair)
+    await pair.synchronous(on=True)
+    async with link_to(pair.standby.dsn) as link, Client(pair.dsn) as client:
+        link.refuse("")
+        # Its second host is the standby by way of the link.
+        detour = with_hosts(link.dsn, before=[0]).replace("host=127.0.0.1,", f"host={pair.primary.folder},")
+        detour = detour.replace("port=0,", "port=5432,")
+        async with make_worker(detour, [note], lease=LEASE_S, concurrency=5, observers=[late]).start():
+            await client.add_jobs([note.job(number) for number in range(5)])
+            await late.wait_for(JobStarted, 5)
+            async with make_worker(pair.dsn, [note], lease=LEASE_S, observers=[early]).start():
+                await anyio.to_thread.run_sync(pair.primary.kill)
+                primary_died.set()
+                await late.wait_for(LeaseInDoubt, limit_s=30)
+                await pair.promote()
+                await add_when_it_can(client, note.job(5))
+                await early.wait_for(JobCompleted, limit_s=30)
+                # The early worker looks for dead ones meanwhile: this is how much later the other one returns.
+                await asyncio.sleep(LATER_S)
+                link.mend()
+                await wait_until(lambda: is_empty(client), description="all jobs to be settled", limit_s=30)
+
+    assert dict.fromkeys(range(6), 1) == dict(finished)
+    assert [] == [event for event in early.of(JobsRescued) if event.job_ids]
+
+
+async def add_when_it_can(client: Client, job: JobSpec) -> None:
+    """Add a job as soon as a server takes it."""
+
+    async def is_added() -> bool:
+        with suppress(StoreError):
+            await client.add_job(job, idempotency_key="once")
+            return True
+        return False
+
+    await wait_until(is_added, description="a server that takes jobs", limit_s=30)
 
 
 async def test_a_standby_does_not_say_what_became_of_a_transaction(pair: Pair) -> None:
