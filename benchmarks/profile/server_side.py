@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from asyncq.server import Binaries
-from asyncq.store.statements import folder
+from asyncq.store.statements import texts
 from benchmarks.suite.processes import cpu_s
 
 LOOK_S = 0.05
@@ -37,7 +37,7 @@ def shape(query: str) -> str:
 @cache
 def names() -> dict[str, str]:
     """The shapes of our statements -> their names."""
-    return {shape(path.read_text()): path.stem for path in sorted((folder() / "queries").glob("*.sql"))}
+    return {shape(text): name for name, text in texts("queries").items()}
 
 
 def name_of(query: str) -> str:
