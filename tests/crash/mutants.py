@@ -1222,6 +1222,34 @@ MUTANTS = [
         "            pass\n        finally:",
         ("tests/engine/test_heartbeat.py",),
     ),
+    Mutant(
+        "a refused sign of life is taken for a silent connection",
+        "asyncq/engine/heart.py",
+        "        if is_answer(error) and self._line.held_id:",
+        "        if False:",
+        ("tests/engine/test_refusals.py::test_a_missing_privilege_interrupts_no_handler",),
+    ),
+    Mutant(
+        "what was rolled back with a dead worker is told as done",
+        "asyncq/engine/completer.py",
+        "if in_doubt and await is_known(self._line, worker_id):",
+        "if in_doubt:",
+        ("tests/engine/test_told_and_committed.py",),
+    ),
+    Mutant(
+        "a settlement that is put off forgets that it may be committed",
+        "asyncq/engine/completer.py",
+        "uncertain=uncertain or ended.uncertain)",
+        "uncertain=False)",
+        ("tests/engine/test_told_and_committed.py",),
+    ),
+    Mutant(
+        "workers that could not reach the server are dead when it returns",
+        "sql/functions/is_live.sql",
+        "or asyncq._has_just_returned())",
+        "or false)",
+        ("tests/sql/test_is_live.py",),
+    ),
 ]
 
 
