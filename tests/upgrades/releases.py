@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -45,12 +45,16 @@ class Release(msgspec.Struct, frozen=True):
         """What its code writes into the table of runs."""
         return str(self.place)
 
+    def texts(self, kind: str) -> dict[str, str]:
+        """Its SQL files of a kind, as `store.statements.texts` reads them."""
+        return {path.stem: path.read_text("utf-8") for path in sorted((self.sql / kind).glob("*.sql"))}
+
     def _environment(self, schema: str) -> dict[str, str]:
         path = os.pathsep.join([str(self.place), str(FLEET)])
         return {**cli.environment(), "PYTHONPATH": path, "PYTHONSAFEPATH": "1", "SCHEMA": schema}
 
     @contextmanager
-    def started(self, log: Path, schema: str, *words: str) -> Iterator[cli.Started]:
+    def started(self, log: Path, schema: str, *words: str) -> Generator[cli.Started]:
         """Start its `asyncq words`, in the folder of the log; it is killed if it still runs at the end of the block."""
         with log.open("wb") as output:
             process = subprocess.Popen(
@@ -123,7 +127,7 @@ def next_release(folder: Path, *texts: str) -> Release:
 async def apply(release: Release, database: Database, say: Say = lambda _: None) -> Report:
     """Migrate to a release, in this process."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "folder", lambda: release.sql)
+        patch.setattr(module, "texts", release.texts)
         return await migrate(database, say)
 
 

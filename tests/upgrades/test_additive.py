@@ -168,7 +168,7 @@ async def test_the_new_release_on_the_schema_of_the_old_one_says_what_to_run(
     assert said in added.stderr
     assert [] == await sql.values("select id from asyncq.jobs")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("asyncq.store.migrate.folder", lambda: new.sql)
+        patch.setattr("asyncq.store.migrate.texts", new.texts)
         with pytest.raises(SchemaMissing, match=said):
             await Client(database.dsn, schema=database.schema).open()
 
