@@ -5,7 +5,7 @@
 -- token of the offer, and all that a run has to know is sent along, as asyncq/store/offers.py reads it. The job fills the batch
 -- that the offer is; what no batch has room for (see _is_packable) gets a row, and the empty batch goes. The batch is held until
 -- the commit and is for one job; no add waits for another one. At other levels than READ COMMITTED an offer that has just been
--- renewed would be an error. An add passes by the offers of workers that are not heard, see _is_heard.
+-- renewed would be an error. An add skips the offers of workers that have missed beats, see _is_heard.
 
 create or replace function asyncq._add_keyless_job(
   identifier text, payload json, queue_name text, run_at timestamptz, max_attempts int, priority int, flags jsonb, meta jsonb,

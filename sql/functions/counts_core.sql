@@ -31,8 +31,8 @@ begin
     return query
       select asyncq._state(job), count(*), true from asyncq._all_jobs() as job where job.locked_by is not null group by 1;
   end if;
-  -- A state that the sample has missed need not be empty: it gets a row too. Few jobs run: the sample may miss all of them, but
-  -- live workers have named theirs at their last beat.
+  -- A state that the sample has missed need not be empty: it gets a row too. The sample may miss all running jobs, which are few.
+  -- So the jobs that live workers named at their last beat are the minimum.
   return query
     select estimated.state, case when estimated.state = 'active'
         then greatest(

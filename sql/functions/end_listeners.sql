@@ -1,7 +1,7 @@
--- End the LISTEN connections of workers that were just declared dead. One that is not read, as of a process that was stopped, keeps the
--- notification queue of the whole server from being emptied; when that is full, every NOTIFY fails. A worker that lives after all
--- connects anew. A connection is known by the lock that it holds for its worker, see hold_ear.
--- One of a role that this one may not end is left alone, with a warning.
+-- End the LISTEN connections of workers that were just declared dead. A frozen process does not read its connection, and the
+-- server cannot trim its notification queue. When the queue is full, every NOTIFY on the server fails. A worker that lives after
+-- all connects anew. A connection is found by the lock that it holds for its worker, see hold_ear.
+-- A connection that this role may not end gets a warning.
 
 create or replace function asyncq._end_listeners(workers int[]) returns void
   language plpgsql volatile

@@ -18,7 +18,7 @@
 create or replace function asyncq.explain(job_id bigint) returns table (reason text, detail text)
   language plpgsql stable
   set search_path = pg_catalog, pg_temp
-  -- Texts hold times: they are the same whatever the session's settings are.
+  -- The texts contain times, which must not depend on the settings of the session.
   set timezone = 'UTC'
   set datestyle = 'ISO, YMD'
   set intervalstyle = 'postgres'

@@ -1,6 +1,6 @@
 -- The act of force_unlock_workers: jobs that were cancelled end, those that were asked for again begin anew, the others lose an
--- attempt. The workers lose their rows and are told: one that lives after all cancels its handlers and registers anew. A claim that
--- is being settled at this moment is waited for, and is gone then.
+-- attempt. The workers lose their rows and are told: one that lives after all cancels its handlers and registers anew. The
+-- function waits for a claim that is being settled at this moment, and finds it ended then.
 -- 55P03: for ten seconds, or for as long as the caller's lock_timeout says, one was held by a transaction that could not be ended.
 
 create or replace function asyncq._force_unlock_workers(worker_ids text[])
@@ -12,7 +12,7 @@ create or replace function asyncq._force_unlock_workers(worker_ids text[])
   as $$
 #variable_conflict use_column
 declare
-  -- Of texts that are ids of ours.
+  -- Only texts that can be the id of a worker.
   numbers constant int[] := array(
     select given::bigint from unnest(worker_ids) as given
     where case when given ~ '^[1-9][0-9]{0,9}$' then given::bigint <= 2147483647 end);

@@ -1,5 +1,5 @@
--- Whether the server has started, crashed or been promoted within the return window. Workers could not reach it before: that they
--- were silent proves nothing, and they get time to come back. On a standby nobody is rescued, and the lease alone decides.
+-- Whether the server has started, crashed or been promoted within the return window of ten seconds. Workers could not reach it
+-- before, so their silence proves nothing, and they get time to return. A standby rescues no worker, and the lease alone decides.
 
 create or replace function asyncq._has_just_returned() returns boolean
   language sql volatile

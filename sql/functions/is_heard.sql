@@ -1,5 +1,5 @@
--- Whether a worker is heard, so that a job may be handed to it: it is not dead, its lock is not in doubt, and it has missed fewer than
--- two of the three beats of a lease; by the real clock.
+-- Whether a job may be handed to a worker: no rescue has declared it dead, its lock is not in doubt, and it has missed fewer than
+-- two of the three beats of a lease, by the real clock.
 
 create or replace function asyncq._is_heard(worker asyncq._workers) returns boolean
   language sql volatile parallel safe

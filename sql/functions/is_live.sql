@@ -1,6 +1,6 @@
--- Whether a worker lives, by the real clock: no rescue has declared it dead, it was heard of within its lease, and its lock was not
--- free for longer than the grace. While the server, as the keeper of locks, is younger than the lease, the lease alone decides.
--- Everybody lives who was not declared dead before while the server has just returned.
+-- Whether a worker lives, by the real clock: no rescue has declared it dead, its last beat is within its lease, and its lock was
+-- not free for longer than the grace. While the server has kept locks for less than a lease, the lease alone decides. Within the
+-- return window of the server every worker lives that was not declared dead before.
 
 create or replace function asyncq._is_live(worker asyncq._workers) returns boolean
   language sql volatile

@@ -1,4 +1,4 @@
--- The workers that have a row, and those that hold claims without having one, with how many jobs they run.
+-- The workers that have a row, and those that hold claims without one, with their numbers of running jobs.
 --
 --   state    what is known of it
 --   live     it is heard of

@@ -1,6 +1,6 @@
 -- Since when advisory locks are held without a break: the start of the server, its last crash, its promotion. Whoever was
--- connected then has lost its lock without having died. A run that nobody has noted yet begins now. A standby has none of the
--- primary's locks and cannot read an unlogged table, not even plan to: there it is now, and the lease alone decides.
+-- connected then has lost its lock without having died. A run that is not recorded yet begins now. A standby has none of the
+-- primary's locks, and refuses to plan a query on an unlogged table: there the answer is now, and the lease alone decides.
 
 create or replace function asyncq._locks_since() returns timestamptz
   language plpgsql volatile

@@ -1,11 +1,11 @@
 -- Return the claims of dead workers, and, if thorough, those whose worker has no row; and free the queues of which no job runs.
--- Rows and batches that another transaction holds are skipped and found the next time. A dead worker's row is removed with the last
--- of its claims; until then died_at keeps the worker from coming back under this id. Jobs that were cancelled end, those that were asked for again begin anew: neither has lost an attempt, and neither is
--- returned.
+-- Rows and batches that another transaction locks are skipped; the next rescue finds them. A dead worker's row is removed with
+-- the last of its claims. Until then died_at keeps the worker from returning under this id. Cancelled jobs end, and jobs with a
+-- pending rerun begin anew. Neither lose an attempt, and neither are returned.
 --
--- A rescued job that its worker's last beat named has lost an attempt: it may be what killed the worker. The others lose none: they
--- may never have begun, as in the worker's buffer, or on their way to it. Their last_error begins with WorkerLost, and the worker that runs
--- them next names them before they begin. A last attempt is always named before it begins, so that it is not made twice.
+-- A job that the worker's last beat named loses an attempt, since it may have killed the worker. The others lose none: they may
+-- never have begun, in the worker's buffer or on the way to it. Their last_error begins with WorkerLost, and the next worker
+-- names them before they begin. A last attempt is always named before it begins, so that it never runs twice.
 --
 -- Who is gone is settled first, as a list of ids: a worker's row is there before its first claim, and an id is never used
 -- again, so that the list stays right while the jobs are walked over. A condition on _workers in the walk would judge the
@@ -15,7 +15,7 @@ create or replace function asyncq._rescue_jobs(thorough boolean)
   returns table (job_id bigint, worker_id int, attempts smallint, max_attempts smallint, ran boolean)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
-  -- By jobs_claims: what it costs depends on claims, not on what waits. The worker's connection shuns sorts, for the sake of the fetch.
+  -- By the index jobs_claims the cost depends on claims, not on waiting jobs. The worker's connection disables sorts for fetches.
   set enable_seqscan = off
   set enable_sort = on
   as $$
@@ -25,15 +25,15 @@ declare
   dead int[];
   held bigint[];
 begin
-  -- The rows stay locked: nobody else rescues the same workers now, and a late heartbeat waits, then is refused. A worker whose
-  -- lease is not over is gone only if its lock can be had: else it is back, and about to say so.
+  -- The rows stay locked: no other rescue takes the same workers, and a late heartbeat waits and is then refused. A worker within
+  -- its lease is gone only if its lock is free. If the lock is held, the worker is back, and its next beat will say so.
   gone := array(
     select candidate.id from (
       select worker.id, worker.died_at is not null or not asyncq._is_leased(worker) as is_certain
       from asyncq._workers as worker where not asyncq._is_live(worker) order by worker.id
       for update skip locked) as candidate
     where candidate.is_certain or pg_try_advisory_xact_lock(asyncq._lock_space(), candidate.id));
-  -- Before any claim is taken: what is left of them is no reason to let a worker go on that has lost the others.
+  -- The death is recorded before any claim is taken: a worker must not go on when the rescue could take only some of its claims.
   with died as (
     update asyncq._workers set died_at = clock_timestamp() where id = any(gone) and died_at is null returning id)
   select array_agg(id) into dead from died;

@@ -1,11 +1,10 @@
--- Return the claims of fetches whose answer was lost: nobody knows them, their jobs never started, and their worker lives, so
--- that no rescue finds them. Those that were cancelled meanwhile end. Rows
--- and batches that another transaction holds are skipped.
+-- Return the claims of fetches whose answer was lost. Their jobs never started, and their worker lives, so that no rescue finds
+-- them. Jobs that were cancelled meanwhile end. Rows and batches that another transaction locks are skipped.
 
 create or replace function asyncq._return_lost(worker int, tokens bigint[]) returns setof bigint
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
-  -- The worker's connection shuns sorts, for the sake of the fetch.
+  -- The worker's connection disables sorts for fetches.
   set enable_seqscan = off
   set enable_sort = on
   as $$

@@ -5,7 +5,7 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   language sql stable
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = on
-  -- Texts hold times: they are the same whatever the session's settings are.
+  -- The texts contain times, which must not depend on the settings of the session.
   set timezone = 'UTC'
   set datestyle = 'ISO, YMD'
   set intervalstyle = 'postgres'

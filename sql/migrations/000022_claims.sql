@@ -1,1 +1,1 @@
--- No table changes. What looks for the claims of a worker reads those alone, by the index jobs_claims.
+-- No table changes. Functions that look for the claims of a worker read only claims, by the index jobs_claims.

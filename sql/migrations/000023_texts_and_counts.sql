@@ -1,2 +1,2 @@
--- No table changes. explain and violations write times in UTC and ISO 8601 whatever the session says, and counts reports at least
--- the running jobs that live workers have named.
+-- No table changes. explain and violations write times in UTC and ISO 8601, with any settings of the session. counts reports at
+-- least the running jobs that live workers have named.

@@ -1,7 +1,7 @@
 -- beat(worker int, locks bool, named text[], stuck text) -> job_id bigint, lock_token bigint
--- Prove that the worker lives, and name claims that have started and jobs that are stuck; no row means that it was declared dead meanwhile, although its row may be there still. Each row
--- names a running job of the worker that was cancelled, which it may not have been told; without any there is one row of nulls. stuck is the
--- text of an array: the driver would ask the catalog about an array first.
+-- Prove that the worker lives, and name claims that have started and jobs that are stuck. No row: the worker was declared dead,
+-- although its row may still exist. Each row names a running job of the worker that was cancelled, since its notification may be
+-- lost; without any there is one row of nulls. stuck is the text of an array: for an array the driver would query the catalog.
 with beaten as (
   update asyncq._workers
   set last_seen = pg_catalog.clock_timestamp(), doubted_at = null, locks = $2, named = $3, stuck = $4::text::bigint[]

@@ -1,5 +1,5 @@
 -- find_worker(worker int) -> found text
--- Whether others have declared a worker dead, read where nothing can be written; the rows of a standby may be old.
+-- Whether a rescue has declared a worker dead, for servers that are read only. The rows of a standby may be old.
 select case
   when pg_catalog.pg_is_in_recovery() then 'standby'
   when exists (select from asyncq._workers where id = $1::int and died_at is null) then 'known'

@@ -17,7 +17,7 @@ set locked_by = null, locked_at = null, lock_token = null,
   updated_at = coalesce($8::timestamptz, asyncq.now()),
   -- A row whose attempts were used up meanwhile (its key went to a newer request) stays dead.
   attempts = least(attempts + ($4::int[])[width_bucket(id, $2::bigint[])], greatest(attempts, max_attempts)),
-  -- A job that is discarded gets more of them than it makes.
+  -- A discarded job gets all attempts at once, but has made only one more.
   attempts_made = case when attempts_made is not null or ($4::int[])[width_bucket(id, $2::bigint[])] > 1
     then coalesce(attempts_made, attempts) + least(($4::int[])[width_bucket(id, $2::bigint[])], 1) end,
   run_at = coalesce(
