@@ -126,10 +126,10 @@ class World:
                 life.let_go()
 
     async def lose_the_workers(self) -> None:
-        """None of them has a row: all are dead."""
+        """None of them has a row: all are dead, and nobody knows what had begun."""
         await self._sql.rows("select from asyncq._rescue_jobs(true)")
         for job in self._running():
-            self.lives[job].let_go(failures=1)
+            self.lives[job].let_go()
 
     async def check(self) -> None:
         """The table holds what the model says."""
