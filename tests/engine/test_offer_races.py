@@ -128,7 +128,11 @@ async def test_an_offer_whose_making_came_late_is_found_out(
         await has_come.wait()
         return await real(*args)
 
+    async def probe(*_: Any) -> None:
+        """Leave the lock of the worker to its old connection, which the server believes to live."""
+
     monkeypatch.setattr(Listening, "make_offer", make_offer)
+    monkeypatch.setattr(Listening, "probe", probe)
     async with make_worker(nothing).start(), session(dsn, schema) as late:
         await wait_until(lambda: len(given) == 2, description="the worker to go on")
         ear, worker_id, token, heard, *tasks = given[0]
