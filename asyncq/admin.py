@@ -59,7 +59,7 @@ class Admin:
         Args:
             ids: Which; jobs that have failed for good are left alone.
             connection: An asyncpg connection of the caller's, in its transaction; the client's pool by default.
-            autocommit: Whether `connection` is in no transaction, and the change is to be committed at once; False by
+            autocommit: Whether `connection` may be in no transaction, where the change is committed at once; False by
                 default.
 
         Returns:
@@ -420,7 +420,8 @@ class Admin:
         Returns:
             The figures, and which of them are estimates: of a large table those of what waits, above 256 MiB those of
             what runs too. What has failed for good is exact below 100,000. An estimate of 0
-            is no promise that there are none; `active` is at least what live workers named at their last beat.
+            is no promise that there are none; `active` is at least the number that live workers named at their last
+            beat.
 
         Raises:
             StoreError: The database cannot be used.

@@ -58,8 +58,8 @@ class Client:
     Raises:
         ConfigurationError: An option cannot work.
 
-    Use it as an async context manager, or call `open()` and `close()`. Several blocks may be in it at the same time,
-    nested or concurrent: the last one to leave closes it, unless `open()` was called.
+    Use it as an async context manager, or call `open()` and `close()`. Several `async with` blocks may be open at the
+    same time, nested or concurrent: the end of the last one closes the client, unless `open()` was called.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Client:
 
     async def __aenter__(self) -> Self:
         use = self._use()
-        # Counted first: a block that leaves meanwhile must not close what this one is about to use.
+        # The block is counted before the pool is opened: another block that ends meanwhile must not close the pool.
         use.blocks += 1
         try:
             await self._open_once(use)
@@ -109,7 +109,7 @@ class Client:
 
     async def _leave(self, use: _Use) -> None:
         use.blocks -= 1
-        # A process that was forked in a block leaves one that it has not entered.
+        # A process that was forked inside a block ends a block that it has not begun.
         if use.blocks <= 0 and not use.is_kept_open:
             use.blocks = 0
             await self._close()
@@ -135,10 +135,10 @@ class Client:
                 await self._open()
 
     def _use(self) -> _Use:
-        """The use in this process and event loop; what another one left half done has no effect.
+        """The state of the client in this process and event loop; the state of another process has no effect.
 
         Raises:
-            ConfigurationError: It is open in another event loop.
+            ConfigurationError: The client is open in another event loop.
         """
         self._is_home()
         here = (os.getpid(), asyncio.get_running_loop())
@@ -169,10 +169,9 @@ class Client:
         self._shortcut = None
 
     async def close(self) -> None:
-        """Close the pool, also for blocks that are in it; calls that are under way may finish for a few seconds.
+        """Close the pool, also for blocks that are open; calls that are running may finish for a few seconds.
 
-        It may be opened again. In a process that was forked it closes nothing: the connections are those of the other
-        one.
+        The client may be opened again. In a forked process this closes nothing: the connections belong to the parent.
 
         Raises:
             ConfigurationError: It was opened in another event loop.
@@ -264,8 +263,8 @@ class Client:
             connection: An asyncpg connection of the caller's, in a transaction: the job is added in it, and announced
                 to the workers when it commits. None (the default) uses the client's pool and commits at once. Its role
                 needs the same rights as the client's.
-            autocommit: Whether `connection` is in no transaction, and the job is to be committed at once; False by
-                default: such a connection is refused.
+            autocommit: Whether `connection` may be in no transaction, where the job is committed at once; False by
+                default, which refuses such a connection.
             **options: queue; run_at (a datetime with a time zone); max_attempts (1 to 32767); priority (-32768 to
                 32767, lower first); flags (a list of str); meta (an object that goes with the job); job_key and
                 job_key_mode; unique (a `UniquePolicy`), singleton and subject, force, rerun; idempotency_key. See
@@ -313,7 +312,7 @@ class Client:
             What each add came to, in the order of the specs; a job that its unique policy rejects is no error here.
 
         Raises:
-            InvalidJob: A job breaks a rule, or all of them together are more than 256 MiB; none was added.
+            InvalidJob: A job breaks a rule, or the jobs together exceed 256 MiB; none was added.
             StoreError: As in `add_job`; if the outcome is unknown, the call was made again only if every job has an
                 `idempotency_key`.
 
@@ -406,20 +405,20 @@ class Client:
 
     @asynccontextmanager
     async def _without_limits(self) -> AsyncGenerator[Connection]:
-        """The same; its statements may take as long as they like, whatever the role's limits are."""
+        """Acquire a connection whose statements have no time limit, not even those of the role."""
         async with self._patiently() as connection, unlimited(connection, self._database.schema):
             yield connection
 
 
 class _Use:
-    """The use of a client in one process and event loop.
+    """The state of a client in one process and event loop.
 
     Args:
         where: The process id and the event loop.
 
     Attributes:
         opening: Held while the pool is opened.
-        blocks: How many `async with` blocks are in it, or about to be.
+        blocks: The number of `async with` blocks that are open, or about to be.
         is_kept_open: Whether `open()` was called after the last `close()`.
     """
 

@@ -48,7 +48,7 @@ class CronAdmin:
     *Static* items are those in the crontabs of workers: they can be paused, resumed and run. *Stored* ones are in the
     database; they can be changed and removed too, and workers that know their task take a change over within a second,
     or, if they do not listen, within one poll. With `connection=` a change is part of the caller's transaction, which
-    has to be open: until it ends no slot of the item becomes a job.
+    has to be open: no slot of the item becomes a job until it ends.
 
     Args:
         database: Where the items are.
@@ -108,7 +108,7 @@ class CronAdmin:
         Args:
             item: The item; its `match` is an expression.
             connection: As in `get_item`.
-            autocommit: Whether `connection` is in no transaction, and the change is to be committed at once; False by
+            autocommit: Whether `connection` may be in no transaction, where the change is committed at once; False by
                 default.
 
         Returns:
@@ -169,7 +169,7 @@ class CronAdmin:
                     await store.change(self._database, mine, identifier, "{}", None, None)
                     continue
                 item = self._bound(_changed(identifier, found.text, changes))
-                # What another release stored is no fault of this call.
+                # An item that another release stored is no fault of this call.
                 if not changes.keys().isdisjoint(("task", "payload")):
                     checked(item)
                 said = _text(dict.fromkeys(MEMBERS) | definition(item))
@@ -293,7 +293,7 @@ class CronAdmin:
 
 
 def _sought(identifier: Any) -> str:
-    """The identifier of an item that has to exist; one that PostgreSQL cannot store has no item."""
+    """Check the identifier of an item that has to exist; no item has one that PostgreSQL cannot store."""
     if not isinstance(identifier, str):
         raise InvalidCrontab([CrontabProblem(f"identifier must be a str, got {identifier!r}", "identifier")])
     if not is_storable(identifier):

@@ -179,7 +179,7 @@ class Worker:
                 yield self
         finally:
             with anyio.CancelScope(shield=True):
-                # After its end there is nothing to stop; a start that was refused must not stop the one before it.
+                # A worker that has ended needs no stop, and a refused second start must not stop the running one.
                 if is_entered and not running.done():
                     await self.stop()
                 elif not is_entered:

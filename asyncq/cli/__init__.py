@@ -70,7 +70,7 @@ def _commands() -> dict[str, ModuleType]:
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith(__name__):
             raise
-        # Found by name, so that a program that packs asyncq does not see them.
+        # Imported by name: tools that pack a program do not see these imports.
         raise ConfigurationError(
             f"the module {error.name} is missing: a program that packs asyncq has to take all of its modules and data "
             "files along, as PyInstaller does with --collect-all asyncq"

@@ -39,7 +39,7 @@ def restore(level: str, shape: str) -> None:
         level: As for `configure`.
         shape: As for `configure`.
 
-    What the module has set up for all loggers stays; where no handler is left, asyncq has its own.
+    Handlers that the module has set up for all loggers stay. Without any handler asyncq sets up its own.
     """
     ours = logging.getLogger("asyncq")
     for name, logger in logging.Logger.manager.loggerDict.items():
@@ -51,7 +51,7 @@ def restore(level: str, shape: str) -> None:
 
 
 def write_error(error: Exception, *, with_traceback: bool) -> None:
-    """Write the error that ends a command as a JSON line, whatever became of the loggers.
+    """Write the error that ends a command as a JSON line, without the loggers, which tasks may have disabled.
 
     Args:
         error: The error.
@@ -70,7 +70,7 @@ def _handler(shape: str) -> logging.Handler:
 class TextFormatter(logging.Formatter):
     """`2026-01-31 09:00:00.123 INFO message`, in local time; a handler's message begins with its job.
 
-    Only errors show their traceback: the line about a retry says enough.
+    Only errors show their traceback: the line about a retry contains the error.
     """
 
     default_msec_format = "%s.%03d"
@@ -88,7 +88,7 @@ class TextFormatter(logging.Formatter):
         return super().format(record)
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - its name in logging
-        """A traceback that cannot pass for other records."""
+        """Format a traceback whose lines cannot look like other records."""
         return "    " + plain(super().formatException(ei))
 
 
@@ -103,8 +103,8 @@ def _origin(record: logging.LogRecord) -> str:
 class JsonFormatter(logging.Formatter):
     """One JSON object a line: `time` (UTC), `level`, `logger`, `message`, `exception`, `stack`, the record's fields.
 
-    A field with one of these names is written as `extra_<name>`. Whatever a field holds, the line is valid JSON, and
-    ASCII: numbers that JSON does not have, keys and values of other types are written as text.
+    A field with one of these names is written as `extra_<name>`. The line is always valid JSON in ASCII: numbers that
+    JSON does not have, and keys and values of other types, are written as text.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -126,7 +126,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def _message(record: logging.LogRecord) -> str:
-    """The message; where its arguments do not fit, both: the line is not lost."""
+    """The message; if its arguments do not fit the template, both, so that the line is not lost."""
     try:
         return record.getMessage()
     except Exception:  # noqa: BLE001 - of the __str__ of an argument
@@ -141,7 +141,7 @@ def _encoded(value: object) -> str:
 
 
 def _plain(value: Any, depth: int) -> Any:
-    """The value as JSON has it."""
+    """Convert a value to one that JSON has."""
     match value:
         case None | bool() | int() | str():
             return value

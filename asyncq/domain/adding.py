@@ -117,7 +117,7 @@ def _spec(what: Any, payload: Any, registry: Registry | None, strict: bool, max_
 
 
 def _known(name: str, registry: Registry | None, strict: bool) -> Task[...] | None:
-    """The task of a name, if it is known; a strict registry raises for others."""
+    """The task with a name, or None if it is unknown; a strict registry raises then."""
     if registry is None:
         return None
     return registry.find(name) if strict else registry.get(name)

@@ -1,4 +1,4 @@
-"""The annotations of a handler: those of parameters are evaluated at import, that of the return when it is needed."""
+"""The annotations of a handler: parameters are evaluated at import, the return type when it is needed."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from typing import Any
 if sys.version_info >= (3, 14):
     import annotationlib
 
-    # Otherwise a name that is missing in the annotation of the return would hide those of the parameters.
+    # Otherwise an undefined name in the return type would hide the parameters.
     _FORMAT: Mapping[str, Any] = {"annotation_format": annotationlib.Format.FORWARDREF}
 else:
     _FORMAT: Mapping[str, Any] = {}
 
 
 class UnreadableAnnotation(ValueError):
-    """An annotation that cannot be evaluated; the message says which and why."""
+    """An annotation cannot be evaluated; the message names it and the reason."""
 
 
 def parameters_of(handler: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The parameters of a handler, with annotations that are no texts.
+    """The parameters of a handler, with evaluated annotations.
 
     Args:
-        handler: What is called; the signature that a decorator gave it counts.
+        handler: The handler; the signature that a decorator gave it counts.
 
     Returns:
         The parameters, in their order.
@@ -45,10 +45,10 @@ def parameters_of(handler: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def returned_by(handler: Callable[..., Any]) -> Any:
-    """The annotation of what a handler returns; `inspect.Signature.empty` without one.
+    """The return type of a handler; `inspect.Signature.empty` without one.
 
     Args:
-        handler: What is called.
+        handler: The handler.
 
     Raises:
         UnreadableAnnotation: It cannot be evaluated.
@@ -79,13 +79,13 @@ class _Scope:
 
 
 def layers_of(handler: Any) -> list[Any]:
-    """A handler and what it calls, from the outside to the inside.
+    """A handler and the callables that it wraps, from the outside to the inside.
 
     Args:
         handler: The handler.
 
     Returns:
-        What each partial, wrapper, method and object leads to; at last the function.
+        The handler, then the callable in each partial, wrapper, method and object; the function is the last.
     """
     layers = [handler]
     while True:

@@ -1,4 +1,4 @@
-"""Values of classes below str, int, float, datetime, ... as the values of these types that they are.
+"""Encodes values of subclasses of str, int, float, datetime and others as values of these types.
 
 Frameworks have such classes: markup that is a str, numbers that are floats, datetimes with more methods. msgspec
 encodes exact types only.
@@ -15,7 +15,7 @@ import msgspec
 
 
 def _made_of(base: Any, *names: str) -> Callable[[Any], Any]:
-    """Makes a value of a type from the attributes of one of a class below it, as the type has them."""
+    """Makes a value of a type from the attributes of an instance of a subclass."""
     attributes = [(name, getattr(base, name)) for name in names]
     return lambda value: base(**{name: attribute.__get__(value) for name, attribute in attributes})
 
@@ -23,8 +23,8 @@ def _made_of(base: Any, *names: str) -> Callable[[Any], Any]:
 _DAY = ("year", "month", "day")
 _CLOCK = ("hour", "minute", "second", "microsecond", "tzinfo", "fold")
 
-# The methods of the types themselves: a class below may have others. The types are kept here and looked up in no other
-# place, as a library that freezes the clock puts classes of its own in the place of a module's `datetime`.
+# The methods of the types themselves, since a subclass may override them. The types are kept here: a library that
+# freezes the clock replaces the `datetime` of a module by its own class.
 _BASES: dict[type[Any], Callable[[Any], Any]] = {
     str: str.__str__,
     int: int.__int__,
@@ -40,7 +40,7 @@ _BASES: dict[type[Any], Callable[[Any], Any]] = {
 
 
 def _as_base(value: Any) -> Any:
-    """A value of a class below one of the types, as a value of that type."""
+    """Convert a value of a subclass of one of the types to that type."""
     kind: type[Any] = value.__class__
     for base in kind.__mro__[1:]:
         if make := _BASES.get(base):
@@ -53,15 +53,15 @@ _encode = msgspec.json.Encoder(enc_hook=_as_base).encode
 
 
 def write_json(value: Any) -> bytes:
-    """A value as JSON.
+    """Encode a value as JSON.
 
     Args:
-        value: What msgspec encodes, or what is a value of such a type by inheritance.
+        value: A value that msgspec encodes; it may contain instances of subclasses of these types.
 
     Returns:
         The text in UTF-8.
 
     Raises:
-        TypeError: Something in it is neither.
+        TypeError: It contains a value of another type.
     """
     return _encode(value)

@@ -16,7 +16,7 @@ MOST_SHOWN = 5
 MANY_DEAD = 100_000
 FEW_BLOCKS = 1_000
 OFTEN = 10  # times as much as needed is too much
-QUEUE_FILLS = 0.01  # this part of 8 GB is left only by a connection that is not read
+QUEUE_FILLS = 0.01  # of 8 GB; more remains in the queue only if some LISTEN connection is not read
 QUEUE_IS_FULL = 0.5
 
 
@@ -147,9 +147,9 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
         dead_rows: The rows of each table, the one with the most dead ones first.
         first_jobs: What it costs to look at the first jobs that wait.
         violations: Where the laws of the store do not hold.
-        missing: What asyncq needs and the server lacks, each as a phrase.
-        limits: What works less well on this server than on PostgreSQL, each as a sentence.
-        is_read_only: Whether nothing can be written, as on a standby or with `default_transaction_read_only`.
+        missing: The features that asyncq needs and the server lacks, each as a phrase.
+        limits: The features that work less well on this server than on PostgreSQL, each as a sentence.
+        is_read_only: Whether the server refuses writes, as on a standby or with `default_transaction_read_only`.
     """
 
     schema: str

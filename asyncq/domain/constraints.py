@@ -1,7 +1,8 @@
 """Constraints of other libraries in the types of a handler: msgspec would accept them and check nothing.
 
-Rule: metadata is a constraint if a class of it belongs to annotated_types or pydantic, or if it has the mark of either
-by which others define constraints of their own. All other metadata is taken for documentation. No library is imported.
+Rule: metadata is a constraint if its class or a base class belongs to annotated_types or pydantic, or if it has an
+attribute by which other libraries define constraints for one of them. All other metadata is treated as documentation.
+No library is imported.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ _RECORDS = ("__struct_fields__", "__dataclass_fields__", "__attrs_attrs__", "__t
 
 
 def unchecked(parameter: inspect.Parameter, handler: Any) -> str | None:
-    """What in a parameter would not be checked.
+    """Find a constraint of a parameter that msgspec would not check.
 
     Args:
-        parameter: A parameter that is read from the payload; its annotation is no text.
+        parameter: A parameter that is read from the payload, with an evaluated annotation.
         handler: The handler. One below pydantic's `validate_call` checks its arguments itself, but not the fields of
             objects that exist already.
 
     Returns:
-        The constraint and where it is, for an error; None if everything is checked.
+        The constraint and its place, for an error; None if there is none.
     """
     counts = not any(hasattr(layer, "raw_function") for layer in layers_of(handler))
     of_type = _of_type(parameter.name, parameter.annotation, set(), counts=counts)
@@ -63,14 +64,14 @@ def _of_record(path: str, kind: type[Any], seen: set[Any]) -> Iterator[str]:
     try:
         fields = typing.get_type_hints(kind, include_extras=True)
     except (NameError, TypeError, AttributeError, SyntaxError):
-        return  # msgspec has said so, if it reads them
+        return  # msgspec has already refused the class, if it reads its fields
     for name, annotation in fields.items():
         yield from _of_default(f"{path}.{name}", _default(kind, name))
         yield from _of_type(f"{path}.{name}", annotation, seen, counts=True)
 
 
 def _default(kind: type[Any], name: str) -> Any:
-    """The default of a field; None if there is none, or it is made by a function."""
+    """The default of a field; None if it has none, or a function makes it."""
     if dataclasses.is_dataclass(kind):
         return next((field.default for field in dataclasses.fields(kind) if field.name == name), None)
     if names := getattr(kind, "__struct_fields__", None):
@@ -80,7 +81,7 @@ def _default(kind: type[Any], name: str) -> Any:
 
 
 def _of_default(path: str, default: Any) -> Iterator[str]:
-    """Yield a default that is a rule and no value: `n: int = Field(gt=0)`."""
+    """Yield a default that is a constraint instead of a value: `n: int = Field(gt=0)`."""
     if any(cls.__module__ == "pydantic.fields" for cls in type(default).__mro__):
         yield f"the default {_shown(default)} of {path}"
 

@@ -40,7 +40,7 @@ CENTURY_S = 100 * 365.25 * 86400
 class _Copied(Exception):
     """An exception that pickle and copy restore without `__init__`, whose parameters are not its `args`.
 
-    They cross the borders of processes: one that cannot be read breaks a whole process pool.
+    Exceptions are sent between processes, and one that cannot be unpickled breaks a process pool.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:

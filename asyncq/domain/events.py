@@ -1,4 +1,4 @@
-"""One frozen struct for everything that happens, and the observers that are told; `log` makes sentences of them."""
+"""One frozen struct for each type of event, and the protocol of observers; `log` writes the sentences."""
 
 import inspect
 from collections.abc import Callable, Collection, Generator
@@ -17,10 +17,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def exception(self) -> BaseException | None:
-        """The exception that it is about, while observers are called; None after that, in copies, and without one.
+        """The exception that the event reports, while observers are called; None afterwards and in copies.
 
-        It is no field: events can be kept, compared, encoded and sent to other processes, and a kept event keeps no
-        frame of a handler alive.
+        It is no field: events can be stored, compared, encoded and sent to other processes, and a stored event keeps
+        no frame of a handler alive.
         """
         return vars(self).get("exception")
 
@@ -115,7 +115,7 @@ class HeartbeatFailed(Event, frozen=True, kw_only=True):
 
 
 class PartRecovered(Event, frozen=True, kw_only=True):
-    """A part of the worker works again: it has failed so often in a row, for so long."""
+    """A part of the worker works again, after this number of failures in a row and this time."""
 
     part: str
     failures: int
@@ -408,7 +408,7 @@ class JobHindered(JobEvent, frozen=True, kw_only=True):
 
 
 class JobLost(JobEvent, frozen=True, kw_only=True):
-    """The claim was no longer this worker's: what the run came to was refused, or it is not known to be written."""
+    """The claim no longer belonged to this worker: the result was refused, or may not have been written."""
 
 
 class HandlerStuck(JobEvent, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
-"""The fields of an object as payload: a name that nobody reads is refused when a job is added.
+"""The field names of payloads: an add refuses a field that its handler does not read.
 
-A worker ignores such a field: the job may come from another release, which knows it.
+A worker ignores such a field, since the job may come from another release, which knows it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import inspect as kinds
 
 from asyncq.domain.errors import InvalidJob
 
-# What the payload of each recurring job says about its slot; such a payload may be added again.
+# The field that each recurring job has for its slot; a caller may add such a payload again.
 MARK = "_cron"
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -33,7 +33,7 @@ class Fields:
         self._names = None if names is None else [*names]
         self._known: msgspec.json.Decoder[Any] | None = None
         if self._names is not None:
-            # Reads nothing, and tells within a fraction of a microsecond whether there is another name.
+            # Decodes no values, and finds an unknown name within a fraction of a microsecond.
             wanted = {f"field_{at}": name for at, name in enumerate({*self._names, MARK})}
             fields = [(field, msgspec.Raw, msgspec.UNSET) for field in wanted]
             known = msgspec.defstruct("Known", fields, rename=wanted, forbid_unknown_fields=True, gc=False)
@@ -43,10 +43,10 @@ class Fields:
         """Check the names in a payload.
 
         Args:
-            payload: JSON text; what is no object passes.
+            payload: JSON text; values that are no objects are accepted.
 
         Raises:
-            InvalidJob: With code GWBPL: it has another field.
+            InvalidJob: With code GWBPL: the payload has an unknown field.
         """
         if self._known is None:
             return
@@ -61,10 +61,10 @@ class Fields:
 
         Args:
             given: The names.
-            kind: What the error calls them.
+            kind: The word for them in the error, such as "field".
 
         Raises:
-            InvalidJob: With code GWBPL: there is another one; the message says which is the most like it.
+            InvalidJob: With code GWBPL: a name is unknown; the message suggests the nearest known one.
         """
         for name in given:
             if self._names is None or name in self._names or name == MARK:
@@ -81,7 +81,7 @@ def names_in(info: Any) -> set[str] | None:
     """The fields that objects of a type may have.
 
     Args:
-        info: What msgspec knows of the type.
+        info: The type, as msgspec describes it.
 
     Returns:
         Their names in JSON; None for any.

@@ -1,4 +1,4 @@
-"""Words of other libraries, and the ones that asyncq has for them; else the nearest word that exists."""
+"""Suggests asyncq's word for a word of another library, or the nearest word that exists."""
 
 from __future__ import annotations
 

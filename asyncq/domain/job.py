@@ -162,13 +162,13 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def no_option(name: str) -> str:
-    """What is said of an option that does not exist, with the one that there is for it."""
+    """The message for an unknown option; it names the option of asyncq for it, or all options."""
     there = f"; there are {', '.join(sorted(OPTIONS))}"
     return f"a job has no option {name!r}{hints.hint(name, OPTIONS, hints.JOB_OPTIONS) or there}"
 
 
 def is_awaitable(answer: Any) -> bool:
-    """Whether what a function returned is to be awaited; a spec is not, although `await` of one is told what to do."""
+    """Whether the result of a function has to be awaited; not a spec, whose `__await__` only raises."""
     return inspect.isawaitable(answer) and not isinstance(answer, JobSpec)
 
 
@@ -194,8 +194,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         payload: The payload as JSON text.
-        attempts: Failed attempts before this run. Fewer than `max_attempts` of a failed job that was discarded, or that
-            somebody let fail; the view `asyncq.jobs` shows as many as `max_attempts` there.
+        attempts: Failed attempts before this run. A job that was discarded or failed by hand may have fewer than
+            `max_attempts`; the view `asyncq.jobs` shows `max_attempts` for it.
         flags: The names of its flags, sorted.
         meta: The object that went with the job, None if there was none; `{"unreadable": why}` stands for one that was
             stored by an earlier release and cannot be read: nested too deep, or with a number beyond all limits.

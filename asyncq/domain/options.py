@@ -69,7 +69,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def are_flags(flags: Any) -> bool:
-    """Whether these are names of flags, as a worker may forbid them: texts that PostgreSQL can store."""
+    """Whether this is a list of flags that a worker may forbid: texts that PostgreSQL can store."""
     if isinstance(flags, str) or not isinstance(flags, Sequence | set | frozenset):
         return False
     return all(isinstance(flag, str) and is_storable(flag) for flag in cast(Iterable[object], flags))

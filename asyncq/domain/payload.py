@@ -1,7 +1,7 @@
-"""Payloads: a Python value -> JSON text at the door, and what is no JSON or cannot be stored is refused there.
+"""Payloads: an add encodes a Python value as JSON text, and refuses a value that cannot be encoded or stored.
 
-Equal values have equal texts, but for the order of the members of an object: canonical.py sorts these. So the items of
-a set are sorted, as their order in memory differs from process to process.
+Equal values have equal texts, except for the order of the members of an object, which canonical.py sorts. So the items
+of a set are sorted: their order in memory differs between processes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LARGEST_PAYLOAD = 16 * 1024 * 1024
 _check = msgspec.json.Decoder(msgspec.Raw).decode
 # An even number of backslashes before it: after an odd one `u0000` is plain text.
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
-# Nearly all values are of these types, and hold no others.
+# Nearly all values have these types, and contain no others.
 _SCALARS = frozenset({str, int, float, bool, None.__class__, bytes, datetime, date, UUID, Decimal, msgspec.UnsetType})
 _SETS = (set, frozenset)
 _ARRAYS: tuple[type[Any], ...] = (list, tuple, *_SETS)
@@ -41,8 +41,8 @@ def encode(value: Any, *, field: str = "payload", limit: int = DEFAULT_MAX_PAYLO
     """Encode a payload as JSON text.
 
     Args:
-        value: Anything that msgspec encodes: structs, dataclasses, dicts, lists, datetimes, UUIDs, ...; and what is a
-            str, an int, a float, a datetime, ... by inheritance.
+        value: Anything that msgspec encodes: structs, dataclasses, dicts, lists, datetimes, UUIDs, ...; and values of
+            subclasses of str, int, float, datetime, ...
         field: The name of the argument, for the error.
         limit: The largest size in bytes.
 
@@ -127,8 +127,8 @@ def _not_finite(value: Any) -> str | None:
 
 
 def _holds_set(value: Any) -> bool:
-    """Whether a set with several items is somewhere in a value that msgspec has encoded."""
-    # Not by recursion: a value may be nested deeper than this. One loop, as it takes as long as the encoding.
+    """Whether a value that msgspec has encoded contains a set with several items."""
+    # One loop, no recursion: a value may be nested deeper than Python's limit, and calls would cost more than encoding.
     within: list[Any] = [value]
     while within:
         item = within.pop()
@@ -150,7 +150,7 @@ def _holds_set(value: Any) -> bool:
 
 
 def _parts(kind: type[Any], value: Any) -> Iterable[Any]:
-    """The values that a value holds, as msgspec writes them: the iteration of a subclass counts for sets only."""
+    """The values in a value, as msgspec writes them: it calls the `__iter__` of a subclass for sets only."""
     for base in _ARRAYS:
         if issubclass(kind, base):
             return value if base in _SETS else base.__iter__(value)
@@ -162,7 +162,7 @@ def _parts(kind: type[Any], value: Any) -> Iterable[Any]:
 
 
 def _in_order(value: Any) -> Any:
-    """A value that is written like the given one, but with lists in a fixed order in place of sets."""
+    """A value with the same JSON, except that sorted lists replace its sets."""
     kind: type[Any] = value.__class__
     if kind in _SCALARS:
         return value
@@ -174,7 +174,7 @@ def _in_order(value: Any) -> Any:
     if issubclass(kind, Enum):
         return _in_order(value.value)
     if issubclass(kind, Struct):
-        # A copy, which keeps the names and tags of its members; it does not run `__post_init__`.
+        # A copy keeps the names and tags of the members, and does not run `__post_init__`.
         struct = copy.copy(value)
         for name in struct.__struct_fields__:
             force_setattr(struct, name, _in_order(getattr(value, name)))
@@ -184,13 +184,13 @@ def _in_order(value: Any) -> Any:
 
 
 def _rank(item: Any) -> tuple[bool, Any, bytes]:
-    """The place of an item of a set: numbers by their value, as 1 is equal to 1.0; then the others by their text."""
+    """The sort key of an item of a set: numbers by value, since 1 equals 1.0; then the others by their text."""
     is_number = isinstance(item, int | float) and not isinstance(item, bool)
     return (False, item, b"") if is_number else (True, 0, write_json(item))
 
 
 def _culprit(value: Any) -> tuple[str, Any]:
-    """The path of what msgspec cannot encode, and it: the innermost value that fails although its parts do not."""
+    """The path of the innermost value that msgspec cannot encode although it can encode its parts, and that value."""
     path = "$"
     while True:
         for inner, item in _members(path, value.__class__, value):

@@ -26,6 +26,6 @@ def plain(sentence: str) -> str:
 
 
 def allow_all_rows(schema: str, tables: Iterable[str]) -> str:
-    """What the owner does about row level security on some tables of a schema."""
+    """Advice for the owner: how to turn off row level security on some tables of a schema."""
     statements = "; ".join(f"alter table {schema}.{name} disable row level security" for name in tables)
     return f"run as its owner: {statements}"

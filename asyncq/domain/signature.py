@@ -75,10 +75,10 @@ class Signature:
 
     @functools.cached_property
     def returned(self) -> Any:
-        """The annotation of what the handler returns; `inspect.Signature.empty` without one.
+        """The return type of the handler; `inspect.Signature.empty` without one.
 
         Raises:
-            TaskError: It cannot be read. Only here, as a worker has no need of it.
+            TaskError: It cannot be evaluated. It is evaluated only here: a worker does not need it.
         """
         try:
             return returned_by(self._handler)
@@ -174,7 +174,7 @@ class Signature:
         try:
             return self._binder.bind(*args, **kwargs).arguments
         except TypeError as error:
-            # First: one that is misspelt makes another one missing.
+            # Unknown names are checked first: a misspelt argument makes another one missing.
             Fields(self._binder.parameters, self._name).check_names(kwargs, "parameter")
             said = f"payload of task {self._name!r}: {error}"
             raise InvalidJob(said, code="GWBPL", field="payload") from error
@@ -186,7 +186,7 @@ class Signature:
             payload: The payload as JSON text.
 
         Raises:
-            InvalidJob: With code GWBPL: it has one.
+            InvalidJob: With code GWBPL: it has such a field.
         """
         self._fields.check(payload)
 
@@ -213,7 +213,7 @@ class Signature:
             if self._decoder is not None:
                 self._decoder.decode(text)
         except msgspec.MsgspecError as error:
-            # First: a field that is misspelt makes another one missing.
+            # Unknown names are checked first: a misspelt field makes another one missing.
             self.check_fields(text)
             said = f"payload of task {self._name!r}: {error}"
             raise InvalidJob(said, code="GWBPL", field="payload") from error
@@ -221,7 +221,7 @@ class Signature:
 
 
 def _field_names(payload: list[inspect.Parameter], *, whole: bool, is_read: bool) -> Iterable[str] | None:
-    """The fields that a payload may have; None for any: without parameters the payload is left to the context."""
+    """The fields that a payload may have; None for any: a handler without parameters reads it from its context."""
     if whole:
         return names_in(msgspec.inspect.type_info(_annotation(payload[0])))
     return [parameter.name for parameter in payload] if payload or is_read else None
@@ -253,7 +253,7 @@ def _is_async(handler: Callable[..., Any], name: str) -> bool:
 
 
 def innermost(function: Callable[..., Any]) -> Any:
-    """What partials are made of, at last."""
+    """The callable inside nested partials."""
     while isinstance(function, functools.partial):
         function = function.func
     return function
@@ -288,7 +288,7 @@ def _parameters(handler: Callable[..., Any], name: str) -> list[inspect.Paramete
 
 
 def _refuse_method(handler: Callable[..., Any], parameters: list[inspect.Parameter], name: str) -> None:
-    """Refuse a function of a class that still needs its object: no payload holds one."""
+    """Refuse a method that is not bound: no payload contains its object."""
     first = parameters[0].name if parameters else ""
     path: str = getattr(innermost(handler), "__qualname__", "")
     owner = path.rpartition(".")[0]
@@ -328,7 +328,7 @@ def _field(parameter: inspect.Parameter) -> tuple[str, Any] | tuple[str, Any, An
 
 
 def _check_readable(parameter: inspect.Parameter, handler: Callable[..., Any], name: str) -> None:
-    """Refuse classes that msgspec would only fail on when a job runs, and rules that it ignores."""
+    """Refuse classes that msgspec would refuse only when a job runs, and constraints that it ignores."""
     if (foreign := _foreign(msgspec.inspect.type_info(_annotation(parameter)), set())) is not None:
         raise TaskError(
             f"task {name!r}: parameter {parameter.name!r} cannot be read from JSON, because of the class "

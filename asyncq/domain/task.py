@@ -51,8 +51,8 @@ class TakesNothing(Protocol):
 class Task(Generic[P]):
     """A named handler with the defaults of its jobs; what `@task` returns.
 
-    Calling it calls the handler, so that a task is tested like a function. Other libraries take it for that function:
-    it has its name, words, signature and coroutine mark. It is pickled by reference, as a function is.
+    Calling it calls the handler, so that a task is tested like a function. Other libraries treat it as that function:
+    it has its name, docstring, signature and coroutine mark. It is pickled by reference, like a function.
 
     Attributes:
         name: The identifier in the database.
@@ -107,15 +107,15 @@ class Task(Generic[P]):
             raise TaskError(f"task {self.name!r}: on_failed must be a function, got {on_failed!r}")
         self.on_failed = on_failed
         self.isolation: Isolation | None = self._isolation(isolation, transactional=transactional)
-        self._origin: Task[P] | None = None  # what it was renamed from
+        self._origin: Task[P] | None = None  # the task of which this one is a renamed copy
         self._look_like(handler)
 
     def _look_like(self, handler: Callable[..., Any]) -> None:
-        """Have the attributes by which other libraries know a function."""
+        """Set the attributes by which other libraries recognise a function."""
         function = innermost(handler)
         self.__name__: str = type(function).__name__
         self.__qualname__: str = type(function).__qualname__
-        # Attributes that somebody gave the function stay with it: they could have the names of ours.
+        # Other attributes of the function are not copied: they could have the names of ours.
         functools.update_wrapper(self, function, updated=())
         self.__wrapped__ = handler
         if not self.signature.is_async:
@@ -123,7 +123,7 @@ class Task(Generic[P]):
         if sys.version_info >= (3, 12):
             inspect.markcoroutinefunction(self)
         else:
-            # Python 3.11 knows no mark: it looks at the code of whatever has the attributes of a function.
+            # Python 3.11 has no mark: it looks at the code of any object with the attributes of a function.
             call = call_of(handler)
             self.__code__, self.__defaults__, self.__kwdefaults__ = (
                 call.__code__,
@@ -316,7 +316,7 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     Raises:
         TaskError: The handler cannot be served, or an option breaks a rule.
-        TypeError: An option does not exist; the message names the one that does.
+        TypeError: An option does not exist; the message suggests one that does.
     """
     known = Task.__init__.__kwdefaults__ or {}
     if unknown := options.keys() - known:

@@ -264,7 +264,7 @@ def _listed(name: str, given: Any, allowed: Collection[str] | None = None) -> tu
         if not item:
             _refuse(name, "holds an empty string")
         items.append(normalize("NFC", _storable(f"unique.{name}", item)))
-    # What is written of a policy is compared: a set has another order in each process.
+    # Policies are compared by their text, and a set has another order in each process.
     if isinstance(given, AbstractSet):
         items.sort()
     if len(set(items)) != len(items):

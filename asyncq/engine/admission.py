@@ -1,8 +1,8 @@
-"""Lets claims start, or not: without a proof that the worker lives none does, and some are named before they begin.
+"""Decides when claims start: none without a proof that the worker lives, and some only after a beat has named them.
 
-When a worker dies, a job has lost an attempt only if the worker's row names it: nobody else knows whether it had begun.
-Each beat names what runs. Two kinds of jobs are named before they begin, and wait for the commit of that beat: the last
-attempt of a job, which must not be made twice; and a suspect, whose last worker died with it in hand.
+When a worker dies, a job loses an attempt only if the worker's row names it: no other record shows that it had begun.
+Each beat names the running jobs. Two kinds of jobs are named before they begin, and wait for the commit of that beat:
+the last attempt of a job, which must not run twice; and a suspect, a job whose last worker died while it ran.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class Admission:
         return await self._is_named(_name(claim.id, claim.token))
 
     async def is_proven(self, token: int) -> bool:
-        """Wait for a sign of life that is sent from now on.
+        """Wait for a beat that is sent from now on.
 
-        The claims of a late answer may be another worker's by now: this worker may have been declared dead meanwhile.
+        The claims of a late answer may belong to another worker: a rescue may have declared this one dead meanwhile.
 
         Args:
             token: The token of the claims. The beat names it as that of job 0, which does not exist.
@@ -107,7 +107,7 @@ class Admission:
     def started(self) -> list[str]:
         """Which claims have started, or are about to, each as `job/token`; may be called in any thread.
 
-        Of a worker that runs very many, as many as a beat can carry, and all that have to be named.
+        If a worker runs more than a beat can carry, all that have to be named, and as many others as fit.
         """
         # The copies are made in one step of the interpreter.
         asked, running = list(self._asked), [run.claim for run in list(self._executor.running)]
@@ -135,7 +135,7 @@ class Admission:
 
 
 def has_to_be_named(claim: Claim) -> bool:
-    """Whether this is the last attempt of a job, or the last worker that had it died with it."""
+    """Whether this is the last attempt of a job, or its last worker died while it ran."""
     is_last = claim.attempts + 1 >= claim.max_attempts
     return is_last or (claim.last_error is not None and claim.last_error.startswith(SUSPECT))
 

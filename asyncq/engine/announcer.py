@@ -149,7 +149,7 @@ class Announcer:
 
 
 def _release(run: Run | None) -> None:
-    """Its traceback holds the frames of the handler, and these what the handler worked on."""
+    """Drop the exception: its traceback keeps the frames of the handler and their values alive."""
     if run is not None:
         run.error = None
 

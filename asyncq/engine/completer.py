@@ -72,7 +72,7 @@ _worker_id = attrgetter("worker_id")
 
 
 class Ended(msgspec.Struct, frozen=True, gc=False):
-    """The end of a claim that waits to be written, with what there is to tell about it; nothing leads back to it.
+    """The end of a claim that waits to be written, with the event that reports it; no reference leads back to it.
 
     `uncertain` says whether an earlier try may have been committed, or may still be.
     """
@@ -280,7 +280,7 @@ class Completer:
 
         Args:
             uncertain: Whether an earlier try may have been committed although its answer was lost. A claim that is not
-                held any more then counts as settled by it, unless others have declared the worker dead.
+                held any more then counts as settled by it, unless a rescue has declared the worker dead.
         """
         # Those that ended well come first: their queues go on.
         for worker_id, group in groupby([*self._writing_well.values()], _worker_id):
@@ -321,7 +321,7 @@ class Completer:
             self._later_at = time.perf_counter() + LATER_S
         for job_id in later:
             ended = self._writing.pop(job_id)
-            # It may be our own earlier try that holds the row, and be committed later.
+            # Our own earlier try may hold the row, and be committed later.
             self._held_back[job_id] = msgspec.structs.replace(ended, uncertain=uncertain or ended.uncertain)
         gone = [self._writing[settlement.id] for settlement in missed if settlement.id not in later]
         in_doubt = [ended for ended in gone if uncertain or ended.uncertain]

@@ -1,4 +1,4 @@
-"""Ends a forked child that goes on in its copy of the event loop.
+"""Ends a forked child that returns into its copy of the event loop.
 
 A handler that forks by `os.fork` has to leave the child by `os._exit`, or by `os.exec...`. A child that returns from
 the handler, raises, or awaits something would be a second worker with the same id and the same claims.
@@ -20,7 +20,7 @@ _running: list[tuple[asyncio.AbstractEventLoop, int]] = []  # the loop of each w
 
 @contextmanager
 def no_copies() -> Generator[None]:
-    """While the block lasts, end each forked child that comes back into the running event loop."""
+    """While the block lasts, end each forked child that returns into the running event loop."""
     mine = (asyncio.get_running_loop(), threading.get_ident())
     _running.append(mine)
     try:
@@ -31,7 +31,7 @@ def no_copies() -> Generator[None]:
 
 def _end_if_it_comes_back() -> None:
     for loop, thread_id in _running:
-        if thread_id == threading.get_ident():  # In a thread of its own it has no loop to come back to.
+        if thread_id == threading.get_ident():  # A child of another thread has no loop to return to.
             loop.call_soon(_end)
     _running.clear()
 

@@ -62,7 +62,7 @@ class Fetcher:
         buffer: Where the claims go.
         give_back: Takes claims that are returned.
         admit: Lets claims that were just fetched pass, or not.
-        is_proven: Waits for a sign of life before claims may start whose answer, to the fetch of this token, came late.
+        is_proven: Waits for a beat before the claims of a fetch with this token, whose answer was late, may start.
         may_fetch: Whether this worker may take jobs now.
         follows: Whether claims have come by a succession since the last fetch.
         following: How many jobs of queues have ended and are not settled yet: others may follow them.
@@ -154,7 +154,7 @@ class Fetcher:
 
     @property
     def worker_id(self) -> int:
-        """The id under which jobs are claimed; 0 while the worker has none."""
+        """The id of the worker, under which it claims jobs; 0 while it has none."""
         return self._identity.worker_id
 
     @property
@@ -335,7 +335,7 @@ class Fetcher:
         return claims
 
     async def _still_held(self, worker_id: int, claims: list[Claim]) -> list[Claim]:
-        """Of claims whose answer was long on its way: all, once it is proven that they were not rescued; else none."""
+        """All claims of a late answer, if a beat proves that no rescue has taken them; otherwise none."""
         with anyio.CancelScope(shield=True):
             if await self.is_proven(claims[0].token):
                 return claims

@@ -264,7 +264,7 @@ class Heart:
         await self._check_release()
 
     async def _prove(self, line: Lifeline, worker_id: int, names: Sequence[str]) -> tuple[bool, Cancelled]:
-        """Write a sign of life over a connection, which is opened if need be; returns whether it holds the lock too."""
+        """Write a beat over a connection, which is opened if need be; returns whether it holds the lock too."""
         async with asyncio.timeout(HALF_GRACE_S if self._standing.state == "doubted" else self._pause_s):
             if not line.is_open:
                 await line.open()
@@ -272,7 +272,7 @@ class Heart:
             return holds, await line.beat(worker_id, names, self._reactions.stuck())
 
     async def _prove_elsewhere(self, worker_id: int, names: Sequence[str]) -> tuple[bool, Cancelled] | None:
-        """The server writes nothing here, but a new connection may lead to one that does; None if not."""
+        """Write a beat over a new connection, which may lead to a server that takes writes; None if that fails."""
         line = Lifeline(self._database, self._ended)
         try:
             answer = await self._prove(line, worker_id, names)
@@ -301,7 +301,8 @@ class Heart:
             await self._refused()
         else:
             if self._line.held_id:
-                # It does not answer, but the server may hold the lock: kept until the row says that no lock counts.
+                # The connection does not answer, but the server may still hold its lock: it is kept until the row says
+                # that no lock counts.
                 self._silent_lines.append(self._line)
             else:
                 self._line.drop()
@@ -316,10 +317,10 @@ class Heart:
             self._tell_of(error, self._worker_id, failures)
 
     async def _refused(self) -> None:
-        """The server refused a sign of life over the connection that holds the lock.
+        """Decide after the server refused a beat over the connection that holds the lock.
 
-        A lock that a sign of life was written with is still held. One that was taken since may have been free for long:
-        the row shows whether others have taken over. They cannot from then on, until the lease is over.
+        A lock with which a beat was written is still held. A lock that was taken since may have been free for long: the
+        row shows whether a rescue has declared the worker dead. From then on none can, until the lease is over.
         """
         if self._line.is_proven and self._standing.state != "doubted":
             return

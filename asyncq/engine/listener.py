@@ -37,7 +37,7 @@ async def listen(
     *,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Listen for ever, or return where the server or the DSN rules it out; polling goes on without a connection.
+    """Listen for ever, or return if the server or the DSN does not permit it; the worker polls then.
 
     Args:
         database: Where; None if there is no way to the server that keeps a session.

@@ -34,14 +34,14 @@ class Observers:
         self.wanted = cache(self._is_wanted)
 
     def emit(self, event: Event, exception: BaseException | None = None) -> None:
-        """Tell who wants it; what an observer raises becomes an ObserverFailed event for the others.
+        """Call the observers of an event; an error of one becomes an ObserverFailed event for the others.
 
         Args:
             event: The event.
-            exception: What it is about, released when all observers were called.
+            exception: The exception that it reports, released when all observers were called.
         """
         told = self._told(type(event))
-        if exception is None:  # Most events are about none, and come often.
+        if exception is None:  # Most events have none, and are frequent.
             self._tell(told, event)
             return
         with carrying(event, exception):

@@ -1,4 +1,4 @@
-"""Failures of one part of a worker in a row: counted, so that an outage takes two lines of the log and not hundreds."""
+"""Counts the failures of one part of a worker in a row, so that an outage takes two lines of the log."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Outage:
         self._since = 0.0
 
     def failed(self) -> int:
-        """Count a failure; returns how many there were in a row, this one included."""
+        """Count a failure; returns the number of failures in a row, including this one."""
         if not self._failures:
             self._since = time.monotonic()
         self._failures += 1
         return self._failures
 
     def over(self) -> None:
-        """The part works: the outage ends, if there was one."""
+        """End the outage, if there is one: the part works."""
         if self._failures:
             failures, self._failures = self._failures, 0
             self._emit(PartRecovered(part=self._part, failures=failures, lasted_s=time.monotonic() - self._since))

@@ -1,10 +1,10 @@
 """Writes log records with fields, to loggers that no import creates.
 
-A field never makes a record fail. `logging` raises where a record has an attribute of that name already, such as one of
-a program's own record factory; here the field is written as `asyncq_<name>` then.
+A field never makes a record fail. `logging` raises if a record already has an attribute of that name, such as one that
+a program's record factory has set. Here such a field is written as `asyncq_<name>`.
 
-`logging.config.dictConfig` disables loggers that exist. So ours are looked up when they are used: a program that
-imports asyncq, and sets up logging after that, keeps them.
+`logging.config.dictConfig` disables existing loggers. So loggers are looked up when they are used: a program may import
+asyncq first and set up logging afterwards.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _RESERVED = ("message", "asctime")  # Set by formatters.
 
 
 class JobLogger(logging.LoggerAdapter[logging.Logger]):
-    """The logger of one run: its records carry `job_id`, `task` and `attempt`, beside the fields of the call.
+    """The logger of one run: its records have `job_id`, `task` and `attempt`, and the fields of the call.
 
-    A field of the call takes the place of one of these with the same name.
+    A field of the call replaces one of these with the same name.
     """
 
     def __init__(self, job_id: int, task: str, attempt: int) -> None:
@@ -55,15 +55,15 @@ def write(
     fields: Mapping[str, Any],
     error: BaseException | None = None,
 ) -> None:
-    """Write a record of asyncq's own.
+    """Write a record of asyncq.
 
     Args:
-        name: The logger's.
-        level: As `logging` has it.
-        template: The sentence, with a mark for each argument.
-        arguments: Texts cannot pass for another record.
-        fields: What the record carries beside.
-        error: The exception that it is about.
+        name: The name of the logger.
+        level: The level of the record, as in `logging`.
+        template: The sentence, with a `%s` or the like for each argument.
+        arguments: The values of these; line breaks in texts are escaped, so that no text can look like a record.
+        fields: The further fields of the record.
+        error: The exception that the record reports.
     """
     logger = logging.getLogger(name)
     if logger.isEnabledFor(level):
@@ -82,7 +82,7 @@ def _write(
     stack_info: bool = False,
     stacklevel: int = 1,
 ) -> None:
-    """What `Logger._log` does, with fields that cannot fail."""
+    """Do the same as `Logger._log`, with fields that cannot fail."""
     path, line, function, stack = logger.findCaller(stack_info, stacklevel + 1)
     record = logger.makeRecord(logger.name, level, path, line, msg, args, _exc_info(exc_info), function, None, stack)
     attributes = vars(record)
@@ -93,7 +93,7 @@ def _write(
 
 
 def _exc_info(given: Any) -> Any:
-    """What `exc_info=` means: an exception, a triple, or the one that is being handled."""
+    """Resolve `exc_info=`: an exception, a triple, or True for the exception that is being handled."""
     if isinstance(given, BaseException):
         return type(given), given, given.__traceback__
     is_triple = isinstance(cast("object", given), tuple)

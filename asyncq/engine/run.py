@@ -28,7 +28,7 @@ class Run(msgspec.Struct, eq=False):
         interrupted: Whether the worker cancelled it.
         in_thread: Whether its thread runs, which cannot be cancelled.
         thread_id: That thread, once it has begun.
-        error: What its handler raised, if that is a failure; released when observers were called.
+        error: The exception of its handler, if the run failed; released when observers were called.
         is_replaced: Whether it is stuck, and another job loop has taken the place of its own.
         started_at: When, on the performance counter.
         ended_at: When, likewise, once it has.

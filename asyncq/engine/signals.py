@@ -3,7 +3,7 @@
 Not by the event loop's `add_signal_handler`, which holds one function for each signal: a second worker, or a service
 that listens too, would take the place of the first one, and take it away when it ends.
 
-A child that is forked meanwhile has the handlers of before: its copy of a worker does not run, and could not stop.
+A child that is forked meanwhile gets the earlier handlers: its copy of a worker does not run, and could not stop.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _forking = threading.local()
 
 
 class StoppedEarly(BaseException):
-    """A signal asked to stop before a worker ran. No Exception: code of the user must not take it for an error."""
+    """A signal came before a worker ran. It is no Exception: the user's `except Exception` must not catch it."""
 
 
 class EarlySignals:
     """The signals that came before a worker ran.
 
     Attributes:
-        names: Their names, in the order in which they came, until a worker takes them.
+        names: Their names in the order of arrival, until a worker takes them.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class EarlySignals:
 
     @contextmanager
     def interrupt(self) -> Generator[None]:
-        """Let the first signal end the block, for code that may run for long.
+        """Let the first signal end the block, which may run for long.
 
         Raises:
             StoppedEarly: A signal came, in the block or before it.
@@ -54,11 +54,11 @@ class EarlySignals:
                 yield
         finally:
             self._interrupts = False
-            if self.names:  # Also where the block made another exception of it, or swallowed it.
+            if self.names:  # Also if the block replaced or swallowed the exception.
                 raise StoppedEarly(self.names[0])
 
     def came(self, name: str) -> None:
-        """Called in the signal handler: a signal came."""
+        """Record a signal; called in the signal handler."""
         self.names.append(name)
         if self._interrupts:
             raise StoppedEarly(name)
@@ -91,8 +91,8 @@ def signals(ask: Callable[[str], None]) -> Generator[None]:
     Args:
         ask: Called in the event loop with the signal's name.
 
-    A handler that was there before is called too. It is back when the last such block of the process has ended. Outside
-    of the main thread signals cannot be handled: there nothing happens.
+    A handler that was set before is called too, and is restored when the last such block of the process has ended.
+    Outside of the main thread signals cannot be handled, and the block changes nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -137,12 +137,12 @@ def _tell(number: int, frame: FrameType | None) -> None:
 
 
 def _pass_on(number: int, frame: FrameType | None) -> None:
-    """Call the handler of before, such as that of a web server in which the worker runs.
+    """Call the handler that was set before, such as one of a web server in which the worker runs.
 
-    Not Python's own for SIGINT: they end the program at once, and the worker stops in order.
+    Python's own handlers of SIGINT are not called: they would end the program at once, without an orderly stop.
     """
     handler = _before.get(signal.Signals(number))
-    # The handler of before may itself call the one that it replaced, which may be ours.
+    # That handler may itself call the one that it replaced, which may be ours.
     if not callable(handler) or _is_pythons(handler) or number in _passing:
         return
     _passing.add(number)
@@ -153,18 +153,18 @@ def _pass_on(number: int, frame: FrameType | None) -> None:
 
 
 def _is_pythons(handler: Any) -> bool:
-    """Whether it is a handler for SIGINT of Python itself or of `asyncio.run`."""
+    """Whether a handler of SIGINT is Python's own or the one of `asyncio.run`."""
     owner = getattr(getattr(handler, "func", None), "__self__", None)
     return handler is signal.default_int_handler or isinstance(owner, asyncio.Runner)
 
 
 def _is_of_a_loop(handler: Any) -> bool:
-    """Whether it lets an event loop call something."""
+    """Whether a handler was set by an event loop, which then calls a callback."""
     module: object = getattr(getattr(handler, "func", handler), "__module__", None)
     return isinstance(module, str) and module.partition(".")[0] in {"asyncio", "uvloop"}
 
 
-# A signal that reaches the child before it has its own handlers again would be lost: it waits for them.
+# A signal that reaches the child before its handlers are restored would be lost. So signals are blocked until then.
 
 
 def _before_fork() -> None:
@@ -182,7 +182,7 @@ def _after_fork_in_child() -> None:
     _passing.clear()
     _early = None
     if _before:
-        # No event loop runs here. Its descriptor for wake-ups leads to the one of the parent.
+        # No event loop runs here. The descriptor for wake-ups belongs to the loop of the parent.
         signal.set_wakeup_fd(-1)
         for number, handler in _before.items():
             if _is_of_a_loop(handler):

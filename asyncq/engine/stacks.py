@@ -12,7 +12,7 @@ from asyncq.engine import isolation
 
 MOST = 30
 LOOPS = ("asyncio", "selectors", "uvloop")
-# As frames name it: a program that was packed has other names for its modules.
+# The folder as frames name it: a packed program has other names for its modules.
 _OURS = isolation.start.__code__.co_filename
 UNKNOWN = "  (its stack is not known)\n"
 

@@ -19,8 +19,8 @@ whether the lock counts.
     the lease is about to end                               locked, leased, doubted        given up
     the row is gone, or the worker stops                    any                            nobody
 
-What is not in the second table changes nothing. A sign of life that the server refuses is not in it: the session lives,
-and keeps the lock.
+Any other event changes nothing. A beat that the server refuses is such an event: the session lives, and keeps the
+lock.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ class Standing:
             self._doubted()
 
     def locked_again(self) -> None:
-        """The lock was taken anew, and nobody has taken over; without a sign of life the lease ends as before."""
+        """The lock was taken anew, and no rescue has declared the worker dead; without a beat the lease still ends."""
         if self.state == "doubted":
             self.state = "locked"
             self._end_doubt()
 
     def refused(self) -> None:
-        """No server that can write answers, so nobody takes over; and when one is back, the lease alone decides."""
+        """No writable server answers, so no rescue runs; when one is back, the lease alone decides."""
         self._refused_at = now_s()
 
     def lost(self) -> None:

@@ -1,4 +1,4 @@
-"""What a worker makes sure of before it registers."""
+"""The checks of a worker before it registers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from asyncq.store.probe import LEASE_ONLY, NO_FATE, check_capabilities
 async def check_server_and_schema(
     database: Database, connection: Connection, registry: Registry, observers: Observers
 ) -> None:
-    """Refuse a schema or a server with which this worker cannot work; report what works less well.
+    """Refuse a schema or a server with which this worker cannot work; report features that are limited.
 
     Args:
         database: The database.
@@ -24,7 +24,7 @@ async def check_server_and_schema(
 
     Raises:
         SchemaError: The schema is missing, or not that of this release.
-        UnsupportedServer: The server lacks what asyncq needs, or what transactional tasks need.
+        UnsupportedServer: The server lacks a feature that asyncq, or a transactional task of the worker, needs.
         StoreUnavailable: The server is read only.
         StoreError: See `failures.calling`.
     """

@@ -79,7 +79,7 @@ class Succession:
                 fetcher.wake()
             fetcher.promise(token, -room)
         if claims and now_s() - sent_at > HALF_GRACE_S:
-            # As in a fetch: they may have been rescued meanwhile. The settlements cannot wait until that is known.
+            # A rescue may have taken these claims meanwhile, as in a fetch. The settlements cannot wait for a beat.
             fetcher.give_back(claims, "their settlement was answered late", worker_id)
             return written, set()
         fetcher.receive(worker_id, claims)

@@ -9,7 +9,7 @@ A handler may raise a verdict (`Discard`, `RetryAfter`, `Snooze`) alone or in ex
     Snoozes, and other errors              Failed: a snooze counts no attempt, and would hide these errors
     cancellations only                     as one CancelledError
 
-Beside others, a CancelledError changes nothing.
+A CancelledError beside other errors changes nothing.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def outcome_of(error: BaseException, *, interrupted: bool) -> Outcome:
     """The outcome of a run whose handler raised.
 
     Args:
-        error: What it raised.
+        error: The exception of the handler.
         interrupted: Whether the worker has cancelled it.
 
     Raises:
-        KeyboardInterrupt: It raised one, which may come from a real SIGINT.
-        Exception: What an attribute of the user's exception raises.
+        KeyboardInterrupt: The handler raised one, which may come from a real SIGINT.
+        Exception: An attribute of the user's exception raised it.
     """
     members = _members(error)
     for member in members:
@@ -49,7 +49,7 @@ def outcome_of(error: BaseException, *, interrupted: bool) -> Outcome:
     verdict = _decisive(errors)
     if verdict is None:
         return Failed(describe(error))
-    # Where there is more to say than the verdict itself, such as other errors of its group.
+    # For a verdict with more than its reason to record, such as other errors of its group.
     whole = error if len(errors) > 1 else verdict
     match verdict:
         case Discard():
@@ -73,7 +73,7 @@ def describe(error: BaseException) -> str:
 
 
 def _members(error: BaseException) -> list[BaseException]:
-    """The errors of a group and of the groups in it, in their order; of any other error, itself."""
+    """The errors of a group and of the groups in it, in their order; any other error alone."""
     found: list[BaseException] = []
     left = [error]
     while left:
@@ -86,7 +86,7 @@ def _members(error: BaseException) -> list[BaseException]:
 
 
 def _decisive(errors: Sequence[BaseException]) -> Discard | RetryAfter | Snooze | None:
-    """The verdict that decides among errors, if one does."""
+    """The verdict among these errors that decides, or None."""
     found = [error for error in errors if isinstance(error, Discard | RetryAfter | Snooze)]
     for kind in (Discard, RetryAfter):
         for verdict in found:
@@ -100,7 +100,7 @@ def _longest_s(errors: Sequence[BaseException]) -> float:
 
 
 def _last_error(name: str, verdict: Discard | RetryAfter, whole: BaseException) -> str:
-    """The reason; with the traceback, where that tells more: a cause, or other errors of the group."""
+    """The reason; with the traceback if it has a cause, or its group has other errors."""
     reason = text_of(verdict.reason)
     said = f"{name}: {reason}" if reason else name
     has_cause = verdict.__cause__ is not None or (verdict.__context__ is not None and not verdict.__suppress_context__)
@@ -110,7 +110,7 @@ def _last_error(name: str, verdict: Discard | RetryAfter, whole: BaseException) 
 
 
 def _may_be_real() -> bool:
-    """Whether a KeyboardInterrupt may be a Ctrl-C: not in other threads, nor where SIGINT is handled."""
+    """Whether a KeyboardInterrupt may be a Ctrl-C: not in other threads, nor if SIGINT has another handler."""
     in_main = threading.current_thread() is threading.main_thread()
     return in_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

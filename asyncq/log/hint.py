@@ -1,4 +1,4 @@
-"""One line for a program that has not set up logging: without it, a worker would run without a word."""
+"""One line on stderr for a program that has not set up logging, where a worker would otherwise log nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _was_given = False
 
 
 def hint_once() -> None:
-    """Say on stderr how to see the log, if no handler takes it; once in a process."""
+    """Explain on stderr how to set up logging, if no handler exists; once in a process."""
     global _was_given
     if _was_given or logging.getLogger("asyncq").hasHandlers():
         return

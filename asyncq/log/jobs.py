@@ -9,12 +9,12 @@ from asyncq.log.sentences import first_line, said
 
 
 def _job(event: on.JobEvent) -> tuple[int, str, int, int]:
-    """For `job %s (%s, attempt %s of %s)`."""
+    """The values for `job %s (%s, attempt %s of %s)`."""
     return event.claim.id, event.task, event.attempt, event.claim.max_attempts
 
 
 def _reason(event: on.JobFailed) -> str:
-    """The error; without its traceback where the record carries the exception."""
+    """The error; without its traceback if the record has the exception."""
     return event.error if event.exception is None else first_line(event.error)
 
 

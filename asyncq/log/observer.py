@@ -1,4 +1,4 @@
-"""The observer that writes every log sentence. INFO: a human acts or is reassured. Never a payload or a key."""
+"""The observer that writes all log sentences. INFO: a human acts or is reassured. Never a payload or a key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _QUIET: tuple[type[on.Event], ...] = (
 
 
 class LogObserver:
-    """Writes events to the logger `asyncq`; those of every job only when DEBUG is on at the start."""
+    """Writes events to the logger `asyncq`; events of every job only if DEBUG is enabled at the start."""
 
     @property
     def wants(self) -> Collection[type[on.Event]]:
@@ -32,7 +32,7 @@ class LogObserver:
         """Write one event."""
         level, sentence = _SENTENCES[type(event)]
         if getattr(event, "failures", 1) > 1 and not isinstance(event, on.PartRecovered):
-            level = logging.DEBUG  # The first failure of an outage was logged; its end says how many there were.
+            level = logging.DEBUG  # The first failure of an outage was logged; the line at its end has the number.
         fields: dict[str, Any] = {"asyncq_event": type(event).__name__}
         if isinstance(event, on.JobEvent):
             fields |= job_fields(event.job_id, event.task, event.attempt)

@@ -1,4 +1,4 @@
-"""What a table of sentences is made of."""
+"""The parts of a table of sentences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from asyncq.domain.events import Event
 
 EventT = TypeVar("EventT", bound=Event)
-# A template, then the values of its marks. Tools group records by the template: it holds nothing of the event.
+# A template, then its values. Tools group records by the template, so it contains no data of the event.
 Sentence = tuple[Any, ...]
 Entry = tuple[type[Event], tuple[int, Callable[[Any], Sentence]]]
 
@@ -24,7 +24,7 @@ def ids(ids: Collection[int]) -> str:
 
 
 def names(names: Collection[str], most: int = 10) -> str:
-    """Names in a sentence, of many the first ones."""
+    """Names in a sentence; only the first ones if they are many."""
     shown = ", ".join(list(names)[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 

@@ -70,8 +70,9 @@ def _list() -> int:
 
 
 def _run(server: Server, command: Sequence[str]) -> int:
-    # Ctrl-C reaches the command by itself: it decides what that means, and we stop the server after it. Set before the
-    # command starts, or a Ctrl-C could leave it behind; a function, since the command would inherit SIG_IGN.
+    # The command gets the Ctrl-C too and decides how to end; the server is stopped after it. The handler is set before
+    # the command starts: otherwise a Ctrl-C could leave the command running. It is a function, since the command would
+    # inherit SIG_IGN.
     signal.signal(signal.SIGINT, lambda _number, _frame: None)
     environment = {**os.environ, "DATABASE_URL": server.dsn, "ASYNCQ_TEST_DATABASE_URL": server.dsn}
     try:

@@ -49,7 +49,7 @@ async def add_jobs(
 
     Raises:
         StoreError: See `failures.calling`.
-        InvalidJob: A job has no key under its unique policy, the server found a rule broken, or the jobs are more than
+        InvalidJob: A job has no key under its unique policy, the server found a broken rule, or the jobs exceed
             256 MiB: nothing was sent then.
 
     If cancelled, the outcome is unknown unless the caller's transaction rolls back.

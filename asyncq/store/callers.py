@@ -1,4 +1,4 @@
-"""Connections that callers give: which ones are taken, and when a change on one would be committed at once."""
+"""Checks connections that callers give: their type, and whether they are in a transaction."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Acquire = Callable[[], AbstractAsyncContextManager[Connection]]
 
 
 def check_connection(connection: object) -> Connection:
-    """Tell what is no connection apart, before it fails obscurely.
+    """Refuse a value that is no asyncpg connection, before it fails with an obscure error.
 
     Args:
-        connection: What a caller gave; of a pool, its proxy has every method of a connection.
+        connection: The caller's connection; the proxy of a pool's connection has every method of it.
 
     Returns:
-        The same.
+        The same connection.
 
     Raises:
-        TypeError: It is none of asyncpg's.
+        TypeError: It is no asyncpg connection.
     """
     if not isinstance(connection, asyncpg.Connection | asyncpg.pool.PoolConnectionProxy):
         kind = type(connection)
@@ -41,14 +41,14 @@ def check_transaction(connection: object, autocommit: bool) -> Connection | None
     """Refuse a connection on which a change would be committed at once, unless the caller has asked for that.
 
     Args:
-        connection: What a caller gave, or None.
+        connection: The caller's connection, or None.
         autocommit: Whether the change is to be committed at once.
 
     Returns:
         The connection, or None.
 
     Raises:
-        TypeError: It is none of asyncpg's.
+        TypeError: It is no asyncpg connection.
         TransactionUnusable: It is in no transaction, and `autocommit` is False.
         ConfigurationError: `autocommit` is True without a connection or in a transaction, or no bool.
     """
@@ -63,7 +63,7 @@ def check_transaction(connection: object, autocommit: bool) -> Connection | None
                 "autocommit=True on a connection in a transaction: its commit decides; leave autocommit out"
             )
     elif not is_closed(given) and not given.is_in_transaction():
-        # SQLAlchemy sends the begin of a session or connection together with its first statement, not before.
+        # SQLAlchemy begins the transaction of a session or connection only with its first statement.
         raise TransactionUnusable(
             "the connection is in no transaction: the change would be committed at once, and outlast a rollback. Open "
             "a transaction first (async with connection.transaction(): ...); SQLAlchemy opens one with the first "
@@ -78,7 +78,7 @@ async def reading(connection: CallersConnection | None, acquire: Acquire) -> Asy
     """The caller's connection if there is one, else one of our own for as long as the block lasts.
 
     Args:
-        connection: What the caller gave.
+        connection: The caller's connection, or None.
         acquire: Opens one of our own.
     """
     if connection is not None:
@@ -95,7 +95,7 @@ async def changing(
     """As `reading`, for a block that changes something.
 
     Args:
-        connection: What the caller gave.
+        connection: The caller's connection, or None.
         acquire: Opens one of our own.
         autocommit: See `check_transaction`.
 

@@ -140,7 +140,7 @@ async def register(line: Line, identifiers: Collection[str], stored: Collection[
 
 
 def first_slots(slots: Sequence[Slot], most: int) -> Sequence[Slot]:
-    """The first slots whose jobs are added in one transaction: at most so many, of at most 16 MiB of payloads."""
+    """The first slots whose jobs one transaction adds: at most `most`, with at most 16 MiB of payloads."""
     return first_piece(slots, most, lambda slot: len(job_of(slot).payload))
 
 

@@ -46,7 +46,8 @@ PUT_BACK_CANCELLED_S = 0.2
 ANSWER_S = 5.0
 LONGEST_ANSWER_S = 60.0
 HANG_UP_S = 1.0
-# Of a statement in the server: longer than any answer is waited for, and none goes on for ever without its worker.
+# The time limit of a statement in the server: longer than a worker waits for any answer, and a statement whose worker
+# has died ends.
 STATEMENT_S = 2 * LONGEST_ANSWER_S
 # Another index is not as good as the one that has the order because all that it brings can be sorted, though that was
 # cheap while the table was small.
@@ -57,8 +58,8 @@ class Database:
     """Where the jobs are: a DSN and a schema.
 
     Args:
-        dsn: A DSN in any form that `read_dsn` takes, with several hosts if need be; with `statement_cache_size=0` it
-            leads to a pooler that pools by transaction.
+        dsn: A DSN in any form that `read_dsn` accepts, possibly with several hosts; `statement_cache_size=0` marks a
+            pooler by transaction.
         schema: The schema's name.
 
     Attributes:
@@ -66,7 +67,7 @@ class Database:
         schema: The schema's name.
         is_pooled: Whether it leads to such a pooler.
         connect_timeout_s: How long an attempt to connect may take; 10 s unless the DSN says otherwise.
-        has_session_locks: Whether a session can hold an advisory lock; the probe of a server may find that it cannot.
+        has_session_locks: Whether a session can hold an advisory lock; the probe of the server decides.
 
     Raises:
         ConfigurationError: The schema's name or a parameter of the DSN cannot be used, or the DSN names a service that
@@ -110,7 +111,7 @@ class Database:
             StoreUnavailable: The server cannot be reached.
             AccessDenied: It refused the credentials.
             UnsupportedServer: It is older than PostgreSQL 14, or the database's encoding is not UTF8.
-            ConfigurationError: The DSN leads to a pooler that pools by transaction, and does not say so.
+            ConfigurationError: The DSN leads to a pooler by transaction, without `statement_cache_size=0`.
 
         If cancelled, no connection stays open.
         """
@@ -172,9 +173,9 @@ class Database:
         )
 
     async def _open(self, *_: object, **how: Any) -> asyncpg.Connection:
-        """Every connection of ours begins here; a pool calls it too, with its DSN.
+        """Open a connection: all connections of asyncq are opened here, and a pool calls it with its DSN.
 
-        A connection that does not say that it leads to a pooler by transaction is refused if it does.
+        A pooler by transaction is refused unless the DSN has `statement_cache_size=0`.
         """
         connection = await self._hosts.connect(**how)
         if not (self.is_pooled or self._has_own_sessions):
@@ -259,7 +260,7 @@ class Line:
 
         Raises:
             StoreError: See `failures.calling`.
-            InvalidJob: The parameters are more than 256 MiB; nothing was sent.
+            InvalidJob: The parameters exceed 256 MiB; nothing was sent.
 
         If cancelled, the server is asked to stop; whether it did is unknown. Callers shield what must not be lost.
         """
@@ -416,7 +417,7 @@ def cut_off(connection: asyncpg.Connection) -> None:
 
 
 async def _set(connection: asyncpg.Connection, settings: Mapping[str, str]) -> None:
-    """Set what holds for a session. Not asked for at the login: a pooler by session would refuse it."""
+    """Set the settings of a session, after the login: a pooler by session would refuse them in it."""
     try:
         await connection.execute(assignments("set", settings))
     except BaseException:

@@ -1,8 +1,8 @@
-"""DSNs: every form in which users write one becomes a URI that asyncpg reads, with the options that are not asyncpg's.
+"""Reads every form of a DSN: the result is a URI for asyncpg, and the options that asyncpg does not read.
 
-The rule for a parameter: asyncpg's own ones and settings of the server pass. One of libpq's that asyncpg does not know
-is used, or ignored with a warning where nothing depends on it, or refused by name. asyncpg alone would send all of them
-to the server as settings.
+The rule for a parameter: asyncpg's own ones and settings of the server are passed on. One of libpq that asyncpg does
+not know is used, ignored with a warning if asyncq works the same without it, or refused by name. asyncpg would send all
+of these to the server as settings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KEYWORD = re.compile(
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _WHOLE = re.compile(r"-?[0-9]{1,6}", re.ASCII)
 
-# What asyncpg reads in a service; it passes over all else there.
+# The parameters that asyncpg reads in a service; it ignores all others there.
 _OF_ASYNCPG = frozenset(
     [
         "database",
@@ -53,7 +53,7 @@ _OF_ASYNCPG = frozenset(
 
 _SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
-# Parameters of libpq that are ignored, with the values for which nothing depends on them; None for all values.
+# Parameters of libpq that are ignored, with the values that make no difference to asyncq; None for all values.
 _IGNORED: dict[str, tuple[str, ...] | None] = {
     "channel_binding": ("disable", "prefer"),
     "client_encoding": None,  # asyncpg always speaks UTF-8
@@ -74,7 +74,7 @@ _IGNORED: dict[str, tuple[str, ...] | None] = {
     "tcp_user_timeout": None,
 }
 
-# Parameters, or other values of those above, that ask for more than asyncpg can do; with the way out.
+# Parameters, or other values of those above, that demand more than asyncpg can do; each with advice.
 _TLS = "sslmode=verify-full and sslrootcert make sure of the server; take the parameter out if that is enough"
 _REFUSED = {
     "channel_binding": _TLS,
@@ -106,8 +106,8 @@ class Dsn(msgspec.Struct, frozen=True):
 
     Attributes:
         uri: A URI for asyncpg, without the parameters below.
-        statement_cache_size: 0 if the DSN leads to a pooler that pools by transaction; None if it does not say.
-        connect_timeout_s: How long an attempt to connect may take; None if the DSN does not say.
+        statement_cache_size: 0 if the DSN leads to a pooler by transaction; None if the DSN does not set it.
+        connect_timeout_s: How long an attempt to connect may take; None if the DSN does not set it.
         ignored: The names of the parameters that have no effect.
     """
 
@@ -121,7 +121,7 @@ def read_dsn(dsn: str) -> Dsn:
     """Read a DSN.
 
     Args:
-        dsn: A URI, as libpq, asyncpg or SQLAlchemy take it, or libpq's `host=... dbname=...`.
+        dsn: A URI of libpq, asyncpg or SQLAlchemy, or libpq's `host=... dbname=...`.
 
     Raises:
         ConfigurationError: A parameter cannot be used; the message names it.
@@ -135,16 +135,16 @@ def read_dsn(dsn: str) -> Dsn:
     elif _KEYWORDS.match(dsn):
         before, words = "postgresql://", [(name, "=", quote(value, safe="")) for name, value in _keywords(dsn)]
     else:
-        return Dsn(dsn)  # The driver refuses it, in words of its own.
+        return Dsn(dsn)  # The driver refuses it with its own message.
     return _Reading(before, words).done()
 
 
 def with_service(dsn: Dsn, service: Mapping[str, str]) -> Dsn:
-    """A DSN with those parameters of its service that asyncpg passes over; parameters of the DSN come first.
+    """Add to a DSN the parameters of its service that asyncpg ignores; parameters of the DSN take precedence.
 
     Args:
-        dsn: The DSN, read.
-        service: The parameters of the service that it names; none without one.
+        dsn: The DSN that was read.
+        service: The parameters of the service that it names; empty without a service.
 
     Raises:
         ConfigurationError: A parameter cannot be used; the message names it.
@@ -171,7 +171,7 @@ def warn_of_ignored(dsn: Dsn, stacklevel: int = 2) -> None:
     """Warn once of the parameters that have no effect.
 
     Args:
-        dsn: What was read.
+        dsn: The DSN that was read.
         stacklevel: As for `warnings.warn`.
     """
     if dsn.ignored:

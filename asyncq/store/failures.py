@@ -43,7 +43,7 @@ _INVALID = ("GWB", "22003", "22007", "22008", "22023", "0A000")
 # Prepared statements that are gone, or there already: another session than before.
 _MIXED_UP = ("26000", "42P05")
 
-# While connecting: there is no such setting, or not with this value, or not for a session.
+# Errors of the login: a setting does not exist, has an invalid value, or cannot be set for a session.
 _WRONG_SETTING = ("42704", "22023", "55P02")
 
 # What asyncpg raises when a connection breaks under way. The first one is a PostgresError by its family, but comes from
@@ -71,7 +71,7 @@ LEFT_FAILED = (
     "server; it is opened anew"
 )
 
-# The driver drops the server's reason for the end of a connection on which no statement runs.
+# The driver drops the server's reason if it ends a connection on which no statement runs.
 ENDED_IDLE = (
     "if its owner did not close it, it was ended while no statement ran: by the server "
     "(idle_in_transaction_session_timeout, idle_session_timeout, pg_terminate_backend, a restart; its log says which), "
@@ -111,12 +111,12 @@ class AllHostsFailed(ConnectionError):
 
 
 def is_answer(error: Exception) -> bool:
-    """Whether the server answered with an error of its own, so that it lives; not one of the driver's."""
+    """Whether an error is an answer of the server, which proves that it lives, and not one of the driver."""
     return isinstance(error, StoreError) and error.sqlstate is not None
 
 
 def may_work_elsewhere(error: Exception) -> bool:
-    """Whether another connection may lead to a server that can write, or out of a failed transaction of a pooler's."""
+    """Whether a new connection may help: the server is read only, or a pooler left a failed transaction open."""
     return isinstance(error, StoreError) and error.sqlstate in _UNUSABLE
 
 
@@ -269,7 +269,7 @@ def tell_of_call(error: BaseException, schema: str) -> None:
 
 
 def lending() -> Translating:
-    """Around code of a user's that works on a connection of ours: a closed one is explained by a note to the error."""
+    """Around the user's code on a connection of asyncq: add a note to its error if the connection was closed."""
     return Translating(_tell_of_closed)
 
 
@@ -367,7 +367,7 @@ def _said(error: asyncpg.PostgresError) -> str:
 
 
 def _words(error: BaseException) -> str:
-    """What went wrong, in words of ours where the driver's speak of itself."""
+    """The message of an error; asyncq's own one if the driver's is about its internal state."""
     if _is_silence(error):
         return "no answer in time"
     match error:

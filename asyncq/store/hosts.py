@@ -1,7 +1,7 @@
 """A DSN with several hosts: each host has a time limit of its own, and the host that answered last comes first.
 
 The driver's time limit covers the whole list, so a host that accepts a connection and never answers would use it up at
-each attempt. A DSN with one host is left to the driver.
+each attempt. The driver itself opens a DSN with one host.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HOST_S = 3.0
 
 _BRACKETS = re.compile(r"\[([^\]]+)\](?::([0-9]+))?")
 
-# The host cannot be used now, another one may be. A refused login is the same on all of them, as libpq sees it.
+# After these errors the next host is tried. A refused login ends the attempt, as in libpq.
 _UNUSABLE = (
     OSError,
     asyncpg.CannotConnectNowError,
@@ -49,7 +49,7 @@ class Hosts:
 
     Args:
         dsn: A URI that asyncpg reads.
-        service: The parameters of the service that it names; none without one.
+        service: The parameters of the service that it names; empty without a service.
         timeout_s: How long an attempt may take in total.
         each_s: How long one of several hosts may take; None for an equal share of that, at most 3 s.
     """
@@ -72,7 +72,7 @@ class Hosts:
 
         Raises:
             AllHostsFailed: None of several hosts can be used.
-            OSError: And what else the driver raises.
+            OSError: Or another error of the driver, from the only host.
 
         If cancelled, no connection stays open, and the next attempt begins with another host.
         """
@@ -107,7 +107,7 @@ class Hosts:
         raise AllHostsFailed(failed)
 
     def _answered(self, host: Host, *, is_wanted: bool) -> None:
-        """Begin with this host the next time; with the DSN's first one if this one may not be what the caller needs."""
+        """Begin with this host the next time; with the DSN's first one if this one may be of the wrong kind."""
         if not is_wanted:
             self._order = list(self._listed)
             return
@@ -124,10 +124,10 @@ def listed(dsn: str, service: Mapping[str, str]) -> list[Host]:
 
     Args:
         dsn: A URI that asyncpg reads.
-        service: The parameters of the service that it names; none without one.
+        service: The parameters of the service that it names; empty without a service.
 
     Returns:
-        Them, in order; none where there are fewer than two, or the driver will refuse them.
+        The hosts, in order; empty if there are fewer than two, or the driver will refuse them.
     """
     try:
         asked = _asked(dsn)
@@ -152,7 +152,7 @@ def _asked(dsn: str) -> dict[str, str]:
 
 
 def _split(hosts: str, ports: str | None) -> list[Host]:
-    """Read a list of hosts; the ports that were given apart from it count more than those in it."""
+    """Read a list of hosts; ports that are given separately take precedence over those in it."""
     names = hosts.split(",")
     given = [int(port) for port in (ports or os.environ.get("PGPORT") or "5432").split(",")]
     if len(given) == 1:

@@ -15,8 +15,8 @@ from asyncq.store.failures import calling, on_our_own
 from asyncq.store.migrate import check_release, newest
 from asyncq.store.workers import Cancelled, cancelled_jobs
 
-# A worker, as its own connection finds it while nothing can be written: its row is there, and this server may write at
-# other times; others have declared it dead; or this server is a standby, whose rows may be old.
+# The state of a worker, read on a server that refuses writes. known: its row exists, and the server is no standby.
+# gone: a rescue has declared it dead. standby: the server is one, and its rows may be old.
 Found = Literal["known", "gone", "standby"]
 
 
@@ -47,7 +47,7 @@ class Lifeline:
 
     Attributes:
         held_id: The worker whose lock this connection holds; 0 for none.
-        is_proven: Whether a sign of life was written while it held that lock.
+        is_proven: Whether a beat was written while it held that lock.
     """
 
     def __init__(self, database: Database, ended: Callable[[Lifeline], None]) -> None:
@@ -77,7 +77,7 @@ class Lifeline:
         if self._database.has_session_locks:
             try:
                 with on_our_own(), calling(self._database.schema):
-                    # A pooler by session names another process at the login than the one that answers.
+                    # A pooler by session names a process at the login that differs from the one that answers.
                     self._backend = await connection.fetchval("select pg_catalog.pg_backend_pid()")
             except BaseException:
                 connection.terminate()
@@ -140,7 +140,7 @@ class Lifeline:
         return cancelled_jobs(rows)
 
     async def find(self, worker_id: int) -> Found:
-        """See whether others have declared a worker dead, without a write.
+        """Find out whether a rescue has declared a worker dead, without a write.
 
         Raises:
             StoreError: See `failures.calling`.
@@ -196,6 +196,6 @@ class Lifeline:
             try:
                 return await connection.fetch(self._database.query(name), *args)
             except asyncpg.InFailedSQLTransactionError:
-                # No statement will succeed on it; after one that was refused the lock is still held.
+                # The connection is of no more use. After a refused statement the connection stays, and keeps the lock.
                 connection.terminate()
                 raise

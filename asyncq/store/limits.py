@@ -1,4 +1,4 @@
-"""The server's limits of time. A role may have some that suit its web requests, and not a look at millions of jobs."""
+"""Time limits of statements. The limits of a role may suit its web requests, and be too short for maintenance."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ TRANSACTION_TIMEOUT_SINCE = 17
 
 
 def own_limits(connection: asyncpg.Connection, *, statement_s: float, lock_s: float) -> dict[str, str]:
-    """Settings in the place of those of the role or the database.
+    """The settings that replace the limits of the role or the database.
 
     Args:
-        connection: Says how old the server is.
-        statement_s: How long a statement may take, in seconds; 0: for as long as it likes.
+        connection: A connection; its server's version decides which settings exist.
+        statement_s: How long a statement may take, in seconds; 0 for no limit.
         lock_s: How long it may wait for a lock, in seconds; 0: as long as for the statement.
     """
     limits = {
@@ -35,7 +35,7 @@ def own_limits(connection: asyncpg.Connection, *, statement_s: float, lock_s: fl
 
 @asynccontextmanager
 async def unlimited(connection: asyncpg.Connection, schema: str) -> AsyncGenerator[None]:
-    """Let statements take as long as they like while the block lasts.
+    """Remove the time limits of statements while the block lasts.
 
     Args:
         connection: One of ours, in no transaction; of a pool, its proxy.
@@ -49,7 +49,7 @@ async def unlimited(connection: asyncpg.Connection, schema: str) -> AsyncGenerat
     limits = own_limits(connection, statement_s=0, lock_s=0)
     prelude: str | None = getattr(connection, "prelude", None)
     if prelude is not None:
-        # Nothing lasts in a session of the pooler: each transaction brings the limits along.
+        # A setting in a session of the pooler would reach other clients. So each transaction sets the limits.
         pooled = cast(Any, connection)
         pooled.begin_with(f"{prelude}; {assignments('set local', limits)}")
         try:
@@ -74,5 +74,5 @@ async def _reset(connection: asyncpg.Connection, limits: dict[str, str]) -> None
     try:
         await connection.execute("; ".join(f"reset {name}" for name in limits))
     except UNTIDY:
-        # The answer is known, or another error is under way.
+        # The result is already known, or another error is being raised.
         connection.terminate()

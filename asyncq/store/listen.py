@@ -91,9 +91,9 @@ class Listening:
         self.broken.set()
 
     async def probe(self, worker_id: int, timeout_s: float) -> None:
-        """Ask the server for an answer: a half-open connection gives none. Say for which worker this one listens.
+        """Check that the server answers, which a half-open connection does not; take the lock of the worker's listener.
 
-        By that lock a rescue finds the connection of a dead worker, and ends it.
+        By this lock a rescue finds the connection of a dead worker, and ends it.
 
         Args:
             worker_id: The worker; 0 if it has no id at this moment.
@@ -199,7 +199,7 @@ async def listening(
     Raises:
         StoreError: It cannot be opened.
         UnsupportedServer: The server refuses LISTEN.
-        ConfigurationError: It takes LISTEN, and no notification arrives, as behind some poolers.
+        ConfigurationError: LISTEN succeeds, and no notification arrives, as behind some poolers.
     """
 
     def heard_of_jobs(_: object, __: object, ___: object, text: object) -> None:
@@ -233,7 +233,7 @@ async def listening(
 
 
 async def _check_session(database: Database, connection: asyncpg.Connection) -> None:
-    """Look whether notifications arrive; behind a pooler, those of another connection."""
+    """Check that notifications arrive; behind a pooler, those of another connection."""
     if connection.get_server_pid() == await connection.fetchval("select pg_backend_pid()"):
         await check_hearing(connection, connection)
         return
@@ -245,7 +245,7 @@ async def _check_session(database: Database, connection: asyncpg.Connection) -> 
 
 
 async def check_hearing(connection: asyncpg.Connection, other: asyncpg.Connection) -> None:
-    """Look whether a notification of one connection arrives on another one.
+    """Check that a notification of one connection arrives on another one.
 
     Args:
         connection: The one that listens.
@@ -253,8 +253,8 @@ async def check_hearing(connection: asyncpg.Connection, other: asyncpg.Connectio
 
     Raises:
         UnsupportedServer: The server refuses LISTEN or NOTIFY.
-        ConfigurationError: It takes them, and nothing arrives.
-        asyncpg.PostgresError: And what else the driver raises.
+        ConfigurationError: Both succeed, and no notification arrives.
+        asyncpg.PostgresError: Or another error of the driver.
     """
     name, echo = f"asyncq:echo:{secrets.token_hex(4)}", asyncio.Event()
 

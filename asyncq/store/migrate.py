@@ -122,7 +122,7 @@ async def migrate(database: Database, say: Say = lambda _: None) -> Report:
         StoreError: The server refused, or the lock did not come in about a minute.
         ConfigurationError: The schema holds another table _migrations.
         AccessDenied: The role may not create the schema, or cannot act for the owner of the one that is there.
-        UnsupportedServer: The server lacks what asyncq needs.
+        UnsupportedServer: The server lacks a feature that asyncq needs.
 
     Safe when many do it at once. If cancelled, nothing or everything of a transaction is done.
     """
@@ -136,7 +136,7 @@ async def migrate(database: Database, say: Say = lambda _: None) -> Report:
 
 
 async def migrate_on(connection: asyncpg.Connection, schema: str, say: Say = lambda _: None) -> Report:
-    """`migrate` on a connection that is there; its timeouts may be others afterwards.
+    """`migrate` on a given connection, whose timeouts it may change.
 
     Args:
         connection: A connection, in no transaction.
@@ -155,7 +155,7 @@ async def migrate_on(connection: asyncpg.Connection, schema: str, say: Say = lam
 
 
 def _limits(connection: asyncpg.Connection, how: str, lock_s: float) -> str:
-    """An index takes its time, whatever the role's limits are."""
+    """Build an index without the time limits of the role."""
     return assignments(how, own_limits(connection, statement_s=0, lock_s=lock_s))
 
 

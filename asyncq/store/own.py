@@ -1,7 +1,7 @@
-"""Our own connections to the server, whose sockets a forked child gives up.
+"""The connections of asyncq to the server, whose sockets a forked child gives up.
 
-While any process has a copy of a socket open, the server does not see that the process which used it has died. It would
-keep the session and its locks, and notifications for it would pile up, until the child ends too.
+While any process has a copy of a socket open, the server does not notice the death of the worker. It keeps the session
+and its locks, and notifications for it accumulate, until the child ends too.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class OwnConnection(asyncpg.Connection):
         _open.add(self)
 
     def give_up(self, nothing: int) -> None:
-        """Called in a forked child: close its copy of the socket, without a word to the server.
+        """Close a forked child's copy of the socket, without a message to the server.
 
         Args:
-            nothing: A descriptor of /dev/null, which takes the socket's number: the objects that know the number can
-                then do no harm, to the parent's session or to a file that gets the number next.
+            nothing: A descriptor of /dev/null, which replaces the socket under its number. Objects that still use the
+                number can then harm neither the parent's session nor a file that gets the number next.
         """
         transport: Any = self._transport
         socket = transport.get_extra_info("socket")

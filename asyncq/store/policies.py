@@ -1,4 +1,4 @@
-"""Row level security on our tables: what it hides from a role looks as if it were not there."""
+"""Checks row level security on our tables: it hides rows from a role without an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def secured_tables(connection: asyncpg.Connection, schema: str) -> dict[st
         schema: The schema, checked.
 
     Returns:
-        The name of each -> whether its policies hold for the connection's role.
+        The name of each table -> whether its policies apply to the connection's role.
 
     Raises:
         StoreError: See `failures.calling`.
@@ -36,7 +36,7 @@ async def check_policies(connection: asyncpg.Connection, schema: str) -> None:
         schema: The schema, checked.
 
     Raises:
-        ConfigurationError: Policies hold for the role; even one that shows all rows now may change.
+        ConfigurationError: Policies apply to the role; even one that shows all rows now may change.
         StoreError: See `failures.calling`.
     """
     tables = [name for name, is_active in (await secured_tables(connection, schema)).items() if is_active]

@@ -33,7 +33,7 @@ class PooledConnection(OwnConnection):
     prelude = "begin isolation level read committed"
 
     def begin_with(self, prelude: str) -> None:
-        """Let each transaction begin otherwise from now on; a pool's proxy reaches methods only."""
+        """Replace the statements that begin each transaction; a method, since a pool's proxy forwards no assignment."""
         self.prelude = prelude
 
     async def fetch(self, *args: Any, **options: Any) -> Any:

@@ -1,6 +1,7 @@
-"""What a server can do, found out by trying: what speaks PostgreSQL's protocol is not always PostgreSQL.
+"""Tries the features of a server, since some servers speak PostgreSQL's protocol and are not PostgreSQL.
 
-The rule: a server without what a claim depends on is refused. Without the rest asyncq works, with one line about it.
+The rule: a server that lacks a feature on which claims depend is refused. Without the others asyncq works, and logs one
+line.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ POLLS = "it passes no notifications on (LISTEN, NOTIFY): workers poll"
 LEASE_ONLY = "its session locks do not exclude each other: a killed worker is noticed at the end of its lease"
 NO_FATE = "it does not say what became of a transaction (pg_xact_status): no worker with transactional tasks starts"
 
-# Each is refused by a server that lacks it. The subquery has no table: a lock on one needs a privilege.
+# A server that lacks a feature refuses its statement. The subquery has no table: to lock one needs a privilege.
 _NEEDED = {
     "FOR UPDATE SKIP LOCKED": "select from (select) as nothing for update skip locked",
     "the system column ctid": "select ctid from pg_catalog.pg_class limit 1",
@@ -34,12 +35,12 @@ _IS_STANDBY = "select pg_catalog.pg_is_in_recovery()"
 
 
 class Probed(msgspec.Struct, frozen=True):
-    """What was found.
+    """The result of a probe.
 
     Attributes:
-        is_read_only: Whether nothing can be written.
-        missing: What asyncq cannot do without, each as a phrase.
-        limits: What does not work on this server, each as a sentence: some of the constants above.
+        is_read_only: Whether the server refuses writes.
+        missing: The required features that the server lacks, each as a phrase.
+        limits: The optional features that the server lacks, each as a sentence: some of the constants above.
     """
 
     is_read_only: bool
@@ -48,12 +49,12 @@ class Probed(msgspec.Struct, frozen=True):
 
 
 async def probe(database: Database, connection: Connection, *, hears: bool = False) -> Probed:
-    """Try what asyncq needs of a server; changes nothing.
+    """Try the features that asyncq needs of a server; changes nothing.
 
     Args:
         database: The database.
         connection: A connection to it, in no transaction.
-        hears: Whether to try LISTEN too, where a connection has a session of its own.
+        hears: Whether to try LISTEN too, if a connection has a session of its own.
 
     Raises:
         StoreError: See `failures.connecting` and `failures.calling`.
@@ -78,17 +79,17 @@ async def probe(database: Database, connection: Connection, *, hears: bool = Fal
 
 
 async def check_capabilities(database: Database, connection: Connection) -> Probed:
-    """Refuse a server that lacks what asyncq cannot do without.
+    """Refuse a server that lacks a required feature.
 
     Args:
         database: The database.
         connection: A connection to it, in no transaction.
 
     Returns:
-        What was found.
+        The result of the probe.
 
     Raises:
-        UnsupportedServer: It lacks something.
+        UnsupportedServer: It lacks a required feature.
         StoreUnavailable: It is read only.
         StoreError: See `probe`.
     """
@@ -108,7 +109,7 @@ async def check_capabilities(database: Database, connection: Connection) -> Prob
 
 
 async def _refusal(connection: Connection, text: str) -> str:
-    """What the server says against a statement; nothing if it runs it."""
+    """The server's error for a statement; empty if the statement succeeds."""
     try:
         await connection.fetch(text)
     except (asyncpg.SyntaxOrAccessError, asyncpg.FeatureNotSupportedError, asyncpg.DataError) as error:
@@ -119,7 +120,7 @@ async def _refusal(connection: Connection, text: str) -> str:
 
 
 async def _why_no_lock(connection: Connection, other: Connection) -> str:
-    """Why two transactions can hold one advisory lock, or none can; nothing if only one can."""
+    """The fault of advisory locks: two transactions hold one at once, or none gets it; empty if they work."""
     key = _key()
     try:
         async with connection.transaction(), other.transaction():

@@ -28,13 +28,13 @@ def service_of(dsn: str) -> str | None:
 
 
 def read_service(dsn: str) -> dict[str, str]:
-    """Read the service that a DSN names; one that does not exist is refused: the driver would pass over it.
+    """Read the service that a DSN names; one that does not exist is refused, since the driver would ignore it.
 
     Args:
         dsn: The DSN.
 
     Returns:
-        Its parameters; none if the DSN names none.
+        Its parameters; empty if the DSN names no service.
 
     Raises:
         ConfigurationError: The file of services lacks it, or cannot be read.

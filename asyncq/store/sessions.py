@@ -1,6 +1,6 @@
 """Whether a connection has a session of the server to itself, or a pooler shares that session among its clients.
 
-It has to be known before the first `set`: in a shared session other programs would find the settings of ours.
+The answer is needed before the first `set`: a setting in a shared session would reach other programs.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ async def check_own_session(
 ) -> None:
     """Refuse a session that is shared.
 
-    A pooler names another process at the login than the one that answers. Behind it a second connection takes a session
-    and keeps it: a pooler by transaction lends it the session of the first connection, or that one gets another.
+    The process that a pooler names at the login differs from the one that answers. Then a second connection takes a
+    session and keeps it. A pooler by transaction lends it the first connection's session, or gives the first another.
 
     Args:
         connection: The connection, in no transaction.
@@ -36,7 +36,7 @@ async def check_own_session(
     Raises:
         ConfigurationError: The session is shared.
         StoreUnavailable: The pooler has no session for the second connection.
-        asyncpg.PostgresError: And what else the driver raises.
+        asyncpg.PostgresError: Or another error of the driver.
 
     If cancelled, the second connection is closed.
     """
@@ -51,7 +51,7 @@ async def check_own_session(
     try:
         is_shared = await _is_shared(connection, process, other)
         async with asyncio.timeout(PROBE_S):
-            # Else the pooler would close the session that it lent.
+            # Without a rollback the pooler would close the session that it lent.
             await other.execute("rollback")
     finally:
         other.terminate()
@@ -70,7 +70,7 @@ async def _is_shared(connection: asyncpg.Connection, process: int, other: asyncp
         async with asyncio.timeout(PROBE_S):
             return held == process or await _process(connection) != process
     except TimeoutError:
-        return True  # A session of its own would have answered.
+        return True  # An unshared session would have answered.
 
 
 def _no_session() -> StoreUnavailable:
@@ -83,7 +83,7 @@ def _no_session() -> StoreUnavailable:
 
 async def _process(connection: asyncpg.Connection) -> int:
     """The server's process that runs a transaction of a connection."""
-    # Messages of one transaction reach one session; the unnamed statement is gone with the next one.
+    # Messages of one transaction reach one session; the next unnamed statement replaces this one.
     await connection.execute("begin")
     process = await _answering(connection)
     await connection.execute("commit")

@@ -1,7 +1,7 @@
-"""How large the parameters of one statement may be.
+"""Limits the size of the parameters of one statement.
 
-PostgreSQL ends the connection of a client that sends a message of 1 GiB, after it has read it, and its values end there
-too. What becomes of a message on its way to a table takes several times its size of the server's memory.
+PostgreSQL ends the connection of a client that sends a message of 1 GiB, after it has read it, and no value may be
+larger. Until a message is in a table, the server needs several times its size in memory.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ ItemT = TypeVar("ItemT")
 
 
 def check_size(field: str, parameters: Iterable[Any]) -> None:
-    """Refuse parameters that one statement must not carry.
+    """Refuse parameters that are too large for one statement.
 
     Args:
-        field: The argument that they were made of, for the error.
+        field: The argument that they were made from, for the error.
         parameters: Texts, numbers and lists of them.
 
     Raises:
-        InvalidJob: They are larger than 256 MiB; nothing was sent.
+        InvalidJob: They exceed 256 MiB; nothing was sent.
     """
     size = sum(map(_size, parameters))
     if size > LARGEST_STATEMENT:
@@ -48,15 +48,15 @@ def _size(parameter: Any) -> int:
 
 
 def first_piece(items: Sequence[ItemT], most: int, size_of: Callable[[ItemT], int]) -> Sequence[ItemT]:
-    """The items at the front that one statement takes.
+    """The first items, as many as fit into one statement.
 
     Args:
         items: All items.
-        most: How many at most.
-        size_of: About how many bytes an item takes.
+        most: The maximum number.
+        size_of: Estimates the size of an item in bytes.
 
     Returns:
-        The first ones, together of at most 16 MiB; at least one, if there is one.
+        The first items, together at most 16 MiB; at least one, if there are any.
     """
     size = 0
     for number, item in enumerate(items[:most]):

@@ -58,7 +58,7 @@ def texts(kind: str) -> dict[str, str]:
         The name of each file without its ending -> its text, in the order of the names.
 
     Raises:
-        ConfigurationError: There are none: asyncq was packed without its files.
+        ConfigurationError: The folder is empty or missing: asyncq was packed without its files.
     """
     below = folder() / kind
     found = sorted(below.iterdir(), key=lambda file: file.name) if below.is_dir() else []

@@ -67,7 +67,7 @@ def cancelled_jobs(rows: Sequence[Record]) -> Cancelled:
 
 
 async def is_known(line: Line, worker_id: int) -> bool:
-    """Whether nobody has declared a worker dead.
+    """Whether no rescue has declared a worker dead.
 
     Raises:
         StoreError: See `failures.calling`.

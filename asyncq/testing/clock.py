@@ -33,8 +33,8 @@ class MovableClock:
     Raises:
         ConfigurationError: The schema's name cannot be used.
 
-    Use it as it is, or as an async context manager that puts the clock right at the end, cancelled or not; of several
-    blocks at the same time the last one to end does it:
+    Use it as it is, or as an async context manager. The end of the last block that is open puts the clock right,
+    cancelled or not:
 
         async def test_a_failed_job_is_tried_again(dsn: str, schema: str) -> None:
             async with MovableClock(dsn, schema) as clock:

@@ -250,15 +250,15 @@ def _faults_of_job(field: str, make: Callable[[], object]) -> Iterator[_Fault]:
 
 
 def checked(item: CronItem) -> CronItem:
-    """An item that is about to be scheduled: a field of its payload that its task does not take is refused.
+    """Refuse an item whose payload has a field that its task does not take.
 
-    Not for items that were stored: a worker schedules them whatever release stored them.
+    Not for stored items: another release, which knows the field, may have stored them.
 
     Args:
-        item: The item.
+        item: An item that is about to be scheduled.
 
     Returns:
-        The same.
+        The same item.
 
     Raises:
         InvalidCrontab: There is such a field.
@@ -310,7 +310,7 @@ ItemT = TypeVar("ItemT", bound=CronItem)
 
 
 def _copied(kind: type[ItemT], fields: dict[str, Any], line: int | None) -> ItemT:
-    """An item with these fields; the line of its text is no field of it."""
+    """Make an item from its fields; the line of its text is not one of them."""
     item = kind(**fields)
     if line is not None:
         vars(item)["line"] = line
