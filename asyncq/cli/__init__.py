@@ -72,8 +72,8 @@ def _commands() -> dict[str, ModuleType]:
             raise
         # Imported by name: tools that pack a program do not see these imports.
         raise ConfigurationError(
-            f"the module {error.name} is missing: a program that packs asyncq has to take all of its modules and data "
-            "files along, as PyInstaller does with --collect-all asyncq"
+            f"the module {error.name} is missing: a program that packs asyncq has to include all of its modules and "
+            "data files, as PyInstaller does with --collect-all asyncq"
         ) from error
 
 

@@ -199,7 +199,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
         if self.is_read_only and not self.in_recovery:
             yield Finding("server", "problem", "it is read only (default_transaction_read_only): no job can be added")
         for missing in self.missing:
-            yield Finding("server", "problem", f"it lacks what asyncq needs: {missing}")
+            yield Finding("server", "problem", f"it lacks features that asyncq needs: {missing}")
         for limit in self.limits:
             yield Finding("server", "warning", limit)
         if not (self.in_recovery or self.clock_moved or self.is_read_only or self.missing or self.limits):

@@ -119,7 +119,7 @@ class Completer:
         self._later_at = 0.0
         self._ended_well = 0
         self._pace = Pace()
-        self._outage = Outage("writing what became of jobs", observers.emit)
+        self._outage = Outage("writing results of jobs", observers.emit)
         self._patience = Patience(WRITE_DEADLINE_S, LONGEST_DEADLINE_S)
         self._stir = asyncio.Event()
         self._emptied = asyncio.Event()

@@ -38,7 +38,7 @@ def _end_if_it_comes_back() -> None:
 
 def _end() -> NoReturn:
     logging.getLogger("asyncq").error(
-        "process %d, which a handler forked, came back into the event loop of the worker, and ends: "
+        "process %d, which a handler forked, returned into the event loop of the worker, and is ended: "
         "leave such a process by os._exit(), or use multiprocessing",
         os.getpid(),
     )

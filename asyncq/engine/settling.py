@@ -66,7 +66,7 @@ class Means:
         self.line = line
         self.observers = observers
         self.lease_s = lease_s
-        self._outage = Outage("asking what became of transactions", observers.emit)
+        self._outage = Outage("asking how transactions ended", observers.emit)
 
     async def fate(
         self, worker_id: int, claim: Claim, held: store.Held, since: float, is_open: Callable[[], None]

@@ -30,9 +30,9 @@ def check_connection(connection: object) -> Connection:
     if not isinstance(connection, asyncpg.Connection | asyncpg.pool.PoolConnectionProxy):
         kind = type(connection)
         raise TypeError(
-            f"connection must be an asyncpg connection, got {kind.__module__}.{kind.__qualname__}; of a pool, acquire "
-            "one first; of SQLAlchemy, (await connection.get_raw_connection()).driver_connection after its first "
-            "statement"
+            f"connection must be an asyncpg connection, got {kind.__module__}.{kind.__qualname__}; from a pool, "
+            "acquire one first; with SQLAlchemy, (await connection.get_raw_connection()).driver_connection after its "
+            "first statement"
         )
     return cast(Connection, connection)
 
@@ -65,7 +65,7 @@ def check_transaction(connection: object, autocommit: bool) -> Connection | None
     elif not is_closed(given) and not given.is_in_transaction():
         # SQLAlchemy begins the transaction of a session or connection only with its first statement.
         raise TransactionUnusable(
-            "the connection is in no transaction: the change would be committed at once, and outlast a rollback. Open "
+            "the connection is in no transaction: the change would be committed at once, whatever is rolled back. Open "
             "a transaction first (async with connection.transaction(): ...); SQLAlchemy opens one with the first "
             "statement of a session (await session.execute(text('select 1'))). If the change is to be committed at "
             "once, say autocommit=True"

@@ -75,7 +75,7 @@ _IGNORED: dict[str, tuple[str, ...] | None] = {
 }
 
 # Parameters, or other values of those above, that demand more than asyncpg can do; each with advice.
-_TLS = "sslmode=verify-full and sslrootcert make sure of the server; take the parameter out if that is enough"
+_TLS = "sslmode=verify-full and sslrootcert authenticate the server; take the parameter out if that is enough"
 _REFUSED = {
     "channel_binding": _TLS,
     "gssdelegation": "take it out",

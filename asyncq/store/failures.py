@@ -67,8 +67,8 @@ NO_ANSWER = (
 )
 
 LEFT_FAILED = (
-    "the connection is in a failed transaction that asyncq did not begin, as a pooler may leave it when it lost a "
-    "server; it is opened anew"
+    "the connection is in a failed transaction that asyncq did not begin: a pooler that has lost a server may leave it "
+    "so; a new connection replaces it"
 )
 
 # The driver drops the server's reason if it ends a connection on which no statement runs.
@@ -205,7 +205,7 @@ def _tell_of_connecting(error: BaseException, dsn: str) -> None:
         if "unsupported startup parameter" in _said(error):
             raise ConfigurationError(
                 f"the pooler at {target(dsn)} refused a setting that the DSN asks for: {_said(error)}; take it out of "
-                "the DSN, or let the pooler overlook it (ignore_startup_parameters of PgBouncer)"
+                "the DSN, or let the pooler ignore it (ignore_startup_parameters of PgBouncer)"
             ) from error
         if _code(error) in _WRONG_SETTING:
             raise ConfigurationError(
@@ -374,7 +374,7 @@ def _words(error: BaseException) -> str:
         case asyncpg.ConnectionDoesNotExistError():
             return "the connection ended in the middle of a statement"
         case asyncpg.TargetServerAttributeNotMatched():
-            return "no server is of the kind that target_session_attrs asks for"
+            return "no server has the target_session_attrs of the DSN"
         case asyncpg.InternalClientError():
             return "the connection was broken off, and cannot be used any more"
         case asyncpg.InterfaceError() if "another operation" in str(error):

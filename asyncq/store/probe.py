@@ -18,7 +18,7 @@ from asyncq.store.listen import check_hearing
 
 POLLS = "it passes no notifications on (LISTEN, NOTIFY): workers poll"
 LEASE_ONLY = "its session locks do not exclude each other: a killed worker is noticed at the end of its lease"
-NO_FATE = "it does not say what became of a transaction (pg_xact_status): no worker with transactional tasks starts"
+NO_FATE = "it does not report how a transaction ended (pg_xact_status): no worker with transactional tasks starts"
 
 # A server that lacks a feature refuses its statement. The subquery has no table: to lock one needs a privilege.
 _NEEDED = {
@@ -125,7 +125,7 @@ async def _why_no_lock(connection: Connection, other: Connection) -> str:
     try:
         async with connection.transaction(), other.transaction():
             if not await connection.fetchval(_LOCK, *key):
-                return "a free one was not given"
+                return "a free one was not granted"
             return "two transactions held one at once" if await other.fetchval(_LOCK, *key) else ""
     except (asyncpg.SyntaxOrAccessError, asyncpg.FeatureNotSupportedError) as error:
         return str(error)

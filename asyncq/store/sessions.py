@@ -75,8 +75,8 @@ async def _is_shared(connection: asyncpg.Connection, process: int, other: asyncp
 
 def _no_session() -> StoreUnavailable:
     return StoreUnavailable(
-        f"the pooler had no second session of the server within {PROBE_S:g} s, so that nothing could be learned about "
-        "the first one; raise its pool size",
+        f"the pooler had no second session of the server within {PROBE_S:g} s, so that the first one could not be "
+        "checked; raise its pool size",
         outcome="not_sent",
     )
 

@@ -86,7 +86,7 @@ def sql_file(name: str) -> str:
 def _missing(what: str) -> ConfigurationError:
     return ConfigurationError(
         f"{what} is missing in the package asyncq ({folder()}): install asyncq again; "
-        "a program that packs it has to take its data files along, as PyInstaller does with --collect-all asyncq"
+        "a program that packs it has to include its data files, as PyInstaller does with --collect-all asyncq"
     )
 
 

@@ -142,7 +142,7 @@ async def test_an_outage_takes_one_line_of_the_log_for_each_part_and_one_at_its_
     assert lines["PartRecovered"] == len(ends)
     assert (len(seen.of(FetchFailed)), len(seen.of(SettleFailed))) == (
         ends["fetching"],
-        ends["writing what became of jobs"],
+        ends["writing results of jobs"],
     )
     assert ends["the heartbeat"] >= len(seen.of(HeartbeatFailed))
 

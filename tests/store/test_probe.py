@@ -100,14 +100,14 @@ async def test_a_server_that_refuses_what_claims_need_is_refused_by_name(dsn: st
         done = await asyncq("doctor", "--schema", schema, DATABASE_URL=lacking)
 
     assert 1 == done.returncode
-    assert f"it lacks what asyncq needs: {MISSING[text]}" in done.stdout
+    assert f"it lacks features that asyncq needs: {MISSING[text]}" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         (ALWAYS, "advisory locks (two transactions held one at once)"),
-        (NEVER, "advisory locks (a free one was not given)"),
+        (NEVER, "advisory locks (a free one was not granted)"),
     ],
     ids=["always", "never"],
 )
@@ -162,7 +162,7 @@ async def test_without_the_fate_of_transactions_only_transactional_tasks_are_ref
     """After a lost COMMIT nobody could say whether their jobs are done."""
     async with changed(NO_STATUS) as lacking:
         await Client(lacking).migrate()
-        with pytest.raises(UnsupportedServer, match="cannot run transactional tasks: whole; it does not say"):
+        with pytest.raises(UnsupportedServer, match="cannot run transactional tasks: whole; it does not report"):
             await Worker(lacking, [nothing, whole]).run_once()
         async with Client(lacking) as client:
             await client.add_job(nothing)
