@@ -63,6 +63,7 @@ class Fetcher:
         give_back: Takes claims that are returned.
         admit: Lets claims that were just fetched pass, or not.
         is_proven: Waits for a beat before the claims of a fetch with this token, whose answer was late, may start.
+        is_late: Whether a claim that was made at this time, by the server's clock, may have been rescued meanwhile.
         may_fetch: Whether this worker may take jobs now.
         follows: Whether claims have come by a succession since the last fetch.
         following: How many jobs of queues have ended and are not settled yet: others may follow them.
@@ -89,6 +90,7 @@ class Fetcher:
         self.give_back: Callable[[Collection[Claim], str, int], None] = _nowhere
         self.admit: Callable[[list[Claim]], list[Claim]] = list
         self.is_proven: Callable[[int], Awaitable[bool]] = _at_once
+        self.is_late: Callable[[float], bool] = _never
         self.may_fetch: Callable[[], bool] = _always
         self.following: Callable[[], int] = _none
         self.follows = False
@@ -101,7 +103,7 @@ class Fetcher:
         self._scope = anyio.CancelScope()
         self.lost = LostClaims(line, observers)
         self.offer = Offer(line, identity, observers, self.lost, self.expected)
-        self.offer.is_idle, self.offer.receive, self.offer.wake = self._has_nothing_to_do, self.receive, self.wake
+        self.offer.is_idle, self.offer.receive, self.offer.wake = self._has_nothing_to_do, self._take_over, self.wake
         self.offer.may_take = self._may_take
         self._look_at = 0.0
         self.looks = Looks()
@@ -310,6 +312,13 @@ class Fetcher:
             self._stir.set()  # If they came by themselves: what finds no free slot goes back in time.
         return True
 
+    def _take_over(self, worker_id: int, claims: list[Claim], made_at: float) -> None:
+        """Take a claim that an add has made, or give it back: as in a fetch, it may have been rescued meanwhile."""
+        if self.is_late(made_at):
+            self.give_back(claims, "the message about it came late", worker_id)
+        else:
+            self.receive(worker_id, claims)
+
     async def _claim(
         self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place, form: Form
     ) -> list[Claim]:
@@ -507,6 +516,10 @@ async def _at_once(_token: int) -> bool:
 
 def _always() -> bool:
     return True
+
+
+def _never(_made_at: float) -> bool:
+    return False
 
 
 def _none() -> int:

@@ -390,6 +390,7 @@ class Heart:
         except AsyncqError:
             self._beat_at = 0.0  # The beat finds out what is wrong, and says so.
             return
+        self._lease.clocked(found.clock_s, sent_at)
         wait_s = look_in_s(found.clock_s, found.workers, found.place)
         if found.grace_left_s is not None:
             wait_s = min(wait_s, max(found.grace_left_s, 0.0) + 0.01)

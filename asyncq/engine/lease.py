@@ -27,11 +27,12 @@ class Lease:
         ends_at: When handlers have to be cancelled, unless a sign of life is written before.
     """
 
-    __slots__ = ("_proven_at", "ends_at", "length_s")
+    __slots__ = ("_proven_at", "_server_ahead_s", "ends_at", "length_s")
 
     def __init__(self, length_s: float) -> None:
         self.length_s = length_s
         self._proven_at = now_s()
+        self._server_ahead_s = float("inf")
         self.end()
 
     def prove(self, at: float) -> None:
@@ -42,6 +43,17 @@ class Lease:
     def end(self) -> None:
         """Others may take over."""
         self.ends_at = -1.0
+
+    def clocked(self, clock_s: float, sent_at: float) -> None:
+        """The server has told its clock, in seconds since 1970, in answer to a statement that was sent at this time."""
+        self._server_ahead_s = clock_s - sent_at
+
+    def is_late(self, clock_s: float) -> bool:
+        """Whether a claim may have been rescued: by the server's clock it was made longer ago than half a grace.
+
+        So it is while that clock is not known, and once it was set.
+        """
+        return abs(now_s() + self._server_ahead_s - clock_s) > HALF_GRACE_S
 
     @property
     def is_held(self) -> bool:

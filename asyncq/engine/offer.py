@@ -48,7 +48,8 @@ class Offer:
         token: That of the offer that may stand; 0 if none does.
         is_idle: Whether the worker has nothing to do.
         may_take: Whether it may take a job at all.
-        receive: Takes the claim: the worker's id under which it was made, and a list of it.
+        receive: Takes the claim: the worker's id under which it was made, a list of it, and when it was made, by the
+            server's clock.
         wake: Makes the fetcher look for jobs, and for claims that were lost.
     """
 
@@ -62,7 +63,7 @@ class Offer:
         self._expected = expected
         self.is_idle: Callable[[], bool] = _never
         self.may_take: Callable[[], bool] = _never
-        self.receive: Callable[[int, list[Claim]], object] = _nowhere
+        self.receive: Callable[[int, list[Claim], float], object] = _nowhere
         self.wake: Callable[[], object] = _never
         self.token = self._heard = self._worker_id = 0
         self._ear: Listening | None = None
@@ -102,12 +103,13 @@ class Offer:
 
     def heard(self, text: str) -> None:
         """It was taken: a job comes along."""
-        claim = handed_over(text)
-        if claim is None or claim.token != self.token:
+        said = handed_over(text)
+        if said is None or said[0].token != self.token:
             return  # It was withdrawn meanwhile, and the job is returned.
+        claim, made_at = said
         self._heard = claim.token
         self._forget()
-        self.receive(self._worker_id, [claim])
+        self.receive(self._worker_id, [claim], made_at)
 
     def missed(self) -> None:
         """It was taken a while ago, and nothing was heard."""
@@ -218,5 +220,5 @@ def _never() -> bool:
     return False
 
 
-def _nowhere(worker_id: int, claims: list[Claim]) -> None:
+def _nowhere(worker_id: int, claims: list[Claim], _made_at: float) -> None:
     raise AssertionError(f"claims {claims} of worker {worker_id} have nowhere to go")

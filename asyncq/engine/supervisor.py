@@ -114,7 +114,7 @@ class Supervisor:
         lease = Lease(options.lease_s)
         self._heartbeat = Heartbeat(database, options, registry, lease)
         self._admission = Admission(lease, self._executor, self._heartbeat.beat_now)
-        self._fetcher.is_proven = self._admission.is_proven
+        self._fetcher.is_proven, self._fetcher.is_late = self._admission.is_proven, lease.is_late
         self._stand_in = StandIn(
             [self._writing, self._reading], self._identity, self._admission, self._heartbeat, self._stuck
         )

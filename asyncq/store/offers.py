@@ -14,7 +14,7 @@ _UNIX = moment_of(datetime(1970, 1, 1, tzinfo=UTC))
 
 
 class HandedOver(msgspec.Struct, frozen=True, array_like=True):
-    """What `_add_keyless_job` in SQL says of a job."""
+    """What `_add_keyless_job` in SQL says of a job; without a clock it counts as late."""
 
     token: int
     id: int
@@ -24,24 +24,31 @@ class HandedOver(msgspec.Struct, frozen=True, array_like=True):
     moment_us: int
     payload: msgspec.Raw
     meta: str | None
+    clock_us: int = 0
 
 
 _read = msgspec.json.Decoder(HandedOver).decode
 
 
-def handed_over(text: str) -> Claim | None:
-    """Read what is said of a job that was claimed by an offer; None if it says nothing that can be understood."""
+def handed_over(text: str) -> tuple[Claim, float] | None:
+    """Read a message about a job that was claimed by an offer.
+
+    Returns:
+        The claim, and when it was made: by the server's real clock, in seconds since 1970. None if the message cannot
+        be understood.
+    """
     try:
         job = _read(text)
     except (msgspec.MsgspecError, RecursionError):
         return None
     moment = _UNIX + job.moment_us
     # fmt: off
-    return Claim(
+    claim = Claim(
         job.id, job.task_id, None, job.token, 0, job.max_attempts, 0, job.priority, 0,
         moment, moment, moment, None, None, bytes(job.payload).decode(), job.meta, None,
     )
     # fmt: on
+    return claim, job.clock_us / 1_000_000
 
 
 async def withdraw_offer(line: Line, worker_id: int) -> tuple[bool, int | None]:

@@ -67,7 +67,8 @@ begin
     perform pg_notify(told, json_build_array(
       claim, added, task, limit_of_attempts, rank,
       -- In microseconds since 1970.
-      (extract(epoch from moment) * 1000000)::bigint, _add_keyless_job.payload, _add_keyless_job.meta::text)::text);
+      (extract(epoch from moment) * 1000000)::bigint, _add_keyless_job.payload, _add_keyless_job.meta::text,
+      (extract(epoch from clock_timestamp()) * 1000000)::bigint)::text);
   -- As in _add_jobs: the instant decides who is told.
   elsif added is not null and due <= asyncq.clock() + interval '60 s' then
     perform asyncq._wake_workers();

@@ -28,4 +28,5 @@ where filled.ctid = free.place
 returning filled.ids[1] as id, pg_catalog.pg_notify(free.channel, pg_catalog.json_build_array(
   free.token, filled.ids[1], free.task_id, filled.max_attempts[1], filled.priority[1],
   -- In microseconds since 1970.
-  (extract(epoch from asyncq.now()) operator(pg_catalog.*) 1000000::numeric)::bigint, filled.payload[1], null)::text) as told
+  (extract(epoch from asyncq.now()) operator(pg_catalog.*) 1000000::numeric)::bigint, filled.payload[1], null,
+  (extract(epoch from pg_catalog.clock_timestamp()) operator(pg_catalog.*) 1000000::numeric)::bigint)::text) as told

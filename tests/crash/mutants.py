@@ -1169,9 +1169,16 @@ MUTANTS = [
     Mutant(
         "a message of an offer that was withdrawn is a job",
         "asyncq/engine/offer.py",
-        "if claim is None or claim.token != self.token:",
-        "if claim is None:",
+        "if said is None or said[0].token != self.token:",
+        "if said is None:",
         ("tests/engine/test_offer.py",),
+    ),
+    Mutant(
+        "a job that was handed to a stalled process starts after its rescue",
+        "asyncq/engine/fetcher.py",
+        "if self.is_late(made_at):",
+        "if False:",
+        ("tests/engine/test_leases.py",),
     ),
     Mutant(
         "a worker that is busy makes an offer",

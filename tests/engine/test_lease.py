@@ -28,6 +28,21 @@ def test_a_sixth_of_the_lease_is_left_to_handlers_that_are_cancelled(
     assert later == pytest.approx(lease.silent_s)
 
 
+@pytest.mark.parametrize(("age_s", "late"), [(0.0, False), (0.4, False), (0.6, True), (-0.6, True)])
+def test_a_claim_is_late_half_a_grace_after_it_was_made(
+    monkeypatch: pytest.MonkeyPatch, age_s: float, late: bool
+) -> None:
+    """By the server's clock, which may be set: then nobody knows how old it is."""
+    times = [100.0]
+    monkeypatch.setattr(module, "now_s", lambda: times[0])
+    lease = Lease(30)
+    unknown = lease.is_late(5_000.0)
+    lease.clocked(5_000.0, 100.0)
+    times[0] += 20.0
+
+    assert (True, late) == (unknown, lease.is_late(5_020.0 - age_s))
+
+
 def test_a_lease_that_was_ended_is_held_again_when_it_is_proven() -> None:
     """The worker was only in doubt."""
     lease = Lease(30)

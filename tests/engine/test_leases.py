@@ -195,6 +195,34 @@ async def test_a_stalled_process_notices_and_settles_nothing_that_it_no_longer_h
     assert [2, 1] == [event.attempt for event in seen.of(JobStarted)]
 
 
+@pytest.mark.leaves_something
+@pytest.mark.usefixtures("old_server")
+async def test_a_job_handed_to_a_stalled_process_does_not_start_there_after_its_rescue(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection
+) -> None:
+    """Its LISTEN connection has ended too: the message about the job is all that it finds there when it goes on."""
+    done: list[str] = []
+
+    @task
+    async def hold(how: str) -> None:
+        done.append(how)
+
+    async with process(dsn, schema) as stalled:
+        offered = f"select count(*) = 1 from {schema}._offers where token is not null"
+        await wait_until(lambda: db.fetchval(offered), description="an offer")
+        stalled.process.send_signal(signal.SIGSTOP)
+        added = await client.add_job("hold", {"how": "by the other one"})
+        handed = await db.fetchval(f"select locked_by is not null from {schema}._jobs")
+        ended = [await terminate(db, schema, role) for role in ("listen", "heartbeat")]
+        async with make_worker(hold).start():
+            await seen.wait_for(JobCompleted)
+            stalled.process.send_signal(signal.SIGCONT)
+            await stalled.says("event WorkerLost")
+
+    assert (True, [1, 1], ["by the other one"]) == (handed, ended, done)
+    assert not {f"started {added.id}", "event JobStarted"} & {*stalled.lines}
+
+
 # Connections that end
 
 

@@ -20,7 +20,7 @@ from asyncq.domain.events import (
     WorkerStopped,
     WorkerStopping,
 )
-from asyncq.engine import offer
+from asyncq.engine import lease, offer
 from asyncq.engine.membership import Membership
 from asyncq.engine.offer import Offer
 from asyncq.store.database import Line
@@ -206,13 +206,35 @@ async def test_a_message_that_never_comes_costs_a_poll(
     assert [added.id] == seen.ids(JobStarted)
 
 
+@both_ways
+async def test_a_job_whose_message_comes_late_goes_back_and_runs_once(
+    dsn: str,
+    schema: str,
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    monkeypatch: pytest.MonkeyPatch,
+    way: Any,
+) -> None:
+    """Others may have rescued it meanwhile. Where none has, a fetch finds it without waiting for the poll."""
+    monkeypatch.setattr(lease, "HALF_GRACE_S", -1.0)
+    async with session(dsn, schema) as sql, make_worker(way, poll=60).start():
+        await offered(sql)
+        added = await client.add_job(way)
+        await seen.wait_for(JobCompleted, limit_s=5)
+
+    assert [(added.id,)] == [event.job_ids for event in seen.of(JobsReturned)]
+    assert ([added.id], [1]) == (seen.ids(JobStarted), [event.attempt for event in seen.of(JobStarted)])
+
+
 async def test_a_message_of_another_offer_is_no_job(dsn: str, schema: str, make_worker: MakeWorker, seen: Seen) -> None:
     """It was withdrawn meanwhile, and its job is returned: to run it too would double it."""
     async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start():
         await offered(sql)
         said = """
             select pg_notify(channel,
-              json_build_array(token + further, 1, task_ids[1], 25, 0, 0, '{}'::json, null)::text)
+              json_build_array(token + further, 1, task_ids[1], 25, 0, 0, '{}'::json, null,
+                (extract(epoch from clock_timestamp()) * 1000000)::bigint)::text)
             from asyncq._offers, unnest(array[1, 0]) as further order by further desc"""
         await sql.rows(said)
         await seen.wait_for(JobStarted)

@@ -296,7 +296,7 @@ class Stand:
 
         monkeypatch.setattr(offer, "withdraw_offer", withdraw_offer)
 
-    def _receive(self, _: int, claims: list[Claim]) -> None:
+    def _receive(self, _: int, claims: list[Claim], _made_at: float) -> None:
         self.received += [claim.token for claim in claims]
 
     def next_token(self) -> int:

@@ -34,7 +34,7 @@ async def test_what_is_told_is_what_a_fetch_would_bring(own: Session, idle: Sess
     job = await add_at_once(own, payload=PAYLOAD, meta=meta)
     await wait_until(lambda: told, description="the job")
     unpacked = await own.rows("select from asyncq._unpack_claims($1, $2)", worker, [FIRST])
-    claim = handed_over(told[0])
+    claim, made_at = handed_over(told[0]) or (None, 0.0)
     held = await own.row("select locked_by, lock_token, locked_at = run_at, pg_typeof(id)::text from asyncq._jobs")
     await own.execute("update asyncq._jobs set locked_by = null, locked_at = null, lock_token = null")
     (row,) = await fetch(own, token=FIRST, worker=worker)
@@ -42,6 +42,7 @@ async def test_what_is_told_is_what_a_fetch_would_bring(own: Session, idle: Sess
     assert (meta is None) == bool(unpacked)
     assert (job, PAYLOAD, (worker, FIRST, True)) == (claim and claim.id, claim and claim.payload, tuple(held)[:3])
     assert read_claim(*row) == claim
+    assert 0 <= await own.value("select extract(epoch from clock_timestamp())::float8") - made_at < 60
 
 
 @both_ways
