@@ -89,7 +89,7 @@ async def _names(connection: asyncpg.Connection, query: str, *args: str) -> list
 
 
 async def grow_up(dsn: str) -> None:
-    """Wait until a server is older than the return window, in which nobody is taken for dead."""
+    """Wait until a server is older than the return window, in which no worker is declared dead."""
     connection = await asyncpg.connect(dsn, server_settings={"application_name": "landlord"})
     try:
         await connection.execute("""

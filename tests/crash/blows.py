@@ -38,11 +38,11 @@ DECK = {
     "slow": 1,
     "cut_at_commit": 5,
 }
-UNLOCKED_S = 2.1  # longer than the grace and a look of another worker, shorter than what is left of the lease
+UNLOCKED_S = 2.1  # longer than the grace and the watch of another worker, shorter than the rest of the lease
 # The storm in which workers are rescued in part: without crashes, after which a free lock says nothing for a while.
 HOLDING_DECK = {"hold": 6, "stop": 1, "stall": 1, "kill": 1}
 LEVELS = ("read_committed", "repeatable_read", "serializable")
-# Some jobs of a process, held by a statement of somebody else.
+# Some jobs of a process, for a statement of another session to lock.
 CLAIMS = """
 select id from asyncq._jobs
 where locked_by in (select id from asyncq._workers where pid = $1) order by random() limit $2
@@ -141,15 +141,15 @@ class Blows:
                 await self._crew.stand_still(place, LEASE_S * 2)
 
     async def _hold(self) -> None:
-        """A worker process is taken for dead, while another transaction holds some of its jobs: it is rescued in part.
+        """A worker is declared dead while another transaction holds some of its jobs, so that the rescue is partial.
 
-        Either it stands still for longer than its lease, or the connection ends that holds its lock, and it stands
-        still for longer than the grace.
+        Either the process is stopped for longer than its lease, or the connection that holds its lock ends, and the
+        process is stopped for longer than the grace.
         """
         self._group.start_soon(self._hold_on)
 
     async def _hold_on(self) -> None:
-        async with self._one_hold:  # Somebody has to be left who rescues.
+        async with self._one_hold:  # One worker has to remain for the rescue.
             await self._hold_one()
 
     async def _hold_one(self) -> None:
@@ -172,7 +172,7 @@ class Blows:
                 self.hits[f"hold, {level}"] += 1
                 await anyio.sleep(0.5)
         except NOT_READY:
-            return  # The server was away, or somebody else has changed the job.
+            return  # The server was away, or another session has changed the job.
         finally:
             connection.terminate()
 

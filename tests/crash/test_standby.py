@@ -125,7 +125,7 @@ async def test_clients_and_workers_pass_a_frozen_primary_and_reach_the_new_one(p
     async def add(number: int) -> None:
         while True:
             with suppress(TimeoutError, StoreError):
-                # A call has no limit of its own on a link that has gone silent.
+                # A call over a silent link has no time limit of its own.
                 async with asyncio.timeout(1.0):
                     await client.add_job(note.job(number), idempotency_key=f"note {number}")
                     return

@@ -1,4 +1,4 @@
-"""Values of classes below str, float, datetime, ... are written as what they are by inheritance."""
+"""Values of subclasses of str, float, datetime, ... are written as values of these types."""
 
 import dataclasses
 import enum
@@ -134,12 +134,12 @@ VALUES: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("value", "expected"), VALUES, ids=[type(value).__name__ for value, _ in VALUES])
 def test_a_value_is_written_as_its_base(value: Any, expected: str) -> None:
-    """Its own methods do not count: what the base holds is what is written."""
+    """Its own methods do not count: the value of the base is written."""
     assert expected == encode(value)
 
 
 def test_a_task_takes_such_values_for_parameters_of_the_base() -> None:
-    """They are what the annotation says."""
+    """They have the annotated type."""
 
     @task
     async def send(text: str, weight: float, at: datetime) -> None:

@@ -24,14 +24,14 @@ Id = NewType("Id", Positive)  # type: ignore[valid-newtype]
 
 
 class Grouped(annotated_types.GroupedMetadata):
-    """A constraint of somebody's own, as annotated_types describes them."""
+    """A constraint that a program defines for annotated_types."""
 
     def __iter__(self) -> Any:
         return iter([annotated_types.Gt(0)])
 
 
 class OwnSchema:
-    """A constraint of somebody's own, as pydantic describes them."""
+    """A constraint that a program defines for pydantic."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:

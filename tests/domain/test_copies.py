@@ -132,7 +132,7 @@ BY_TYPE: dict[Any, Any] = {
     datetime: MOMENT,
     Claim: CLAIM,
 }
-# What is no value: functions, doors to the database, types for annotations, and a constant.
+# Names that are no values: functions, clients and workers, types for annotations, and a constant.
 NO_VALUES = {
     "CAPABILITIES",
     "Admin",
@@ -235,7 +235,7 @@ def test_a_subclass_of_a_public_exception_survives(error: Exception) -> None:
 
 
 def test_a_copy_shares_no_attributes() -> None:
-    """What is done to the copy changes no other."""
+    """A change of the copy leaves the original as it was."""
     error = InvalidJob("x", code="GWBPL", field="payload")
     copied = copy.copy(error)
     copied.field = "other"

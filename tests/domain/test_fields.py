@@ -83,7 +83,7 @@ def add(what: Any, payload: Any = NOTHING, *, strict: bool = True, registry: Reg
 
 
 def refusal(*args: Any, **options: Any) -> str:
-    """What is said of an add."""
+    """The error of an add."""
     with pytest.raises(InvalidJob) as caught:
         add(*args, **options)
     if len(args) == 1:
@@ -141,7 +141,7 @@ def test_a_handler_that_adds_a_job_of_its_worker_is_told_too() -> None:
     ids=itertools.count(),
 )
 def test_a_known_field_passes(args: tuple[Any, ...], payload: str) -> None:
-    """And what is no object is left to the check of the types."""
+    """A value that is no object is checked with the types."""
     assert payload == add(*args).payload
 
 
@@ -267,7 +267,7 @@ def test_a_recurring_job_without_its_field_names_the_misspelt_one() -> None:
 
 
 def test_a_known_field_of_a_crontab_passes() -> None:
-    """The mark of the slot too, which somebody may have copied from a job."""
+    """The field of the slot too, which a caller may have copied from a job."""
     items = gather("0 4 * * * rollup {dry_run: true, _cron: {}}\n0 4 * * * clean_up {x: 1}", TASKS)
 
     assert ["rollup", "clean_up"] == [item.task_name for item in items]

@@ -103,7 +103,7 @@ def test_the_items_of_a_set_are_sorted_and_nothing_else_is(value: Any, expected:
     ids=itertools.count(),
 )
 def test_equal_values_have_one_key(one: Any, other: Any) -> None:
-    """Integers are equal to floats, and dicts whose members stand in another order."""
+    """Integers are equal to floats, and dicts are equal in any order of their members."""
     policy = UniquePolicy(keys=["args"])
 
     assert one == other

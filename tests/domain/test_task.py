@@ -299,7 +299,7 @@ def test_a_name_that_nobody_uses_is_no_attribute_of_a_task_as_of_any_object() ->
 
 @pytest.mark.parametrize("tasks", [None, 5, "app.tasks", rollup])
 def test_tasks_that_are_no_list_are_refused_in_a_sentence(tasks: Any) -> None:
-    """A module's name would be taken for a list of letters."""
+    """A module's name would be read as a list of letters."""
     with pytest.raises(TaskError, match="tasks must be a list of functions decorated with @task, got"):
         Registry(tasks)
 

@@ -279,7 +279,7 @@ def test_a_decorated_method_is_refused_when_its_class_is_made() -> None:
 
 
 def test_a_decorated_class_method_is_refused_in_either_order() -> None:
-    """What the class has then is no task."""
+    """The attribute of the class is no task then."""
     with pytest.raises(TaskError, match=r"Local\.send is a method"):
 
         class Local:

@@ -106,7 +106,7 @@ def work() -> None:
         tasks = [pool, hasty_pool, process, fork, comes_back, nothing, worker]
         await Worker(dsn, tasks, schema=schema, grace=10, lease=60, observers=[tell], poll=60).run()
 
-    # As in a terminal: a shell lets what it starts in the background ignore it.
+    # As in a terminal: a shell starts background programs with SIGINT ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if before == "mine":
         signal.signal(signal.SIGTERM, lambda *_: say("mine in", os.getpid()))

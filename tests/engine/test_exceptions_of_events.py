@@ -20,7 +20,7 @@ from tests.waiting import wait_until
 
 
 class Work:
-    """What a handler works on."""
+    """A value that a handler works on."""
 
 
 class Exceptions:
@@ -78,7 +78,7 @@ async def test_the_events_of_failures_carry_the_exception(client: Client, make_w
 async def test_an_event_that_is_kept_keeps_no_frame(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Frames hold what a handler worked on; without the garbage collector it is freed at once."""
+    """Frames keep the values of a handler alive; they are freed at once, without the garbage collector."""
     monkeypatch.setattr(logging.getLogger("asyncq"), "disabled", True)  # Here, pytest keeps all records.
     kept: list[weakref.ref[Work]] = []
 

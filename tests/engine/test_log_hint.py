@@ -14,7 +14,7 @@ PROGRAM = Path(__file__).with_name("log_program.py")
 
 
 async def stderr_of(dsn: str, schema: str, how: str) -> str:
-    """What the program writes to stderr."""
+    """The stderr of the program."""
     words = [sys.executable, str(PROGRAM), dsn, schema, how]
     done = await run_sync(lambda: subprocess.run(words, env=environment(), capture_output=True, timeout=40))
     assert 0 == done.returncode, done.stderr.decode()
@@ -30,7 +30,7 @@ async def test_a_worker_without_logging_says_once_how_to_see_it(dsn: str, schema
 
 @pytest.mark.parametrize("how", ["null", "observed", "once", "no stderr"])
 async def test_a_worker_that_is_heard_or_silent_on_purpose_says_nothing(dsn: str, schema: str, how: str) -> None:
-    """With a handler of any kind, with observers, and where a script runs what is due."""
+    """With a handler of any kind, with observers, and in a script that runs due jobs."""
     assert "" == await stderr_of(dsn, schema, how)
 
 

@@ -5,7 +5,7 @@ from asyncq.engine.outage import Outage
 
 
 def test_the_end_of_an_outage_is_told_once_with_the_number_of_failures() -> None:
-    """Nothing is told of a part that has not failed; the next outage counts from one."""
+    """A part that has not failed reports nothing; the next outage counts from one."""
     told: list[Event] = []
     outage = Outage("fetching", told.append)
     outage.over()

@@ -226,7 +226,7 @@ async def test_a_worker_outlasts_a_time_in_which_the_server_is_read_only(
 async def test_a_server_that_is_read_only_when_it_comes_back_interrupts_no_handler(
     server: Server, load: Load, seen: Seen
 ) -> None:
-    """All locks were freed by the restart, and no sign of life can be written: nobody can take over either."""
+    """All locks were freed by the restart, and no heartbeat can be written: no rescue can take over either."""
     await load.add(range(JOBS))
     async with worker_of(load, seen, server.dsn).start():
         await load.reached(JOBS // 3)

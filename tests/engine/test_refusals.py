@@ -46,7 +46,7 @@ class Handler:
 
 @pytest.fixture
 def handler() -> Handler:
-    """A handler that outlasts what the test does."""
+    """A handler that runs longer than the rest of the test."""
     return Handler()
 
 

@@ -74,7 +74,7 @@ async def at_rest(db: asyncpg.Connection, schema: str) -> None:
 async def test_a_worker_that_was_rescued_in_part_cancels_its_handlers_and_registers_anew(
     dsn: str, schema: str, client: Client, seen: Seen, held: Held, db: asyncpg.Connection, queue: str | None
 ) -> None:
-    """Its jobs run elsewhere by now, and nothing else would tell it so before they have ended twice."""
+    """Its jobs run elsewhere by now; without the refused beat it would run them to the end too."""
     async with link_to(dsn) as link, Worker(link.dsn, [held.task], schema=schema, observers=[seen], poll=1).start():
         jobs = [(await client.add_job("hold", queue=queue and f"{queue}{number}")).id for number in range(3)]
         await seen.wait_for(JobStarted, 3)
@@ -97,7 +97,7 @@ async def test_a_worker_that_was_rescued_in_part_cancels_its_handlers_and_regist
 async def test_a_worker_whose_transaction_holds_a_claim_while_it_is_rescued_is_dead(
     dsn: str, schema: str, client: Client, seen: Seen, held: Held, db: asyncpg.Connection
 ) -> None:
-    """A transactional task of its own holds it. That run is cancelled too; its claim stands until it ends."""
+    """A transactional task of its own holds it. That run is cancelled too; its claim remains until it ends."""
     begun = asyncio.Event()
 
     @task(transactional=True)
@@ -133,7 +133,7 @@ async def test_what_was_fetched_under_a_dead_id_never_starts(
     db: asyncpg.Connection,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The answer to the fetch comes before the worker hears that it is dead; somebody else has done the job."""
+    """The answer to the fetch arrives before the refused beat; another worker has run the job."""
     monkeypatch.setattr(fetcher, "HALF_GRACE_S", -1.0)
     asked, is_proven = list[int](), Admission.is_proven
 
@@ -173,7 +173,7 @@ async def test_what_was_fetched_under_a_dead_id_never_starts(
 async def test_claims_of_a_late_succession_go_back_before_they_start(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Settlements do not wait for a sign of life, and a fetch decides anew."""
+    """Settlements do not wait for a beat, and the next fetch decides anew."""
     monkeypatch.setattr(succession, "HALF_GRACE_S", -1.0)
     ran: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Servers that were away for longer than a lease: nobody is taken for dead before it could come back."""
+"""Servers that were away for longer than a lease: no worker is declared dead before it could return."""
 
 import asyncio
 from collections.abc import Iterator
@@ -73,7 +73,7 @@ async def test_what_ended_while_the_server_was_away_for_longer_than_a_lease_does
             await run_sync(server.kill)
             link.refuse("")
             handlers.leave.set()
-            # Its lease is over, as far as it knows; what its handler came to could not be written.
+            # The worker assumes that its lease is over; the result of its handler is not written yet.
             await second.wait_for(LeaseInDoubt)
             await wait_until(lambda: _is_over(second), description="the end of the lease")
             await run_sync(server.restart)

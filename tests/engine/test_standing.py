@@ -114,7 +114,7 @@ async def test_a_doubt_goes_on_while_no_server_is_there() -> None:
 async def test_a_lock_that_is_in_hand_again_ends_the_doubt_and_leaves_the_lease_as_it_was(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """No sign of life was written: the lease is as old as before."""
+    """No beat was written: the lease is as old as before."""
     monkeypatch.setattr(standing, "HALF_GRACE_S", 0.0)
     worker = Worker(lease_s=0.1)
     worker.bring("doubted")

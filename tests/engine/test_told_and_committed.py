@@ -1,4 +1,4 @@
-"""What a worker reports of its jobs is what was committed, also where the answers to its writes were lost."""
+"""A worker reports only committed ends of its jobs, even if the answers to its writes were lost."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -100,7 +100,7 @@ async def test_a_settlement_that_the_server_refused_was_not_written(
         await db.execute(REFUSE_ENDS.format(schema=schema))
         handler.leave.set()
         await seen.wait_for(SettleFailed, 2)
-        # Somebody removes the job by hand.
+        # Another session removes the job by hand.
         await db.execute(f"drop function {schema}.refuse cascade; delete from {schema}._jobs")
         await seen.wait_for(JobLost)
 

@@ -77,7 +77,7 @@ def test_a_group_of_cancellations_of_the_worker_is_an_interruption() -> None:
 
 
 def test_an_interrupted_handler_may_still_raise_a_verdict() -> None:
-    """What it says is newer than the cancellation."""
+    """The exception is newer than the cancellation."""
     assert Snoozed(7.0) == outcome_of(group(CANCELLED, Snooze(7)), interrupted=True)
 
 
@@ -159,7 +159,7 @@ def test_a_verdict_with_a_long_cause_is_cut() -> None:
 
 
 def test_a_verdict_without_a_cause_is_its_reason() -> None:
-    """A verdict is no surprise: where it was raised tells nothing. `from None` leaves the context out."""
+    """A verdict is expected, so that its traceback is of no use. `from None` leaves the context out."""
     assert ("Discard: no use", "Discard: x") == (caused(discard_alone), caused(lambda: throw(Discard("x"))))
 
 

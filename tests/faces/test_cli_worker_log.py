@@ -37,7 +37,7 @@ OWN = """{
 async def test_tasks_that_set_up_logging_do_not_silence_the_worker(
     dsn: str, schema: str, client: Client, tmp_path: Path, config: str
 ) -> None:
-    """`dictConfig` disables the loggers that there are, unless it is told otherwise."""
+    """`dictConfig` disables existing loggers by default."""
     write(tmp_path, {"app.py": SETUP.format(config=CONFIGS[config])})
     await client.add_job("fail", max_attempts=1)
 

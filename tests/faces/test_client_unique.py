@@ -269,7 +269,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 @pytest.mark.parametrize("key", ["", "request"], ids=["policy", "idempotency key"])
 async def test_processes_agree_on_a_payload_with_sets(dsn: str, schema: str, db: asyncpg.Connection, key: str) -> None:
-    """A set has another order in each process; a policy and an idempotency key compare what is written of it."""
+    """A set has another order in each process; a policy and an idempotency key compare its text."""
     said: list[str] = []
     for seed in ("0", "1", "2", "3"):
         program = [sys.executable, "-c", ADD, dsn, schema, key]

@@ -95,7 +95,7 @@ def test_a_field_of_any_value_is_written(name: str) -> None:
 
 @pytest.mark.parametrize("value", [CYCLE, nested(DEEPEST + 5), nested(100_000)], ids=["cycle", "deep", "deepest"])
 def test_a_value_without_an_end_is_cut(value: Any) -> None:
-    """What is too deep is text."""
+    """Values that are nested too deeply become text."""
     assert "field" in line_of(field=value)
 
 

@@ -42,7 +42,7 @@ async def greet(ctx: JobContext) -> None:
 
 
 class Recorder(Transport):
-    """A transport that keeps what it is to send."""
+    """A transport that keeps its events instead of sending them."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -97,7 +97,7 @@ async def test_a_role_with_an_odd_name_does_all_that_others_do(
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_what_another_role_with_an_odd_name_has_made_is_handed_over(dsn: str, name: str) -> None:
-    """And a role that cannot do that is told whom to ask, with the name as SQL writes it."""
+    """The error for a role that cannot do that names the owner, quoted as in SQL."""
     async with odd_roles(dsn, name) as odd, session(dsn, odd.schema) as sql:
         await migrate(odd.database(odd.owner))
         with pytest.raises(AccessDenied, match="cannot act for it"):

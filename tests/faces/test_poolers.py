@@ -288,7 +288,7 @@ async def test_a_setting_in_the_dsn_that_a_pooler_refuses_is_named(bare: str, sc
 
 
 async def look_at_all(connections: list[asyncpg.Connection]) -> dict[int, str]:
-    """What is left behind in each session of the server, by its process: each connection holds one for that time."""
+    """The settings that remain in each session of the server, by its process: each connection holds one meanwhile."""
     found: dict[int, str] = {}
     for connection in connections:
         await connection.execute("begin")

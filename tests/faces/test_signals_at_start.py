@@ -14,7 +14,7 @@ from asyncq import Client
 from tests.faces.cli import Started, appears, environment, started, write
 from tests.waiting import wait_until
 
-# Importing it takes until somebody stops it.
+# The import runs until a signal stops it.
 SLOW = """
 import time
 from pathlib import Path

@@ -6,7 +6,7 @@ import pytest
 
 from asyncq.store.migrate import Migration, migrations
 
-BASELINE = 19  # what the first release makes of an empty database
+BASELINE = 19  # the last migration of the first release, which runs on an empty database
 GROWING = ("_jobs", "_ended_jobs", "_requests", "_gate")
 QUICK = re.compile(
     r"""

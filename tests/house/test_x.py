@@ -36,7 +36,7 @@ def test_a_signal_without_a_name_is_said_by_its_number(capfd: pytest.CaptureFixt
 
 @pytest.mark.parametrize("code", [0, 1, 130])
 def test_other_exit_codes_are_passed_on(code: int) -> None:
-    """That of pytest says what was wrong."""
+    """The exit code of pytest names the kind of failure."""
     assert code == x.run([sys.executable, "-c", f"raise SystemExit({code})"])
 
 

@@ -64,7 +64,7 @@ def test_list_prints_a_line_for_each_server(capfd: pytest.CaptureFixture[str]) -
 def test_a_ctrl_c_around_the_start_of_the_server_ends_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], moment: str
 ) -> None:
-    """As after any Ctrl-C: exit code 130; and the server is gone."""
+    """As after any Ctrl-C: the exit code is 130, and the server has stopped."""
     folders: list[Path] = []
 
     @contextmanager

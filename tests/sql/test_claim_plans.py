@@ -1,4 +1,4 @@
-"""What is done with the claims of workers reads claims, and none of the jobs that wait, whatever the planner knows."""
+"""Functions for the claims of workers read claims and no waiting jobs, with any statistics of the planner."""
 
 from collections.abc import AsyncIterator
 

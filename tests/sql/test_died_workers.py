@@ -55,7 +55,7 @@ async def rescued_in_part(dsn: str, own: Session, hold: str, level: str = LEVELS
 async def test_a_beat_of_a_worker_that_was_rescued_in_part_is_refused(
     dsn: str, own: Session, hold: str, level: str
 ) -> None:
-    """Else it would go on beside those that run what was taken from it."""
+    """Otherwise it would go on beside the workers that run its jobs again."""
     worker, rescued = await rescued_in_part(dsn, own, hold, level)
     (held,) = await own.run("hold_lock", worker, await own.value("select pg_backend_pid()"))
 

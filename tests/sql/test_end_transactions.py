@@ -54,7 +54,7 @@ async def test_transactions_are_found_whatever_the_caller_has_set(dsn: str, clai
 
 
 async def test_a_worker_that_could_not_reach_the_server_keeps_its_transactions(dsn: str, claiming: Session) -> None:
-    """The server has just returned: the transaction began after that, and the next sign of life is on its way."""
+    """The server has just returned: the transaction began after that, and the next beat is on its way."""
     async with holding(dsn, claiming, silent_s=61) as (handler, _, job):
         await claiming.execute("delete from asyncq._server_runs")
         ended = await claiming.run("end_transactions")

@@ -126,7 +126,7 @@ class World:
                 life.let_go()
 
     async def lose_the_workers(self) -> None:
-        """None of them has a row: all are dead, and nobody knows what had begun."""
+        """None of them has a row: all are dead, and no record shows which jobs had begun."""
         await self._sql.rows("select from asyncq._rescue_jobs(true)")
         for job in self._running():
             self.lives[job].let_go()

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Literal
 from urllib.parse import parse_qs, quote, urlsplit
 
-# What a host does once it has accepted: nothing, close, reset, or answer in another protocol.
+# The reaction of a host after it has accepted: none, close, reset, or an answer in another protocol.
 Manner = Literal["mute", "closes", "resets", "speaks HTTP"]
 
 

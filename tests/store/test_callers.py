@@ -77,7 +77,7 @@ async def test_a_change_in_a_transaction_or_with_autocommit_is_made(
 
 @pytest.mark.parametrize("name", CHANGES)
 async def test_autocommit_without_a_connection_is_refused(stocked: Client, name: str) -> None:
-    """The client's own connections commit each call anyway: somebody forgot the connection."""
+    """The client's own connections commit each call anyway: the caller forgot the connection."""
     with pytest.raises(ConfigurationError, match="autocommit=True needs connection="):
         await CHANGES[name](stocked, {"autocommit": True})
     with pytest.raises(ConfigurationError, match="autocommit must be True or False, got 1"):

@@ -66,7 +66,7 @@ DOORS: dict[str, Callable[[Client, Any], Awaitable[Any]]] = {
 
 @pytest.mark.parametrize("door", DOORS)
 async def test_a_text_that_cannot_be_an_identifier_has_no_item(client: Client, door: str) -> None:
-    """PostgreSQL cannot even be asked for some of these; what is no text is the caller's mistake."""
+    """PostgreSQL cannot even receive some of these; a value that is no text is the caller's mistake."""
     for text in ("\0", "a\0b", "\ud800", "x" * 100_000, ""):
         with pytest.raises(CronItemNotFound):
             await DOORS[door](client, text)

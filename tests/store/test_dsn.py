@@ -56,7 +56,7 @@ def test_each_form_of_a_dsn_becomes_a_uri_for_the_driver(dsn: str) -> None:
 
 @pytest.mark.parametrize("form", ["{scheme}+asyncpg{rest}", "{scheme}+psycopg2{rest}", "keywords"])
 async def test_each_form_of_a_dsn_leads_to_the_same_database(dsn: str, schema: str, form: str) -> None:
-    """What is read is what the driver takes, and it is checked where it is connected."""
+    """The URI is one that the driver reads; the driver checks it when it connects."""
     scheme, mark, rest = dsn.partition(":")
     written = form.format(scheme=scheme, rest=mark + rest)
     if form == "keywords":

@@ -283,7 +283,7 @@ def test_a_lost_connection_says_whether_anything_was_sent(raised: Exception, out
 )
 @pytest.mark.parametrize("context", [calling("s"), connecting("postgresql://h/x")], ids=["calling", "connecting"])
 def test_what_the_driver_says_of_itself_does_not_reach_the_caller(context: Translating, raised: Exception) -> None:
-    """Nobody who calls a client knows what its state 12 is. It is the cause of our own error."""
+    """A caller of a client cannot know the driver's state 12. The driver's error is the cause of our own."""
     with pytest.raises(StoreError) as error, context:
         raise raised
 

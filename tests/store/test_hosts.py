@@ -238,7 +238,7 @@ async def test_a_host_that_turns_mute_is_passed_too(dsn: str, schema: str) -> No
 
 
 async def test_where_no_host_answers_each_is_named_with_its_reason(mute: BadHost) -> None:
-    """Whoever reads one line at night has to know which of them to look at."""
+    """A reader of this one line has to know which host failed."""
     with socket.create_server(("127.0.0.1", 0)) as placeholder:
         closed = placeholder.getsockname()[1]
     database = Database(f"postgresql://u:secret@127.0.0.1:{mute.port},127.0.0.1:{closed}/d", "s")

@@ -44,7 +44,7 @@ async def test_a_clients_connection_in_a_failed_transaction_is_opened_anew(dsn: 
 
 
 async def test_a_client_without_retries_says_what_happened_and_goes_on(dsn: str, schema: str) -> None:
-    """The sentence blames no transaction of the caller, who has none."""
+    """The error does not blame the caller, who has no transaction."""
     async with Client(dsn, schema=schema, pool_size=1) as client:
         assert client._pool is not None
         connection = await client._pool.acquire()

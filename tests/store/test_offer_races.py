@@ -81,7 +81,7 @@ async def die(sql: Session) -> None:
 
 
 async def die_and_be_rescued(sql: Session) -> None:
-    """After the add has taken the offer: it passes by a worker that is not heard."""
+    """After the add has taken the offer: it skips a worker that has missed beats."""
     await die(sql)
     await sql.rows("select from asyncq._rescue_jobs(false)")
 

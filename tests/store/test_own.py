@@ -58,7 +58,7 @@ def test_a_child_has_no_copy_of_the_socket_and_the_parent_goes_on(dsn: str, kind
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_what_the_child_does_to_its_copy_does_not_reach_the_server(dsn: str, loop: str) -> None:
-    """Not even the end of the connection, of which the server would be told."""
+    """Not even the end of the connection, which would send a message to the server."""
 
     async def main() -> int:
         async with connected(dsn, "asyncq", "connection") as connection:

@@ -19,7 +19,7 @@ async def idle() -> None:
 
 
 def said(schema: str, *tables: str) -> str:
-    """What the error says of these tables."""
+    """The part of the error about these tables."""
     named = ", ".join(f"{schema}.{name}" for name in tables)
     mend = "; ".join(f"alter table {schema}.{name} disable row level security" for name in tables)
     return (
@@ -28,7 +28,7 @@ def said(schema: str, *tables: str) -> str:
 
 
 async def refusals(roles: Roles, role: str) -> list[str]:
-    """What a worker and a client of a role say at their start; empty if they start."""
+    """The errors of a worker and a client of a role at their start; empty if they start."""
     found: list[str] = []
     worker = Worker(roles.dsn_of(role), [idle], schema=roles.schema)
     try:

@@ -1,4 +1,4 @@
-"""`store.probe`: a server without what a claim depends on is refused, and the rest is given up with one line."""
+"""`store.probe`: a server that lacks a required feature is refused; for another feature asyncq logs one line."""
 
 import secrets
 from collections.abc import AsyncIterator, Callable
@@ -21,12 +21,12 @@ from tests.store.lacking import database_of_its_own, server_that_reads
 # A lock that everybody gets, and one that nobody gets.
 ALWAYS = "create or replace function pg_catalog.{}(int, int) returns boolean language sql as 'select true'"
 NEVER = "create or replace function pg_catalog.{}(int, int) returns boolean language sql as 'select false'"
-# In SQL, which the planner inlines: of a function of its own the server calls what was compiled in.
+# In SQL, so that the planner inlines it: otherwise the server would call its compiled function of that name.
 NO_STATUS = (
     "create or replace function pg_catalog.pg_xact_status(xid8) returns text language sql as 'select (1/0)::text'"
 )
 REFUSED = "this is not supported"
-# What a server lacks, by a statement that it does not read, and the words for it.
+# Missing features: the statement that such a server refuses, and the phrase for it.
 MISSING = {
     "skip locked": "FOR UPDATE SKIP LOCKED",
     "select ctid": "the system column ctid",
@@ -60,7 +60,7 @@ def changed(dsn: str) -> Make:
 
 
 async def probed(dsn: str, *, hears: bool = True) -> Probed:
-    """What a probe of a database finds."""
+    """The result of a probe of a database."""
     database = Database(dsn, "asyncq")
     connection = await database.connect("test")
     try:
@@ -86,7 +86,7 @@ async def test_a_probe_leaves_no_lock_and_no_connection(database: Database, sql:
     assert 0 == left
 
 
-# What asyncq cannot do without
+# Required features
 
 
 @pytest.mark.parametrize("text", MISSING)
@@ -141,7 +141,7 @@ async def test_a_server_that_is_read_only_is_refused_and_may_be_well_later(chang
     assert "it is read only (default_transaction_read_only)" in done.stdout
 
 
-# What asyncq can do without
+# Optional features
 
 
 async def test_without_session_locks_a_worker_goes_by_its_lease_and_says_so(changed: Make, seen: Seen) -> None:
@@ -175,7 +175,7 @@ async def test_without_the_fate_of_transactions_only_transactional_tasks_are_ref
 async def test_where_listen_is_refused_a_worker_polls_and_says_so_once(
     dsn: str, schema: str, client: Client, seen: Seen
 ) -> None:
-    """It does not try again and again what the server will never do."""
+    """It does not retry a statement that the server will never accept."""
     async with server_that_reads(dsn, "LISTEN", REFUSED) as lacking:
         async with Worker(lacking, [nothing], schema=schema, observers=[seen], poll=0.05).start():
             await client.add_job(nothing)

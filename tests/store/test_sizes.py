@@ -43,7 +43,7 @@ def spec(size: int) -> JobSpec:
 async def test_a_call_that_is_too_large_is_refused(
     client: Client, sql: Session, monkeypatch: pytest.MonkeyPatch, field: str, call: Call
 ) -> None:
-    """With the limit, and what was given; the client goes on."""
+    """With the limit and the actual size; the client goes on."""
     monkeypatch.setattr(sizes, "LARGEST_STATEMENT", LIMIT)
     with pytest.raises(InvalidJob, match=rf"{field} are \d+ bytes .* at most 10000") as refused:
         await call(client)

@@ -1,4 +1,4 @@
-"""Migrating beside millions of waiting jobs: whoever adds a job meanwhile never waits for longer than a second."""
+"""Migrating beside millions of waiting jobs: an add meanwhile never waits for longer than a second."""
 
 import time
 
