@@ -255,7 +255,8 @@ async def test_a_connection_that_was_ended_while_no_statement_ran_is_explained(
                 await connection.execute("select 1")
 
     await client.add_job(idle)
-    await make_worker(idle).run_once()
+    async with make_worker(idle).start():
+        await seen.wait_for(JobCompleted)
     (hindered,) = seen.of(JobHindered)
 
     assert "ended while no statement ran: by the server (idle_in_transaction_session_timeout, " in hindered.error
