@@ -72,7 +72,7 @@ class Blows:
         crew: The workers.
         chance: Chooses.
         group: Where blows last on while others fall.
-        deck: What happens, and how often in one deck.
+        deck: The blows, each with its number in one deck.
 
     Attributes:
         dealt: What was done, in order.

@@ -40,7 +40,7 @@ class Chaos:
         server: The server; it is killed.
         crew: The workers.
         seed: Chooses the blows.
-        deck: What the blows are, and how often each falls.
+        deck: The blows, each with its number.
 
     Attributes:
         due: Jobs whose add was committed, and when they are due by the clock of the schema.

@@ -9,7 +9,7 @@ from pathlib import Path
 Spans = list[tuple[int, int]]
 # A run that has ended is settled within that time, on a machine that has much else to do.
 SETTLED_NS = 2_000_000_000
-# A process that was stopped for long cancels its handlers within that time when it goes on.
+# A process that was stopped for long cancels its handlers within this time after it continues.
 WOKEN_NS = 1_000_000_000
 
 
@@ -51,7 +51,7 @@ class Fate:
     cut: Spans = field(default_factory=list)
 
     def may_overlap(self, run: Run) -> bool:
-        """Whether others may have run its job beside a run: while its process was stopped, and until it knew of it."""
+        """Whether another worker may have run the job during a run: its process was stopped, or had just continued."""
         return any(began <= run.ended <= ended + WOKEN_NS and run.began <= ended for began, ended in self.stalled)
 
     def may_repeat(self, run: Run) -> bool:

@@ -978,7 +978,7 @@ MUTANTS = [
         ("tests/sql/test_make_offer.py",),
     ),
     Mutant(
-        "a worker that was rescued in part comes back",
+        "a worker that was rescued in part returns",
         "sql/queries/beat.sql",
         " and died_at is null",
         "",
@@ -1230,14 +1230,14 @@ MUTANTS = [
         ("tests/engine/test_heartbeat.py",),
     ),
     Mutant(
-        "a refused sign of life is taken for a silent connection",
+        "a refused heartbeat is treated as a silent connection",
         "asyncq/engine/heart.py",
         "        if is_answer(error) and self._line.held_id:",
         "        if False:",
         ("tests/engine/test_refusals.py::test_a_missing_privilege_interrupts_no_handler",),
     ),
     Mutant(
-        "what was rolled back with a dead worker is told as done",
+        "a rolled-back job of a dead worker is reported as completed",
         "asyncq/engine/completer.py",
         "if in_doubt and await is_known(self._line, worker_id):",
         "if in_doubt:",

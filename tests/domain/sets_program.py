@@ -1,4 +1,4 @@
-"""Prints what this process writes of values that hold sets; the order of a set depends on PYTHONHASHSEED."""
+"""Prints the JSON of values that contain sets; the order of a set depends on PYTHONHASHSEED."""
 
 import dataclasses
 import enum

@@ -21,7 +21,7 @@ from asyncq.domain.task import task
 
 
 class Markup(str):
-    """Text of a template engine: how it looks is its own affair."""
+    """Text of a template engine, with its own `__repr__`."""
 
     __slots__ = ()
 
@@ -104,7 +104,7 @@ class Model(BaseModel):
 
 
 class Missing:
-    """Nothing that msgspec encodes."""
+    """A class that msgspec cannot encode."""
 
 
 VALUES: list[tuple[Any, str]] = [

@@ -1,4 +1,4 @@
-"""Nothing is accepted that is not checked: constraints of other libraries are refused at import."""
+"""Constraints of other libraries, which asyncq would not check, are refused at import."""
 
 import dataclasses
 import itertools
@@ -185,7 +185,7 @@ ACCEPTED: list[Any] = [
 
 @pytest.mark.parametrize("kind", ACCEPTED, ids=itertools.count())
 def test_metadata_that_constrains_nothing_is_accepted(kind: Any) -> None:
-    """Words, documents and other people's marks say nothing about values."""
+    """Texts, documentation and metadata of programs do not constrain values."""
     assert ["x", "y"] == [*task(name="t")(handler_of(kind)).signature._binder.parameters]
 
 
@@ -223,7 +223,7 @@ def test_a_handler_that_pydantic_calls_checks_its_own_arguments() -> None:
 
 
 def test_what_pydantic_does_not_check_of_an_object_is_refused_below_it_too() -> None:
-    """It takes an object of the class for checked."""
+    """It does not check objects of the class again."""
 
     @pydantic.validate_call
     async def handler(data: Data) -> None: ...

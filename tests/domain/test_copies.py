@@ -1,4 +1,4 @@
-"""Every public value survives pickle and copies: it crosses to other processes, and into caches."""
+"""Every public value survives pickle and copies: it is sent to other processes, and stored in caches."""
 
 import copy
 import inspect
@@ -229,7 +229,7 @@ class Missing(InvalidJob):
 
 @pytest.mark.parametrize("error", [Throttled("acme", wait=5), Missing(field="a")], ids=["Throttled", "Missing"])
 def test_a_subclass_of_a_public_exception_survives(error: Exception) -> None:
-    """Whatever its parameters are: they are not asked for again."""
+    """Its `__init__` is not called again, so that its parameters do not matter."""
     same(error, pickle.loads(pickle.dumps(error)))
     same(error, copy.deepcopy(error))
 
@@ -250,7 +250,7 @@ def test_a_task_is_pickled_and_copied_deeply_by_its_name() -> None:
 
 
 def test_every_public_class_is_a_value_or_is_said_to_be_none() -> None:
-    """A new one has to be thought of here."""
+    """A new public name needs a value in this test."""
     kinds = {name: kind for name, kind in public().items() if inspect.isclass(kind)}
     tried = {type(value) for value in values()}
     left = {name for name, kind in kinds.items() if kind not in tried and name not in NO_VALUES}

@@ -74,7 +74,7 @@ TASKS = Registry([rollup, send_email, import_row, tidy, clean_up])
 
 
 def add(what: Any, payload: Any = NOTHING, *, strict: bool = True, registry: Registry | None = TASKS) -> JobSpec:
-    """What an add makes of its arguments, alone and among others."""
+    """The result of an add by these arguments, alone and among others."""
     options: dict[str, Any] = {"registry": registry, "strict": strict, "max_payload": DEFAULT_MAX_PAYLOAD}
     spec = make_spec(what, payload, {}, **options)
     if payload is NOTHING:

@@ -226,7 +226,7 @@ def test_an_option_that_does_not_exist_is_named() -> None:
 
 @pytest.mark.parametrize("given", [timedelta(minutes=5), 300, "2030-01-01"])
 def test_a_run_at_that_is_no_datetime_says_what_it_has_to_be(given: Any) -> None:
-    """A span is what other queues take."""
+    """Other queues accept a span."""
     with pytest.raises(InvalidJob, match="run_at must be a datetime with a time zone, got") as caught:
         spec().with_options(run_at=given)
 

@@ -1,4 +1,4 @@
-"""Equal values are written alike in every process, whatever the order of their sets in memory."""
+"""Equal values have the same JSON in every process, with any order of their sets in memory."""
 
 import dataclasses
 import itertools
@@ -128,6 +128,6 @@ def test_a_value_stays_as_it_was() -> None:
 
 
 def test_a_set_is_found_in_what_is_refused_too() -> None:
-    """What else is wrong with the value is still reported."""
+    """Other faults of the value are still reported."""
     with pytest.raises(InvalidJob, match=r"NaN or Infinity at \$\.n"):
         encode({"tags": {"b", "a"}, "n": float("nan")})

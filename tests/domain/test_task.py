@@ -279,7 +279,7 @@ def test_an_option_that_does_not_exist_is_a_type_error() -> None:
 
 @pytest.mark.parametrize("name", sorted(ADDING))
 def test_the_words_of_other_libraries_for_an_add_say_how_to_add(name: str) -> None:
-    """`delay`, `send` and so on are what users of other queues try first."""
+    """Users of other queues try `delay`, `send` and so on first."""
     with pytest.raises(AttributeError, match=f"no attribute '{name}': .*`await client.add_job") as caught:
         getattr(task(rollup), name)
 

@@ -144,7 +144,7 @@ ASKED: list[Callable[[Any], Any]] = [inspect.iscoroutinefunction, asyncio.iscoro
 )
 @pytest.mark.filterwarnings("ignore:'asyncio.iscoroutinefunction' is deprecated:DeprecationWarning")
 def test_an_async_task_is_a_coroutine_function(ask: Callable[[Any], bool], made: Any, expected: bool) -> None:
-    """Who takes it for a plain function calls it and drops the coroutine."""
+    """A caller that treats it as a plain function drops the coroutine."""
     assert expected is ask(made)
 
 
@@ -414,7 +414,7 @@ class decorator:
 
 @pytest.mark.parametrize("decorator", DECORATORS.values(), ids=DECORATORS)
 def test_postponed_annotations_are_read_below_a_decorator(decorator: str) -> None:
-    """Whatever it did to the signature."""
+    """With any change of the signature."""
     made = module(f"{HEADER}{decorator}\n@decorator\nasync def handler(day: str, email: Email) -> Report: ...")
     mine = task(name="t")(made.handler)
 

@@ -174,7 +174,7 @@ async def test_those_who_wait_are_named_before_all_that_runs(stand: Stand) -> No
 
 
 async def test_what_has_to_be_named_is_named_for_as_long_as_it_runs(stand: Stand) -> None:
-    """However much else runs: a row that does not name it says that it has not begun."""
+    """With any number of other jobs: a row that does not name it means that it has not begun."""
     last = {OneRun(number, limit=1) for number in range(MOST_NAMED + 5)}
     stand.runs |= last | {OneRun(number + 10_000) for number in range(10)}
 

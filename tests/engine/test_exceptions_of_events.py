@@ -1,4 +1,4 @@
-"""Events carry the exception that they are about while observers are called, and keep no frame alive after that."""
+"""Events have their exception while observers are called, and keep no frame alive after that."""
 
 import asyncio
 import copy

@@ -1,4 +1,4 @@
-"""Children that handlers fork: signals reach them as if there were no worker, and they hold nothing of it."""
+"""Children that handlers fork: signals reach them as if there were no worker, and they keep none of its sockets."""
 
 import asyncio
 import os

@@ -32,7 +32,7 @@ def test_a_sixth_of_the_lease_is_left_to_handlers_that_are_cancelled(
 def test_a_claim_is_late_half_a_grace_after_it_was_made(
     monkeypatch: pytest.MonkeyPatch, age_s: float, late: bool
 ) -> None:
-    """By the server's clock, which may be set: then nobody knows how old it is."""
+    """By the server's clock, which may be set: then its age is unknown."""
     times = [100.0]
     monkeypatch.setattr(module, "now_s", lambda: times[0])
     lease = Lease(30)

@@ -23,7 +23,7 @@ async def stderr_of(dsn: str, schema: str, how: str) -> str:
 
 @pytest.mark.parametrize("how", ["plain", "run"])
 async def test_a_worker_without_logging_says_once_how_to_see_it(dsn: str, schema: str, how: str) -> None:
-    """Otherwise nobody knows whether it runs; two workers of a process say it once."""
+    """Otherwise the user cannot see that it runs; two workers of a process log it once."""
     assert HINT == await stderr_of(dsn, schema, how)
     assert 1 == HINT.count("\n")
 

@@ -1,4 +1,4 @@
-"""Verdicts cross the border of a process: handlers hand the work of a CPU to pools."""
+"""Verdicts are sent between processes: handlers run CPU work in pools."""
 
 import asyncio
 import multiprocessing

@@ -52,7 +52,7 @@ def handler() -> Handler:
 
 @asynccontextmanager
 async def refused(db: asyncpg.Connection, schema: str, code: str) -> AsyncGenerator[None]:
-    """Let the server refuse all signs of life with this SQLSTATE."""
+    """Let the server refuse all heartbeats with this SQLSTATE."""
     await db.execute(REFUSE.format(schema=schema, code=code))
     try:
         yield
@@ -61,7 +61,7 @@ async def refused(db: asyncpg.Connection, schema: str, code: str) -> AsyncGenera
 
 
 async def outlast(worker: Worker, seen: Seen) -> None:
-    """Beat until two signs of life, a second apart, were refused: later than half of the grace after the first."""
+    """Beat until two heartbeats, a second apart, were refused: later than half of the grace after the first."""
     assert worker._running is not None
     heartbeat = worker._running._heartbeat
 
@@ -69,11 +69,11 @@ async def outlast(worker: Worker, seen: Seen) -> None:
         heartbeat.beat_now()
         return len(seen.of(HeartbeatFailed)) >= 2
 
-    await wait_until(has_failed_twice, description="two refused signs of life")
+    await wait_until(has_failed_twice, description="two refused heartbeats")
 
 
 def alarms(seen: Seen) -> list[object]:
-    """What may not happen while the server answers and the lease is not over."""
+    """The events that must not occur while the server answers and the lease is not over."""
     return [*seen.of(LeaseInDoubt), *seen.of(WorkerLost), *seen.of(JobLost)]
 
 
@@ -133,7 +133,7 @@ async def test_a_lock_that_was_taken_anew_while_signs_of_life_are_refused_counts
     db: asyncpg.Connection,
     schema: str,
 ) -> None:
-    """The connection ended too, and nobody has taken over: from then on nobody can, until the lease is over."""
+    """The connection ended too, and no rescue has run: from then on none can, until the lease is over."""
     async with make_worker(handler.task).start() as worker:
         await client.add_job("outlast")
         await seen.wait_for(JobStarted)

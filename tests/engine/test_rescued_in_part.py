@@ -1,4 +1,4 @@
-"""Workers that were declared dead and come back: their handlers end, and no claim of the dead id starts."""
+"""Workers that were declared dead and return: their handlers end, and no claim of the dead id starts."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -33,7 +33,7 @@ AT_A_GLANCE = False
 
 
 async def declare_dead(db: asyncpg.Connection, schema: str) -> list[int]:
-    """Let all workers have been silent for too long, and rescue what can be. Returns the jobs that were rescued."""
+    """Let all leases end, and rescue all jobs that no transaction holds. Returns the rescued jobs."""
     async with db.transaction():
         await db.execute(f"update {schema}._workers set last_seen = last_seen - lease - interval '1 s'")
         return [row["job_id"] for row in await db.fetch(query("rescue_jobs", schema), AT_A_GLANCE)]
@@ -193,7 +193,7 @@ async def test_claims_of_a_late_succession_go_back_before_they_start(
 async def test_a_busy_worker_that_is_declared_dead_loses_its_listen_connection_and_listens_again(
     schema: str, client: Client, make_worker: MakeWorker, seen: Seen, held: Held, db: asyncpg.Connection
 ) -> None:
-    """Were its process stopped, nobody would read there, and the notification queue of the server would fill."""
+    """If its process is stopped, it does not read there, and the notification queue of the server would fill."""
     async with make_worker(held.task, poll=1, concurrency=1).start():
         await client.add_job("hold")
         await seen.wait_for(JobStarted)

@@ -54,11 +54,11 @@ async def beats(db: asyncpg.Connection, worker_id: int) -> None:
         async def has_moved(before: object = before) -> bool:
             return await db.fetchval(query, worker_id) != before
 
-        await wait_until(has_moved, description="a sign of life")
+        await wait_until(has_moved, description="a heartbeat")
 
 
 async def test_what_ended_while_the_server_was_away_for_longer_than_a_lease_does_not_run_again(server: Server) -> None:
-    """The first worker that is back would declare the others dead, moments before they return."""
+    """The first worker that returns would declare the others dead, moments before they return too."""
     first, second, handlers = Seen(), Seen(), Handlers()
     await Client(server.dsn, schema=SCHEMA).migrate()
     async with Client(server.dsn, schema=SCHEMA) as client, link_to(server.dsn) as link:

@@ -144,7 +144,7 @@ async def test_a_worker_that_ends_leaves_the_signals_to_the_other(leaves: int) -
     assert ([], ["SIGTERM"]) == (asked[leaves], asked[1 - leaves])
 
 
-# The handlers of before are called too
+# Handlers that were set before are called too
 
 
 async def test_the_handler_of_before_is_called_too() -> None:
@@ -175,7 +175,7 @@ async def test_two_workers_call_the_handler_of_before_once() -> None:
 
 @pytest.mark.parametrize("number", BOTH, ids=str)
 async def test_a_handler_that_calls_the_one_before_it_is_called_once(number: signal.Signals) -> None:
-    """It was set while a worker ran, and a second worker came: each has the other one as the handler of before."""
+    """It was set while a worker ran, and a second worker came: each replaced the handler of the other."""
     called: list[int] = []
     asked: list[str] = []
     signal.signal(number, signal.SIG_IGN)

@@ -25,7 +25,7 @@ create trigger refuse before delete on {schema}._jobs for each row execute funct
 
 
 class Handler:
-    """A task whose handler ends when it may, well or not."""
+    """A task whose handler waits, and then succeeds or fails."""
 
     def __init__(self) -> None:
         self.leave = asyncio.Event()
@@ -69,7 +69,7 @@ async def test_a_settlement_that_was_never_written_is_lost_with_its_worker(
     error: Exception | None,
     queue: str | None,
 ) -> None:
-    """Others have declared the worker dead and run its job; they report the end of it, and nobody else does."""
+    """Another worker has declared it dead and runs its job; only that one reports the end."""
     other = Seen()
     handler.error = error
     added = await client.add_job("hold", queue=queue)
@@ -93,7 +93,7 @@ async def test_a_settlement_that_was_never_written_is_lost_with_its_worker(
 async def test_a_settlement_that_the_server_refused_was_not_written(
     dsn: str, schema: str, client: Client, seen: Seen, db: asyncpg.Connection, handler: Handler
 ) -> None:
-    """An answer says so: nothing is in doubt, whatever becomes of the job before the next try."""
+    """A refusal is an answer and leaves no doubt, even if the job is removed before the next try."""
     added = await client.add_job("hold")
     async with Worker(dsn, [handler.task], schema=schema, observers=[seen], poll=60).start():
         await seen.wait_for(JobStarted)

@@ -1,4 +1,4 @@
-"""A verdict counts wherever the handler's exception holds it, and `last_error` says all that was raised."""
+"""A verdict counts anywhere in the handler's exception, and `last_error` has all errors."""
 
 import asyncio
 import signal
@@ -100,7 +100,7 @@ def test_the_other_errors_of_a_group_are_in_last_error() -> None:
 
 
 def caused(raise_it: Callable[[], None]) -> str:
-    """What `last_error` holds of a verdict."""
+    """The `last_error` of a verdict."""
     try:
         raise_it()
     except (Discard, RetryAfter) as error:
@@ -141,7 +141,7 @@ def discard_alone() -> None:
 
 @pytest.mark.parametrize("raise_it", [discard_from, retry_within])
 def test_a_verdict_keeps_its_cause(raise_it: Callable[[], None]) -> None:
-    """Otherwise nobody learns why it was given."""
+    """Otherwise its reason would be lost."""
     error = caused(raise_it)
 
     assert error.partition("\n")[0].endswith(": no use")

@@ -60,7 +60,7 @@ async def test_all_of_a_jobs_life_goes_well_out_of_a_zip_file(dsn: str, wheel: P
 
 
 def test_the_modules_are_those_of_the_zip_file(wheel: Path, tmp_path: Path) -> None:
-    """Else the test above would be about the checkout."""
+    """Otherwise the test above would import the checkout."""
     where = subprocess.run(
         [sys.executable, "-c", WHERE], env={"PYTHONPATH": str(wheel)}, cwd=tmp_path, check=True, capture_output=True
     )
@@ -80,7 +80,7 @@ def test_the_modules_are_those_of_the_zip_file(wheel: Path, tmp_path: Path) -> N
 async def test_a_package_without_its_files_says_so(
     dsn: str, wheel: Path, tmp_path: Path, part: str, words: list[str]
 ) -> None:
-    """A program that packs asyncq may leave out all that is no module."""
+    """A program that packs asyncq may leave out all files that are no modules."""
     async with fresh_database(dsn) as database:
         copy = without(wheel, tmp_path, f"asyncq/{part}")
         options = {"PYTHONPATH": str(copy), "DATABASE_URL": database}

@@ -1,4 +1,4 @@
-"""`asyncq worker` logs, whatever the tasks that it imports do to `logging`."""
+"""`asyncq worker` logs even if the tasks that it imports change `logging`."""
 
 import json
 import re
@@ -54,7 +54,7 @@ async def test_tasks_that_set_up_logging_do_not_silence_the_worker(
 
 
 async def test_tasks_that_set_up_all_logging_are_obeyed(dsn: str, schema: str, client: Client, tmp_path: Path) -> None:
-    """The handler of the root is theirs."""
+    """The handler of the root belongs to the program."""
     write(tmp_path, {"app.py": SETUP.format(config=OWN)})
     await client.add_job("fail", max_attempts=1)
 
@@ -69,7 +69,7 @@ async def test_tasks_that_set_up_all_logging_are_obeyed(dsn: str, schema: str, c
 
 @pytest.mark.parametrize("config", [*CONFIGS.values(), OWN], ids=[*CONFIGS, "own"])
 async def test_a_json_log_ends_with_the_error_whatever_the_tasks_set_up(dsn: str, tmp_path: Path, config: str) -> None:
-    """Exit code 3 without a word helps nobody."""
+    """Exit code 3 without a message would be useless."""
     write(tmp_path, {"app.py": SETUP.format(config=config)})
 
     words = ("worker", "--once", "--tasks", "app", "--schema", "not_there", "--log-format", "json")

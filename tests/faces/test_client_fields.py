@@ -26,7 +26,7 @@ async def starts_another(ctx: JobContext) -> None:
 
 
 async def test_a_misspelt_field_adds_nothing(dsn: str, schema: str, db: asyncpg.Connection) -> None:
-    """By name, in bulk, as a spec or as a recurring item: it ran with the default in its place."""
+    """By name, in bulk, as a spec or as a recurring item: the job ran with the default instead."""
     spec = JobSpec(task="rollup", payload='{"dryrun": true}')
     async with Client(dsn, schema=schema, tasks=[rollup]) as client:
         adds: list[Callable[[], Awaitable[object]]] = [

@@ -254,7 +254,7 @@ async def test_open_keeps_the_client_open_until_close(dsn: str, schema: str) -> 
 async def test_a_block_that_is_cancelled_while_it_is_entered_leaves_no_connection_and_takes_none(
     dsn: str, schema: str, *, leaves_first: bool
 ) -> None:
-    """A block that leaves meanwhile relies on the one that is about to enter; one that stays is not disturbed."""
+    """A block that ends meanwhile leaves the client open for the block that begins; an open block is not disturbed."""
     client, first = Client(dsn, schema=schema), AsyncExitStack()
 
     async def enter() -> None:

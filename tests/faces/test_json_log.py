@@ -1,4 +1,4 @@
-"""The JSON log: whatever a record holds, it is one line of valid JSON."""
+"""The JSON log: each record is one line of valid JSON."""
 
 import io
 import json
@@ -15,7 +15,7 @@ from asyncq.cli.logs import DEEPEST, JsonFormatter, TextFormatter
 
 
 class Mute:
-    """Its text cannot be had."""
+    """An object whose `__str__` fails."""
 
     def __str__(self) -> str:
         raise ValueError("no words")
@@ -85,7 +85,7 @@ def line_of(**record: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_field_of_any_value_is_written(name: str) -> None:
-    """As the value that it is, or as text."""
+    """As a JSON value, or as text."""
     given, expected = FIELDS[name]
     line = line_of(field=given)
 
@@ -100,7 +100,7 @@ def test_a_value_without_an_end_is_cut(value: Any) -> None:
 
 
 def test_a_message_whose_arguments_do_not_fit_is_written() -> None:
-    """The record is not lost over it."""
+    """The record is not lost."""
     assert "%d jobs ('x',)" == line_of(msg="%d jobs", args=("x",))["message"]
     assert line_of(msg="%s", args=(Mute(),))["message"].startswith("%s ")
 

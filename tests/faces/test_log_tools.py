@@ -98,7 +98,7 @@ async def run(dsn: str, schema: str, client: Client) -> None:
 
 
 def group_of(event: Any) -> tuple[str, str, str]:
-    """By what Sentry groups an event: its template and, before that, the exception and the place of it."""
+    """The values by which Sentry groups an event: the exception and its place, then the template."""
     exception = event["exception"]["values"][-1]
     return event["logentry"]["message"], exception["type"], exception["stacktrace"]["frames"][-1]["function"]
 

@@ -53,7 +53,7 @@ class Odd:
 
 @asynccontextmanager
 async def odd_roles(dsn: str, name: str) -> AsyncGenerator[Odd]:
-    """Make them, and remove them at the end."""
+    """Make these roles, and remove them at the end."""
     odd = Odd(dsn, name)
     names = [quoted(role) for role in (odd.owner, odd.member, odd.worker, odd.enqueuer)]
     async with session(dsn, odd.schema) as sql:

@@ -301,7 +301,7 @@ async def look_at_all(connections: list[asyncpg.Connection]) -> dict[int, str]:
 async def test_a_listen_dsn_that_leads_to_the_pooler_is_found_out(
     dsn: str, bare: str, way: str, schema: str, client: Client, seen: Seen
 ) -> None:
-    """LISTEN would succeed there, and nothing would ever be heard: said once a minute, and polling goes on."""
+    """LISTEN would succeed there, and no notification arrive: reported once a minute, while polling goes on."""
     async with Worker(way, [nothing], schema=schema, observers=[seen], poll=0.05, listen_dsn=bare).start():
         lost = await seen.wait_for(ListenLost)
         await client.add_job(nothing)

@@ -270,7 +270,7 @@ async def test_a_message_of_a_stranger_ends_no_job(roles: Roles) -> None:
 
 
 async def test_an_enqueuer_cancels_a_job_with_the_same_unique_key_and_no_other(roles: Roles) -> None:
-    """SECURITY.md and the guide say so: an add by that role may do to other jobs all that an add may do."""
+    """SECURITY.md and the guide say so: an add by that role may change other jobs as any add may."""
     go_on = asyncio.Event()
 
     @task

@@ -94,7 +94,7 @@ def only_child(parent: int) -> int:
 async def test_a_signal_to_the_first_process_of_a_container_is_not_lost_while_the_tasks_are_loaded(
     first_process: Started, tmp_path: Path
 ) -> None:
-    """A deploy that is taken back at once would wait for SIGKILL."""
+    """A deploy that is rolled back at once would wait for SIGKILL."""
     await appears(tmp_path / "loading")
     os.kill(only_child(first_process.process.pid), signal.SIGTERM)
 
@@ -144,7 +144,7 @@ uvicorn.run(app, port=0, lifespan="on", loop=os.environ["LOOP"])
 async def test_one_signal_ends_a_web_server_in_whose_lifespan_a_worker_runs(
     dsn: str, schema: str, client: Client, tmp_path: Path, loop: str, number: signal.Signals
 ) -> None:
-    """The worker hears it, and so does the server, whose handler was there before; the running job may finish."""
+    """The worker and the server, whose handler was set before, both get it; the running job may finish."""
     await client.add_job("wait")
     with started(tmp_path, program=SERVER, DATABASE_URL=dsn, SCHEMA=schema, LOOP=loop) as process:
         await process.says("Uvicorn running")

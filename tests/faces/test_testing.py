@@ -479,7 +479,7 @@ async def test_run_due_does_not_raise_a_snooze(dsn: str, schema: str, client: Cl
 
 
 async def test_run_due_does_not_raise_a_snooze_in_a_group(dsn: str, schema: str, client: Client) -> None:
-    """A task group raises it so; the error behind it is the one that counts."""
+    """A task group raises it in a group; the test expects the other error."""
 
     @task
     async def wait_in_group() -> None:

@@ -89,7 +89,7 @@ def test_a_ctrl_c_around_the_start_of_the_server_ends_without_a_traceback(
 
 
 def test_a_ctrl_c_while_the_command_runs_is_the_commands_business(capfd: pytest.CaptureFixture[str]) -> None:
-    """It decides what that means; the signal is not ignored in it as it is here."""
+    """The command decides how to end; the signal is not ignored there, unlike in this process."""
     code = main(["run", "--", "sh", "-c", "kill -INT $PPID; kill -INT $$; sleep 60"])
 
     assert (130, ("", "")) == (code, capfd.readouterr())

@@ -229,7 +229,7 @@ async def test_the_rescue_of_a_worker_passes_over_one_to_whom_a_job_is_being_han
 async def test_an_add_passes_by_the_offer_of_a_worker_that_is_not_heard(
     own: Session, idle: Session, silence: str, *, packs: bool
 ) -> None:
-    """It is frozen, cut off or dead: the job would wait for its rescue, while others have free slots."""
+    """The worker is frozen, cut off or dead: the job would wait for a rescue, while others have free slots."""
     await offering(idle, FIRST, packs=packs)
     await own.execute(f"update asyncq._workers set {silence}")
     filled = await own.run("fill_offer", "t", "{}", None, None)

@@ -70,7 +70,7 @@ CLAIMS = {
 
 @pytest.mark.parametrize("call", CLAIMS.values(), ids=CLAIMS)
 async def test_what_looks_for_claims_of_a_worker_reads_those_alone(full: Session, call: str) -> None:
-    """Not the jobs that wait, of which there may be millions: a dead worker's jobs have to run again soon."""
+    """Millions of waiting jobs must not delay it: a dead worker's jobs have to run again soon."""
     transaction = full.connection.transaction()
     await transaction.start()
     await full.execute("""

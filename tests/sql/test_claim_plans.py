@@ -9,7 +9,7 @@ from tests.sql.session import Session, session
 from tests.sql.test_key_plans import cost
 
 WAITING, CLAIMS = 20_000, 30
-# A row of each claim is read to find it, lock it, judge it, change it, and to find that none is left.
+# The row of each claim is read to find, lock, check and change it, and to see that none is left.
 MOST = 25 * CLAIMS
 CALLS = {
     "rescue": "select from asyncq._rescue_jobs(false)",
@@ -22,7 +22,7 @@ CALLS = {
 
 @pytest.fixture(scope="module", params=["never analysed", "analysed", "planned while it was empty"])
 async def full(request: pytest.FixtureRequest, dsn: str) -> AsyncIterator[Session]:
-    """A table with 20,000 jobs that wait, and 30 that a dead worker holds."""
+    """A table with 20,000 waiting jobs, and 30 claims of a dead worker."""
     async with temporary_schema(dsn) as schema, session(dsn, schema) as sql:
         await sql.execute("alter table asyncq._jobs set (autovacuum_enabled = off)")
         await sql.execute("select asyncq._store_tasks('{t}')")
@@ -45,7 +45,7 @@ async def full(request: pytest.FixtureRequest, dsn: str) -> AsyncIterator[Sessio
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 async def test_a_call_reads_claims_only(full: Session, call: str) -> None:
-    """With millions that wait a scan takes seconds, and a role's statement_timeout would end each rescue."""
+    """With millions of waiting jobs a scan takes seconds, and a role's statement_timeout would end each rescue."""
     scans, rows = (await cost(full, full.rows(call)))["_jobs"]
 
     assert (0, True) == (scans, rows <= MOST), rows

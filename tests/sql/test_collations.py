@@ -10,7 +10,7 @@ from asyncq.store.migrate import migrate
 from tests.sql.icu import change_locale, icu_database
 from tests.sql.session import Session, session
 
-# Columns of tables, and what indexes are on, expressions too.
+# The columns of tables, and the columns and expressions of indexes.
 FOREIGN_ORDER = """
 select relation.relname || '.' || attribute.attname as place
 from pg_catalog.pg_class as relation
@@ -29,12 +29,12 @@ NAMES = [f"{letter}{number}{ending}" for letter in "aBc" for number in range(1, 
 
 
 async def test_every_text_that_is_stored_has_collation_c(sql: Session) -> None:
-    """The names of those that have not are in the message: write `collate "C"` in the migration."""
+    """The message names the columns without it: write `collate "C"` in the migration."""
     assert [] == [row["place"] for row in await sql.connection.fetch(FOREIGN_ORDER, sql.schema)]
 
 
 async def test_a_text_without_collation_c_is_found(sql: Session) -> None:
-    """A column, an array, an index and an expression of an index: the look at the catalogue is not blind."""
+    """A column, an array, an index and an expression of an index: the query on the catalog finds each."""
     await sql.execute("""
         alter table asyncq._jobs add column words text, add column many text[];
         create index jobs_found on asyncq._jobs ((last_error collate "ucs_basic"), lower(words) text_pattern_ops);
@@ -76,7 +76,7 @@ ADDS = {
 
 @pytest.mark.parametrize("statement", ADDS.values(), ids=ADDS)
 async def test_names_are_known_after_an_upgrade_of_icu(dsn: str, statement: str) -> None:
-    """Indexes in an order that is no longer the library's find one half of the names and store the others twice."""
+    """Indexes in an outdated order would find one half of the names and store the others twice."""
     async with installed_in(dsn, BEFORE) as place:
         async with session(place, "asyncq", **BY_INDEX) as sql:
             first = await sql.value(statement, NAMES)

@@ -1,4 +1,4 @@
-"""Workers that were rescued in part, as another transaction held a claim: their row stays, but they are dead."""
+"""Workers that were rescued in part, since another transaction held a claim: their row exists, but they are dead."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ NO_LOCK = False
 AT_A_GLANCE = False
 LEVELS = ("read committed", "repeatable read", "serializable")
 LONG_AGO = "update asyncq._workers set last_seen = last_seen - lease - interval '1 s' where id = $1"
-# What keeps a rescue from some claim, and how many of the two jobs it takes nevertheless.
+# The transaction that keeps a rescue from a claim, and the number of jobs, of two, that the rescue takes.
 HOLDS = {
     "an administrator": ("select from asyncq.reschedule_jobs(array[$1::bigint], priority => 1)", 1),
     "a transaction of its own": ("select from asyncq._jobs where id = $1 for key share", 1),
@@ -135,7 +135,7 @@ async def test_a_worker_that_was_rescued_in_part_after_the_grace_is_dead_too(dsn
 async def test_a_transaction_whose_own_claim_stands_completes_its_job_although_its_worker_is_dead(
     dsn: str, own: Session
 ) -> None:
-    """Nobody else has run it, nor can as long as the transaction is open."""
+    """No other worker has run it, nor can any while the transaction is open."""
     worker = await register(own)
     kept, _ = await add(own), await add(own)
     await fetch(own, worker=worker, token=7)

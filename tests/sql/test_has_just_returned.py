@@ -1,4 +1,4 @@
-"""`_has_just_returned`: whether the server came up so lately that silence proves nothing."""
+"""`_has_just_returned`: whether the server started so recently that silence proves nothing."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`_is_heard`: a job is handed only to a worker that has just been heard of."""
+"""`_is_heard`: a job is handed only to a worker that has missed at most one beat."""
 
 import pytest
 

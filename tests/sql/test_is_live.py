@@ -40,7 +40,7 @@ async def test_a_worker_whose_lock_is_free_lives_for_the_grace(
 
 @pytest.mark.parametrize(("since", "live"), [("9 s", True), ("11 s", False)])
 async def test_nobody_is_dead_while_the_server_has_just_returned(sql: Session, since: str, live: bool) -> None:
-    """A worker could not say that it lives while there was no server."""
+    """A worker could not prove that it lives while there was no server."""
     await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
     await sql.rows("update asyncq._workers set last_seen = clock_timestamp() - interval '1 day'")
     await sql.rows("update asyncq._server_runs set since = clock_timestamp() - $1::text::interval", since)
@@ -49,7 +49,7 @@ async def test_nobody_is_dead_while_the_server_has_just_returned(sql: Session, s
 
 
 async def test_a_worker_that_was_declared_dead_stays_dead_when_the_server_has_just_returned(sql: Session) -> None:
-    """Others may run its jobs already."""
+    """Other workers may already run its jobs."""
     await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
     await sql.rows("update asyncq._workers set died_at = clock_timestamp()")
     await sql.execute("delete from asyncq._server_runs")

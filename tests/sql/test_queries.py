@@ -56,7 +56,7 @@ async def test_a_worker_registers_beats_and_leaves(sql: Session) -> None:
 
 
 async def test_a_worker_is_found_until_it_was_declared_dead(sql: Session) -> None:
-    """Its own connection asks for that while nothing can be written."""
+    """The worker's own connection asks this while the server is read only."""
     alive, dead, removed = [(await sql.run("register_worker", 30.0, 1, 1, "h", [], 0))[0]["id"] for _ in range(3)]
     await sql.rows("update asyncq._workers set died_at = clock_timestamp() where id = $1", dead)
     await sql.rows("delete from asyncq._workers where id = $1", removed)

@@ -325,7 +325,7 @@ async def test_who_rescues_a_worker_has_its_lock_meanwhile(dsn: str, own: Sessio
 
 @pytest.mark.parametrize("slots", [1, 2])
 async def test_only_a_claim_that_its_worker_has_named_loses_an_attempt(sql: Session, slots: int) -> None:
-    """The others may have waited in its buffer, or on their way to it: they lose none, and say why they are back."""
+    """The others may have waited in its buffer, or on the way to it: they lose none, and last_error has the reason."""
     (row,) = await sql.run("register_worker", 30.0, 1, slots, "h", [], 0)
     dead = row["id"]
     ran, waited = await add(sql, max_attempts=1), await add(sql, max_attempts=1)
@@ -346,7 +346,7 @@ async def test_only_a_claim_that_its_worker_has_named_loses_an_attempt(sql: Sess
 async def test_a_fetch_that_was_in_flight_when_its_worker_died_costs_no_attempt(
     sql: Session, has: str, *, thorough: bool
 ) -> None:
-    """The server has committed it, and nobody was there to hear of it; with one attempt the job would fail for good."""
+    """The server has committed it, and no worker received it; with one attempt the job would fail for good."""
     dead = 77 if thorough else await worker(sql)
     job = await add(sql, max_attempts=1)
     await sql.rows(f"update asyncq._jobs set {has}")

@@ -11,7 +11,7 @@ Manner = Literal["mute", "closes", "resets", "speaks HTTP"]
 
 
 class BadHost:
-    """A host that accepts connections and is of no use.
+    """A host that accepts connections and cannot be used.
 
     Attributes:
         port: Its port on 127.0.0.1.
@@ -42,7 +42,7 @@ class BadHost:
 
 @asynccontextmanager
 async def bad_host(manner: Manner = "mute") -> AsyncGenerator[BadHost]:
-    """A host of no use for as long as the block lasts."""
+    """A host that cannot be used, while the block lasts."""
     host = BadHost(manner)
     server = await asyncio.start_server(host.serve, "127.0.0.1", 0)
     host.port = server.sockets[0].getsockname()[1]
@@ -56,7 +56,7 @@ def with_hosts(dsn: str, *, before: list[int], asked: str = "target_session_attr
     """A DSN that lists ports of 127.0.0.1 before the host of another DSN.
 
     Args:
-        dsn: That one, with one host.
+        dsn: The other DSN, with one host.
         before: The ports.
         asked: More parameters.
     """

@@ -13,12 +13,12 @@ from tests.engine.wire import Message, Messages
 
 @asynccontextmanager
 async def server_that_reads(dsn: str, text: str, instead: str) -> AsyncGenerator[str]:
-    """A server that runs another statement in the place of some; the answer is its own.
+    """A server behind a proxy that replaces some statements.
 
     Args:
         dsn: The real server.
-        text: What those statements hold.
-        instead: The other statement.
+        text: The text that those statements contain.
+        instead: The statement that replaces them.
 
     Yields:
         Its DSN.
@@ -76,7 +76,7 @@ async def database_of_its_own(dsn: str, name: str, change: str) -> AsyncGenerato
     Args:
         dsn: Another database of the server.
         name: Its name.
-        change: What the superuser runs in it.
+        change: The statement that the superuser runs in it.
 
     Yields:
         Its DSN.

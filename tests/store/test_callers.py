@@ -1,4 +1,4 @@
-"""`store.callers`: a change on a caller's connection belongs to a transaction, or was asked to be committed at once."""
+"""`store.callers`: a change on a caller's connection belongs to a transaction, unless `autocommit` is given."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -52,7 +52,7 @@ async def counted(client: Client) -> tuple[int, list[bool]]:
 async def test_a_change_on_a_connection_in_no_transaction_is_refused(
     stocked: Client, db: asyncpg.Connection, name: str
 ) -> None:
-    """It would be committed at once, and outlast the rollback of the transaction that the caller believes in."""
+    """It would be committed at once, although the caller expects a transaction to roll back."""
     before = await counted(stocked)
     with pytest.raises(
         TransactionUnusable, match=r"in no transaction.*first \(async with connection.trans.*autocommit=True"
@@ -66,7 +66,7 @@ async def test_a_change_on_a_connection_in_no_transaction_is_refused(
 async def test_a_change_in_a_transaction_or_with_autocommit_is_made(
     stocked: Client, db: asyncpg.Connection, name: str
 ) -> None:
-    """The first follows the transaction; the second says that the commit at once is meant."""
+    """The first follows the transaction; the second permits the commit at once."""
     async with db.transaction():
         await CHANGES[name](stocked, {"connection": db})
         with pytest.raises(ConfigurationError, match="in a transaction: its commit decides"):
@@ -85,7 +85,7 @@ async def test_autocommit_without_a_connection_is_refused(stocked: Client, name:
 
 
 async def test_reads_need_no_transaction(stocked: Client, db: asyncpg.Connection) -> None:
-    """Nothing of them can outlast a rollback."""
+    """They change nothing that a rollback could miss."""
     assert "item" == (await stocked.cron.get_item("item", connection=db)).identifier
 
 
@@ -108,7 +108,7 @@ async def test_a_transaction_that_begins_with_the_first_statement_is_one_from_th
 async def test_a_connection_that_is_closed_is_no_connection_outside_of_a_transaction(
     client: Client, dsn: str, autocommit: bool
 ) -> None:
-    """A closed one, and a proxy that was given back: the caller has to mend something else."""
+    """A closed one, and a proxy that was released: the caller has another fault to correct."""
     connection = await asyncpg.connect(dsn)
     await connection.close(timeout=5)
     async with asyncpg.create_pool(dsn, min_size=0, max_size=1) as pool:

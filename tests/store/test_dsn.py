@@ -1,4 +1,4 @@
-"""`store.dsn`: each form of a DSN leads to the same place, and no parameter is lost in silence."""
+"""`store.dsn`: each form of a DSN leads to the same server, and no parameter is dropped without a message."""
 
 import warnings
 from urllib.parse import parse_qsl, urlsplit
@@ -76,7 +76,7 @@ async def test_each_form_of_a_dsn_leads_to_the_same_database(dsn: str, schema: s
 
 @pytest.mark.parametrize("parameter", REFUSED)
 def test_a_parameter_that_asks_for_more_than_the_driver_can_do_is_refused_by_name(parameter: str) -> None:
-    """The driver would send it to the server as a setting; ignored, it would promise safety that is not there."""
+    """The driver would send it to the server as a setting; ignored, it would promise missing safety."""
     name = parameter.partition("=")[0]
     for dsn in (f"postgresql://h/d?{parameter}", f"host=h {parameter}"):
         with pytest.raises(ConfigurationError, match=name):

@@ -95,7 +95,7 @@ async def mute() -> AsyncIterator[BadHost]:
 def test_a_list_of_hosts_is_read_as_the_driver_reads_it(
     dsn: str, variables: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A host of ours that is none of the driver's would be another server."""
+    """A host that the driver does not read from the DSN would be another server."""
     path = tmp_path / "services"
     path.write_text("[pair]\nhost=s1,s2:3\n[ports]\nhost=s1,s2\nport=8,9\n")
     for name in ("PGHOST", "PGPORT"):
@@ -121,7 +121,7 @@ def test_a_list_of_hosts_is_read_as_the_driver_reads_it(
 
 @pytest.mark.parametrize("dsn", LEFT_TO_THE_DRIVER)
 def test_one_host_and_what_cannot_be_read_are_left_to_the_driver(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It looks for local sockets, and refuses the rest in words that are known."""
+    """It looks for local sockets, and refuses the rest with known messages."""
     for name in ("PGHOST", "PGPORT"):
         monkeypatch.delenv(name, raising=False)
     assert [] == listed(dsn, {})
@@ -139,7 +139,7 @@ def test_each_host_has_a_share_of_the_time_or_what_the_dsn_says(monkeypatch: pyt
     assert [3.0, 2.0, 7.0] == shares
 
 
-# A host that is of no use
+# A host that cannot be used
 
 
 @pytest.mark.parametrize("manner", get_args(Manner))

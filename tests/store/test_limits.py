@@ -104,7 +104,7 @@ async def release_when_waiting(sql: Session, role: str) -> None:
     ],
 )
 async def test_administration_waits_longer_than_the_role_may(sql: Session, dsn: str, way: str, call: Call) -> None:
-    """Who asks has time; Ctrl-C is there."""
+    """The caller may wait; Ctrl-C ends it."""
     async with limited(sql, dsn, way) as (role, mine), Client(mine, schema=sql.schema, pool_size=1) as client:
         await sql.execute(LOCK)
         async with anyio.create_task_group() as group:

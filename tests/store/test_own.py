@@ -45,7 +45,7 @@ async def connected(dsn: str, schema: str, kind: str) -> AsyncGenerator[Any]:
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 @pytest.mark.parametrize("kind", ["connection", "pool", "connection to a pooler", "pool to a pooler"])
 def test_a_child_has_no_copy_of_the_socket_and_the_parent_goes_on(dsn: str, kind: str, loop: str) -> None:
-    """The child ends nothing: the session of the parent hears no word of it."""
+    """The child sends no message over the session of the parent."""
 
     async def main() -> tuple[int, int]:
         without = sockets()

@@ -1,4 +1,4 @@
-"""Row level security on our tables: workers, clients and `doctor` name it, instead of finding nothing to do."""
+"""Row level security on our tables: workers, clients and `doctor` name it; without that, workers would be idle."""
 
 import asyncpg
 import pytest

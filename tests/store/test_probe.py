@@ -18,7 +18,7 @@ from tests.faces.cli import asyncq
 from tests.sql.session import Session
 from tests.store.lacking import database_of_its_own, server_that_reads
 
-# A lock that everybody gets, and one that nobody gets.
+# A lock that every session gets, and one that none gets.
 ALWAYS = "create or replace function pg_catalog.{}(int, int) returns boolean language sql as 'select true'"
 NEVER = "create or replace function pg_catalog.{}(int, int) returns boolean language sql as 'select false'"
 # In SQL, so that the planner inlines it: otherwise the server would call its compiled function of that name.
@@ -145,7 +145,7 @@ async def test_a_server_that_is_read_only_is_refused_and_may_be_well_later(chang
 
 
 async def test_without_session_locks_a_worker_goes_by_its_lease_and_says_so(changed: Make, seen: Seen) -> None:
-    """A lock that everybody gets would say for ever that a killed worker lives."""
+    """If every session gets the lock, a killed worker seems to live for ever."""
     async with changed(ALWAYS.format("pg_try_advisory_lock")) as lacking:
         await Client(lacking).migrate()
         async with Worker(lacking, [nothing], observers=[seen]).start(), Client(lacking) as client:
@@ -159,7 +159,7 @@ async def test_without_session_locks_a_worker_goes_by_its_lease_and_says_so(chan
 
 
 async def test_without_the_fate_of_transactions_only_transactional_tasks_are_refused(changed: Make, seen: Seen) -> None:
-    """After a lost COMMIT nobody could say whether their jobs are done."""
+    """After a lost COMMIT it would be unknown whether their jobs have ended."""
     async with changed(NO_STATUS) as lacking:
         await Client(lacking).migrate()
         with pytest.raises(UnsupportedServer, match="cannot run transactional tasks: whole; it does not report"):
@@ -190,7 +190,7 @@ async def test_where_listen_is_refused_a_worker_polls_and_says_so_once(
 async def test_where_listen_has_no_effect_a_worker_polls_and_tries_again_in_a_minute(
     dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Accepted and ignored: without an echo nobody would know."""
+    """Accepted and ignored: only an echo can show it."""
     monkeypatch.setattr(listen, "ECHO_S", 0.3)
     async with server_that_reads(dsn, "LISTEN", "select") as lacking:
         async with Worker(lacking, [nothing], schema=schema, observers=[seen], poll=0.05).start():

@@ -77,7 +77,7 @@ def test_a_file_that_the_driver_cannot_read_is_refused_without_what_it_says(writ
 
 
 async def test_what_the_driver_passes_over_in_a_service_is_used(dsn: str, schema: str, write: Write) -> None:
-    """As if it stood in the DSN, whose own parameters come first."""
+    """As if the DSN had it; the DSN's own parameters take precedence."""
     parts = urlsplit(dsn)
     asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
     lines = [f"{name}={value}" for name, value in asked.items()]
@@ -98,14 +98,14 @@ async def test_what_the_driver_passes_over_in_a_service_is_used(dsn: str, schema
     "line", ["channel_binding=require", "gssencmode=require", "hostaddr=10.0.0.1", "require_auth=none"]
 )
 def test_a_service_that_asks_for_more_than_the_driver_can_do_is_refused(write: Write, line: str) -> None:
-    """The driver would pass over it: safety that was asked for would not be there."""
+    """The driver would ignore it, and the demanded safety would be missing."""
     write(f"[jobs]\nhost=h\n{line}\n")
     with pytest.raises(ConfigurationError, match=line.partition("=")[0]):
         Database("postgresql://?service=jobs", "s")
 
 
 def test_a_service_may_lead_to_a_pooler_and_is_warned_of_what_has_no_effect(write: Write) -> None:
-    """By the same words as a DSN."""
+    """With the same message as for a DSN."""
     write("[jobs]\nhost=h\nstatement_cache_size=0\nkeepalives=1\n")
     with pytest.warns(UserWarning, match="no effect here: keepalives$"):
         database = Database("postgresql://?service=jobs", "s")

@@ -1,4 +1,4 @@
-"""What one statement cannot carry is refused before it is sent, whichever way it takes."""
+"""Parameters that are too large for one statement are refused before they are sent, in each call."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Reading from a real streaming standby: what administration shows there, and whose lease decides."""
+"""Reading from a real streaming standby: administration works there, and the lease alone decides."""
 
 from collections.abc import Iterator
 
