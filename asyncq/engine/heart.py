@@ -392,7 +392,8 @@ class Heart:
             return
         self._lease.clocked(found.clock_s, sent_at)
         wait_s = look_in_s(found.clock_s, found.workers, found.place)
-        if found.grace_left_s is not None:
+        if found.grace_left_s is not None and found.grace_left_s > -SOON_S:
+            # One that was over before keeps nobody alive: the server has just returned.
             wait_s = min(wait_s, max(found.grace_left_s, 0.0) + 0.01)
         self._look_at = now_s() + wait_s
         if found.dead:

@@ -31,6 +31,7 @@ from asyncq.domain.events import (
 from asyncq.engine import stand_in
 from asyncq.server import start
 from asyncq.store.lifeline import Lifeline
+from asyncq.store.statements import render
 from tests.disk import roomy_folder
 from tests.engine.alone import Alone
 from tests.engine.conftest import MakeWorker
@@ -43,6 +44,10 @@ from tests.waiting import wait_until
 
 TERMINATE = """
 select pg_terminate_backend(pid) from pg_stat_activity where usename = $1 and application_name = any($2)
+"""
+JUST_RETURNED = """
+create or replace function asyncq._locks_since() returns timestamptz language sql volatile
+as $$ select clock_timestamp() $$
 """
 ROLES = ("heartbeat", "fetch", "listen", "settle", "handlers")
 
@@ -221,6 +226,28 @@ async def test_a_job_handed_to_a_stalled_process_does_not_start_there_after_its_
 
     assert (True, [1, 1], ["by the other one"]) == (handed, ended, done)
     assert not {f"started {added.id}", "event JobStarted"} & {*stalled.lines}
+
+
+async def test_a_doubt_from_before_the_server_returned_does_not_hurry_the_looks(
+    schema: str, make_worker: MakeWorker, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its grace is over, but nobody is dead so soon after the return: another look at once finds the same."""
+    looks, watch = list[float](), Lifeline.watch
+
+    async def note(line: Lifeline, worker_id: int) -> Any:
+        looks.append(asyncio.get_running_loop().time())
+        return await watch(line, worker_id)
+
+    monkeypatch.setattr(Lifeline, "watch", note)
+    await db.execute(render(JUST_RETURNED, schema))
+    doubted = "(lease, pid, concurrency, host, tasks, locks, doubted_at)"
+    values = "('30 s', 1, 1, 'h', '{}', true, clock_timestamp() - interval '5 s')"
+    await db.execute(f"insert into {schema}._workers {doubted} values {values}")
+    async with make_worker().start():
+        await wait_until(lambda: len(looks) >= 3, description="three looks")
+    await db.execute(f"delete from {schema}._workers")
+
+    assert looks[2] - looks[1] > 0.1
 
 
 # Connections that end
