@@ -63,7 +63,7 @@ class Fetcher:
         give_back: Takes claims that are returned.
         admit: Lets claims that were just fetched pass, or not.
         is_proven: Waits for a beat before the claims of a fetch with this token, whose answer was late, may start.
-        is_late: Whether a claim that was made at this time, by the server's clock, may have been rescued meanwhile.
+        is_late: Whether a rescue may have taken a claim that was made at this time, by the server's clock.
         may_fetch: Whether this worker may take jobs now.
         follows: Whether claims have come by a succession since the last fetch.
         following: How many jobs of queues have ended and are not settled yet: others may follow them.
@@ -313,7 +313,7 @@ class Fetcher:
         return True
 
     def _take_over(self, worker_id: int, claims: list[Claim], made_at: float) -> None:
-        """Take a claim that an add has made, or give it back: as in a fetch, it may have been rescued meanwhile."""
+        """Take a claim that an add has made; give it back if a rescue may have taken it meanwhile."""
         if self.is_late(made_at):
             self.give_back(claims, "the message about it came late", worker_id)
         else:

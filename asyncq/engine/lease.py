@@ -45,13 +45,13 @@ class Lease:
         self.ends_at = -1.0
 
     def clocked(self, clock_s: float, sent_at: float) -> None:
-        """The server has told its clock, in seconds since 1970, in answer to a statement that was sent at this time."""
+        """Record the server's clock, in seconds since 1970: the answer to a statement that was sent at this time."""
         self._server_ahead_s = clock_s - sent_at
 
     def is_late(self, clock_s: float) -> bool:
-        """Whether a claim may have been rescued: by the server's clock it was made longer ago than half a grace.
+        """Whether a rescue may have taken a claim: by the server's clock it is older than half a grace.
 
-        So it is while that clock is not known, and once it was set.
+        Every claim is late while that clock is unknown, and after it was set.
         """
         return abs(now_s() + self._server_ahead_s - clock_s) > HALF_GRACE_S
 

@@ -14,7 +14,7 @@ _UNIX = moment_of(datetime(1970, 1, 1, tzinfo=UTC))
 
 
 class HandedOver(msgspec.Struct, frozen=True, array_like=True):
-    """What `_add_keyless_job` in SQL says of a job; without a clock it counts as late."""
+    """A job as `_add_keyless_job` in SQL sends it; without a clock it counts as late."""
 
     token: int
     id: int
@@ -34,8 +34,8 @@ def handed_over(text: str) -> tuple[Claim, float] | None:
     """Read a message about a job that was claimed by an offer.
 
     Returns:
-        The claim, and when it was made: by the server's real clock, in seconds since 1970. None if the message cannot
-        be understood.
+        The claim, and the time at which it was made, by the server's real clock in seconds since 1970. None if the
+        message cannot be decoded.
     """
     try:
         job = _read(text)

@@ -216,7 +216,7 @@ async def test_a_job_whose_message_comes_late_goes_back_and_runs_once(
     monkeypatch: pytest.MonkeyPatch,
     way: Any,
 ) -> None:
-    """Others may have rescued it meanwhile. Where none has, a fetch finds it without waiting for the poll."""
+    """A rescue may have returned it meanwhile. If none has, a fetch finds it without waiting for the poll."""
     monkeypatch.setattr(lease, "HALF_GRACE_S", -1.0)
     async with session(dsn, schema) as sql, make_worker(way, poll=60).start():
         await offered(sql)

@@ -55,7 +55,7 @@ async def test_a_moved_clock_is_told(client: Client, db: asyncpg.Connection, sch
 
 
 async def test_repair_returns_orphan_claims_and_removes_old_gates(dsn: str, schema: str, client: Client) -> None:
-    """As live workers do; nobody has named the job, so it loses no attempt."""
+    """As live workers do; no beat has named the job, so it loses no attempt."""
     job = (await client.add_job("t")).id
     async with session(dsn, schema) as sql:
         await sql.rows(ORPHAN, job)
