@@ -22,6 +22,8 @@ LIMITS = {
     "idle_session_timeout": "500ms",
 }
 LOCK = "begin; lock table asyncq._jobs, asyncq._workers, asyncq._batches, asyncq._tasks, asyncq._gate"
+# In a transaction pg_stat_activity shows what it showed first.
+ANEW = "select pg_catalog.pg_stat_clear_snapshot()"
 # Longer than each limit.
 IS_WAITING = """
 select exists (
@@ -87,12 +89,19 @@ async def limited(sql: Session, dsn: str, way: str) -> AsyncGenerator[tuple[str,
 
 async def is_gone(sql: Session, role: str) -> bool:
     """Whether the role has no connection any more."""
+    await sql.execute(ANEW)
     return not await sql.value("select count(*) from pg_stat_activity where usename = $1", role)
+
+
+async def is_waiting(sql: Session, role: str) -> bool:
+    """Whether the role has waited for a lock for longer than its limits."""
+    await sql.execute(ANEW)
+    return await sql.value(IS_WAITING, role)
 
 
 async def release_when_waiting(sql: Session, role: str) -> None:
     """Hold locks until the role has waited for one of them for longer than its limits."""
-    await wait_until(lambda: sql.value(IS_WAITING, role), description="the role to wait")
+    await wait_until(lambda: is_waiting(sql, role), description="the role to wait")
     await sql.execute("commit")
 
 
