@@ -72,6 +72,14 @@ async def outlast(worker: Worker, seen: Seen) -> None:
     await wait_until(has_failed_twice, description="two refused heartbeats")
 
 
+async def beat(worker: Worker, db: asyncpg.Connection, schema: str) -> None:
+    """Have the worker beat once more: from then on it knows that it holds its lock."""
+    assert worker._running is not None
+    worker._running._heartbeat.beat_now()
+    has_beaten = f"select last_seen > started_at from {schema}._workers"
+    await wait_until(lambda: db.fetchval(has_beaten), description="a heartbeat")
+
+
 def alarms(seen: Seen) -> list[object]:
     """The events that must not occur while the server answers and the lease is not over."""
     return [*seen.of(LeaseInDoubt), *seen.of(WorkerLost), *seen.of(JobLost)]
@@ -155,12 +163,13 @@ async def test_a_lock_that_was_taken_anew_after_others_took_over_counts_for_noth
     schema: str,
 ) -> None:
     """The server had freed it long before this end of the connection heard of that: its jobs run elsewhere."""
-    async with make_worker(handler.task).start():
+    async with make_worker(handler.task).start() as worker:
         await client.add_job("outlast")
         await seen.wait_for(JobStarted)
+        await beat(worker, db, schema)
         async with refused(db, schema, "53100"):
             await db.execute(f"delete from {schema}._workers")
-            await terminate(db, schema, "heartbeat")
+            assert 1 == await terminate(db, schema, "heartbeat")
             doubt = await seen.wait_for(LeaseInDoubt)
         await seen.wait_for(WorkerLost)
         handler.leave.set()
