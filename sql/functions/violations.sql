@@ -15,11 +15,12 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   from asyncq._all_jobs() as job
   where job.locked_by is not null and not exists (select from asyncq._workers as worker where worker.id = job.locked_by)
   union all
-  -- A claim of a dead worker is returned while another worker lives.
+  -- A claim of a dead worker is returned while another worker lives; nobody is dead while the server has just returned.
   select 'dead_claim', job.id, format('is still claimed by worker %s, last seen at %s', worker.id, worker.last_seen)
   from asyncq._all_jobs() as job
   join asyncq._workers as worker on worker.id = job.locked_by
-  where not asyncq._is_live(worker) and clock_timestamp() - worker.last_seen > 3 * worker.lease
+  where not asyncq._is_live(worker)
+    and clock_timestamp() - greatest(worker.last_seen, asyncq._locks_since() + interval '10 seconds') > 3 * worker.lease
     and exists (select from asyncq._workers as other where asyncq._is_live(other))
   union all
   -- Of a serial queue at most one job runs.

@@ -54,6 +54,10 @@ class Fate:
         """Whether another worker may have run the job during a run: its process was stopped, or had just continued."""
         return any(began <= run.ended <= ended + WOKEN_NS and run.began <= ended for began, ended in self.stalled)
 
+    def ended_on_waking(self, run: Run) -> bool:
+        """Whether a run, of a claim that a stopped process still had, ended once it knew that others took over."""
+        return any(began <= run.began and run.ended <= ended + WOKEN_NS for began, ended in self.stalled)
+
     def may_repeat(self, run: Run) -> bool:
         """Whether it may have been kept from settling a run for so long that others took over."""
         return _touches([*self.stalled, *self.cut_off], run)
@@ -108,7 +112,9 @@ def overlapping(runs: Iterable[Run], fates: dict[int, Fate]) -> list[tuple[Run, 
         (earlier, later)
         for group in groups.values()
         for earlier, later in pairwise(group)
-        if later.began < earlier.ended and not fates[earlier.process].may_overlap(earlier)
+        if later.began < earlier.ended
+        and not fates[earlier.process].may_overlap(earlier)
+        and not fates[later.process].ended_on_waking(later)
     ]
 
 
@@ -116,7 +122,8 @@ def repeated(runs: Iterable[Run], fates: dict[int, Fate]) -> Iterator[tuple[Run,
     """Yield completed runs that another run of the job followed, although its process lived and reached the server."""
     for earlier, later in _followed(runs):
         fate = fates[earlier.process]
-        if earlier.ending == "completed" and not fate.may_repeat(earlier) and fate.lived_until(later.began):
+        is_rerun = not fate.may_repeat(earlier) and fate.lived_until(later.began)
+        if earlier.ending == "completed" and is_rerun and not fates[later.process].ended_on_waking(later):
             yield earlier, later
 
 
