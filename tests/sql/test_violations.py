@@ -5,6 +5,7 @@ import re
 import pytest
 
 from tests.sql.jobs import add, add_many, change, complete, fetch
+from tests.sql.locks import UP_FOR_LONG
 from tests.sql.session import Session
 
 WORKER = "insert into asyncq._workers (lease, pid, concurrency, host, tasks) values ('30 s', 1, 1, 'h', '{t}')"
@@ -27,7 +28,7 @@ INVALID = "update pg_catalog.pg_index set indisvalid = false where indexrelid = 
 # A law -> what breaks it, in a store with a job of the queue `q` and a worker that runs nothing.
 BROKEN = {
     "orphan_claim": ["update asyncq._jobs set queue = null, locked_by = 99, locked_at = now(), lock_token = 1"],
-    "dead_claim": [WORKER, OLD, TAKE, LOCK],
+    "dead_claim": [UP_FOR_LONG, WORKER, OLD, TAKE, LOCK],
     "broken_series": [
         "drop index asyncq.jobs_one_running_per_queue",
         "select asyncq.add_job('t', queue_name => 'q')",
@@ -127,6 +128,17 @@ async def test_without_any_live_worker_nobody_can_rescue(sql: Session) -> None:
     await add(sql)
     await sql.execute(OLD)
     await sql.execute(TAKE)
+
+    assert set() == await laws(sql)
+
+
+async def test_a_claim_of_a_worker_that_the_server_has_just_declared_dead_is_not_late(sql: Session) -> None:
+    """Nobody is rescued in the return window, and a rescue needs a moment after it."""
+    await sql.value(LIVE)
+    await add(sql, queue="q")
+    await sql.execute("update asyncq._server_runs set since = clock_timestamp() - interval '11 seconds'")
+    for statement in (WORKER, OLD, TAKE, LOCK):
+        await sql.execute(statement)
 
     assert set() == await laws(sql)
 
