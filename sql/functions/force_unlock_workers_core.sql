@@ -1,5 +1,5 @@
 -- The act of force_unlock_workers: jobs that were cancelled end, those that were asked for again begin anew, the others lose an
--- attempt. The workers lose their rows and are told: one that lives after all cancels its handlers and registers anew. The
+-- attempt. The workers lose their rows and are notified: one that still lives cancels its handlers and registers anew. The
 -- function waits for a claim that is being settled at this moment, and finds it ended then.
 -- 55P03: for ten seconds, or for as long as the caller's lock_timeout says, one was held by a transaction that could not be ended.
 

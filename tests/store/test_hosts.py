@@ -291,7 +291,11 @@ async def careful(strict: Server, tmp_path: Path) -> Callable[[str], Awaitable[s
 
 async def test_each_host_has_its_own_password_of_the_passfile(careful: Callable[[str], Awaitable[str]]) -> None:
     """The driver takes the first host's for all of them."""
-    await hang_up(await Database(await careful("right"), "s").connect("test"))
+    connection = await Database(await careful("right"), "s").connect("test")
+    user = await connection.fetchval("select current_user")
+    await hang_up(connection)
+
+    assert "careful" == user
 
 
 async def test_a_refused_login_is_no_reason_to_try_another_host(careful: Callable[[str], Awaitable[str]]) -> None:
