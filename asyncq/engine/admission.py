@@ -8,6 +8,7 @@ the last attempt of a job, which must not run twice; and a suspect, a job whose 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Collection
 
 from asyncq.domain.job import Claim
@@ -31,6 +32,7 @@ class Admission:
         self._lease = lease
         self._executor = executor
         self._beat_now = beat_now
+        self._proofs = itertools.count(1)
         self._asked: dict[str, asyncio.Future[bool]] = {}
         self._cancelled: set[str] = set()
         self._is_closed = False
@@ -61,22 +63,20 @@ class Admission:
             return True
         return await self._is_named(_name(claim.id, claim.token))
 
-    async def is_proven(self, token: int) -> bool:
+    async def is_proven(self) -> bool:
         """Wait for a beat that is sent from now on.
 
-        The claims of a late answer may belong to another worker: a rescue may have declared this one dead meanwhile.
-
-        Args:
-            token: The token of the claims. The beat names it as that of job 0, which does not exist.
+        Claims of a late answer, or of a process that was stopped, may belong to another worker: a rescue may have
+        declared this one dead meanwhile.
 
         Returns:
             Whether the claims may start; False when the worker stops, or cannot prove that it lives.
 
-        If cancelled, the token may stay named until the next beat.
+        If cancelled, the next beat may still name a claim of job 0, which does not exist.
         """
         if not self._lease.is_held or self._is_closed:
             return False
-        return await self._is_named(_name(0, token))
+        return await self._is_named(_name(0, next(self._proofs)))
 
     async def _is_named(self, name: str) -> bool:
         asked = self._asked[name] = asyncio.get_running_loop().create_future()

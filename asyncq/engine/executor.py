@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from asyncq.domain.outcome import Completed, Discarded, Failed, Outcome, RetryLa
 from asyncq.engine import isolation
 from asyncq.engine.context import JobContext
 from asyncq.engine.identity import Identity
+from asyncq.engine.lease import Lease
 from asyncq.engine.leftovers import Leftovers
 from asyncq.engine.observers import Observers
 from asyncq.engine.run import Run
@@ -34,6 +35,8 @@ class Executor:
         running: The jobs that run now, those too whose coroutine worker was cancelled.
         finished: How many runs have ended.
         watch: Called with each run whose handler was just cancelled.
+        is_proven: Waits for a beat before a handler begins in a process that was stopped: a rescue may have taken the
+            claim meanwhile. Returns whether the handler may begin.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class Executor:
         observers: Observers,
         threads: CapacityLimiter,
         leftovers: Leftovers,
+        lease: Lease,
     ) -> None:
         self._identity = identity
         self._means = means
@@ -50,10 +54,12 @@ class Executor:
         self._threads = threads
         self._told_results: set[str] = set()
         self._leftovers = leftovers
+        self._lease = lease
         self._stopping = False
         self.running: set[Run] = set()
         self.finished = 0
         self.watch: Callable[[Run], None] = _nothing
+        self.is_proven: Callable[[], Awaitable[bool]] = _at_once
 
     def start(self, claim: Claim) -> tuple[Run, Outcome | None]:
         """Start a job.
@@ -147,13 +153,20 @@ class Executor:
         return Run(claim, task, worker_id, context, settling)
 
     def _start(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> asyncio.Task[Any]:
-        handler, settling = run.task.handler, run.settling
         variables = self._leftovers.mark(run.task.name, run)
+        return isolation.start(variables, self._handle, (run, args, kwargs))
+
+    async def _handle(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        handler, settling = run.task.handler, run.settling
         if settling is not None and settling.is_shared:
-            return isolation.start(variables, _begin_and_call, (settling, handler, args, kwargs))
+            await settling.begin()
+        # Here, as the process may have been stopped since the job was started.
+        if not self._lease.is_fresh and not await self.is_proven():
+            run.interrupted = True
+            raise asyncio.CancelledError
         if not run.task.signature.is_async:
-            return isolation.start(variables, self._in_thread, (run, partial(handler, *args, **kwargs)))
-        return isolation.start(variables, handler, args, kwargs)
+            return await self._in_thread(run, partial(handler, *args, **kwargs))
+        return await handler(*args, **kwargs)
 
     def _outcome_of(self, run: Run, end: Any) -> Outcome:
         if isinstance(end, isolation.Raised):
@@ -237,8 +250,5 @@ def _noting_thread(run: Run, call: Callable[[], Any]) -> Any:
     return call()
 
 
-async def _begin_and_call(
-    settling: Settling, handler: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    await settling.begin()
-    return await handler(*args, **kwargs)
+async def _at_once() -> bool:
+    return True

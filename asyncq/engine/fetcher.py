@@ -62,7 +62,7 @@ class Fetcher:
         buffer: Where the claims go.
         give_back: Takes claims that are returned.
         admit: Lets claims that were just fetched pass, or not.
-        is_proven: Waits for a beat before the claims of a fetch with this token, whose answer was late, may start.
+        is_proven: Waits for a beat before the claims of a fetch whose answer was late may start.
         is_late: Whether a rescue may have taken a claim that was made at this time, by the server's clock.
         may_fetch: Whether this worker may take jobs now.
         follows: Whether claims have come by a succession since the last fetch.
@@ -89,7 +89,7 @@ class Fetcher:
         self._finished = finished
         self.give_back: Callable[[Collection[Claim], str, int], None] = _nowhere
         self.admit: Callable[[list[Claim]], list[Claim]] = list
-        self.is_proven: Callable[[int], Awaitable[bool]] = _at_once
+        self.is_proven: Callable[[], Awaitable[bool]] = _at_once
         self.is_late: Callable[[float], bool] = _never
         self.may_fetch: Callable[[], bool] = _always
         self.following: Callable[[], int] = _none
@@ -346,7 +346,7 @@ class Fetcher:
     async def _still_held(self, worker_id: int, claims: list[Claim]) -> list[Claim]:
         """All claims of a late answer, if a beat proves that no rescue has taken them; otherwise none."""
         with anyio.CancelScope(shield=True):
-            if await self.is_proven(claims[0].token):
+            if await self.is_proven():
                 return claims
         self.give_back(claims, "their fetch was answered late", worker_id)
         return []
@@ -510,7 +510,7 @@ def _nowhere(claims: Collection[Claim], reason: str, worker_id: int) -> None:
     raise AssertionError(f"claims {claims} of worker {worker_id} have nowhere to go: {reason}")
 
 
-async def _at_once(_token: int) -> bool:
+async def _at_once() -> bool:
     return True
 
 

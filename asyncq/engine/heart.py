@@ -185,6 +185,7 @@ class Heart:
     async def _live(self) -> None:
         self._away = asyncio.get_running_loop()
         self._guardian.begin(self.stir)
+        self._standing.tick()
         try:
             while not self._wishes.stop.is_set():
                 # Before the work: whoever asks for something meanwhile gets another round.

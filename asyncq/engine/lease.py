@@ -12,6 +12,7 @@ SAFETY = 1 / 6  # this part of the lease is left to handlers that are cancelled 
 
 LOOK_S = 0.25  # how often some worker looks whether others have died
 SHORTEST_LOOK_S = 0.5  # how often one worker does, at most
+TICK_S = 0.1  # how often the heartbeat's thread records that it runs
 
 # Seconds on a clock that is never set, and goes on while the machine sleeps where the system has one.
 now_s = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
@@ -25,13 +26,24 @@ class Lease:
 
     Attributes:
         ends_at: When handlers have to be cancelled, unless a sign of life is written before.
+        is_fresh_until: Until when jobs may start without another beat: half a grace after the last tick. It is over
+            from the moment at which the process is found to have been stopped until a later beat is answered.
     """
 
-    __slots__ = ("_proven_at", "_server_ahead_s", "ends_at", "length_s")
+    __slots__ = (
+        "_proven_at",
+        "_server_ahead_s",
+        "_stopped_until",
+        "_ticked_at",
+        "ends_at",
+        "is_fresh_until",
+        "length_s",
+    )
 
     def __init__(self, length_s: float) -> None:
         self.length_s = length_s
-        self._proven_at = now_s()
+        self._proven_at = self._ticked_at = self._stopped_until = now_s()
+        self.is_fresh_until = -1.0
         self._server_ahead_s = float("inf")
         self.end()
 
@@ -39,6 +51,19 @@ class Lease:
         """A sign of life was written, which was sent at this time: the server's clock began later."""
         self._proven_at = at
         self.ends_at = at + self.length_s * (1 - SAFETY)
+        self.tick()
+
+    def tick(self) -> None:
+        """Record that the heartbeat's thread runs; called every `TICK_S`.
+
+        After a pause of half a grace the process was stopped, or the machine slept: the lock may have been free since,
+        and other workers may have taken over.
+        """
+        now = now_s()
+        if now - self._ticked_at > HALF_GRACE_S:
+            self._stopped_until = now
+        self._ticked_at = now
+        self.is_fresh_until = now + HALF_GRACE_S if self._proven_at > self._stopped_until else -1.0
 
     def end(self) -> None:
         """Others may take over."""
@@ -59,6 +84,11 @@ class Lease:
     def is_held(self) -> bool:
         """Whether nobody else takes over for now, so that jobs may start."""
         return now_s() < self.ends_at
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the process has run without a pause since a beat was answered."""
+        return now_s() < self.is_fresh_until
 
     @property
     def silent_s(self) -> float:

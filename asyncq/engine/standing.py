@@ -29,7 +29,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Literal
 
-from asyncq.engine.lease import HALF_GRACE_S, Lease, now_s
+from asyncq.engine.lease import HALF_GRACE_S, TICK_S, Lease, now_s
 
 State = Literal["nobody", "locked", "leased", "doubted", "given up"]
 
@@ -54,6 +54,11 @@ class Standing:
         self._refused_at = float("-inf")
         self._doubt_timer: asyncio.TimerHandle | None = None
         self._lease_timer: asyncio.TimerHandle | None = None
+
+    def tick(self) -> None:
+        """Record from now on that this thread runs, until its loop ends."""
+        self._lease.tick()
+        _in(TICK_S, self.tick)
 
     def proven(self, sent_at: float, *, holds: bool) -> bool:
         """A sign of life was written.

@@ -99,7 +99,8 @@ class Supervisor:
         means = Means(database, self._pool, self._writing, observers, options.lease_s)
         self._leftovers = Leftovers()
         threads = CapacityLimiter(options.concurrency)
-        self._executor = Executor(self._identity, means, observers, threads, self._leftovers)
+        lease = Lease(options.lease_s)
+        self._executor = Executor(self._identity, means, observers, threads, self._leftovers, lease)
         self._stuck = Stuck(options.concurrency, self._identity, self._executor, threads, observers)
         self._fetcher = Fetcher(self._reading, self._identity, options, observers, self._finished)
         self._items = items
@@ -111,10 +112,10 @@ class Supervisor:
         self._loops_left = options.concurrency
         self._loops_ended = anyio.Event()
         self._written = anyio.Event()
-        lease = Lease(options.lease_s)
         self._heartbeat = Heartbeat(database, options, registry, lease)
         self._admission = Admission(lease, self._executor, self._heartbeat.beat_now)
-        self._fetcher.is_proven, self._fetcher.is_late = self._admission.is_proven, lease.is_late
+        self._executor.is_proven = self._fetcher.is_proven = self._admission.is_proven
+        self._fetcher.is_late = lease.is_late
         self._stand_in = StandIn(
             [self._writing, self._reading], self._identity, self._admission, self._heartbeat, self._stuck
         )

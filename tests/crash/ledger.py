@@ -54,10 +54,6 @@ class Fate:
         """Whether another worker may have run the job during a run: its process was stopped, or had just continued."""
         return any(began <= run.ended <= ended + WOKEN_NS and run.began <= ended for began, ended in self.stalled)
 
-    def ended_on_waking(self, run: Run) -> bool:
-        """Whether a run, of a claim that a stopped process still had, ended once it knew that others took over."""
-        return any(began <= run.began and run.ended <= ended + WOKEN_NS for began, ended in self.stalled)
-
     def may_repeat(self, run: Run) -> bool:
         """Whether it may have been kept from settling a run for so long that others took over."""
         return _touches([*self.stalled, *self.cut_off], run)
@@ -65,10 +61,6 @@ class Fate:
     def may_be_hindered(self, run: Run) -> bool:
         """Whether a transaction of a run may have been lost with its connection: that is no attempt."""
         return _touches(self.cut, run)
-
-    def has_just_woken(self, run: Run) -> bool:
-        """Whether a run began as it went on after it was stopped for long: of a claim that others had taken over."""
-        return any(began <= run.began <= ended + SETTLED_NS for began, ended in self.stalled)
 
     def lived_until(self, moment: int) -> bool:
         """Whether it still lived at a moment."""
@@ -114,7 +106,6 @@ def overlapping(runs: Iterable[Run], fates: dict[int, Fate]) -> list[tuple[Run, 
         for earlier, later in pairwise(group)
         if later.began < earlier.ended
         and not fates[earlier.process].may_overlap(earlier)
-        and not fates[later.process].ended_on_waking(later)
     ]
 
 
@@ -123,7 +114,7 @@ def repeated(runs: Iterable[Run], fates: dict[int, Fate]) -> Iterator[tuple[Run,
     for earlier, later in _followed(runs):
         fate = fates[earlier.process]
         is_rerun = not fate.may_repeat(earlier) and fate.lived_until(later.began)
-        if earlier.ending == "completed" and is_rerun and not fates[later.process].ended_on_waking(later):
+        if earlier.ending == "completed" and is_rerun:
             yield earlier, later
 
 
@@ -147,8 +138,7 @@ def uncounted(
 ) -> Iterator[tuple[Run, Run]]:
     """Yield runs that follow another one of the job, and whose attempt is not what that one says.
 
-    Attempts never fall, but in a process that was stalled, and begins what it claimed before that. A failure that was
-    written down is one; what was cancelled, or taken back, need not be.
+    Attempts never fall. A failure that was written down is one; what was cancelled, or taken back, need not be.
 
     Args:
         runs: The runs, in the order in which they began.
@@ -161,7 +151,7 @@ def uncounted(
         is_hindered = earlier.number in transactional and fate.may_be_hindered(earlier)
         is_written = not (is_hindered or fate.may_repeat(earlier))
         was_settled = earlier.ending == "failed" and is_written and fate.lived_until(later.began)
-        if later.attempt < earlier.attempt + was_settled and not fates[later.process].has_just_woken(later):
+        if later.attempt < earlier.attempt + was_settled:
             yield earlier, later
 
 

@@ -46,6 +46,14 @@ def test_who_was_stalled_may_overlap_and_who_was_cut_off_may_repeat(fate: Fate, 
     assert (overlaps, repeats) == (len(ledger.overlapping(runs, fates)), len([*ledger.repeated(runs, fates)]))
 
 
+def test_a_run_that_begins_as_its_process_goes_on_is_seen() -> None:
+    """Another worker runs the job by then: a process that was stopped has to ask before it begins anything."""
+    runs = [run(10, 16), run(15.1, 15.2, process=1), run(17, 18)]
+    fates = {0: Fate(), 1: Fate(stalled=span(9, 15))}
+
+    assert (2, 1) == (len(ledger.overlapping(runs, fates)), len([*ledger.repeated(runs[1:], fates)]))
+
+
 def test_who_died_may_repeat() -> None:
     """Nobody knows what its run came to."""
     runs = [run(10, 12), run(14, 15, process=1)]
@@ -85,14 +93,6 @@ def test_a_failure_whose_connection_is_lost_just_then_may_be_no_attempt(
     numbers = {runs[0].number} if transactional else set[int]()
 
     assert wrong == len([*ledger.uncounted(runs, {0: Fate(cut=cut)}, numbers)])
-
-
-@pytest.mark.parametrize(("stalled", "wrong"), [(span(9, 13), 0), (span(1, 5), 1)], ids=["stalled", "long before"])
-def test_a_process_that_goes_on_may_begin_what_others_have_run_meanwhile(stalled: ledger.Spans, wrong: int) -> None:
-    """Its claim was refused by then: what it comes to is not written."""
-    runs = [run(10, 12, attempt=2), run(14, 15, "cancelled", attempt=1)]
-
-    assert wrong == len([*ledger.uncounted(runs, {0: Fate(stalled=stalled)})])
 
 
 def test_attempts_without_runs_are_counted() -> None:

@@ -14,10 +14,16 @@ from tests.engine.program import say, tell
 
 @task
 async def hold(ctx: JobContext, how: str) -> None:
-    """Run until cancelled, or take the process along."""
+    """Run until cancelled, or take the process along, or stop it and end when it goes on, or end at once."""
     say("started", ctx.job.id)
     if how == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
+    if how == "stop":
+        # When the process goes on, the heartbeat's thread runs only once this one has nothing left to do.
+        sys.setswitchinterval(60)
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if how in ("stop", "end"):
+        return
     try:
         await asyncio.Event().wait()
     finally:

@@ -54,6 +54,40 @@ def test_a_lease_that_was_ended_is_held_again_when_it_is_proven() -> None:
     assert (False, True) == (ended, lease.is_held)
 
 
+@pytest.mark.parametrize(
+    ("pauses", "fresh"), [([], True), ([0.4] * 20, True), ([0.6], False), ([0.1, 5.0, 0.1], False), ([0.6, -1], False)]
+)
+def test_a_process_that_was_stopped_is_fresh_again_only_after_a_later_beat(
+    monkeypatch: pytest.MonkeyPatch, pauses: list[float], fresh: bool
+) -> None:
+    """The answer to a beat that was sent before the stop (-1) proves nothing."""
+    times = [100.0]
+    monkeypatch.setattr(module, "now_s", lambda: times[0])
+    lease = Lease(30)
+    lease.prove(times[0] + 0.01)
+    for pause in pauses:
+        if pause > 0:
+            times[0] += pause
+            lease.tick()
+        else:
+            lease.prove(100.2)
+    was_fresh = lease.is_fresh
+    lease.prove(times[0] + 0.01)
+
+    assert (fresh, True) == (was_fresh, lease.is_fresh)
+
+
+def test_jobs_do_not_start_before_the_first_tick_after_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event loop may run before the heartbeat's thread does."""
+    times = [100.0]
+    monkeypatch.setattr(module, "now_s", lambda: times[0])
+    lease = Lease(30)
+    lease.prove(100.1)
+    times[0] += 0.6
+
+    assert (True, False) == (lease.is_held, lease.is_fresh)
+
+
 @pytest.mark.parametrize("workers", [2, 3, 8, 64])
 def test_workers_look_in_turn_one_every_quarter_of_a_second(workers: int) -> None:
     """Whenever they were started, after one round each has its place."""

@@ -29,10 +29,12 @@ from asyncq.domain.events import (
     WorkerLost,
 )
 from asyncq.engine import stand_in
+from asyncq.engine.lease import GRACE_S
 from asyncq.server import start
 from asyncq.store.lifeline import Lifeline
 from asyncq.store.statements import render
 from tests.disk import roomy_folder
+from tests.engine import lease_program
 from tests.engine.alone import Alone
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import Link, link_to, terminate
@@ -226,6 +228,59 @@ async def test_a_job_handed_to_a_stalled_process_does_not_start_there_after_its_
 
     assert (True, [1, 1], ["by the other one"]) == (handed, ended, done)
     assert not {f"started {added.id}", "event JobStarted"} & {*stalled.lines}
+
+
+@pytest.mark.leaves_something
+@pytest.mark.usefixtures("old_server")
+async def test_claims_in_the_buffer_of_a_stopped_process_do_not_start_there_after_its_rescue(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection
+) -> None:
+    """It goes on with its event loop, before its heartbeat can notice that the connection of its lock has ended."""
+
+    @task
+    async def hold(how: str) -> None:
+        """Run well."""
+
+    ways = [*["end"] * 200, "stop", *["end"] * 200]
+    jobs = [job.id for job in await client.add_jobs([hold.job(how) for how in ways])]
+    last = f"started {jobs[200]}"
+    async with process(dsn, schema) as stopped:
+        await stopped.says(last)
+        claimed = await db.fetchval(
+            f"select count(*) from {schema}._jobs where locked_by is not null and id > $1", jobs[200]
+        )
+        assert 1 == await terminate(db, schema, "heartbeat")
+        async with make_worker(hold).start():
+            await wait_until(
+                lambda: db.fetchval(f"select count(*) = 0 from {schema}._jobs"), description="the other's jobs"
+            )
+            stopped.process.send_signal(signal.SIGCONT)
+            await stopped.says("event WorkerLost")
+
+    assert claimed > 0
+    assert last == [line for line in stopped.lines if line.startswith("started")][-1]
+
+
+@pytest.mark.leaves_something
+@pytest.mark.usefixtures("old_server")
+async def test_claims_in_the_buffer_of_a_stopped_process_start_there_if_nobody_took_over(
+    dsn: str, schema: str, client: Client, db: asyncpg.Connection
+) -> None:
+    """The answer to its next beat shows that the worker is alive: no job goes back, and none loses an attempt."""
+    ways = [*["end"] * 200, "stop", *["end"] * 200]
+    jobs = [job.id for job in await client.add_jobs([lease_program.hold.job(how) for how in ways])]
+    async with process(dsn, schema) as stopped:
+        await stopped.says(f"started {jobs[200]}")
+        await asyncio.sleep(2 * GRACE_S)
+        stopped.process.send_signal(signal.SIGCONT)
+        await wait_until(lambda: db.fetchval(f"select count(*) = 0 from {schema}._jobs"), description="all jobs")
+        stopped.process.terminate()
+        await stopped.process.wait()
+        await stopped.says("event WorkerStopped")
+    started = [line for line in stopped.lines if line.startswith("started")]
+
+    assert sorted(started) == sorted(f"started {job}" for job in jobs)
+    assert not {"event JobLost", "event JobInterrupted", "event JobsReturned", "event WorkerLost"} & {*stopped.lines}
 
 
 async def test_a_doubt_from_before_the_server_returned_does_not_hurry_the_looks(

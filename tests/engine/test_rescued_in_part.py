@@ -135,11 +135,11 @@ async def test_what_was_fetched_under_a_dead_id_never_starts(
 ) -> None:
     """The answer to the fetch arrives before the refused beat; another worker has run the job."""
     monkeypatch.setattr(fetcher, "HALF_GRACE_S", -1.0)
-    asked, is_proven = list[int](), Admission.is_proven
+    asked, is_proven = list[bool](), Admission.is_proven
 
-    async def note(admission: Admission, token: int) -> bool:
-        asked.append(token)
-        return await is_proven(admission, token)
+    async def note(admission: Admission) -> bool:
+        asked.append(True)
+        return await is_proven(admission)
 
     monkeypatch.setattr(Admission, "is_proven", note)
 
