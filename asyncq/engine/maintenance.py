@@ -22,7 +22,7 @@ from asyncq.store.database import Database, Line
 from asyncq.store.transactions import end_transactions
 from asyncq.store.workers import Rescued, rescue_jobs, unknown_tasks
 
-THOROUGH_EVERY = 30  # rounds: that one reads all jobs
+THOROUGH_EVERY = 30  # rounds: that one reads the claims of all workers
 FIRST_WITHIN = 6  # rounds after the start: not in its rush, and not all workers of a fleet at once
 DEADLINE_S = 60.0
 REST_S = 2.0
@@ -32,8 +32,7 @@ class Maintenance:
     """The rounds of one worker.
 
     Args:
-        database: Where a look at all jobs gets a connection of its own, for as long as it takes: a second for some
-            millions, for which no fetch should wait.
+        database: Where a rescue that may return many claims gets a connection of its own: no fetch waits for it.
         line: A connection, shared with the fetcher.
         identity: Whose tasks are known.
         observers: Told what was done.
@@ -70,7 +69,7 @@ class Maintenance:
             try:
                 rescued = await self.round(hurried=hurried)
                 if hurried and not rescued:
-                    # Somebody else was faster, or holds what is left: each round reads all jobs.
+                    # Somebody else was faster, or holds what is left.
                     self._rests_until = asyncio.get_running_loop().time() + REST_S
                 await self._pruner.run_when_due()
                 await self._horizon.look_when_due()

@@ -86,7 +86,7 @@ async def rescue_jobs(line: Line, *, thorough: bool) -> list[Rescued]:
 
     Args:
         line: A connection.
-        thorough: Also look for claims whose worker has no row; scans the table.
+        thorough: Also look for claims whose worker has no row; reads the claims of all workers.
 
     Returns:
         The jobs that were returned.

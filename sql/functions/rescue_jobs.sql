@@ -81,7 +81,10 @@ begin
     with lost as materialized (
       select job.id, job.locked_by as worker_id,
         asyncq._is_leased(worker) as left_its_lock,
-        coalesce(job.id || '/' || job.lock_token = any(worker.named), false) as ran
+        -- Hashed, once for all claims: a search of each worker's list would compare each claim with each name.
+        (job.locked_by, job.id || '/' || job.lock_token) in (
+          select beaten.id, claim from asyncq._workers as beaten cross join lateral unnest(beaten.named) as claim
+          where beaten.id = any(gone)) as ran
       from asyncq._jobs as job left join asyncq._workers as worker on worker.id = job.locked_by
       where job.id = any(held) and job.locked_by = any(gone))
     update asyncq._jobs as job
@@ -92,18 +95,20 @@ begin
           then ' has died, or lost every connection' else ' was not heard of for longer than its lease' end
         || case when lost.ran then '' else '; whether it had begun this job is not known, so no attempt is counted' end,
       locked_by = null, locked_at = null, lock_token = null, updated_at = asyncq.now()
-    from lost where job.id = any(array(select id from lost)) and job.id = lost.id
+    -- One probe for each claim, whatever the planner expects: a condition on all ids beside the join was probed for each claim.
+    from lost where job.id = any(array[lost.id])
     returning job.id, lost.worker_id, job.attempts, job.max_attempts, lost.ran;
+  -- `offset 0`: each queue and each worker is looked up. An anti-join could read the claims of all workers.
   delete from asyncq._queues
     where name = any(array(
       select queue.name from asyncq._queues as queue
       where queue.locked_by = any(gone)
-        and not exists (select from asyncq._jobs as job where job.queue = queue.name and job.locked_by is not null)
+        and not exists (select from asyncq._jobs as job where job.queue = queue.name and job.locked_by is not null offset 0)
         and queue.name not in (select asyncq._packed_queues())
       order by queue.name for update skip locked));
   delete from asyncq._workers as worker
     where worker.id = any(gone)
-      and not exists (select from asyncq._jobs as job where job.locked_by = worker.id and job.lock_token is not null)
+      and not exists (select from asyncq._jobs as job where job.locked_by = worker.id and job.lock_token is not null offset 0)
       and not exists (select from asyncq._batches as batch where batch.locked_by = worker.id)
       and not exists (select from asyncq._queues as queue where queue.locked_by = worker.id)
       and not exists (select from asyncq._offers as offer where offer.worker_id = worker.id);
