@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import asyncpg
 
@@ -31,6 +31,11 @@ class PooledConnection(OwnConnection):
     """
 
     prelude = "begin isolation level read committed"
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        # Without this the driver sets jit in the session, see _introspect_types.
+        self._server_caps: Any = self._server_caps._replace(jit=False)
 
     def begin_with(self, prelude: str) -> None:
         """Replace the statements that begin each transaction; a method, since a pool's proxy forwards no assignment."""
@@ -71,6 +76,20 @@ class PooledConnection(OwnConnection):
     def get_reset_query(self) -> str:
         """Nothing is left to be reset, and it would be done to some other session."""
         return ""
+
+    async def _introspect_types(self, *args: Any, **options: Any) -> Any:
+        """Read types, such as those of arrays, without jit, which would take seconds.
+
+        The driver turns jit off by a setting of the session, and leaves it off where the prelude has it off: other
+        programs would run without it. Here the setting ends with a savepoint.
+        """
+        read = cast(Any, super())._introspect_types
+        if not self.is_in_transaction():
+            return await read(*args, **options)
+        await super().execute("savepoint asyncq_types; set local jit = off")
+        found: Any = await read(*args, **options)
+        await super().execute("rollback to savepoint asyncq_types; release savepoint asyncq_types")
+        return found
 
     @asynccontextmanager
     async def _at_once(self) -> AsyncGenerator[None]:

@@ -95,6 +95,33 @@ async def test_every_way_to_run_a_statement_commits_it(dsn: str, schema: str, db
     assert [*range(1, 9)] == [row["n"] for row in rows]
 
 
+async def test_types_are_read_without_jit_which_the_transaction_and_the_session_keep(
+    dsn: str, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading the types of arrays takes seconds with jit; other programs want the session with it."""
+    read, seen = asyncpg.Connection._introspect_types, bytearray()
+
+    async def hear(part: bytes) -> None:
+        seen.extend(part)
+
+    async def spy(self: asyncpg.Connection, *args: object, **options: object) -> object:
+        await self.copy_from_query("select current_setting('jit')", output=hear)
+        return await read(self, *args, **options)
+
+    monkeypatch.setattr(asyncpg.Connection, "_introspect_types", spy)
+    connection = await Database(pooled(dsn), schema).connect("test")
+    try:
+        async with connection.transaction():
+            await connection.execute("set local jit = on")
+            await connection.fetchval("select $1::int[]", [1])
+            inside = await connection.fetchval("show jit")
+        outside = await asyncpg.Connection.fetchval(connection, "select source from pg_settings where name = 'jit'")
+    finally:
+        await connection.close()
+
+    assert (b"off\n", "on", "default") == (seen, inside, outside)
+
+
 async def test_a_transaction_of_the_callers_is_one_and_can_be_rolled_back(
     dsn: str, schema: str, db: asyncpg.Connection
 ) -> None:
