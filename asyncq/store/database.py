@@ -24,7 +24,7 @@ from asyncq.store.limits import own_limits
 from asyncq.store.own import OwnConnection
 from asyncq.store.pooled import PooledConnection, assignments, prelude
 from asyncq.store.services import dsn_of_service, read_service
-from asyncq.store.sessions import check_own_session
+from asyncq.store.sessions import check_mode, check_own_session
 from asyncq.store.sizes import check_size
 from asyncq.store.statements import check_schema, query
 
@@ -175,17 +175,19 @@ class Database:
     async def _open(self, *_: object, **how: Any) -> asyncpg.Connection:
         """Open a connection: all connections of asyncq are opened here, and a pool calls it with its DSN.
 
-        A pooler by transaction is refused unless the DSN has `statement_cache_size=0`.
+        A pooler by transaction is refused unless the DSN has `statement_cache_size=0`; one by statement always, if it
+        says so.
         """
         connection = await self._hosts.connect(**how)
-        if not (self.is_pooled or self._has_own_sessions):
-            try:
+        try:
+            check_mode(connection, is_pooled=self.is_pooled)
+            if not (self.is_pooled or self._has_own_sessions):
                 async with asyncio.timeout(self.connect_timeout_s):
                     await check_own_session(connection, lambda: self._hosts.connect(**how))
-            except BaseException:
-                connection.terminate()
-                raise
-            self._has_own_sessions = True
+                self._has_own_sessions = True
+        except BaseException:
+            connection.terminate()
+            raise
         return connection
 
     def _how(self, role: str) -> dict[str, Any]:

@@ -13,12 +13,36 @@ import asyncpg
 from asyncq.domain.errors import ConfigurationError, StoreUnavailable
 
 PROBE_S = 2.0
+# Other clients of a busy pooler may take the sessions that a single look would see.
+ROUNDS = 12
 
 SHARED = (
     "the DSN leads to a pooler that pools by transaction: each session of the server is shared among its clients, and "
     "settings of asyncq would reach other programs; add statement_cache_size=0 to the DSN (a listen_dsn has to lead "
     "directly to the server, or to a pooler that pools by session)"
 )
+
+BY_STATEMENT = (
+    "the DSN leads to a pooler that pools by statement, which allows no transaction: give a DSN that leads directly to "
+    "the server, or to a pooler that pools by session or by transaction"
+)
+
+
+def check_mode(connection: asyncpg.Connection, *, is_pooled: bool) -> None:
+    """Refuse a pooler whose mode does not fit, if it says at the login how it pools, as PgBouncer 1.26 does.
+
+    Args:
+        connection: The connection.
+        is_pooled: Whether the DSN has `statement_cache_size=0`.
+
+    Raises:
+        ConfigurationError: It pools by statement, or by transaction while the DSN lacks that parameter.
+    """
+    mode = getattr(connection.get_settings(), "pgbouncer.pool_mode", None)
+    if mode == "statement":
+        raise ConfigurationError(BY_STATEMENT)
+    if mode == "transaction" and not is_pooled:
+        raise ConfigurationError(SHARED)
 
 
 async def check_own_session(
@@ -27,7 +51,8 @@ async def check_own_session(
     """Refuse a session that is shared.
 
     The process that a pooler names at the login differs from the one that answers. Then a second connection takes a
-    session and keeps it. A pooler by transaction lends it the first connection's session, or gives the first another.
+    session and keeps it, several times. A pooler by transaction lends it the first connection's session, or gives the
+    first another.
 
     Args:
         connection: The connection, in no transaction.
@@ -40,7 +65,7 @@ async def check_own_session(
 
     If cancelled, the second connection is closed.
     """
-    process = await _process(connection)
+    process = await _answering(connection)
     if process == connection.get_server_pid():
         return
     try:
@@ -49,17 +74,26 @@ async def check_own_session(
     except TimeoutError:
         raise _no_session() from None
     try:
-        is_shared = await _is_shared(connection, process, other)
-        async with asyncio.timeout(PROBE_S):
-            # Without a rollback the pooler would close the session that it lent.
-            await other.execute("rollback")
+        for number in range(ROUNDS):
+            if await _is_shared(connection, process, other, asks_again=number % 2 == 1):
+                raise ConfigurationError(SHARED)
     finally:
         other.terminate()
-    if is_shared:
-        raise ConfigurationError(SHARED)
 
 
-async def _is_shared(connection: asyncpg.Connection, process: int, other: asyncpg.Connection) -> bool:
+async def _is_shared(
+    connection: asyncpg.Connection, process: int, other: asyncpg.Connection, *, asks_again: bool
+) -> bool:
+    """Look once, whether the connection's session is lent to the other one, or the connection gets another.
+
+    Args:
+        connection: The connection, in no transaction.
+        process: The server's process that answered it before.
+        other: The second connection, in no transaction; it is in none afterwards.
+        asks_again: Whether to ask the connection once more when the other one has given its session back. With two
+            sessions, a pooler that lends the last used one shows itself then, one that lends them in turn only
+            if it is not asked.
+    """
     try:
         async with asyncio.timeout(PROBE_S):
             await other.execute("begin")
@@ -68,7 +102,10 @@ async def _is_shared(connection: asyncpg.Connection, process: int, other: asyncp
         raise _no_session() from None
     try:
         async with asyncio.timeout(PROBE_S):
-            return held == process or await _process(connection) != process
+            is_shared = held == process or await _answering(connection) != process
+            # Without a rollback the pooler would close the session that it lent.
+            await other.execute("rollback")
+            return is_shared or (asks_again and await _answering(connection) != process)
     except TimeoutError:
         return True  # An unshared session would have answered.
 
@@ -81,15 +118,12 @@ def _no_session() -> StoreUnavailable:
     )
 
 
-async def _process(connection: asyncpg.Connection) -> int:
-    """The server's process that runs a transaction of a connection."""
-    # Messages of one transaction reach one session; the next unnamed statement replaces this one.
-    await connection.execute("begin")
-    process = await _answering(connection)
-    await connection.execute("commit")
-    return process
-
-
 async def _answering(connection: asyncpg.Connection) -> int:
-    statement = await connection.prepare("select pg_catalog.pg_backend_pid()", name="")
-    return await statement.fetchval()
+    """The server's process that answers; by COPY, one message, which no pooler takes apart."""
+    said = bytearray()
+
+    async def hear(part: bytes) -> None:
+        said.extend(part)
+
+    await connection.copy_from_query("select pg_catalog.pg_backend_pid()", output=hear)
+    return int(said)

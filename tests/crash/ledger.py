@@ -104,8 +104,7 @@ def overlapping(runs: Iterable[Run], fates: dict[int, Fate]) -> list[tuple[Run, 
         (earlier, later)
         for group in groups.values()
         for earlier, later in pairwise(group)
-        if later.began < earlier.ended
-        and not fates[earlier.process].may_overlap(earlier)
+        if later.began < earlier.ended and not fates[earlier.process].may_overlap(earlier)
     ]
 
 

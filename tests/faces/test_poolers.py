@@ -238,7 +238,7 @@ select row(
 """
 
 
-async def use_without_the_word(door: str, dsn: str, schema: str) -> None:
+async def use(door: str, dsn: str, schema: str) -> None:
     """Open a connection of ours for one use."""
     if door == "client":
         async with Client(dsn, schema=schema) as client:
@@ -254,14 +254,14 @@ async def use_without_the_word(door: str, dsn: str, schema: str) -> None:
     else:
         pool = HandlerPool(Database(dsn, schema), 1, 5.0)
         try:
-            async with pool.acquire():
-                pass
+            async with pool.acquire() as connection, connection.transaction():
+                await connection.fetchval("select $1::int[]", [1])
         finally:
             await pool.close()
 
 
 @pytest.mark.parametrize("in_turn", [True, False], ids=["in turn", "last used"])
-@pytest.mark.parametrize("size", [1, 8])
+@pytest.mark.parametrize("size", [1, 2, 8])
 @pytest.mark.parametrize("door", ["client", "worker", "migrate", "listen", "handlers"])
 async def test_without_the_word_in_the_dsn_it_is_named_and_nothing_stays_behind(
     dsn: str, schema: str, door: str, size: int, in_turn: bool
@@ -272,12 +272,53 @@ async def test_without_the_word_in_the_dsn_it_is_named_and_nothing_stays_behind(
         fresh = await look_at_all(connections)
         for _ in range(3):
             with pytest.raises(ConfigurationError, match="statement_cache_size=0"):
-                await use_without_the_word(door, bare, schema)
+                await use(door, bare, schema)
         after = await look_at_all(connections)
         for connection in connections:
             await connection.close()
 
     assert (size, {"({},0,{},0)"}) == (len(fresh), {*fresh.values()})
+    assert fresh == after
+
+
+@pytest.mark.parametrize("in_turn", [True, False], ids=["in turn", "last used"])
+async def test_without_the_word_a_busy_pooler_is_named_too(dsn: str, schema: str, in_turn: bool) -> None:
+    """Other programs take the sessions that a single look would have to see: half of the looks see nothing."""
+    with pooler(dsn, size=2, in_turn=in_turn) as bare:
+        others = [await asyncpg.connect(bare, statement_cache_size=0) for _ in range(2)]
+        done = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            for other in others:
+                group.create_task(keep_busy(other, done))
+            try:
+                for _ in range(20):
+                    with pytest.raises(ConfigurationError, match="statement_cache_size=0"):
+                        await Database(bare, schema).connect("test")
+            finally:
+                done.set()
+        for other in others:
+            await other.close()
+
+
+async def keep_busy(connection: asyncpg.Connection, done: asyncio.Event) -> None:
+    """Run one short transaction after the other."""
+    while not done.is_set():
+        await connection.execute("select pg_sleep(0.001)")
+
+
+@pytest.mark.parametrize("door", ["client", "worker", "migrate", "handlers"])
+async def test_with_the_word_nothing_stays_behind_either(dsn: str, schema: str, door: str) -> None:
+    """The driver's own settings are meant too: it turns jit off while it reads the types of arrays."""
+    with pooler(dsn, size=2) as bare:
+        connections = [await asyncpg.connect(bare, statement_cache_size=0) for _ in range(2)]
+        fresh = await look_at_all(connections)
+        for _ in range(3):
+            await use(door, pooled(bare), schema)
+        after = await look_at_all(connections)
+        for connection in connections:
+            await connection.close()
+
+    assert {"({},0,{},0)"} == {*fresh.values()}
     assert fresh == after
 
 
