@@ -68,7 +68,8 @@ async def session(dsn: str, schema: str, *, user: str | None = None, **settings:
 
     A statement that waits for a lock where it should not fails after a few seconds, instead of hanging.
     """
-    given = {"application_name": "test", "lock_timeout": "5s"} | settings
+    # As all connections of asyncq: the server would compile a plan that shuns scans, which takes seconds.
+    given = {"application_name": "test", "jit": "off", "lock_timeout": "5s"} | settings
     connection = await asyncpg.connect(dsn, user=user, server_settings=given)
     try:
         yield Session(connection, schema)
