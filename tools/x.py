@@ -63,9 +63,13 @@ def say(text: str) -> None:
 # Running programs
 
 
+UNWANTED = {"PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PYTHONDONTWRITEBYTECODE"}
+"""Variables that would send an installation elsewhere than into `.venv`, or let each process compile every module."""
+
+
 def environment(**more: str) -> dict[str, str]:
-    """Our environment for pip and tools, less what would send an installation elsewhere than into `.venv`."""
-    kept = {name: value for name, value in os.environ.items() if name not in {"PYTHONHOME", "PIP_TARGET", "PIP_PREFIX"}}
+    """Our environment for pip and tools, less what is unwanted."""
+    kept = {name: value for name, value in os.environ.items() if name not in UNWANTED}
     quiet = {
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PIP_NO_INPUT": "1",

@@ -53,3 +53,10 @@ def test_a_check_that_a_signal_ended_says_so(capfd: pytest.CaptureFixture[str]) 
     passed = x.run_quietly("a check", dies_of(signal.SIGKILL))
 
     assert (False, True) == (passed, "FAILED by SIGKILL" in capfd.readouterr().out)
+
+
+def test_programs_keep_the_modules_that_they_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container may set the variable; each process of the tests would compile all of asyncq again."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+
+    assert "PYTHONDONTWRITEBYTECODE" not in x.environment()
