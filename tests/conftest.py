@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import os
 import tempfile
@@ -14,10 +15,31 @@ import asyncpg
 import pytest
 
 from asyncq import Client
-from asyncq.server import start
+from asyncq.server import Server, ServerBinariesNotFound, start
 from tests.disk import roomy_folder
 from tests.landlord import Landlord, grow_up, landlord_of
 from tests.waiting import LIMIT_S
+
+SERVER = pytest.StashKey[Server]()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Start the server of an xdist worker before the collection, during which it becomes as old as `grow_up` wants."""
+    if hasattr(session.config, "workerinput") and not os.environ.get("ASYNCQ_TEST_DATABASE_URL"):
+        with contextlib.suppress(ServerBinariesNotFound):  # those that need none can run
+            session.config.stash[SERVER] = _start()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Stop the server, which no test may have needed."""
+    if server := session.config.stash.get(SERVER, None):
+        server.stop()
+
+
+def _start() -> Server:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", roomy_folder())
+        return start(fsync=False, settings={"max_wal_size": "128MB"})
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
@@ -33,15 +55,12 @@ def anyio_backend() -> tuple[str, dict[str, bool]]:
 
 
 @pytest.fixture(scope="session")
-def dsn() -> Iterator[str]:
+def dsn(request: pytest.FixtureRequest) -> Iterator[str]:
     """The DSN of a real server: ASYNCQ_TEST_DATABASE_URL, else one of our own; never DATABASE_URL."""
     if given := os.environ.get("ASYNCQ_TEST_DATABASE_URL"):
         yield given
         return
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tempfile, "tempdir", roomy_folder())
-        server = start(fsync=False, settings={"max_wal_size": "128MB"})
-    with server:
+    with request.config.stash.get(SERVER, None) or _start() as server:
         asyncio.run(grow_up(server.dsn))
         yield server.dsn
 
