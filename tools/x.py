@@ -260,8 +260,26 @@ def servers() -> list[Target]:
 
 
 INTERRUPTED = (2, 130)
-# Those that need no server, or for which one is enough.
-ONCE = ("tests/benchmarks", "tests/domain", "tests/house", "tests/typing", "tests/upgrades", "tests/faces/test_demo.py")
+# Tests that need no server, or for which one is enough, by their folders: processes, signals, handlers, words and logs
+# do not depend on the version of the server, and the statements are those of tests/sql and tests/store.
+ONCE = {
+    ".": ("benchmarks", "domain", "fundamentals", "house", "typing", "upgrades"),
+    "engine": (
+        *("exceptions_of_events", "executor", "forks", "guardian", "isolation", "log_hint", "process_pools"),
+        *("signals", "stopwatch", "verdict"),
+    ),
+    "faces": (
+        *("archive", "cli_add", "cli_crontab", "cli_jobs", "cli_jobs_change", "cli_main", "cli_worker"),
+        *("cli_worker_log", "cli_workers", "demo", "example_fastapi", "example_standalone", "example_testing"),
+        *("json_log", "loading", "log", "log_tools", "signals_at_start"),
+    ),
+}
+
+
+def once() -> list[str]:
+    """The paths of ONCE."""
+    of_files = [f"tests/{folder}/test_{name}.py" for folder in ("engine", "faces") for name in ONCE[folder]]
+    return [*(f"tests/{folder}" for folder in ONCE["."]), *of_files]
 
 
 def at_once() -> list[str]:
@@ -309,7 +327,7 @@ def do_test(arguments: Sequence[str]) -> int:
     code = pytest([first], options)
     if code in INTERRUPTED:
         return code
-    code_of_others = pytest(others, [*options, *(f"--ignore={path}" for path in ONCE)])
+    code_of_others = pytest(others, [*options, *(f"--ignore={path}" for path in once())])
     return code or code_of_others
 
 

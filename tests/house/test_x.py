@@ -60,3 +60,9 @@ def test_programs_keep_the_modules_that_they_compile(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
 
     assert "PYTHONDONTWRITEBYTECODE" not in x.environment()
+
+
+@pytest.mark.parametrize("path", x.once())
+def test_what_runs_on_one_server_only_is_there(path: str) -> None:
+    """pytest ignores a path that is not there: a file with a new name would run twice."""
+    assert (CHECKOUT / path).exists()
