@@ -100,7 +100,7 @@ from asyncq.domain.retry import ConstantRetry, ExponentialRetry, FunctionRetry, 
 from asyncq.domain.states import JobState
 from asyncq.domain.task import Task, task
 from asyncq.domain.unique import OnConflict, UniquePolicy
-from asyncq.engine.context import JobContext
+from asyncq.engine.run.context import JobContext
 from asyncq.worker import Worker
 
 __all__ = [

@@ -14,9 +14,9 @@ from asyncq.domain.errors import ConfigurationError, TaskError
 from asyncq.domain.events import Event, Observer
 from asyncq.domain.options import BLOCKED_AFTER_S, FAILED_RETENTION, ForbiddenFlags, switch, worker_options
 from asyncq.domain.task import Registry, Task
-from asyncq.engine import isolation
-from asyncq.engine.copies import no_copies
-from asyncq.engine.observers import Observers, listed
+from asyncq.engine.base import user_code
+from asyncq.engine.base.observers import Observers, listed
+from asyncq.engine.run.copies import no_copies
 from asyncq.engine.shutdown import StopRequest
 from asyncq.engine.signals import signals
 from asyncq.engine.supervisor import Supervisor
@@ -170,12 +170,12 @@ class Worker:
             await self._run(once=False, handle_signals=False, started=started)
 
         # No task group: a fixture may leave this block in another asyncio task than the one that entered it.
-        running, is_entered, end = isolation.start(copy_context(), work), False, None
+        running, is_entered, end = user_code.start(copy_context(), work), False, None
         running.add_done_callback(lambda _: started.set())
         try:
             await started.wait()
             is_entered = True
-            if not running.done() or not isinstance(await isolation.end_of(running), isolation.Raised):
+            if not running.done() or not isinstance(await user_code.end_of(running), user_code.Raised):
                 yield self
         finally:
             with anyio.CancelScope(shield=True):
@@ -184,8 +184,8 @@ class Worker:
                     await self.stop()
                 elif not is_entered:
                     running.cancel()
-                end = await isolation.end_of(running)
-        if isinstance(end, isolation.Raised):
+                end = await user_code.end_of(running)
+        if isinstance(end, user_code.Raised):
             raise end.error
 
     async def stop(self) -> None:

@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack
 import asyncpg
 
 from asyncq import Client, Worker, task
-from asyncq.engine.lease import GRACE_S, LOOK_S
+from asyncq.engine.base.lease import GRACE_S, LOOK_S
 from asyncq.server import start
 
 LIMIT_S = 2.0

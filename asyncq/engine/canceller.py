@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Iterable
 
 from asyncq.domain.job import Claim
-from asyncq.engine.admission import Admission
-from asyncq.engine.executor import Executor
-from asyncq.engine.fetcher import Fetcher
-from asyncq.engine.identity import Identity
+from asyncq.engine.base.identity import Identity
+from asyncq.engine.fetch.fetcher import Fetcher
+from asyncq.engine.liveness.start_gate import Admission
+from asyncq.engine.run.executor import Executor
 
 REASON = "they were cancelled"
 

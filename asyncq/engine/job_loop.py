@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from asyncq.engine.admission import Admission
-from asyncq.engine.buffer import Buffer
-from asyncq.engine.completer import Completer
-from asyncq.engine.executor import Executor
-from asyncq.engine.identity import Identity
+from asyncq.engine.base.identity import Identity
+from asyncq.engine.fetch.buffer import Buffer
+from asyncq.engine.liveness.start_gate import Admission
+from asyncq.engine.run.executor import Executor
+from asyncq.engine.settle.completer import Completer
 
 REFUSED = "the worker could not prove that it lives, or stops"
 

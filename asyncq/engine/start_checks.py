@@ -5,7 +5,7 @@ from __future__ import annotations
 from asyncq.domain.errors import UnsupportedServer
 from asyncq.domain.events import LeaseOnly
 from asyncq.domain.task import Registry
-from asyncq.engine.observers import Observers
+from asyncq.engine.base.observers import Observers
 from asyncq.store.database import Connection, Database
 from asyncq.store.migrate import check_version
 from asyncq.store.probe import LEASE_ONLY, NO_FATE, check_capabilities

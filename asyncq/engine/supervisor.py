@@ -29,31 +29,31 @@ from asyncq.domain.events import (
 from asyncq.domain.options import LONGEST_POLL_S, WorkerOptions
 from asyncq.domain.outcome import Settlement, in_short, words
 from asyncq.domain.task import Registry
-from asyncq.engine.admission import Admission
-from asyncq.engine.announcer import Announcer
+from asyncq.engine.base.groups import innermost
+from asyncq.engine.base.identity import Identity
+from asyncq.engine.base.lease import BEATS_A_LEASE, Lease
+from asyncq.engine.base.observers import Observers
 from asyncq.engine.canceller import Canceller
-from asyncq.engine.completer import Completer
-from asyncq.engine.cron import Cron
-from asyncq.engine.executor import Executor
-from asyncq.engine.fetcher import Fetcher
-from asyncq.engine.groups import innermost
-from asyncq.engine.guardian import Guardian
-from asyncq.engine.heart import Reactions
-from asyncq.engine.heartbeat import Heartbeat
-from asyncq.engine.identity import Identity
+from asyncq.engine.cron.scheduler import Cron
+from asyncq.engine.fetch.fetcher import Fetcher
+from asyncq.engine.fetch.listener import listen
 from asyncq.engine.job_loop import job_loop
-from asyncq.engine.lease import BEATS_A_LEASE, Lease
-from asyncq.engine.leftovers import Leftovers
-from asyncq.engine.listener import listen
-from asyncq.engine.maintenance import Maintenance
-from asyncq.engine.membership import Membership
-from asyncq.engine.observers import Observers
-from asyncq.engine.settling import Means
+from asyncq.engine.liveness.fallback_heartbeat import StandIn
+from asyncq.engine.liveness.heartbeat import Heartbeat
+from asyncq.engine.liveness.heartbeat_thread import Reactions
+from asyncq.engine.liveness.loop_watchdog import Guardian
+from asyncq.engine.liveness.membership import Membership
+from asyncq.engine.liveness.start_gate import Admission
+from asyncq.engine.maintenance.rounds import Maintenance
+from asyncq.engine.run.child_tasks import Leftovers
+from asyncq.engine.run.executor import Executor
+from asyncq.engine.run.stuck import Stuck
+from asyncq.engine.run.transactions import Means
+from asyncq.engine.settle.claim_next import Succession
+from asyncq.engine.settle.completer import Completer
+from asyncq.engine.settle.reporter import Announcer
 from asyncq.engine.shutdown import StopRequest
-from asyncq.engine.stand_in import StandIn
 from asyncq.engine.start_checks import check_server_and_schema
-from asyncq.engine.stuck import Stuck
-from asyncq.engine.succession import Succession
 from asyncq.store import workers as store
 from asyncq.store.database import Database, HandlerPool, Line
 from asyncq.store.policies import check_policies

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Any
 
 from asyncq.domain import events as on
-from asyncq.engine.records import LOGGER, job_fields, write
+from asyncq.engine.base.records import LOGGER, job_fields, write
 from asyncq.log import cron, jobs, workers
 
 _SENTENCES = dict([*workers.SENTENCES, *cron.SENTENCES, *jobs.SENTENCES])

@@ -13,8 +13,8 @@ from asyncq.domain.events import Event, JobCompleted, JobEvent, JobFailed, JobRe
 from asyncq.domain.job import is_awaitable
 from asyncq.domain.outcome import Snoozed
 from asyncq.domain.task import Task
-from asyncq.engine.observers import listed
-from asyncq.engine.verdict import outcome_of
+from asyncq.engine.base.observers import listed
+from asyncq.engine.run.verdict import outcome_of
 from asyncq.store.statements import DEFAULT_SCHEMA
 from asyncq.worker import Worker
 

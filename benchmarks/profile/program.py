@@ -12,7 +12,7 @@ from typing import Any
 import uvloop
 
 from asyncq import Client, Worker
-from asyncq.engine.offer import Offer
+from asyncq.engine.fetch.handoff import Offer
 from benchmarks import tasks
 from benchmarks.work import fill
 

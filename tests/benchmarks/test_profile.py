@@ -18,8 +18,8 @@ MAIN = "main (benchmarks/profile/program.py:99);Runner.run (asyncio/runners.py:1
 def test_the_innermost_frame_that_has_a_part_decides() -> None:
     """What a part calls in libraries is its own; what no part calls is the event loop's."""
     lines = [
-        f"{MAIN};job_loop (asyncq/engine/job_loop.py:36);run (asyncq/engine/executor.py:9);describe (enum.py:3) 3",
-        f"{MAIN};run (asyncq/engine/executor.py:9);start (asyncq/engine/isolation.py:37) 2",
+        f"{MAIN};job_loop (asyncq/engine/job_loop.py:36);run (asyncq/engine/run/executor.py:9);describe (enum.py:3) 3",
+        f"{MAIN};run (asyncq/engine/run/executor.py:9);start (asyncq/engine/base/user_code.py:37) 2",
         f"{MAIN} 5",
     ]
 

@@ -10,7 +10,7 @@ import pytest
 
 from asyncq import Client, JobContext, Snooze, StoreError, StoreUnavailable, task
 from asyncq.domain.retry import ConstantRetry
-from asyncq.engine import fetcher, lost_claims
+from asyncq.engine.fetch import fetcher, unconfirmed
 from asyncq.store.statements import folder, query
 from asyncq.testing import make_worker
 from tests.sql.session import session
@@ -244,7 +244,7 @@ async def test_a_worker_survives_the_failure_of(
     if statement == "settle_and_take":
         monkeypatch.setattr(fetcher, "TURN_S", 3600)  # however long ago the last fetch was
     if statement == "still_lost":
-        monkeypatch.setattr(lost_claims, "FORGET_S", 0)
+        monkeypatch.setattr(unconfirmed, "FORGET_S", 0)
     fault = Fault(statement, how, schema)
     fault.install(monkeypatch)
     if first := SECOND_LINE.get(statement):

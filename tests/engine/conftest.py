@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from asyncq import Task, Worker, task
-from asyncq.engine import completer
+from asyncq.engine.settle import completer
 from asyncq.testing import MovableClock
 from tests.engine.effects import Effects
 from tests.engine.seen import Seen

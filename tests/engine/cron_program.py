@@ -8,9 +8,9 @@ import sys
 
 from asyncq import CronAdded, Event, observer, parse_crontab
 from asyncq.domain.task import Registry
-from asyncq.engine.cron import Cron
-from asyncq.engine.identity import Identity
-from asyncq.engine.observers import Observers
+from asyncq.engine.base.identity import Identity
+from asyncq.engine.base.observers import Observers
+from asyncq.engine.cron.scheduler import Cron
 from asyncq.store.database import Database, Line
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from asyncq.engine.admission import MOST_NAMED, Admission
-from asyncq.engine.lease import Lease, now_s
+from asyncq.engine.base.lease import Lease, now_s
+from asyncq.engine.liveness.start_gate import MOST_NAMED, Admission
 from tests.engine.test_buffer import claim
 from tests.waiting import LIMIT_S
 

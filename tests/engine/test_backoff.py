@@ -2,7 +2,7 @@
 
 import pytest
 
-from asyncq.engine.backoff import backoff_s
+from asyncq.engine.base.backoff import backoff_s
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 
 from asyncq import Client, task
 from asyncq.domain.job import Claim
-from asyncq.engine import fetcher
-from asyncq.engine.batch import AIM_S, LEAST, MOST, Batch
+from asyncq.engine.fetch import fetcher
+from asyncq.engine.fetch.fetch_size import AIM_S, LEAST, MOST, Batch
 from tests.engine.conftest import MakeWorker
 
 LONG_S = 5 * AIM_S

@@ -9,7 +9,7 @@ import pytest
 
 from asyncq import Client, JobContext, StoreUnavailable, Task, task
 from asyncq.domain.events import JobCancelled, JobCompleted, JobFailed, JobLost, JobRetried, JobStarted
-from asyncq.engine import fetcher
+from asyncq.engine.fetch import fetcher
 from asyncq.store import jobs
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from asyncq.domain.job import Claim
-from asyncq.engine import buffer as buffer_module
-from asyncq.engine.buffer import BREATH, LONGEST_HOLD_S, PAUSE, Buffer
+from asyncq.engine.fetch import buffer as buffer_module
+from asyncq.engine.fetch.buffer import BREATH, LONGEST_HOLD_S, PAUSE, Buffer
 from tests.waiting import LIMIT_S
 
 

@@ -24,9 +24,12 @@ from asyncq.domain.events import (
     WorkerStarted,
 )
 from asyncq.domain.job import Claim
-from asyncq.engine import canceller, completer, fetcher, heart, listener
-from asyncq.engine.buffer import Buffer
+from asyncq.engine import canceller
 from asyncq.engine.canceller import Canceller
+from asyncq.engine.fetch import fetcher, listener
+from asyncq.engine.fetch.buffer import Buffer
+from asyncq.engine.liveness import heartbeat_thread
+from asyncq.engine.settle import completer
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import terminate
 from tests.engine.seen import Seen
@@ -64,7 +67,7 @@ async def marked(db: asyncpg.Connection, schema: str) -> int:
 
 def never_beat(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the heartbeat beat at the start and when it is asked to, and else never: what is heard counts."""
-    monkeypatch.setattr(heart, "BEATS_A_LEASE", 1e-3)
+    monkeypatch.setattr(heartbeat_thread, "BEATS_A_LEASE", 1e-3)
 
 
 # What runs

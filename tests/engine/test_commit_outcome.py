@@ -8,7 +8,7 @@ import pytest
 
 from asyncq import Client, ConstantRetry, JobContext, Task, Worker, task
 from asyncq.domain.events import CommitUncertain, JobCompleted, JobHindered, JobLost, JobRetried, JobStarted
-from asyncq.engine import settling
+from asyncq.engine.run import transactions
 from tests.engine.effects import Effects, commits, end_transactions
 from tests.engine.faults import Link, link_to
 from tests.engine.seen import Seen
@@ -190,7 +190,7 @@ async def test_what_the_server_cannot_say_is_decided_by_the_claim(
         monkeypatch.undo()
         return word
 
-    monkeypatch.setattr(settling.store, "fate", say)
+    monkeypatch.setattr(transactions.store, "fate", say)
     write = writing(effects)
     link.cut_at_commit("handlers", "before" if word == "unknown" else "after")
     added = await client.add_job(write)
@@ -211,7 +211,7 @@ async def test_the_question_is_asked_until_the_server_answers(
     link.refuse("settle")
     added = await client.add_job(write)
     async with through(link, schema, seen, write).start():
-        await seen.wait_for(settling.SettleFailed, 2)
+        await seen.wait_for(transactions.SettleFailed, 2)
         link.mend()
         await seen.wait_for(JobCompleted)
 

@@ -20,7 +20,9 @@ from asyncq.domain.events import (
 )
 from asyncq.domain.job import Claim
 from asyncq.domain.outcome import Settlement
-from asyncq.engine import completer, fetcher, supervisor
+from asyncq.engine import supervisor
+from asyncq.engine.fetch import fetcher
+from asyncq.engine.settle import completer
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen

@@ -9,7 +9,7 @@ import pytest
 
 from asyncq import Client, JobContext, task
 from asyncq.domain.events import JobCompleted, JobRetried, JobStarted, WorkerStarted
-from asyncq.engine import completer
+from asyncq.engine.settle import completer
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.waiting import wait_until

@@ -21,7 +21,7 @@ from asyncq.domain.events import (
     UnknownCronTasks,
     WorkerStarted,
 )
-from asyncq.engine import cron, slot_adder, timetable
+from asyncq.engine.cron import scheduler, slot_adder, timetable
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to
 from tests.engine.seen import Seen
@@ -157,7 +157,7 @@ async def test_an_early_look_adds_nothing_and_the_slot_comes_at_its_time(
         looks.release()
         return 0.0
 
-    monkeypatch.setattr(cron, "until_next_minute_s", at_once)
+    monkeypatch.setattr(scheduler, "until_next_minute_s", at_once)
     async with stage.worker("* * * * * often").start():
         for _ in range(10):
             await looks.acquire()
@@ -175,7 +175,7 @@ def test_the_next_look_is_just_after_the_full_minute(second: float, expected: fl
     """A moment later rather than earlier: an early look has to be repeated."""
     now = START.replace(second=0) + timedelta(seconds=second)
 
-    assert expected == pytest.approx(cron.until_next_minute_s(now))
+    assert expected == pytest.approx(scheduler.until_next_minute_s(now))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_look_is_late_when_a_whole_minute_was_slept_over(last: float, now: flo
     """Less is daily life: a busy machine, a clock that is put right."""
     start = START.replace(second=0)
 
-    by = cron.jump(start + timedelta(seconds=last), start + timedelta(seconds=now))
+    by = scheduler.jump(start + timedelta(seconds=last), start + timedelta(seconds=now))
     assert expected == (by and by.total_seconds())
 
 
@@ -271,7 +271,7 @@ async def test_while_the_database_is_away_the_slots_wait(
     dsn: str, schema: str, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is tried again with back-off; when it is back the minutes of the outage follow, without a fill too."""
-    monkeypatch.setattr(cron, "FIRST_RETRY_S", 0.01)
+    monkeypatch.setattr(scheduler, "FIRST_RETRY_S", 0.01)
     async with link_to(dsn) as link, stage.worker("* * * * * often", dsn=link.dsn).start():
         await stage.clock.move(MINUTE)
         await stage.wait_for(1)
@@ -290,7 +290,7 @@ async def test_a_worker_starts_although_its_items_cannot_be_registered_yet(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Jobs of others need no crontab; it is told, and tried again."""
-    monkeypatch.setattr(cron, "FIRST_RETRY_S", 0.01)
+    monkeypatch.setattr(scheduler, "FIRST_RETRY_S", 0.01)
     real, failures = slot_adder.store.register, [StoreUnavailable("away"), TimeoutError()]
 
     async def fail_twice(*args: Any) -> Any:

@@ -10,8 +10,8 @@ import pytest
 
 from asyncq import Client, CronItem, TimeDigest, task
 from asyncq.domain.events import CronAdded, CronItemFailed, CronItemRefused, MaintenanceFailed
-from asyncq.engine import cron
-from asyncq.engine.slot_adder import SlotAdder
+from asyncq.engine.cron import scheduler
+from asyncq.engine.cron.slot_adder import SlotAdder
 from asyncq.store.database import Line
 from tests.engine.stage import MINUTE, Stage
 from tests.waiting import LIMIT_S, wait_until
@@ -178,7 +178,7 @@ async def test_an_answer_that_lies_unread_while_a_handler_blocks_the_loop_delays
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The time that the server has told goes on meanwhile."""
-    real = cron.look
+    real = scheduler.look
 
     async def look(line: Line) -> Any:
         found = await real(line)
@@ -188,7 +188,7 @@ async def test_an_answer_that_lies_unread_while_a_handler_blocks_the_loop_delays
     async with stage.worker(f"{EACH_MINUTE} good").start() as worker:
         running = worker._running
         assert running is not None
-        monkeypatch.setattr(cron, "look", look)
+        monkeypatch.setattr(scheduler, "look", look)
         wait_s = await running._cron.round()
 
     # The clock stands at half past the minute.

@@ -13,7 +13,12 @@ import pytest
 from asyncq import Client, CronItem, JobContext, Snooze, StoreUnavailable, TimeDigest, Worker, observer, task, testing
 from asyncq.domain import events
 from asyncq.domain.events import Event, JobEvent
-from asyncq.engine import completer, fetcher, horizon, looks, maintenance, settling, slot_adder, stuck, supervisor
+from asyncq.engine import supervisor
+from asyncq.engine.cron import slot_adder
+from asyncq.engine.fetch import cursor, fetcher
+from asyncq.engine.maintenance import rounds, vacuum_watch
+from asyncq.engine.run import stuck, transactions
+from asyncq.engine.settle import completer
 from asyncq.testing import MovableClock
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
@@ -158,10 +163,10 @@ async def _(scene: Scene) -> None:
 
 @provokes(events.HorizonHeld)
 async def _(scene: Scene) -> None:
-    scene.patch.setattr(looks, "SLOW_S", -1.0)
-    scene.patch.setattr(horizon, "MANY_DEAD", 1)
-    scene.patch.setattr(horizon, "HELD_S", 0.0)
-    scene.patch.setattr(horizon, "EVERY_S", 0.0)
+    scene.patch.setattr(cursor, "SLOW_S", -1.0)
+    scene.patch.setattr(vacuum_watch, "MANY_DEAD", 1)
+    scene.patch.setattr(vacuum_watch, "HELD_S", 0.0)
+    scene.patch.setattr(vacuum_watch, "EVERY_S", 0.0)
     async with (
         session(scene.dsn, scene.schema, application_name="report") as report,
         report.connection.transaction(isolation="repeatable_read"),
@@ -197,7 +202,7 @@ async def _(scene: Scene) -> None:
 @provokes(events.MaintenanceFailed)
 async def _(scene: Scene) -> None:
     with scene.patch.context() as patch:
-        patch.setattr(maintenance, "rescue_jobs", away)
+        patch.setattr(rounds, "rescue_jobs", away)
         async with scene.make_worker().start():
             await scene.seen.wait_for(events.MaintenanceFailed)
 
@@ -429,7 +434,7 @@ async def _(scene: Scene) -> None:
 
 @provokes(events.TransactionOpen)
 async def _(scene: Scene) -> None:
-    scene.patch.setattr(settling, "TELL_AFTER_S", 0.01)
+    scene.patch.setattr(transactions, "TELL_AFTER_S", 0.01)
 
     @task(transactional=True)
     async def linger(ctx: JobContext) -> None:

@@ -20,10 +20,11 @@ from asyncq.domain.events import (
     WorkerStopping,
 )
 from asyncq.domain.job import Claim
-from asyncq.engine import fetcher, looks, supervisor
-from asyncq.engine.fetcher import Fetcher, Left, left_by, wanted_now
-from asyncq.engine.flags import current_flags
-from asyncq.engine.looks import Reach
+from asyncq.engine import supervisor
+from asyncq.engine.base.flags import current_flags
+from asyncq.engine.fetch import cursor, fetcher
+from asyncq.engine.fetch.cursor import Reach
+from asyncq.engine.fetch.fetcher import Fetcher, Left, left_by, wanted_now
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
@@ -57,7 +58,7 @@ def intercept(monkeypatch: pytest.MonkeyPatch, after: Callable[[list[Claim]], Aw
 @pytest.fixture
 def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """No look is expensive: the first of a worker may be, and would be followed by another one without a reason."""
-    monkeypatch.setattr(looks, "CHEAP_S", 60.0)
+    monkeypatch.setattr(cursor, "CHEAP_S", 60.0)
 
 
 # When

@@ -8,8 +8,8 @@ import pytest
 
 from asyncq import Client, JobCompleted, JobStarted, task
 from asyncq.domain.job import Claim
-from asyncq.engine import forms, looks
-from asyncq.engine.forms import MOMENT_S, Forms
+from asyncq.engine.fetch import cursor, forms
+from asyncq.engine.fetch.forms import MOMENT_S, Forms
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 
@@ -101,7 +101,7 @@ async def test_a_job_of_a_queue_that_nobody_told_of_is_found_when_the_others_are
 ) -> None:
     """The worker must not rest because jobs without a queue have come to their end."""
     monkeypatch.setattr(forms, "MOMENT_S", 60.0)
-    monkeypatch.setattr(looks, "CHEAP_S", 60.0)
+    monkeypatch.setattr(cursor, "CHEAP_S", 60.0)
     leave = asyncio.Event()
 
     @task

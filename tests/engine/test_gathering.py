@@ -6,8 +6,8 @@ import pytest
 
 from asyncq import Client, task
 from asyncq.domain.events import JobCompleted, JobFailed, JobStarted
-from asyncq.engine import completer
-from asyncq.engine.buffer import Buffer
+from asyncq.engine.fetch.buffer import Buffer
+from asyncq.engine.settle import completer
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.engine.write_gate import Gate

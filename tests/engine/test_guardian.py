@@ -28,8 +28,8 @@ from asyncq.domain.events import (
     WorkerStopped,
     WorkerStopping,
 )
-from asyncq.engine import stacks
-from asyncq.engine.guardian import Guardian, _Question
+from asyncq.engine.liveness.loop_watchdog import Guardian, _Question
+from asyncq.engine.run import stacks
 from asyncq.store.lifeline import Lifeline
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen

@@ -25,8 +25,9 @@ from asyncq.domain.events import (
     WorkerStopped,
 )
 from asyncq.domain.job import Claim
-from asyncq.engine import fetcher, maintenance
-from asyncq.engine.lease import Lease, now_s
+from asyncq.engine.base.lease import Lease, now_s
+from asyncq.engine.fetch import fetcher
+from asyncq.engine.maintenance import rounds
 from asyncq.store.lifeline import Lifeline
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
@@ -104,8 +105,8 @@ async def test_a_worker_whose_row_is_gone_cancels_its_jobs_and_returns_what_it_s
 ) -> None:
     """Others may run them already; those that nobody has taken over must not wait for a thorough rescue."""
     # Which any round of its own might be, at this very moment.
-    monkeypatch.setattr(maintenance, "FIRST_WITHIN", 10**6)
-    monkeypatch.setattr(maintenance, "THOROUGH_EVERY", 10**9)
+    monkeypatch.setattr(rounds, "FIRST_WITHIN", 10**6)
+    monkeypatch.setattr(rounds, "THOROUGH_EVERY", 10**9)
     runs: list[int] = []
 
     @task

@@ -5,8 +5,8 @@ from contextvars import ContextVar, copy_context
 
 import pytest
 
-from asyncq.engine import isolation
-from asyncq.engine.isolation import Raised
+from asyncq.engine.base import user_code
+from asyncq.engine.base.user_code import Raised
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ async def test_what_it_raises_is_a_value(error: BaseException) -> None:
         await asyncio.sleep(0)
         raise error
 
-    end = await isolation.end_of(isolation.start(copy_context(), fail))
+    end = await user_code.end_of(user_code.start(copy_context(), fail))
 
     assert Raised(error) == end
 
@@ -32,9 +32,9 @@ async def test_a_task_that_is_cancelled_before_its_first_step_is_a_value_too() -
     async def work() -> None:
         await asyncio.sleep(0)
 
-    task = isolation.start(copy_context(), work)
+    task = user_code.start(copy_context(), work)
     task.cancel()
-    end = await isolation.end_of(task)
+    end = await user_code.end_of(task)
 
     assert isinstance(end, Raised)
     assert isinstance(end.error, asyncio.CancelledError)
@@ -48,14 +48,14 @@ async def test_cancelling_who_waits_does_not_cancel_what_runs() -> None:
         await leave.wait()
         return "done"
 
-    task = isolation.start(copy_context(), work)
-    waiting = asyncio.get_running_loop().create_task(isolation.end_of(task))
+    task = user_code.start(copy_context(), work)
+    waiting = asyncio.get_running_loop().create_task(user_code.end_of(task))
     await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.wait({waiting})
     leave.set()
 
-    assert "done" == await isolation.end_of(task)
+    assert "done" == await user_code.end_of(task)
 
 
 async def test_its_context_variables_are_its_own() -> None:
@@ -65,7 +65,7 @@ async def test_its_context_variables_are_its_own() -> None:
     async def work() -> None:
         variable.set(1)
 
-    await isolation.end_of(isolation.start(copy_context(), work))
+    await user_code.end_of(user_code.start(copy_context(), work))
 
     assert 0 == variable.get()
 
@@ -76,7 +76,7 @@ async def test_call_takes_plain_and_async_functions() -> None:
     async def later(value: int) -> int:
         return value
 
-    assert [1, 2] == [await isolation.call(lambda value: value, 1), await isolation.call(later, 2)]
+    assert [1, 2] == [await user_code.call(lambda value: value, 1), await user_code.call(later, 2)]
 
 
 async def test_a_call_that_is_cancelled_cancels_what_it_called() -> None:
@@ -90,7 +90,7 @@ async def test_a_call_that_is_cancelled_cancels_what_it_called() -> None:
         finally:
             ended.set()
 
-    calling = asyncio.get_running_loop().create_task(isolation.call(hang))
+    calling = asyncio.get_running_loop().create_task(user_code.call(hang))
     await entered.wait()
     calling.cancel()
     await asyncio.wait({calling})

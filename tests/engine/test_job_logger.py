@@ -7,7 +7,7 @@ import pytest
 
 from asyncq import Client, JobContext, task
 from asyncq.domain.events import JobCompleted
-from asyncq.engine.records import JobLogger
+from asyncq.engine.base.records import JobLogger
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 

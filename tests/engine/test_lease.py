@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from asyncq.engine import lease as module
-from asyncq.engine.lease import LOOK_S, SHORTEST_LOOK_S, Lease, look_in_s
+from asyncq.engine.base import lease as module
+from asyncq.engine.base.lease import LOOK_S, SHORTEST_LOOK_S, Lease, look_in_s
 
 
 def test_a_lease_is_not_held_before_it_was_proven(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,8 +28,8 @@ from asyncq.domain.events import (
     ListenLost,
     WorkerLost,
 )
-from asyncq.engine import stand_in
-from asyncq.engine.lease import GRACE_S
+from asyncq.engine.base.lease import GRACE_S
+from asyncq.engine.liveness import fallback_heartbeat
 from asyncq.server import start
 from asyncq.store.lifeline import Lifeline
 from asyncq.store.statements import render
@@ -390,7 +390,7 @@ async def test_a_connection_that_does_not_answer_is_given_up_only_when_the_row_s
 ) -> None:
     """Half open: ended from here, the server would free the lock, and who knows whether another connection works."""
     steps: list[str] = []
-    drop, stand_in_beat = Lifeline.drop, stand_in.beat
+    drop, stand_in_beat = Lifeline.drop, fallback_heartbeat.beat
 
     def note_drop(line: Lifeline) -> None:
         if line.is_open:
@@ -405,7 +405,7 @@ async def test_a_connection_that_does_not_answer_is_given_up_only_when_the_row_s
         return answer
 
     monkeypatch.setattr(Lifeline, "drop", note_drop)
-    monkeypatch.setattr(stand_in, "beat", note_beat)
+    monkeypatch.setattr(fallback_heartbeat, "beat", note_beat)
     async with link_to(dsn) as link, Worker(link.dsn, [held.task], schema=schema, observers=[seen], lease=3).start():
         await client.add_job("hold")
         await seen.wait_for(JobStarted)

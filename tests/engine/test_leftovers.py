@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from asyncq.engine.leftovers import Leftovers
+from asyncq.engine.run.child_tasks import Leftovers
 
 
 async def hang() -> None:

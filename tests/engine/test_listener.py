@@ -8,7 +8,8 @@ import pytest
 
 from asyncq import Client, Worker, task
 from asyncq.domain.events import JobCompleted, ListenConnected, ListenLost
-from asyncq.engine import listener, supervisor
+from asyncq.engine import supervisor
+from asyncq.engine.fetch import listener
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen

@@ -19,9 +19,9 @@ from asyncq.domain.events import (
     WorkerStopped,
     WorkerStopping,
 )
-from asyncq.engine import fetcher, lookout, looks
-from asyncq.engine.fetcher import Fetcher
-from asyncq.engine.lookout import Lookout
+from asyncq.engine.fetch import cursor, fetcher, oncall
+from asyncq.engine.fetch.fetcher import Fetcher
+from asyncq.engine.fetch.oncall import Lookout
 from asyncq.store.database import Line
 from asyncq.store.listen import ALL, Listening, Post
 from tests.engine.conftest import MakeWorker
@@ -77,7 +77,7 @@ class Looks:
 @pytest.fixture(autouse=True)
 def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """No look is expensive: on a busy machine idle workers would look again a second later."""
-    monkeypatch.setattr(looks, "CHEAP_S", 60.0)
+    monkeypatch.setattr(cursor, "CHEAP_S", 60.0)
 
 
 async def test_one_of_many_idle_workers_looks_for_a_job_that_was_added(
@@ -383,7 +383,7 @@ async def test_who_rests_looks_once_more_after_the_lookout_was_taken() -> None:
 
 async def test_while_silent_adds_are_under_way_a_worker_looks_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """They end at a time that nobody tells. No time passes between its two tries to rest, however busy the machine."""
-    monkeypatch.setattr(lookout, "_now", lambda: 0.0)
+    monkeypatch.setattr(oncall, "_now", lambda: 0.0)
     stand = Stand(UNQUIET)
     await rest(stand)
 

@@ -10,8 +10,8 @@ from asyncq import Client, task
 from asyncq.domain.events import JobCompleted
 from asyncq.domain.job import Claim
 from asyncq.domain.moment import moment_of
-from asyncq.engine import looks
-from asyncq.engine.looks import CHEAP_S, FROM_START_S, IDLE_SHARE, MARGIN_S, NARROW_S, SHARE, SLOW_S, Looks
+from asyncq.engine.fetch import cursor
+from asyncq.engine.fetch.cursor import CHEAP_S, FROM_START_S, IDLE_SHARE, MARGIN_S, NARROW_S, SHARE, SLOW_S, Looks
 from asyncq.store.jobs import START, Place
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
@@ -44,18 +44,18 @@ def look(of: Looks, began: float, took_s: float, *claims: Claim) -> Place:
 @pytest.mark.parametrize(
     ("seen_so_far", "is_cheap", "is_due", "reach"),
     [
-        (looks.Seen(), False, False, "everything"),
-        (looks.Seen(START, all_at=1.0), True, False, "everything"),
-        (looks.Seen(START, all_at=1.0), False, True, "everything"),
-        (looks.Seen(place(1), all_at=1.0, based_at=1.0, is_at_end=True), True, True, "everything"),
-        (looks.Seen(place(1), based_at=1.0), True, False, "next"),
-        (looks.Seen(place(1), all_at=NOW, based_at=NOW, is_at_end=True), True, False, "recent"),
-        (looks.Seen(START, all_at=NOW, based_at=NOW, is_at_end=True), False, False, "recent"),
-        (looks.Seen(place(1), all_at=0.5, based_at=NOW - FROM_START_S), True, False, "recent"),
-        (looks.Seen(place(1), all_at=0.5, based_at=NOW - FROM_START_S / 2), True, False, "next"),
+        (cursor.Seen(), False, False, "everything"),
+        (cursor.Seen(START, all_at=1.0), True, False, "everything"),
+        (cursor.Seen(START, all_at=1.0), False, True, "everything"),
+        (cursor.Seen(place(1), all_at=1.0, based_at=1.0, is_at_end=True), True, True, "everything"),
+        (cursor.Seen(place(1), based_at=1.0), True, False, "next"),
+        (cursor.Seen(place(1), all_at=NOW, based_at=NOW, is_at_end=True), True, False, "recent"),
+        (cursor.Seen(START, all_at=NOW, based_at=NOW, is_at_end=True), False, False, "recent"),
+        (cursor.Seen(place(1), all_at=0.5, based_at=NOW - FROM_START_S), True, False, "recent"),
+        (cursor.Seen(place(1), all_at=0.5, based_at=NOW - FROM_START_S / 2), True, False, "next"),
     ],
 )
-def test_how_far_a_look_reaches(seen_so_far: looks.Seen, is_cheap: bool, is_due: bool, reach: str) -> None:
+def test_how_far_a_look_reaches(seen_so_far: cursor.Seen, is_cheap: bool, is_due: bool, reach: str) -> None:
     """The table of the module, line by line."""
     decided = seen_so_far.reach(NOW, is_cheap=is_cheap, is_due=is_due)
 
@@ -209,8 +209,8 @@ async def test_a_job_is_found_however_expensive_looks_from_the_start_are(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch, priority: int
 ) -> None:
     """One of higher priority lies behind the cursor: it is found by the next look that is worth its price."""
-    monkeypatch.setattr(looks, "CHEAP_S", 0.0)
-    monkeypatch.setattr(looks, "SHARE", 50)
+    monkeypatch.setattr(cursor, "CHEAP_S", 0.0)
+    monkeypatch.setattr(cursor, "SHARE", 50)
 
     @task
     async def nothing() -> None: ...
@@ -225,10 +225,10 @@ async def test_jobs_whose_flag_is_allowed_again_are_found_however_expensive_look
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They were passed when everything else was taken, and nobody tells that they are runnable now."""
-    monkeypatch.setattr(looks, "CHEAP_S", 0.0)
-    monkeypatch.setattr(looks, "MARGIN_S", 0.0)
-    monkeypatch.setattr(looks, "NARROW_S", 0.0)
-    monkeypatch.setattr(looks, "IDLE_SHARE", 10**9)
+    monkeypatch.setattr(cursor, "CHEAP_S", 0.0)
+    monkeypatch.setattr(cursor, "MARGIN_S", 0.0)
+    monkeypatch.setattr(cursor, "NARROW_S", 0.0)
+    monkeypatch.setattr(cursor, "IDLE_SHARE", 10**9)
     forbidden = ["paused"]
 
     @task

@@ -7,9 +7,9 @@ import pytest
 
 from asyncq import Client, task
 from asyncq.domain.events import JobsReturned
-from asyncq.engine import lost_claims
-from asyncq.engine.lost_claims import LostClaims
-from asyncq.engine.observers import Observers
+from asyncq.engine.base.observers import Observers
+from asyncq.engine.fetch import unconfirmed
+from asyncq.engine.fetch.unconfirmed import LostClaims
 from asyncq.store import jobs
 from asyncq.store.database import Database, Line
 from tests.engine.seen import Seen
@@ -39,8 +39,8 @@ async def test_a_fetch_that_commits_after_the_first_look_is_found_by_the_next_on
     away_s: float,
 ) -> None:
     """However long the server was away before that first look."""
-    monkeypatch.setattr(lost_claims, "AGAIN_S", 0.0)
-    monkeypatch.setattr(lost_claims, "FORGET_S", 0.3)
+    monkeypatch.setattr(unconfirmed, "AGAIN_S", 0.0)
+    monkeypatch.setattr(unconfirmed, "FORGET_S", 0.3)
     added = await client.add_job(nothing)
     line = Line(Database(dsn, schema), "fetch")
     lost = LostClaims(line, Observers([seen]))
@@ -60,8 +60,8 @@ async def test_a_token_is_forgotten_after_a_while(
     dsn: str, schema: str, monkeypatch: pytest.MonkeyPatch, seen: Seen
 ) -> None:
     """No fetch takes that long."""
-    monkeypatch.setattr(lost_claims, "AGAIN_S", 0.0)
-    monkeypatch.setattr(lost_claims, "FORGET_S", 0.1)
+    monkeypatch.setattr(unconfirmed, "AGAIN_S", 0.0)
+    monkeypatch.setattr(unconfirmed, "FORGET_S", 0.1)
     line = Line(Database(dsn, schema), "fetch")
     lost = LostClaims(line, Observers([seen]))
     lost.note(WORKER, TOKEN)
@@ -85,8 +85,8 @@ async def test_claims_that_somebody_holds_are_not_forgotten(
     table: str,
 ) -> None:
     """However long a transaction keeps a row of them, or of their batch: nobody else would ever return them."""
-    monkeypatch.setattr(lost_claims, "AGAIN_S", 0.0)
-    monkeypatch.setattr(lost_claims, "FORGET_S", 0.0)
+    monkeypatch.setattr(unconfirmed, "AGAIN_S", 0.0)
+    monkeypatch.setattr(unconfirmed, "FORGET_S", 0.0)
     monkeypatch.setattr(jobs, "PACK_FROM", 1)
     added = await client.add_job(nothing)
     line = Line(Database(dsn, schema), "fetch")

@@ -13,7 +13,7 @@ from asyncq.domain.events import (
     MaintenanceFailed,
     UnknownTasks,
 )
-from asyncq.engine import maintenance
+from asyncq.engine.maintenance import rounds
 from asyncq.store.database import Line
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
@@ -129,14 +129,14 @@ async def test_tasks_that_nobody_here_knows_are_told_once(
     await client.add_job("strange")
     await client.add_job("stranger", queue="line")
     rounds = asyncio.Semaphore(0)
-    real = maintenance.unknown_tasks
+    real = rounds.unknown_tasks
 
     async def count(*args: object) -> list[str]:
         names = await real(*args)  # type: ignore[arg-type]
         rounds.release()
         return names
 
-    monkeypatch.setattr(maintenance, "unknown_tasks", count)
+    monkeypatch.setattr(rounds, "unknown_tasks", count)
     async with make_worker(nothing, lease=1).start():
         for _ in range(3):
             await rounds.acquire()
@@ -148,15 +148,15 @@ async def test_a_look_at_all_claims_holds_up_no_fetch(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It reads every job that waits: a second for some millions of them."""
-    real, asked = maintenance.rescue_jobs, asyncio.Event()
+    real, asked = rounds.rescue_jobs, asyncio.Event()
 
     async def wait_and_rescue(line: Line, *, thorough: bool) -> object:
         asked.set()
         await (await line.connection()).execute("select pg_advisory_xact_lock(7, 7)")
         return await real(line, thorough=thorough)
 
-    monkeypatch.setattr(maintenance, "rescue_jobs", wait_and_rescue)
-    monkeypatch.setattr(maintenance, "THOROUGH_EVERY", 1)
+    monkeypatch.setattr(rounds, "rescue_jobs", wait_and_rescue)
+    monkeypatch.setattr(rounds, "THOROUGH_EVERY", 1)
     await db.execute("select pg_advisory_lock(7, 7)")
     async with make_worker(nothing).start():
         await asked.wait()
@@ -170,15 +170,15 @@ async def test_one_round_in_so_many_reads_all_jobs_but_not_the_first_one_of_a_wo
     make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch, first: int
 ) -> None:
     """A fleet that is started anew would read a table of millions once for each of its workers, all of them at once."""
-    real, looks = maintenance.rescue_jobs, asyncio.Queue[bool]()
+    real, looks = rounds.rescue_jobs, asyncio.Queue[bool]()
 
     async def note(line: Line, *, thorough: bool) -> object:
         looks.put_nowait(thorough)
         return await real(line, thorough=thorough)
 
-    monkeypatch.setattr(maintenance, "rescue_jobs", note)
-    monkeypatch.setattr(maintenance, "THOROUGH_EVERY", 3)
-    monkeypatch.setattr(maintenance.random, "randint", lambda least, most: max(least, min(first, most)))
+    monkeypatch.setattr(rounds, "rescue_jobs", note)
+    monkeypatch.setattr(rounds, "THOROUGH_EVERY", 3)
+    monkeypatch.setattr(rounds.random, "randint", lambda least, most: max(least, min(first, most)))
     async with make_worker(nothing, lease=1).start():
         seen = [await looks.get() for _ in range(5)]
 
@@ -194,7 +194,7 @@ async def test_a_round_that_fails_is_told_and_the_next_one_tries_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The database may be away for a while; maintenance must not end with it."""
-    real, failures = maintenance.rescue_jobs, [StoreUnavailable("away"), TimeoutError()]
+    real, failures = rounds.rescue_jobs, [StoreUnavailable("away"), TimeoutError()]
 
     async def fail_twice(*args: object, **options: object) -> object:
         if failures:
@@ -203,7 +203,7 @@ async def test_a_round_that_fails_is_told_and_the_next_one_tries_again(
 
     added = await client.add_job(nothing)
     await claim_as_a_dead_worker(db, schema, seconds_ago=60)
-    monkeypatch.setattr(maintenance, "rescue_jobs", fail_twice)
+    monkeypatch.setattr(rounds, "rescue_jobs", fail_twice)
     async with make_worker(nothing, lease=1).start():
         await seen.wait_for(JobCompleted)
 

@@ -6,7 +6,7 @@ import pytest
 
 from asyncq import task
 from asyncq.domain.events import JobCompleted, MaintenanceFailed, UnknownTasks
-from asyncq.engine import membership
+from asyncq.engine.liveness import membership
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.waiting import wait_until

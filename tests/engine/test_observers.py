@@ -19,7 +19,7 @@ from asyncq.domain.events import (
     WorkerLost,
     observer,
 )
-from asyncq.engine.observers import Observers
+from asyncq.engine.base.observers import Observers
 from asyncq.log import LogObserver
 from asyncq.testing import run_due
 from tests.ids import written

@@ -20,9 +20,10 @@ from asyncq.domain.events import (
     WorkerStopped,
     WorkerStopping,
 )
-from asyncq.engine import lease, offer
-from asyncq.engine.membership import Membership
-from asyncq.engine.offer import Offer
+from asyncq.engine.base import lease
+from asyncq.engine.fetch import handoff
+from asyncq.engine.fetch.handoff import Offer
+from asyncq.engine.liveness.membership import Membership
 from asyncq.store.database import Line
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import terminate
@@ -337,7 +338,7 @@ async def test_no_worker_offers_anything_while_adds_would_walk_over_many_version
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Jobs are fetched then, as if nothing were offered; and after a vacuum all is as before."""
-    monkeypatch.setattr(offer, "WITHHELD_S", 0.2)
+    monkeypatch.setattr(handoff, "WITHHELD_S", 0.2)
     async with session(dsn, schema) as sql, make_worker(nothing).start():
         await offered(sql)
         await leave_versions(sql)

@@ -11,11 +11,11 @@ import pytest
 from asyncq import Client, StoreUnavailable, Worker, task
 from asyncq.domain.events import JobCompleted, JobsReturned, JobStarted, WorkerLost
 from asyncq.domain.job import Claim
-from asyncq.engine import looks, lost_claims, offer
-from asyncq.engine.fetcher import Fetcher
-from asyncq.engine.lookout import Lookout
-from asyncq.engine.lost_claims import LostClaims
-from asyncq.engine.observers import Observers
+from asyncq.engine.base.observers import Observers
+from asyncq.engine.fetch import cursor, handoff, unconfirmed
+from asyncq.engine.fetch.fetcher import Fetcher
+from asyncq.engine.fetch.oncall import Lookout
+from asyncq.engine.fetch.unconfirmed import LostClaims
 from asyncq.store.arrays import array_text
 from asyncq.store.database import Database, Line
 from asyncq.store.listen import Listening
@@ -38,7 +38,7 @@ async def nothing() -> None:
 @pytest.fixture(autouse=True)
 def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """No look is expensive: on a busy machine a worker would make no offer."""
-    monkeypatch.setattr(looks, "CHEAP_S", 60.0)
+    monkeypatch.setattr(cursor, "CHEAP_S", 60.0)
 
 
 @pytest.fixture
@@ -253,7 +253,7 @@ async def test_a_claim_that_is_lost_while_others_are_returned_does_not_wait(
             lost.note(worker_id, 2)
         return []
 
-    monkeypatch.setattr(lost_claims, "return_lost", return_lost)
+    monkeypatch.setattr(unconfirmed, "return_lost", return_lost)
     lost.note(7, 1)
     await lost.give_back()
     another = lost.is_time
@@ -287,14 +287,14 @@ class Stand:
         ear: Any = self
         self.worker_id, self.tasks, self.packable = 7, {3: nothing}, [3]
         self.lost = LostClaims(line, Observers([]))
-        self.offer = offer.Offer(line, identity, Observers([]), self.lost, set())
+        self.offer = handoff.Offer(line, identity, Observers([]), self.lost, set())
         self.offer.is_idle, self.offer.receive = lambda: True, self._receive
         self.offer.connected(ear)
 
         async def withdraw_offer(*_: Any) -> tuple[bool, int | None]:
             return self.is_known, await self.answer
 
-        monkeypatch.setattr(offer, "withdraw_offer", withdraw_offer)
+        monkeypatch.setattr(handoff, "withdraw_offer", withdraw_offer)
 
     def _receive(self, _: int, claims: list[Claim], _made_at: float) -> None:
         self.received += [claim.token for claim in claims]

@@ -1,7 +1,7 @@
 """Failures in a row of one part of a worker."""
 
 from asyncq.domain.events import Event, PartRecovered
-from asyncq.engine.outage import Outage
+from asyncq.engine.base.outage import Outage
 
 
 def test_the_end_of_an_outage_is_told_once_with_the_number_of_failures() -> None:

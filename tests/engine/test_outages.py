@@ -27,7 +27,8 @@ from asyncq.domain.events import (
     SettleFailed,
     WorkerCrashed,
 )
-from asyncq.engine import completer, fetcher, listener
+from asyncq.engine.fetch import fetcher, listener
+from asyncq.engine.settle import completer
 from asyncq.server import Server
 from tests.engine.faults import link_to, terminate_all
 from tests.engine.outages import SCHEMA, Load, connected, own_server

@@ -2,7 +2,7 @@
 
 import pytest
 
-from asyncq.engine.pace import SHORTEST_S, WINDOW_S, Pace
+from asyncq.engine.base.pace import SHORTEST_S, WINDOW_S, Pace
 
 
 async def test_a_burst_in_a_moment_is_no_pace() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from asyncq import Client, JobState, StoreUnavailable, task
 from asyncq.domain.events import JobCompleted, JobsPruned, MaintenanceFailed
-from asyncq.engine import maintenance, pruner
+from asyncq.engine.maintenance import pruner
 from asyncq.testing import MovableClock, run_due
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
@@ -100,7 +100,7 @@ async def test_pruning_is_not_done_in_every_round(
     """Rounds are as often as leases ask for; pruning is in no hurry."""
     rounds = asyncio.Semaphore(0)
     calls: list[int] = []
-    real, real_prune = maintenance.unknown_tasks, pruner.prune
+    real, real_prune = rounds.unknown_tasks, pruner.prune
 
     async def count_round(*args: Any) -> list[str]:
         names = await real(*args)
@@ -111,7 +111,7 @@ async def test_pruning_is_not_done_in_every_round(
         calls.append(1)
         return await real_prune(*args)
 
-    monkeypatch.setattr(maintenance, "unknown_tasks", count_round)
+    monkeypatch.setattr(rounds, "unknown_tasks", count_round)
     monkeypatch.setattr(pruner, "prune", count_prune)
     async with make_worker(nothing, lease=1).start():
         for _ in range(4):

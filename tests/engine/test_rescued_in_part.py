@@ -18,8 +18,9 @@ from asyncq.domain.events import (
     ListenLost,
     WorkerLost,
 )
-from asyncq.engine import fetcher, succession
-from asyncq.engine.admission import Admission
+from asyncq.engine.fetch import fetcher
+from asyncq.engine.liveness.start_gate import Admission
+from asyncq.engine.settle import claim_next
 from asyncq.store.statements import query
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import BOTH, Link, link_to, terminate
@@ -174,7 +175,7 @@ async def test_claims_of_a_late_succession_go_back_before_they_start(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Settlements do not wait for a beat, and the next fetch decides anew."""
-    monkeypatch.setattr(succession, "HALF_GRACE_S", -1.0)
+    monkeypatch.setattr(claim_next, "HALF_GRACE_S", -1.0)
     ran: list[int] = []
 
     @task

@@ -14,7 +14,7 @@ import pytest
 from asyncq import Client, Snooze, Worker, task
 from asyncq.domain.events import FetchFailed, JobCompleted, JobStarted
 from asyncq.domain.job import Claim
-from asyncq.engine import fetcher
+from asyncq.engine.fetch import fetcher
 from asyncq.store.failures import calling
 from tests.engine.conftest import MakeWorker
 from tests.engine.ledger import create_ledger, ledger_task

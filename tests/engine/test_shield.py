@@ -7,7 +7,7 @@ import anyio.lowlevel
 import asyncpg
 import pytest
 
-from asyncq.engine.shield import Patience, shielded
+from asyncq.engine.base.shield import Patience, shielded
 from asyncq.store.database import Database, Line
 from asyncq.store.jobs import settle_special
 

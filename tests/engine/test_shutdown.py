@@ -28,7 +28,8 @@ from asyncq.domain.events import (
 )
 from asyncq.domain.job import Claim
 from asyncq.domain.outcome import Settlement
-from asyncq.engine import fetcher, supervisor
+from asyncq.engine import supervisor
+from asyncq.engine.fetch import fetcher
 from asyncq.engine.shutdown import StopRequest
 from asyncq.store import database
 from tests.engine.conftest import MakeWorker

@@ -11,8 +11,11 @@ import pytest
 
 from asyncq import Client, StoreUnavailable, Worker, task
 from asyncq.domain.events import JobCompleted, JobStarted, ListenConnected, ListenLost, WorkerLost, WorkerStarted
-from asyncq.engine import completer, fetcher, maintenance, supervisor
-from asyncq.engine.membership import Membership
+from asyncq.engine import supervisor
+from asyncq.engine.fetch import fetcher
+from asyncq.engine.liveness.membership import Membership
+from asyncq.engine.maintenance import rounds
+from asyncq.engine.settle import completer
 from asyncq.store import database, listen
 from asyncq.store.database import Database, Line
 from tests.engine.conftest import MakeWorker
@@ -71,7 +74,7 @@ async def test_a_question_for_unknown_tasks_does_not_hold_up_fetches(
     dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both go over the connection that fetches."""
-    real, frozen = maintenance.unknown_tasks, list[bool]()
+    real, frozen = rounds.unknown_tasks, list[bool]()
     options: dict[str, Any] = {"schema": schema, "observers": [seen], "poll": 1, "lease": 1}
     async with link_to(dsn) as link, Worker(link.dsn, [nothing], **options).start():
 
@@ -82,7 +85,7 @@ async def test_a_question_for_unknown_tasks_does_not_hold_up_fetches(
             return await real(line, ids)
 
         await seen.wait_for(WorkerStarted)
-        monkeypatch.setattr(maintenance, "unknown_tasks", ask)
+        monkeypatch.setattr(rounds, "unknown_tasks", ask)
         await wait_until(lambda: frozen, description="a round")
         added = await client.add_jobs([nothing.job(), nothing.job(), nothing.job()])
         await seen.wait_for(JobCompleted, 3)

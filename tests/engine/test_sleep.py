@@ -8,7 +8,9 @@ import pytest
 
 from asyncq import Client, task
 from asyncq.domain.events import JobsReturned, JobStarted, WorkerLost
-from asyncq.engine import admission, fetcher, heart, lease, stand_in, standing
+from asyncq.engine.base import lease
+from asyncq.engine.fetch import fetcher
+from asyncq.engine.liveness import fallback_heartbeat, heartbeat_thread, lease_state, start_gate
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.waiting import wait_until
@@ -20,7 +22,7 @@ OTHER = 999_999
 def sleep(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Move the clock that goes on while the machine sleeps; `time.monotonic` stands still."""
     offset_s, real = [0.0], lease.now_s
-    for module in (lease, heart, standing, stand_in, admission):
+    for module in (lease, heartbeat_thread, lease_state, fallback_heartbeat, start_gate):
         monkeypatch.setattr(module, "now_s", lambda: real() + offset_s[0])
     return lambda seconds: offset_s.append(offset_s.pop() + seconds)
 

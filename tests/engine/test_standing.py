@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from asyncq.engine import standing
-from asyncq.engine.lease import Lease, now_s
-from asyncq.engine.standing import Standing, State
+from asyncq.engine.base.lease import Lease, now_s
+from asyncq.engine.liveness import lease_state
+from asyncq.engine.liveness.lease_state import Standing, State
 from tests.waiting import wait_until
 
 LOST_LOCK = "the connection that holds its lock was lost"
@@ -90,7 +90,7 @@ async def test_a_worker_whose_lease_is_about_to_end_is_given_up(state: State) ->
 
 async def test_a_doubt_is_over_after_half_of_the_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """The handlers have the other half to end."""
-    monkeypatch.setattr(standing, "HALF_GRACE_S", 0.01)
+    monkeypatch.setattr(lease_state, "HALF_GRACE_S", 0.01)
     worker = Worker()
     worker.standing.proven(now_s(), holds=True)
     worker.standing.lock_is_free()
@@ -115,7 +115,7 @@ async def test_a_lock_that_is_in_hand_again_ends_the_doubt_and_leaves_the_lease_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No beat was written: the lease is as old as before."""
-    monkeypatch.setattr(standing, "HALF_GRACE_S", 0.0)
+    monkeypatch.setattr(lease_state, "HALF_GRACE_S", 0.0)
     worker = Worker(lease_s=0.1)
     worker.bring("doubted")
     worker.standing.locked_again()
@@ -126,7 +126,7 @@ async def test_a_lock_that_is_in_hand_again_ends_the_doubt_and_leaves_the_lease_
 
 async def test_what_was_left_is_not_given_up_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its timers would end the lease of the worker's next life."""
-    monkeypatch.setattr(standing, "HALF_GRACE_S", 0.0)
+    monkeypatch.setattr(lease_state, "HALF_GRACE_S", 0.0)
     worker = Worker(lease_s=0.0)
     worker.bring("doubted")
     worker.standing.leave()

@@ -7,8 +7,8 @@ import anyio
 import pytest
 
 from asyncq import Client, task
-from asyncq.engine.looks import Looks
-from asyncq.engine.stopwatch import TICK_S, Stopwatch
+from asyncq.engine.base.stopwatch import TICK_S, Stopwatch
+from asyncq.engine.fetch.cursor import Looks
 from asyncq.store.jobs import Place
 from tests.engine.conftest import MakeWorker
 

@@ -22,7 +22,7 @@ from asyncq.domain.events import (
     WorkerLost,
     WorkerStarted,
 )
-from asyncq.engine import slot_adder, timetable
+from asyncq.engine.cron import slot_adder, timetable
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.engine.stage import MINUTE, START, Stage

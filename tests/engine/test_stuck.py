@@ -23,7 +23,8 @@ from asyncq.domain.events import (
     WorkerLost,
     WorkerStopped,
 )
-from asyncq.engine import stuck, supervisor
+from asyncq.engine import supervisor
+from asyncq.engine.run import stuck
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.waiting import LIMIT_S, wait_until
@@ -249,7 +250,7 @@ async def test_a_full_worker_takes_its_offer_back(
     client: Client, make_worker: MakeWorker, seen: Seen, stubborn: Stubborn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It made it while it was idle; the next job would start beside the stuck ones."""
-    monkeypatch.setattr("asyncq.engine.offer.BUSY_S", 3600)
+    monkeypatch.setattr("asyncq.engine.fetch.handoff.BUSY_S", 3600)
     async with make_worker(stubborn.task, nothing, concurrency=1).start() as worker:
         assert worker._running is not None
         offer = worker._running._fetcher.offer
@@ -269,8 +270,8 @@ async def test_what_a_full_worker_had_fetched_goes_back(
     client: Client, make_worker: MakeWorker, seen: Seen, stubborn: Stubborn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would start on the last slot that was replaced."""
-    monkeypatch.setattr("asyncq.engine.fetcher.STALE_S", 3600)
-    monkeypatch.setattr("asyncq.engine.fetcher.wanted_now", lambda *_: 3)
+    monkeypatch.setattr("asyncq.engine.fetch.fetcher.STALE_S", 3600)
+    monkeypatch.setattr("asyncq.engine.fetch.fetcher.wanted_now", lambda *_: 3)
     first = await client.add_job("ignore")
     rest = [(await client.add_job(nothing)).id for _ in range(2)]
     async with make_worker(stubborn.task, nothing, concurrency=1).start():

@@ -19,9 +19,10 @@ from asyncq.domain.events import (
     SettleFailed,
 )
 from asyncq.domain.job import Claim
-from asyncq.engine import fetcher, looks, succession
 from asyncq.engine.canceller import Canceller
-from asyncq.engine.fetcher import Fetcher
+from asyncq.engine.fetch import cursor, fetcher
+from asyncq.engine.fetch.fetcher import Fetcher
+from asyncq.engine.settle import claim_next
 from asyncq.store.database import Line
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to
@@ -55,20 +56,20 @@ def steady(monkeypatch: pytest.MonkeyPatch, seen: Seen) -> None:
     def wanted(waiting: int, buffered: int, *_: float) -> int:
         return waiting + 1 if waiting > buffered or not seen.of(JobStarted) else 0
 
-    monkeypatch.setattr(looks, "CHEAP_S", 60.0)
+    monkeypatch.setattr(cursor, "CHEAP_S", 60.0)
     monkeypatch.setattr(fetcher, "wanted_now", wanted)
 
 
 def intercept(monkeypatch: pytest.MonkeyPatch, after: Callable[[list[Claim]], Awaitable[object]]) -> None:
     """Let something happen after each succession in the database, before the worker sees its answer."""
-    real = succession.settle_and_take
+    real = claim_next.settle_and_take
 
     async def settle_and_take(*args: Any) -> Any:
         written, claims = await real(*args)
         await after(claims)
         return written, claims
 
-    monkeypatch.setattr(succession, "settle_and_take", settle_and_take)
+    monkeypatch.setattr(claim_next, "settle_and_take", settle_and_take)
 
 
 @pytest.mark.usefixtures("endless")

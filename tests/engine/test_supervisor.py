@@ -36,7 +36,10 @@ from asyncq.domain.events import (
     WorkerStopped,
     WorkerStopping,
 )
-from asyncq.engine import completer, fetcher, maintenance, supervisor
+from asyncq.engine import supervisor
+from asyncq.engine.fetch import fetcher
+from asyncq.engine.maintenance import rounds
+from asyncq.engine.settle import completer
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to
 from tests.engine.seen import Seen
@@ -168,7 +171,7 @@ async def test_the_failure_of_a_part_ends_the_worker_with_its_own_error(
     at = {
         "fetcher": (fetcher, "next_due_s"),
         "completer": (completer.store, "complete"),
-        "maintenance": (maintenance, "unknown_tasks"),
+        "maintenance": (rounds, "unknown_tasks"),
     }
     monkeypatch.setattr(*at[part], fail)
     await client.add_job(nothing)

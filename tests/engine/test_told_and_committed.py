@@ -9,7 +9,7 @@ import pytest
 
 from asyncq import Client, Task, Worker, task
 from asyncq.domain.events import JobCompleted, JobLost, JobRetried, JobStarted, SettleFailed, WorkerLost
-from asyncq.engine import completer
+from asyncq.engine.settle import completer
 from tests.engine.faults import Link, link_to
 from tests.engine.outages import connected
 from tests.engine.seen import Seen

@@ -18,7 +18,7 @@ from asyncq.domain.events import (
     WorkerStopped,
 )
 from asyncq.domain.task import Isolation
-from asyncq.engine import settling
+from asyncq.engine.run import transactions
 from tests.engine.conftest import MakeWorker
 from tests.engine.effects import Effects, end_transactions
 from tests.engine.seen import Seen
@@ -455,7 +455,7 @@ async def test_who_keeps_a_transaction_open_for_long_is_told(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It hinders vacuum in the whole database; told again when it has been open for twice as long."""
-    monkeypatch.setattr(settling, "TELL_AFTER_S", 0.02)
+    monkeypatch.setattr(transactions, "TELL_AFTER_S", 0.02)
 
     @task(transactional=True)
     async def linger(ctx: JobContext) -> None:

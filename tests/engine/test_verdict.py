@@ -11,7 +11,7 @@ import pytest
 from asyncq import Client, Discard, JobState, RetryAfter, Snooze, task
 from asyncq.domain.events import JobFailed, JobInterrupted, JobRetried, JobSnoozed
 from asyncq.domain.outcome import MAX_ERROR, Discarded, Failed, Interrupted, Outcome, RetryLater, Snoozed
-from asyncq.engine.verdict import outcome_of
+from asyncq.engine.run.verdict import outcome_of
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.waiting import wait_until

@@ -59,7 +59,7 @@ def logged(kind: type[Event], caplog: pytest.LogCaptureFixture) -> logging.LogRe
 def emitted() -> set[str]:
     """The names of events that code of the package makes, or hands on to be made."""
     found: set[str] = set()
-    for path in PACKAGE.glob("engine/*.py"):
+    for path in PACKAGE.glob("engine/**/*.py"):
         calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
         for call in calls:
             found |= {node.id for node in (call.func, *call.args) if isinstance(node, ast.Name)}

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from asyncq.engine.lease import GRACE_S
+from asyncq.engine.base.lease import GRACE_S
 from tests.sql.session import Session
 
 

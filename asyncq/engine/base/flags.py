@@ -1,0 +1,34 @@
+"""The flags that a worker forbids now: a list, or what a function of the user's says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asyncq.domain.errors import AsyncqError
+from asyncq.domain.options import ForbiddenFlags, are_flags
+from asyncq.engine.base import user_code
+
+
+async def current_flags(forbidden: ForbiddenFlags) -> list[str] | None:
+    """The flags that are forbidden now.
+
+    Args:
+        forbidden: What the option holds.
+
+    Returns:
+        The flags; None when none are.
+
+    Raises:
+        AsyncqError: The user's function failed.
+
+    If cancelled, the user's function is cancelled, and not waited for.
+    """
+    if not callable(forbidden):
+        return list(forbidden) if forbidden else None
+    flags: Any = await user_code.call(forbidden)
+    if isinstance(flags, user_code.Raised):
+        raise AsyncqError(f"forbidden_flags failed, nothing is fetched: {flags.error!r}") from flags.error
+    if flags is not None and not are_flags(flags):
+        said = "forbidden_flags must return a list of str that PostgreSQL can store, nothing is fetched"
+        raise AsyncqError(f"{said}: it returned {flags!r}")
+    return [*flags] if flags else None

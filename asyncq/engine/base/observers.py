@@ -1,0 +1,90 @@
+"""Tells the observers of one worker what happens; none can hurt another, or a job."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+from asyncq.domain.errors import ConfigurationError
+from asyncq.domain.events import Event, Observer, ObserverFailed, as_observer, carrying
+from asyncq.domain.outcome import in_short
+from asyncq.engine.base.records import LOGGER, write
+from asyncq.engine.base.user_code import USERS_ERRORS
+
+
+class Observers:
+    """The observers of one worker, told in turn.
+
+    Args:
+        observers: They; a plain function is told everything.
+
+    Attributes:
+        wanted: Whether anybody wants events of a type, so that the others need not be built.
+
+    Raises:
+        ConfigurationError: One of them could not be told anything.
+    """
+
+    def __init__(self, observers: Iterable[Observer | Callable[[Any], None]]) -> None:
+        self._observers = [as_observer(item) for item in observers]
+        # Asked for each job, twice.
+        self._told = cache(self._who)
+        self.wanted = cache(self._is_wanted)
+
+    def emit(self, event: Event, exception: BaseException | None = None) -> None:
+        """Call the observers of an event; an error of one becomes an ObserverFailed event for the others.
+
+        Args:
+            event: The event.
+            exception: The exception that it reports, released when all observers were called.
+        """
+        told = self._told(type(event))
+        if exception is None:  # Most events have none, and are frequent.
+            self._tell(told, event)
+            return
+        with carrying(event, exception):
+            self._tell(told, event)
+
+    def _tell(self, observers: Iterable[Observer], event: Event) -> None:
+        for told in observers:
+            try:
+                told(event)
+            except USERS_ERRORS as error:
+                self._failed(told, event, error)
+
+    def _is_wanted(self, kind: type[Event]) -> bool:
+        return bool(self._told(kind))
+
+    def _who(self, kind: type[Event]) -> list[Observer]:
+        return [item for item in self._observers if issubclass(kind, tuple(item.wants))]
+
+    def _failed(self, told: Observer, event: Event, error: BaseException) -> None:
+        # Who fails always would fail on the report of its own failure too.
+        others = [item for item in self._told(ObserverFailed) if item is not told]
+        if others and not isinstance(event, ObserverFailed):
+            failed = ObserverFailed(observer=repr(told), event=type(event).__name__, error=in_short(error))
+            with carrying(failed, error):
+                self._tell(others, failed)
+        else:
+            # Even the report of a failure failed, or nobody wants it: the last resort, so that it is not silent.
+            name = type(event).__name__
+            write(LOGGER, logging.ERROR, "an observer failed on %s", (name,), {"asyncq_event": name}, error)
+
+
+def listed(observers: Any) -> list[Any]:
+    """The observers that a worker is given.
+
+    Args:
+        observers: An iterable of them.
+
+    Returns:
+        They, not yet looked at.
+
+    Raises:
+        ConfigurationError: It is something else, such as one function.
+    """
+    if isinstance(observers, str | bytes) or not isinstance(observers, Iterable):
+        raise ConfigurationError(f"observers must be a list of observers, got {observers!r}; write observers=[...]")
+    return [*observers]

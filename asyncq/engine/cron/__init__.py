@@ -1,0 +1,1 @@
+"""Adds the jobs of the crontab when they are due."""

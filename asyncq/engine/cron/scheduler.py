@@ -1,0 +1,285 @@
+"""Adds the jobs of recurring items: looks at the clock once a minute, and at every slot since the last look.
+
+The clock is the server's: all workers of a database agree on it, and each slot becomes one job, whichever is first. The
+same look tells whether stored items have changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+
+import anyio
+from anyio.abc import TaskStatus
+
+from asyncq.domain.cron.item import CronItem
+from asyncq.domain.cron.slot import Slot, in_order
+from asyncq.domain.cron.stored import StoredItem
+from asyncq.domain.errors import AsyncqError
+from asyncq.domain.events import (
+    CronClockJumped,
+    CronFailed,
+    CronItemFailed,
+    CronItemsChanged,
+    CronStarted,
+    MaintenanceFailed,
+    UnknownCronTasks,
+)
+from asyncq.domain.outcome import in_short, words
+from asyncq.engine.base.backoff import backoff_s
+from asyncq.engine.base.identity import Identity
+from asyncq.engine.base.observers import Observers
+from asyncq.engine.base.user_code import Raised
+from asyncq.engine.cron.slot_adder import SlotAdder
+from asyncq.engine.cron.stored_items import StoredItems, declaration
+from asyncq.engine.cron.timetable import Entry, Timetable, next_window
+from asyncq.store.crontabs import declare, look
+from asyncq.store.database import Database, Line
+
+MINUTE = timedelta(minutes=1)
+JUST_AFTER_S = 0.001  # a timer that is a little early would have to wait again
+TOLERATED = timedelta(seconds=1)  # clocks are put right by less all the time
+CLOCK_DEADLINE_S = 10.0
+FIRST_RETRY_S = 0.2
+SLOWEST_RETRY_S = 60.0
+
+
+class Cron:
+    """The recurring jobs of one worker.
+
+    Args:
+        database: Where.
+        line: A connection that is open anyway, for looks at the clock; shared with the fetcher.
+        items: The items of the worker's own crontab.
+        identity: The worker, and its tasks.
+        observers: Told of everything.
+        longest_s: How long it sleeps at most: a worker that hears nothing looks for changed items.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        line: Line,
+        items: Sequence[CronItem],
+        identity: Identity,
+        observers: Observers,
+        *,
+        longest_s: float = 60.0,
+    ) -> None:
+        self._line = line
+        self._own = tuple(items)
+        self._identity = identity
+        self._unknown = sorted({item.task_name for item in items}.difference(identity.registry))
+        self._observers = observers
+        self._longest_s = longest_s
+        self._adder = SlotAdder(database, observers)
+        self._timetable = Timetable(items)
+        self._stored = StoredItems(identity.registry, [item.identifier for item in items], observers)
+        self._declared_as = 0
+        self._read: int | None = None
+        self._has_begun = False
+        self._last: datetime | None = None
+        self._stir = asyncio.Event()
+        self._scope = anyio.CancelScope()
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Add the jobs of slots until stopped.
+
+        Args:
+            task_status: Started once the items are known, or the first attempt has failed.
+
+        If cancelled, slots that were sent are waited for.
+        """
+        failures = 0
+        if self._unknown:
+            self._observers.emit(UnknownCronTasks(names=tuple(self._unknown)))
+        try:
+            with self._scope:
+                while True:
+                    try:
+                        wait_s = await self.round(task_status)
+                        failures = 0
+                    except (AsyncqError, TimeoutError) as error:
+                        failures += 1
+                        wait_s = self._failed(error, failures)
+                        _started(task_status)
+                    await self._sleep(wait_s)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self.close()
+            # Asked to stop before the items were known.
+            _started(task_status)
+
+    async def round(self, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> float:
+        """Look at the clock, and make jobs of all slots up to now.
+
+        Args:
+            task_status: Started once the items are known.
+
+        Returns:
+            After how many seconds the next round is due.
+
+        Raises:
+            StoreError: The database cannot be used.
+            TimeoutError: It did not answer.
+        """
+        self._stir.clear()
+        with anyio.fail_after(CLOCK_DEADLINE_S):
+            await self._declare()
+            # Before it: the answer may lie unread for as long as a handler blocks the loop.
+            asked_at = _now_s()
+            now, items = await look(self._line)
+        anew: Collection[str] = ()
+        if not self._has_begun:
+            anew = await self._begin(now, items)
+            _started(task_status)
+        else:
+            if self._last is not None and (by := jump(self._last, now)):
+                self._observers.emit(CronClockJumped(by_s=by.total_seconds()))
+            if items != self._read:
+                anew = await self._read_again(now, items)
+        self._last = now
+        added = await self._catch_up(now)
+        await self._tell(now, {*anew, *added})
+        await self._adder.rest()
+        wait_s = min(until_next_minute_s(now) - (_now_s() - asked_at), self._longest_s)
+        retry_s = self._timetable.next_retry_s(_now_s())
+        return wait_s if retry_s is None else min(wait_s, retry_s)
+
+    def wake(self) -> None:
+        """Look now: stored items have changed, or a test has moved the clock."""
+        self._stir.set()
+
+    def stop(self) -> None:
+        """Add no more; slots that were sent are waited for."""
+        self._scope.cancel()
+
+    async def close(self) -> None:
+        """Close the connection, within a second or by force."""
+        await self._adder.close()
+
+    async def _declare(self) -> None:
+        """Let others see the items of the own crontab, before the first slot; and again under each new id."""
+        if (worker_id := self._identity.worker_id) != self._declared_as and worker_id:
+            await declare(self._line, worker_id, await declaration(self._own))
+            self._declared_as = worker_id
+
+    async def _begin(self, now: datetime, items: int) -> Collection[str]:
+        """Put all items where they begin, or begin again; returns which ones."""
+        stored = await self._read_stored()
+        self._timetable.store(stored)
+        known = await self._adder.register(self._timetable.own, [one.item.identifier for one in stored])
+        self._timetable.begin(known, now)
+        identifiers = self._timetable.identifiers
+        self._has_begun, self._read = True, items
+        if identifiers:
+            self._observers.emit(CronStarted(items=identifiers))
+        return identifiers
+
+    async def _read_again(self, now: datetime, items: int) -> Collection[str]:
+        """Stored items have changed: those begin anew, the others stay where they are. Returns of which is to be told.
+
+        That is all: one that was removed and stored again since the last look, or resumed, is the same to us, but
+        nobody has told of it yet.
+        """
+        changed, gone = self._timetable.store(await self._read_stored())
+        self._timetable.begin(await self._adder.register((), changed), now)
+        self._read = items
+        if changed or gone:
+            self._observers.emit(CronItemsChanged(items=tuple(changed), gone=tuple(gone)))
+        return self._timetable.identifiers
+
+    async def _read_stored(self) -> list[StoredItem]:
+        with anyio.fail_after(CLOCK_DEADLINE_S):
+            return await self._stored.read(self._line)
+
+    async def _tell(self, now: datetime, identifiers: Collection[str]) -> None:
+        """Tell when these items are due next, and which ones cannot be scheduled. A hint: it may fail."""
+        told = [*self._stored.untold]
+        entries = [entry for entry in self._timetable.entries if entry.item.identifier in identifiers]
+        told += [await entry.tell(now) for entry in entries]
+        if not told:
+            return
+        try:
+            await self._adder.tell(told)
+            self._stored.untold.clear()
+        except (AsyncqError, TimeoutError) as error:
+            self._observers.emit(MaintenanceFailed(error=f"recurring items could not be told of: {words(error)}"))
+
+    async def _catch_up(self, now: datetime) -> Collection[str]:
+        """Make jobs of the slots up to now, window by window. A failed item is left where it is, the others go on.
+
+        Returns which items have jobs by that.
+        """
+        added: set[str] = set()
+        behind = self._timetable.behind(now, _now_s())
+        while behind:
+            until = next_window(behind, now)
+            taken = [entry for entry in behind if entry.after < until]
+            failed = await self._add_window(taken, until, added)
+            behind = [entry for entry in behind if entry.after < now and entry.item.identifier not in failed]
+        return added
+
+    async def _add_window(self, entries: Sequence[Entry], until: datetime, added: set[str]) -> Collection[str]:
+        """Make jobs of the slots of items up to a time; returns which items failed."""
+        failed: dict[str, str] = {}
+        raised: dict[str, BaseException] = {}
+        found: list[Slot] = []
+        for entry in entries:
+            slots = await entry.look(until)
+            if isinstance(slots, Raised):
+                failed[entry.item.identifier] = in_short(slots.error)
+                raised[entry.item.identifier] = slots.error
+            else:
+                found += slots
+        failed |= await self._adder.add(in_order(found), added)
+        for entry in entries:
+            error = failed.get(entry.item.identifier)
+            if error is None:
+                entry.done(until)
+            else:
+                wait_s = entry.failed(_now_s())
+                event = CronItemFailed(item=entry.item.identifier, error=error, retry_in_s=wait_s)
+                self._observers.emit(event, raised.get(event.item))
+        return failed
+
+    def _failed(self, error: Exception, failures: int) -> float:
+        """What was due is due still: after a wait the items begin again. Returns the wait."""
+        self._has_begun, self._last = False, None
+        wait_s = backoff_s(failures, FIRST_RETRY_S, SLOWEST_RETRY_S)
+        self._observers.emit(CronFailed(error=words(error), retry_in_s=wait_s, failures=failures))
+        return wait_s
+
+    async def _sleep(self, wait_s: float) -> None:
+        with anyio.move_on_after(wait_s):
+            await self._stir.wait()
+
+
+def until_next_minute_s(now: datetime) -> float:
+    """How long it is until the next whole minute, and a moment more."""
+    return 60.0 - now.second - now.microsecond / 1e6 + JUST_AFTER_S
+
+
+def jump(last: datetime, now: datetime) -> timedelta | None:
+    """By how much a look came too late, if a whole minute was slept over; less than nothing if the clock went back.
+
+    Args:
+        last: What the clock showed at the last look.
+        now: What it shows.
+    """
+    if now < last - TOLERATED:
+        return now - last
+    late = now - (last.replace(second=0, microsecond=0) + MINUTE)
+    return late if late >= MINUTE else None
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _started(task_status: TaskStatus[None]) -> None:
+    try:
+        task_status.started()
+    except RuntimeError:
+        return  # It was called before: this is a later round.

@@ -1,0 +1,109 @@
+"""Makes jobs of slots, on a connection of its own: whoever holds a key of such a job must not hold up the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from asyncq.domain.cron.slot import Known, Slot
+from asyncq.domain.events import CronAdded, CronBackfilled
+from asyncq.engine.base.observers import Observers
+from asyncq.engine.base.shield import shielded
+from asyncq.store import crontabs as store
+from asyncq.store.crontabs import AddedSlot, Told
+from asyncq.store.database import Database, Line
+
+CHUNK = 1000  # slots in one transaction
+LOCK_TIMEOUT_S = 2.0
+DEADLINE_S = 30.0
+
+
+class SlotAdder:
+    """Adds the jobs of slots.
+
+    Args:
+        database: Where.
+        observers: Told of the jobs.
+    """
+
+    def __init__(self, database: Database, observers: Observers) -> None:
+        # An item that waits for a lock fails alone, and is tried again; the others do not wait with it for long.
+        self._line = Line(database, "cron", lock_timeout_s=LOCK_TIMEOUT_S, answer_s=DEADLINE_S)
+        self._observers = observers
+
+    async def register(self, own: Sequence[str], stored: Sequence[str]) -> dict[str, Known]:
+        """Make items of the worker's own crontab known; returns what is known of each, and of stored ones.
+
+        Raises:
+            StoreError: The database cannot be used.
+            TimeoutError: It did not answer.
+        """
+        known: dict[str, Known] = {}
+        if not own and not stored:
+            return known
+        async with shielded(self._line, DEADLINE_S):
+            known |= await store.register(self._line, own, stored)
+        return known
+
+    async def add(self, slots: Sequence[Slot], items: set[str]) -> dict[str, str]:
+        """Add the jobs of slots, in their order, a chunk in each transaction.
+
+        Args:
+            slots: The slots, in order.
+            items: Gets the identifiers of items of which this call was the first to add a slot.
+
+        Returns:
+            The items that failed, and why. Later slots of them are left out: they would bury the failed one.
+
+        Raises:
+            StoreError: The database cannot be used; earlier chunks are added.
+            TimeoutError: It did not answer.
+
+        If cancelled, the chunk that was sent is waited for.
+        """
+        refused: dict[str, str] = {}
+        while slots:
+            chunk = store.first_slots(slots, CHUNK)
+            slots = slots[len(chunk) :]
+            done = store.Slots((), ())
+            async with shielded(self._line, DEADLINE_S):
+                done = await store.add_slots(self._line, chunk)
+            self._tell(done.added)
+            items.update(one.slot.item.identifier for one in done.added)
+            if done.refused:
+                refused |= {one.item.identifier: f"{one.said} [{one.sqlstate}]" for one in done.refused}
+                slots = [slot for slot in slots if slot.item.identifier not in refused]
+        return refused
+
+    async def tell(self, items: Sequence[Told]) -> None:
+        """Tell of items, for those who look.
+
+        Raises:
+            StoreError: The database cannot be used.
+            TimeoutError: It did not answer.
+        """
+        async with shielded(self._line, DEADLINE_S):
+            await store.tell(self._line, items)
+
+    async def rest(self) -> None:
+        """Close the connection until it is needed again."""
+        await self._line.rest()
+
+    async def close(self) -> None:
+        """Close the connection, within a second or by force."""
+        await self._line.close()
+
+    def _tell(self, added: Sequence[AddedSlot]) -> None:
+        if missed := [one for one in added if one.slot.backfilled]:
+            self._observers.emit(CronBackfilled(items=_items(missed), job_ids=_job_ids(missed)))
+        if due := [one for one in added if not one.slot.backfilled]:
+            self._observers.emit(CronAdded(items=_items(due), job_ids=_job_ids(due)))
+
+
+def _items(added: Sequence[AddedSlot]) -> tuple[str, ...]:
+    """Each of their identifiers once."""
+    return tuple(dict.fromkeys(one.slot.item.identifier for one in added))
+
+
+def _job_ids(added: Sequence[AddedSlot]) -> tuple[int, ...]:
+    """Those that are new, or were changed: under a unique policy a slot may have been dropped."""
+    return tuple(one.added.id for one in added if one.added.outcome in ("added", "updated"))

@@ -1,0 +1,94 @@
+"""Reads the stored recurring items whose tasks the worker knows, and tells of those that cannot be scheduled."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from asyncq.domain.base_types import write_json
+from asyncq.domain.cron.item import CronItem, CronTask
+from asyncq.domain.cron.status import words_of
+from asyncq.domain.cron.stored import StoredItem, definition, item_of, job_document
+from asyncq.domain.errors import InvalidCrontab
+from asyncq.domain.events import CronItemRefused, CronItemShadowed
+from asyncq.domain.outcome import clean_error, in_short
+from asyncq.engine.base import user_code
+from asyncq.engine.base.observers import Observers
+from asyncq.store.crontabs import Definition, Told, stored_items
+from asyncq.store.database import Line
+
+
+class StoredItems:
+    """The stored items, as this worker understands them.
+
+    Args:
+        tasks: The worker's tasks by name.
+        own: The identifiers of its own crontab, which stored items must not have.
+        observers: Told once of each item that cannot be scheduled.
+
+    Attributes:
+        untold: What is to be told of those in the database, where those look who ask why.
+    """
+
+    def __init__(self, tasks: Mapping[str, CronTask], own: Collection[str], observers: Observers) -> None:
+        self._tasks = tasks
+        self._own = frozenset(own)
+        self._observers = observers
+        self._told: set[tuple[str, int]] = set()
+        self.untold: list[Told] = []
+
+    async def read(self, line: Line) -> list[StoredItem]:
+        """Read all items that can be scheduled here.
+
+        Raises:
+            StoreError: The database cannot be used.
+        """
+        found: list[StoredItem] = []
+        refused: list[Told] = []
+        seen: set[tuple[str, int]] = set()
+        for stored in await stored_items(line, self._tasks, self._own):
+            key = (stored.identifier, stored.revision)
+            if stored.identifier in self._own:
+                seen.add(key)
+                if key not in self._told:
+                    self._observers.emit(CronItemShadowed(item=stored.identifier))
+                continue
+            made = await user_code.call(self._make, stored)
+            if isinstance(made, user_code.Raised):
+                error = made.error
+                said = clean_error(words_of(error)) if isinstance(error, InvalidCrontab) else in_short(error)
+                refused.append(Told(identifier=stored.identifier, revision=stored.revision, problem=said))
+                seen.add(key)
+                if key not in self._told:
+                    self._observers.emit(CronItemRefused(item=stored.identifier, error=said))
+            else:
+                found.append(StoredItem(made, stored.revision))
+        self._told, self.untold = seen, refused
+        return found
+
+    def _make(self, stored: Definition) -> CronItem:
+        item = item_of(stored.identifier, stored.text, self._tasks)
+        # Before its first slot: a task that cannot make its job is told at once.
+        _ = item.template
+        return item
+
+
+async def declaration(items: Collection[CronItem]) -> str:
+    """What a worker declares of the items of its own crontab: identifier -> definition, with its job, as JSON."""
+
+    def document(item: CronItem) -> msgspec.Raw:
+        return msgspec.Raw(write_json(definition(item) | {"job": job_document(item)}))
+
+    said: dict[str, msgspec.Raw] = {}
+    for item in items:
+        made = await user_code.call(document, item)
+        said[item.identifier] = (
+            msgspec.Raw(write_json(definition(item))) if isinstance(made, user_code.Raised) else made
+        )
+    return msgspec.json.encode(said).decode()
+
+
+def job_text(item: CronItem) -> str:
+    """The job of an item with the defaults of its task, as JSON."""
+    return write_json(job_document(item)).decode()

@@ -1,0 +1,102 @@
+"""Keeps the LISTEN connection alive. A notification is a wake-up, or tells of a cancelled job or of changed items.
+
+So is every (re)connect, of all: nothing was heard before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import anyio
+from anyio.abc import TaskStatus
+
+from asyncq.domain.errors import AsyncqError, ConfigurationError, StoreUnavailable, UnsupportedServer
+from asyncq.domain.events import ListenConnected, ListenLost, PollingOnly
+from asyncq.engine.base.backoff import backoff_s
+from asyncq.engine.base.observers import Observers
+from asyncq.engine.fetch.fetcher import Fetcher
+from asyncq.store.database import Database
+from asyncq.store.listen import Listening, channel, listening
+
+PROBE_S = 5.0
+PROBE_DEADLINE_S = 5.0
+FIRST_RETRY_S = 0.05
+SLOWEST_RETRY_S = 0.5
+HOPELESS_S = 60.0  # where somebody has to mend the DSN or the pooler
+
+
+async def listen(
+    database: Database | None,
+    observers: Observers,
+    fetcher: Fetcher,
+    heard: Callable[[str], None],
+    cancelled: Callable[[int, int, int], None],
+    look: Callable[[], None],
+    changed: Callable[[], None],
+    *,
+    task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    """Listen for ever, or return if the server or the DSN does not permit it; the worker polls then.
+
+    Args:
+        database: Where; None if there is no way to the server that keeps a session.
+        observers: Told when the connection works and when it is lost.
+        fetcher: Its lookout and its offer are told when the connection works, which makes the worker look for jobs, and
+            when it is lost.
+        heard: Called for each notification that something may be due, with its text.
+        cancelled: Called for each running job that was cancelled; see `store.listen.listening`.
+        look: Called for each connect, as jobs may have been cancelled meanwhile; and when all workers are to beat.
+        changed: Called when stored recurring items have changed, and for each connect.
+        task_status: Started once the first attempt has worked or failed.
+    """
+    if database is None:
+        reason = "the DSN leads to a pooler, and there is no listen_dsn, which leads directly to the server"
+        observers.emit(PollingOnly(reason=reason))
+        task_status.started()
+        return
+    attempt = failures = 0
+    while True:
+        attempt += 1
+        try:
+            async with listening(database, heard, cancelled, changed, look, fetcher.offer.heard) as connection:
+                observers.emit(ListenConnected(channel=channel(database.schema), attempt=attempt))
+                attempt = failures = 0
+                fetcher.connected(connection)
+                look()
+                changed()
+                _started(task_status)
+                await _until_lost(connection, fetcher)
+        except AsyncqError as error:
+            fetcher.disconnected()
+            if isinstance(error, UnsupportedServer):
+                observers.emit(PollingOnly(reason=str(error)))
+                _started(task_status)
+                return
+            wait_s = backoff_s(attempt + 1, FIRST_RETRY_S, SLOWEST_RETRY_S)
+            if isinstance(error, ConfigurationError):
+                wait_s = HOPELESS_S
+            failures += 1
+            observers.emit(ListenLost(error=str(error), retry_in_s=wait_s, failures=failures))
+            _started(task_status)
+            await anyio.sleep(wait_s)
+
+
+def _started(task_status: TaskStatus[None]) -> None:
+    try:
+        task_status.started()
+    except RuntimeError:
+        return  # It was called before: this is a reconnect.
+
+
+async def _until_lost(connection: Listening, fetcher: Fetcher) -> None:
+    """Watch the connection: the driver tells of a closed one, a probe finds a half-open one."""
+    while True:
+        await connection.probe(fetcher.worker_id, PROBE_DEADLINE_S)
+        try:
+            async with asyncio.timeout(PROBE_S):
+                await connection.broken.wait()
+        except TimeoutError:
+            continue
+        else:
+            raise StoreUnavailable("the LISTEN connection was closed")

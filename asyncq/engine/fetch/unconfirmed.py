@@ -1,0 +1,76 @@
+"""Claims of fetches whose answer was lost: nobody knows them, and while this worker lives nobody rescues them.
+
+So it returns them itself, by their tokens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from asyncq.domain.events import JobsReturned
+from asyncq.engine.base.observers import Observers
+from asyncq.engine.base.shield import shielded
+from asyncq.store.database import Line
+from asyncq.store.jobs import return_lost, still_lost
+from asyncq.store.workers import wake_workers
+
+DEADLINE_S = 30.0
+AGAIN_S = 30.0  # a fetch that was cut off may still be running in the server: look again after this long
+FORGET_S = 60.0  # from the first answer on: the server may have been away for long; not while somebody holds them
+
+
+class LostClaims:
+    """The lost claims of one worker.
+
+    Args:
+        line: A connection.
+        observers: Told of what was returned.
+    """
+
+    def __init__(self, line: Line, observers: Observers) -> None:
+        self._line = line
+        self._observers = observers
+        self._noted: dict[tuple[int, int], float | None] = {}  # since when the server has been asked, if it has
+        self._look_at = 0.0
+
+    def note(self, worker_id: int, token: int) -> None:
+        """A fetch failed in a way that leaves unknown whether it was committed."""
+        self._look_at = asyncio.get_running_loop().time()
+        self._noted[worker_id, token] = None
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is time to look for lost claims."""
+        return bool(self._noted) and asyncio.get_running_loop().time() >= self._look_at
+
+    async def give_back(self) -> None:
+        """Return the lost claims.
+
+        Raises:
+            StoreError: The database cannot be used; the claims stay noted.
+            TimeoutError: It did not answer.
+
+        If cancelled, the statement is waited for.
+        """
+        now = asyncio.get_running_loop().time()
+        asked = list(self._noted)
+        held: set[tuple[int, int]] = set()
+        for worker_id in {worker_id for worker_id, _ in asked}:
+            tokens = [token for owner, token in asked if owner == worker_id]
+            async with shielded(self._line, DEADLINE_S):
+                if ids := await return_lost(self._line, worker_id, tokens):
+                    reason = "the answer to their fetch was lost"
+                    self._observers.emit(JobsReturned(job_ids=tuple(sorted(ids)), reason=reason))
+                    await wake_workers(self._line)  # There may be no free slot here.
+                if old := [token for token in tokens if self._is_old((worker_id, token), now)]:
+                    held |= {(worker_id, token) for token in await still_lost(self._line, worker_id, old)}
+        for lost in asked:
+            if lost in held or not self._is_old(lost, now):
+                self._noted[lost] = self._noted[lost] or now
+            else:
+                del self._noted[lost]
+        if self._look_at <= now:  # Else some were noted meanwhile.
+            self._look_at = now + AGAIN_S
+
+    def _is_old(self, lost: tuple[int, int], now: float) -> bool:
+        return now - (self._noted[lost] or now) >= FORGET_S

@@ -1,0 +1,62 @@
+"""Proves that the worker lives when its heartbeat has lost its connection: over another one of the worker's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from asyncq.domain.errors import AsyncqError
+from asyncq.engine.base.identity import Identity
+from asyncq.engine.base.lease import HALF_GRACE_S, now_s
+from asyncq.engine.liveness.heartbeat import Heartbeat
+from asyncq.engine.liveness.start_gate import Admission
+from asyncq.engine.run.stuck import Stuck
+from asyncq.store.database import Line
+from asyncq.store.workers import beat
+
+
+class StandIn:
+    """The stand-in of one worker's heartbeat.
+
+    Args:
+        lines: The connections that it may use, the least busy one first; none is opened.
+        identity: Whose heartbeat.
+        admission: Knows which claims have started.
+        heartbeat: Told of the answer.
+        stuck: Knows which handlers are stuck.
+    """
+
+    def __init__(
+        self, lines: Sequence[Line], identity: Identity, admission: Admission, heartbeat: Heartbeat, stuck: Stuck
+    ) -> None:
+        self._lines = lines
+        self._identity = identity
+        self._admission = admission
+        self._heartbeat = heartbeat
+        self._stuck = stuck
+        self._wanted = asyncio.Event()
+
+    def ask(self) -> None:
+        """A sign of life is wanted now."""
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Write one whenever it is wanted, for ever."""
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            for line in self._lines:
+                if line.is_open and await self._beat(line):
+                    break
+
+    async def _beat(self, line: Line) -> bool:
+        worker_id, sent_at = self._identity.worker_id, now_s()
+        if not worker_id:
+            return True
+        try:
+            async with asyncio.timeout(HALF_GRACE_S):
+                answer = await beat(line, worker_id, self._admission.started(), self._stuck.ids())
+        except (AsyncqError, TimeoutError):
+            return False  # The heartbeat tells of its own failure; without any proof the handlers are cancelled.
+        self._heartbeat.stood_in(worker_id, answer, sent_at)
+        return True

@@ -1,0 +1,111 @@
+"""Proves that the worker lives, whatever its handlers do to the event loop: in a thread, on a connection of its own.
+
+While that connection lives, the server holds the worker's lock; when it ends, others give the worker a second to say
+that it lives. Each beat also finds the jobs that were cancelled without the worker having heard of it, and whether the
+schema needs a newer release by now. Between beats the thread looks whether other workers have died.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Callable, Collection
+
+import anyio.to_thread
+
+from asyncq.domain.options import WorkerOptions
+from asyncq.engine.base.lease import Lease
+from asyncq.engine.liveness.heartbeat_thread import END_S, Heart, Reactions, Wishes
+from asyncq.engine.liveness.loop_watchdog import Guardian
+from asyncq.store.database import Database
+from asyncq.store.workers import Cancelled
+
+
+class Heartbeat:
+    """The heartbeat of one worker, as the worker's event loop sees it; the thread's part is its heart.
+
+    Args:
+        database: Where.
+        options: The lease, and what others are told of the worker.
+        tasks: The names of its tasks.
+        lease: What is proven here.
+    """
+
+    def __init__(self, database: Database, options: WorkerOptions, tasks: Collection[str], lease: Lease) -> None:
+        self._database = database
+        self._options = options
+        self._tasks = list(tasks)
+        self._lease = lease
+        self._wishes = Wishes()
+        self._heart: Heart | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self, reactions: Reactions, guardian: Guardian) -> None:
+        """Begin.
+
+        Args:
+            reactions: What to call.
+            guardian: Watches the worker's event loop from the thread.
+        """
+        self._heart = Heart(self._database, self._options, self._tasks, self._lease, reactions, guardian, self._wishes)
+        thread = threading.Thread(target=self._heart.run, name="asyncq heartbeat", daemon=True)
+        thread.start()
+        self._thread = thread
+
+    async def register(self) -> int:
+        """Make the worker known, with its lock in hand; from then on it beats.
+
+        Returns:
+            Its id, never used before.
+
+        Raises:
+            StoreError: The database cannot be used.
+            StoreUnavailable: The heartbeat has stopped.
+
+        If cancelled, the worker may be known; its lock is free when the heartbeat stops.
+        """
+        asked: concurrent.futures.Future[int] = concurrent.futures.Future()
+        self._wishes.registrations.append(asked)
+        self._call(Heart.stir)
+        if self.has_ended:
+            self._wishes.refuse_all()
+        return await asyncio.wrap_future(asked)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it stops or has stopped, so that nobody can register any more."""
+        return self._wishes.stop.is_set()
+
+    async def stop(self, *, keep_claims: bool = False, forget_worker: bool = False) -> None:
+        """End the thread; waits for a beat that is under way, at most `END_S`. Only the first call counts.
+
+        Args:
+            keep_claims: Whether handlers run on: the claims are then held until the lease is over.
+            forget_worker: Whether it never fetched: its row goes, if it has one already.
+        """
+        if self._wishes.stop.is_set():
+            return
+        self._wishes.keep_claims, self._wishes.forget_worker = keep_claims, forget_worker
+        self._wishes.stop.set()
+        self._call(Heart.stir)
+        if self._thread is not None:
+            # A thread of our own: those of the loop may all be taken by blocked handlers.
+            await anyio.to_thread.run_sync(self._thread.join, END_S, limiter=anyio.CapacityLimiter(1))
+
+    def beat_now(self) -> None:
+        """Do not wait for the next beat; one that is under way is followed by another."""
+        self._call(Heart.hurry)
+
+    def questioned(self) -> None:
+        """Others ask whether this worker lives: here its connection may look well although the lock is free."""
+        self._call(Heart.answer)
+
+    def stood_in(self, worker_id: int, answer: Cancelled, sent_at: float) -> None:
+        """A sign of life was written over another connection: only the lease counts until this one is back."""
+        self._call(Heart.stood_in, worker_id, answer, sent_at)
+
+    def _call(self, method: Callable[..., object], *args: object) -> None:
+        """Let the heart's thread call a method of its heart."""
+        if self._heart is not None:
+            self._heart.call(method, self._heart, *args)

@@ -1,0 +1,452 @@
+"""The heart of a worker: all that the heartbeat's thread does and owns.
+
+It beats: each sign of life says what runs, and is answered by which of those jobs were cancelled. In between it looks
+whether other workers have died. All of it goes over one connection (`_line`), which holds the worker's lock. A
+connection that does not answer is not ended while the server may hold the lock for it: it is kept (`_silent_lines`)
+until the row says that the lock does not count. A connection over which the server refuses a statement stays in use:
+the answer proves that the session lives, and with it the lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import os
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from typing import assert_never
+
+import msgspec
+
+from asyncq.domain.errors import AsyncqError, SchemaError, SchemaTooNew, StoreUnavailable
+from asyncq.domain.events import Event, HeartbeatFailed
+from asyncq.domain.options import WorkerOptions
+from asyncq.domain.outcome import words
+from asyncq.engine.base.lease import BEATS_A_LEASE, GRACE_S, HALF_GRACE_S, Lease, look_in_s, now_s
+from asyncq.engine.base.outage import Outage
+from asyncq.engine.liveness.lease_state import Standing
+from asyncq.engine.liveness.loop_watchdog import Guardian, Note
+from asyncq.store.database import Database
+from asyncq.store.failures import NO_ANSWER, is_answer, is_refusal, may_work_elsewhere
+from asyncq.store.lifeline import Lifeline
+from asyncq.store.workers import Cancelled
+
+END_S = 5.0
+REGISTER_S = 15.0
+SOON_S = 0.05  # how soon a lost lock is asked for again, while others wait for that
+LATER_S = 0.5  # and how soon after that
+TELL_EVERY_S = 1.0
+
+
+class Reactions(msgspec.Struct, frozen=True):
+    """What the heartbeat calls, in the worker's event loop.
+
+    Attributes:
+        emit: Takes events.
+        lost: Others declared this worker dead; with its id.
+        doubted: It cannot be proven in time that this worker lives; with its id and the reason.
+        regained: It was proven again that this worker lives.
+        cancelled: Running jobs were cancelled; with the worker's id and (job id, token) of each, at every beat as long
+            as they run.
+        named: These claims, each as `job/token`, have been named as started.
+        stand_in: A sign of life is wanted over another connection.
+        rescue: Another worker is dead.
+        fail: This worker must not go on: the schema needs a newer release (at every beat from then on), or its
+            heartbeat has failed.
+        started: Called in the heartbeat's thread: which claims have started, each as `job/token`.
+        stuck: The same: the jobs whose handlers ignore that they were cancelled.
+    """
+
+    emit: Callable[[Event], None]
+    lost: Callable[[int], None]
+    doubted: Callable[[int, str], None]
+    regained: Callable[[], None]
+    cancelled: Callable[[int, Collection[tuple[int, int]]], None]
+    named: Callable[[Collection[str]], None]
+    stand_in: Callable[[], None]
+    rescue: Callable[[], None]
+    fail: Callable[[Exception], None]
+    started: Callable[[], Sequence[str]]
+    stuck: Callable[[], Sequence[int]]
+
+
+class Wishes:
+    """What a worker wants of its heart: either thread may touch it at any time.
+
+    Attributes:
+        stop: The heart is to stop beating, or has stopped: nobody can register any more.
+        keep_claims: Whether handlers run on then; said before that.
+        forget_worker: Whether it has never fetched then; said before that.
+        registrations: Who wants to be made known, and waits for its id.
+    """
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self.keep_claims = self.forget_worker = False
+        self.registrations: deque[concurrent.futures.Future[int]] = deque()
+
+    def refuse_all(self) -> None:
+        """Nobody is made known any more."""
+        while True:
+            try:
+                asked = self.registrations.popleft()
+            except IndexError:
+                return
+            _fail(asked, StoreUnavailable("the heartbeat has stopped"))
+
+
+class Heart:
+    """The heart of one worker; made in its event loop. Once it runs, other threads use `call`, and nothing else of it.
+
+    Args:
+        database: Where.
+        options: The lease, and what others are told of the worker.
+        tasks: The names of its tasks.
+        lease: What is proven here.
+        reactions: What to call.
+        guardian: Watches the worker's event loop from here.
+        wishes: What the worker wants.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        options: WorkerOptions,
+        tasks: Sequence[str],
+        lease: Lease,
+        reactions: Reactions,
+        guardian: Guardian,
+        wishes: Wishes,
+    ) -> None:
+        self._database = database
+        self._options = options
+        self._tasks = tasks
+        self._lease = lease
+        self._reactions = reactions
+        self._guardian = guardian
+        self._wishes = wishes
+        self._pause_s = options.lease_s / BEATS_A_LEASE
+        self._home = asyncio.get_running_loop()
+        self._away: asyncio.AbstractEventLoop | None = None  # the thread's own, once it runs
+        self._stirred = asyncio.Event()
+        self._worker_id = 0
+        self._line = Lifeline(database, self._ended)
+        self._silent_lines: list[Lifeline] = []
+        self._standing = Standing(lease, self._doubted, self._gave_up)
+        self._outage = Outage("the heartbeat", lambda event: self._tell(reactions.emit, event))
+        self._beat_at = self._look_at = 0.0
+        self._told_at = float("-inf")
+
+    def call(self, function: Callable[..., object], *args: object) -> None:
+        """Called in any thread: let this one call something, while it runs."""
+        if self._away is not None and not self._away.is_closed():
+            try:
+                self._away.call_soon_threadsafe(function, *args)
+            except RuntimeError:
+                pass  # The thread's loop closed in this very moment: it has ended.
+
+    def _tell(self, function: Callable[..., object], *args: object) -> None:
+        """Call something in the worker's event loop."""
+        if not self._home.is_closed():
+            self._home.call_soon_threadsafe(function, *args)
+
+    # What may be called by way of `call`
+
+    def stir(self) -> None:
+        """Something is wished, or to be written."""
+        self._stirred.set()
+
+    def hurry(self) -> None:
+        """Do not wait for the next beat; one that is under way is followed by another."""
+        self._beat_at = 0.0
+        self.stir()
+
+    def answer(self) -> None:
+        """Others ask whether this worker lives: here its connection may look well although the lock is free."""
+        self._standing.lock_is_free()
+        self.hurry()
+
+    def stood_in(self, worker_id: int, answer: Cancelled, sent_at: float) -> None:
+        """A sign of life was written over another connection: only the lease counts until this one is back."""
+        self._heard(worker_id, answer, sent_at, holds=False)
+
+    # The thread
+
+    def run(self) -> None:
+        """All that the thread does, until it is to stop."""
+        try:
+            asyncio.run(self._live())
+        finally:
+            self._wishes.stop.set()
+            self._wishes.refuse_all()
+
+    async def _live(self) -> None:
+        self._away = asyncio.get_running_loop()
+        self._guardian.begin(self.stir)
+        self._standing.tick()
+        try:
+            while not self._wishes.stop.is_set():
+                # Before the work: whoever asks for something meanwhile gets another round.
+                self._stirred.clear()
+                await self._register_asked()
+                await self._work()
+                try:
+                    async with asyncio.timeout(max(self._next_at() - now_s(), 0.0)):
+                        await self._stirred.wait()
+                except TimeoutError:
+                    continue
+        except Exception as error:  # noqa: BLE001 - a worker without a heart must not go on
+            self._tell(self._reactions.doubted, self._worker_id, f"its heart failed: {type(error).__name__}: {error}")
+            self._tell(self._reactions.fail, error)
+        finally:
+            await self._end()
+
+    def _next_at(self) -> float:
+        if not self._worker_id:
+            return float("inf")
+        return min(self._beat_at, self._look_at) if self._line.is_open else self._beat_at
+
+    async def _work(self) -> None:
+        if not self._worker_id:
+            return
+        if now_s() >= self._beat_at:
+            await self._beat()
+        if self._guardian.note is not None and self._line.is_open:
+            await self._write_note(self._guardian.note)
+        if now_s() >= self._look_at and self._line.is_open:
+            await self._look()
+
+    async def _register_asked(self) -> None:
+        while self._wishes.registrations:
+            asked = self._wishes.registrations.popleft()
+            sent_at = now_s()
+            options = self._options
+            try:
+                async with asyncio.timeout(REGISTER_S):
+                    if not self._line.is_open:
+                        await self._line.open()
+                    await self._line.check_release()
+                    worker_id = await self._line.register(
+                        lease_s=options.lease_s,
+                        pid=os.getpid(),
+                        concurrency=options.concurrency,
+                        host=socket.gethostname(),
+                        tasks=self._tasks,
+                    )
+            except (AsyncqError, TimeoutError) as error:
+                self._line.drop()
+                if isinstance(error, SchemaTooNew):
+                    self._tell(self._reactions.fail, error)
+                _fail(asked, error if isinstance(error, AsyncqError) else StoreUnavailable(NO_ANSWER))
+                continue
+            self._worker_id = worker_id
+            self._heard(worker_id, [], sent_at, holds=self._line.held_id == worker_id)
+            self._beat_at = sent_at + (self._pause_s if self._standing.state == "locked" else SOON_S)
+            self._look_at = sent_at
+            if asked.set_running_or_notify_cancel():
+                asked.set_result(worker_id)
+
+    async def _beat(self) -> None:
+        """One sign of life."""
+        worker_id, sent_at, names = self._worker_id, now_s(), self._reactions.started()
+        self._beat_at = sent_at + self._pause_s
+        try:
+            holds, cancelled = await self._prove(self._line, worker_id, names)
+        except (AsyncqError, TimeoutError) as error:
+            if isinstance(error, SchemaError):
+                await self._check_release()
+            if not may_work_elsewhere(error) or (answer := await self._prove_elsewhere(worker_id, names)) is None:
+                await self._missed(error, sent_at)
+                return
+            holds, cancelled = answer
+        self._heard(worker_id, cancelled, sent_at, holds=holds, names=names)
+        await self._check_release()
+
+    async def _prove(self, line: Lifeline, worker_id: int, names: Sequence[str]) -> tuple[bool, Cancelled]:
+        """Write a beat over a connection, which is opened if need be; returns whether it holds the lock too."""
+        async with asyncio.timeout(HALF_GRACE_S if self._standing.state == "doubted" else self._pause_s):
+            if not line.is_open:
+                await line.open()
+            holds = await line.hold(worker_id)
+            return holds, await line.beat(worker_id, names, self._reactions.stuck())
+
+    async def _prove_elsewhere(self, worker_id: int, names: Sequence[str]) -> tuple[bool, Cancelled] | None:
+        """Write a beat over a new connection, which may lead to a server that takes writes; None if that fails."""
+        line = Lifeline(self._database, self._ended)
+        try:
+            answer = await self._prove(line, worker_id, names)
+        except (AsyncqError, TimeoutError):
+            line.drop()
+            return None
+        self._line.drop()
+        self._line = line
+        return answer
+
+    async def _check_release(self) -> None:
+        """May this release go on with the schema? Without an answer: the next beat asks again."""
+        try:
+            async with asyncio.timeout(HALF_GRACE_S):
+                await self._line.check_release()
+        except SchemaTooNew as error:
+            self._tell(self._reactions.fail, error)
+        except (AsyncqError, TimeoutError):
+            return  # A migration may hold the table for long; a broken connection is found by the next beat.
+
+    async def _missed(self, error: Exception, sent_at: float) -> None:
+        """A sign of life was not written, or its answer was lost."""
+        if is_refusal(error):
+            self._standing.refused()
+        if is_answer(error) and self._line.held_id:
+            await self._refused()
+        else:
+            if self._line.held_id:
+                # The connection does not answer, but the server may still hold its lock: it is kept until the row says
+                # that no lock counts.
+                self._silent_lines.append(self._line)
+            else:
+                self._line.drop()
+                self._standing.lock_is_free()
+            self._line = Lifeline(self._database, self._ended)
+        is_urgent = self._standing.state == "doubted" or self._silent_lines
+        self._beat_at = now_s() + (SOON_S if is_urgent else min(self._pause_s, LATER_S))
+        self._tell(self._reactions.stand_in)
+        failures = self._outage.failed()
+        if failures == 1 or sent_at - self._told_at >= TELL_EVERY_S:
+            self._told_at = sent_at
+            self._tell_of(error, self._worker_id, failures)
+
+    async def _refused(self) -> None:
+        """Decide after the server refused a beat over the connection that holds the lock.
+
+        A lock with which a beat was written is still held. A lock that was taken since may have been free for long: the
+        row shows whether a rescue has declared the worker dead. From then on none can, until the lease is over.
+        """
+        if self._line.is_proven and self._standing.state != "doubted":
+            return
+        try:
+            async with asyncio.timeout(HALF_GRACE_S):
+                found = await self._line.find(self._worker_id)
+        except (AsyncqError, TimeoutError):
+            found = "unknown"
+        match found:
+            case "known":
+                self._standing.locked_again()
+            case "standby":
+                self._standing.refused()
+            case "gone" | "unknown":
+                self._standing.lock_is_free()
+            case _:
+                assert_never(found)
+
+    def _tell_of(self, error: Exception, worker_id: int, failures: int = 1) -> None:
+        """A sign of life was not written: say why."""
+        self._tell(
+            self._reactions.emit,
+            HeartbeatFailed(
+                worker_id=worker_id,
+                error=words(error),
+                silent_s=self._lease.silent_s,
+                lease_s=self._lease.length_s,
+                failures=failures,
+            ),
+        )
+
+    def _heard(
+        self, worker_id: int, cancelled: Cancelled, sent_at: float, *, holds: bool, names: Collection[str] = ()
+    ) -> None:
+        """The answer to a sign of life."""
+        if worker_id != self._worker_id:
+            return
+        if cancelled is None:
+            self._worker_id = 0
+            self._standing.lost()
+            self._tell(self._reactions.lost, worker_id)
+            return
+        self._outage.over()
+        if self._standing.proven(sent_at, holds=holds):
+            self._tell(self._reactions.regained)
+        while self._silent_lines and not holds:
+            # The row says now that no lock counts: this one may go, and a new connection takes it.
+            self._silent_lines.pop().drop()
+            self._beat_at = min(self._beat_at, now_s() + SOON_S)
+        if self._line.held_id and not holds:
+            self._beat_at = min(self._beat_at, now_s() + SOON_S)  # The row should say that the lock counts, if it does.
+        if cancelled:
+            self._tell(self._reactions.cancelled, worker_id, cancelled)
+        if names:
+            self._tell(self._reactions.named, names)
+
+    async def _look(self) -> None:
+        """Have others died?"""
+        sent_at = now_s()
+        self._look_at = sent_at + GRACE_S
+        try:
+            async with asyncio.timeout(self._pause_s):
+                found = await self._line.watch(self._worker_id)
+        except TimeoutError as error:
+            await self._missed(error, sent_at)
+            return
+        except AsyncqError:
+            self._beat_at = 0.0  # The beat finds out what is wrong, and says so.
+            return
+        self._lease.clocked(found.clock_s, sent_at)
+        wait_s = look_in_s(found.clock_s, found.workers, found.place)
+        if found.grace_left_s is not None and found.grace_left_s > -SOON_S:
+            # One that was over before keeps nobody alive: the server has just returned.
+            wait_s = min(wait_s, max(found.grace_left_s, 0.0) + 0.01)
+        self._look_at = now_s() + wait_s
+        if found.dead:
+            self._tell(self._reactions.rescue)
+
+    async def _write_note(self, note: Note) -> None:
+        """A job blocks the worker's event loop: say so in its row."""
+        sent_at = now_s()
+        self._guardian.note = None
+        try:
+            async with asyncio.timeout(self._pause_s):
+                await self._line.note_block(note.worker_id, note.job_id, note.token, note.error)
+        except TimeoutError as error:
+            await self._missed(error, sent_at)
+        except AsyncqError:
+            self._beat_at = 0.0  # As in a look.
+
+    def _ended(self, line: Lifeline) -> None:
+        """A connection has ended that nobody here closed: the server frees the lock."""
+        if line is self._line:
+            self._standing.lock_is_free()
+            self.hurry()
+        elif line in self._silent_lines:
+            self._silent_lines.remove(line)
+            self._standing.lock_is_free()
+
+    def _doubted(self) -> None:
+        self._tell(self._reactions.stand_in)
+
+    def _gave_up(self, reason: str) -> None:
+        self._tell(self._reactions.doubted, self._worker_id, reason)
+
+    async def _end(self) -> None:
+        self._guardian.end()
+        self._standing.leave()
+        worker_id, self._worker_id = self._worker_id, 0
+        wishes = self._wishes
+        if (wishes.keep_claims or wishes.forget_worker) and worker_id and self._line.is_open:
+            try:
+                async with asyncio.timeout(END_S / 2):
+                    if wishes.forget_worker:
+                        await self._line.remove(worker_id)
+                    else:
+                        self._line.held_id = 0
+                        await self._line.beat(worker_id, self._reactions.started(), self._reactions.stuck())
+            except (AsyncqError, TimeoutError) as error:
+                self._tell_of(error, worker_id)
+        for line in self._silent_lines:
+            line.drop()
+        await self._line.close()
+
+
+def _fail(asked: concurrent.futures.Future[int], error: Exception) -> None:
+    if asked.set_running_or_notify_cancel():
+        asked.set_exception(error)

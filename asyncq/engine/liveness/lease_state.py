@@ -1,0 +1,132 @@
+"""How a worker stands with the others: whether they may take it for dead, and since when it has to think so itself.
+
+Two things keep them from it: a lock that the server frees when the worker's connection ends, and a lease. Its row says
+whether the lock counts.
+
+    state       others take over                            unless a sign of life is written, given up
+    nobody      there is nobody                             -
+    locked      a grace after the lock is found to be free  when the lease is about to end
+    leased      when the lease is over                      when the lease is about to end
+    doubted     a grace after they found the lock free      half a grace after that; when the lease is about to end
+    given up    as above: nothing may run here              -
+
+    what happens                                            state before                   state after
+    a sign of life was written, with the lock in hand       any                            locked
+    a sign of life was written, without it                  any                            leased
+    the lock is free, or others ask                         locked                         doubted
+    the lock is in hand again, and the row still there      doubted                        locked
+    half a grace is over, and a server could be reached     doubted                        given up
+    the lease is about to end                               locked, leased, doubted        given up
+    the row is gone, or the worker stops                    any                            nobody
+
+Any other event changes nothing. A beat that the server refuses is such an event: the session lives, and keeps the
+lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Literal
+
+from asyncq.engine.base.lease import HALF_GRACE_S, TICK_S, Lease, now_s
+
+State = Literal["nobody", "locked", "leased", "doubted", "given up"]
+
+
+class Standing:
+    """The standing of one worker; of the heartbeat's thread, whose event loop its timers are in.
+
+    Args:
+        lease: Ended when the worker is given up.
+        doubted: Called when a sign of life is wanted at once.
+        gave_up: Called with the reason when it did not come in time.
+
+    Attributes:
+        state: See the table.
+    """
+
+    def __init__(self, lease: Lease, doubted: Callable[[], None], gave_up: Callable[[str], None]) -> None:
+        self._lease = lease
+        self._doubted = doubted
+        self._gave_up = gave_up
+        self.state: State = "nobody"
+        self._refused_at = float("-inf")
+        self._doubt_timer: asyncio.TimerHandle | None = None
+        self._lease_timer: asyncio.TimerHandle | None = None
+
+    def tick(self) -> None:
+        """Record from now on that this thread runs, until its loop ends."""
+        self._lease.tick()
+        _in(TICK_S, self.tick)
+
+    def proven(self, sent_at: float, *, holds: bool) -> bool:
+        """A sign of life was written.
+
+        Args:
+            sent_at: When it was sent.
+            holds: Whether the connection that wrote it holds the lock, and the row says so.
+
+        Returns:
+            Whether the worker had lost its lease before.
+        """
+        had_lost = not self._lease.is_held
+        self._lease.prove(sent_at)
+        self._become("locked" if holds else "leased")
+        self._lease_timer = _in(self._lease.ends_at - now_s(), self._give_up, "its lease is about to end")
+        return had_lost
+
+    def lock_is_free(self) -> None:
+        """Its connection has ended, or others ask: they wait for a sign of life, and only for so long."""
+        if self.state == "locked":
+            self.state = "doubted"  # The lease is still to end when it is.
+            self._doubt_timer = _in(HALF_GRACE_S, self._doubt_over)
+            self._doubted()
+
+    def locked_again(self) -> None:
+        """The lock was taken anew, and no rescue has declared the worker dead; without a beat the lease still ends."""
+        if self.state == "doubted":
+            self.state = "locked"
+            self._end_doubt()
+
+    def refused(self) -> None:
+        """No writable server answers, so no rescue runs; when one is back, the lease alone decides."""
+        self._refused_at = now_s()
+
+    def lost(self) -> None:
+        """The row is gone: others have taken over."""
+        self.leave()
+        self._lease.end()
+
+    def leave(self) -> None:
+        """There is no worker any more, or it stops."""
+        self._become("nobody")
+
+    def _doubt_over(self) -> None:
+        left_s = self._refused_at + HALF_GRACE_S - now_s()
+        if left_s > 0:
+            self._doubt_timer = _in(left_s, self._doubt_over)
+        else:
+            self._give_up("the connection that holds its lock was lost")
+
+    def _give_up(self, reason: str) -> None:
+        self._lease.end()
+        self._become("given up")
+        self._gave_up(reason)
+
+    def _become(self, state: State) -> None:
+        """Enter a state that no timer ends, or the one that is set next."""
+        self.state = state
+        self._end_doubt()
+        if self._lease_timer is not None:
+            self._lease_timer.cancel()
+        self._lease_timer = None
+
+    def _end_doubt(self) -> None:
+        if self._doubt_timer is not None:
+            self._doubt_timer.cancel()
+        self._doubt_timer = None
+
+
+def _in(delay_s: float, function: Callable[..., object], *args: object) -> asyncio.TimerHandle:
+    return asyncio.get_running_loop().call_later(max(delay_s, 0.0), function, *args)

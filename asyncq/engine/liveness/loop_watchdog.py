@@ -1,0 +1,208 @@
+"""Watches the worker's event loop from the heartbeat's thread: what blocks it is named, in the log and in its job.
+
+The thread asks the loop for an answer all the time. When none comes for too long, it looks where the loop's thread is
+and whose handler that is. The log is told at once, since the loop may never come back; the observers, which live in
+the loop, when it answers again. The heart beats meanwhile: a blocked loop is no dead worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from asyncq.domain.events import Event, LoopBlocked
+from asyncq.domain.outcome import clean_error
+from asyncq.engine.base.identity import Identity
+from asyncq.engine.base.records import LOGGER, job_fields, write
+from asyncq.engine.run import stacks
+from asyncq.engine.run.child_tasks import Leftovers
+from asyncq.engine.run.executor import Executor
+from asyncq.engine.run.run import Run
+
+TRIES = 3
+
+
+class Note(msgspec.Struct, frozen=True):
+    """What is to be written into the record of a job that blocks the loop."""
+
+    worker_id: int
+    job_id: int
+    token: int
+    error: str
+
+
+class _Block(msgspec.Struct, frozen=True):
+    run: Run | None
+    stack: str
+
+
+class _Question:
+    """Asked in the thread, answered in the loop."""
+
+    def __init__(self, asked_at: float) -> None:
+        self.asked_at = asked_at
+        self.lock = threading.Lock()
+        self.is_answered = False
+        self.block: _Block | None = None
+
+
+class Guardian:
+    """The guardian of one worker's event loop; made in that loop.
+
+    Args:
+        after_s: How long the loop may be silent; None watches nothing.
+        identity: The worker.
+        executor: Knows what runs.
+        leftovers: Knows what those have started.
+        emit: Takes events, in the loop.
+
+    Attributes:
+        note: What is to be written into a job; of the heartbeat's thread.
+    """
+
+    def __init__(
+        self,
+        after_s: float | None,
+        identity: Identity,
+        executor: Executor,
+        leftovers: Leftovers,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._after_s = after_s
+        self._identity = identity
+        self._executor = executor
+        self._leftovers = leftovers
+        self._emit = emit
+        self._home = asyncio.get_running_loop()
+        self._thread_id = threading.get_ident()
+        self.note: Note | None = None
+        # From here on: of the heartbeat's thread alone.
+        self._noted: Callable[[], None] | None = None
+        self._question: _Question | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self, noted: Callable[[], None]) -> None:
+        """Watch from now on; called in the thread, in whose event loop the watch goes on.
+
+        Args:
+            noted: Called there when there is a note.
+        """
+        self._noted = noted
+        _all.append(self)
+        if self._after_s is not None:
+            self._next(self._after_s / 2)
+
+    def end(self) -> None:
+        """Watch no more; called in the thread."""
+        _all.remove(self)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _next(self, pause_s: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(pause_s, self._look, time.monotonic() + pause_s)
+
+    def _look(self, due_at: float) -> None:
+        assert self._after_s is not None
+        now, pause_s = time.monotonic(), self._after_s / 2
+        asked = self._question
+        if asked is None or asked.is_answered:
+            self._ask(now)
+        elif now - due_at > pause_s:
+            # This thread did not run either: the process was stopped, or the machine asleep. Nobody is to blame.
+            asked.asked_at = now
+        elif asked.block is None and now - asked.asked_at >= self._after_s:
+            self._blocked(asked, now)
+        elif asked.block is None:
+            pause_s = min(pause_s, asked.asked_at + self._after_s - now)
+        self._next(max(pause_s, 0.001))
+
+    def _ask(self, now: float) -> None:
+        self._question = _Question(now)
+        if not self._home.is_closed():
+            try:
+                self._home.call_soon_threadsafe(self._answer, self._question)
+            except RuntimeError:
+                pass  # The loop closed in this very moment: there is nothing left to watch.
+
+    def _answer(self, question: _Question) -> None:
+        """Called in the loop, as soon as it can."""
+        with question.lock:
+            question.is_answered = True
+        if (block := question.block) is not None:
+            run = block.run
+            self._emit(
+                LoopBlocked(
+                    worker_id=self._identity.worker_id,
+                    blocked_s=time.monotonic() - question.asked_at,
+                    job_id=None if run is None else run.claim.id,
+                    task=None if run is None else run.task.name,
+                    stack=block.stack,
+                )
+            )
+
+    def _blocked(self, question: _Question, now: float) -> None:
+        with question.lock:
+            if question.is_answered:
+                return
+            task, stack = self._where()
+            if task is None and stacks.is_in_loop(self._thread_id):
+                return  # It is about to answer: a busy machine has not let it.
+            run = self.run_of(task)
+            if run is None and any(other.run_of(task) is not None for other in self._others()):
+                return  # A handler of another worker in this loop, which tells of it itself.
+            question.block = _Block(run, stack)
+        silent_s = now - question.asked_at
+        if run is not None:
+            said = f"LoopBlocked: the event loop has not answered for {silent_s:.1f} s\n\n{stack}"
+            self.note = Note(run.worker_id, run.claim.id, run.claim.token, clean_error(said))
+            if self._noted is not None:
+                self._noted()
+        # In a thread of its own: the loop may be blocked in a handler of the log, and the heart must go on beating.
+        threading.Thread(
+            target=_warn, args=(self._identity.worker_id, silent_s, run, stack), name="asyncq guardian", daemon=True
+        ).start()
+
+    def _where(self) -> tuple[asyncio.Task[Any] | None, str]:
+        """The task that the loop runs, and where it is; looked at again if it went on meanwhile."""
+        task, stack = None, stacks.UNKNOWN
+        for _ in range(TRIES):
+            task = asyncio.current_task(self._home)
+            stack = stacks.of_thread(self._thread_id)
+            if task is asyncio.current_task(self._home):
+                break
+        return task, stack
+
+    def run_of(self, task: asyncio.Task[Any] | None) -> Run | None:
+        """The job of this worker whose handler an asyncio task is, or whose handler has started it; in any thread."""
+        if task is None:
+            return None
+        # The copy is made in one step of the interpreter.
+        for run in list(self._executor.running):
+            if run.handler is task:
+                return run
+        found = self._leftovers.job_of(task)
+        return found if isinstance(found, Run) else None
+
+    def _others(self) -> list[Guardian]:
+        return [other for other in list(_all) if other is not self and other._home is self._home]
+
+
+# Without a lock, which a forked child could find locked for ever: each use is one step of the interpreter.
+_all: list[Guardian] = []
+
+
+def _warn(worker_id: int, silent_s: float, run: Run | None, stack: str) -> None:
+    fields: dict[str, Any] = {"asyncq_event": "LoopBlocked"}
+    who = "code that is no handler of its"
+    if run is not None:
+        claim, task = run.claim, run.task.name
+        who = f"job {claim.id} ({task}, attempt {claim.attempts + 1} of {claim.max_attempts})"
+        fields |= job_fields(claim.id, task, claim.attempts + 1)
+    template = "the event loop of worker %s has not answered for %.1f s, blocked by %s: %s"
+    write(LOGGER, logging.WARNING, template, (worker_id, silent_s, who, stack.strip()), fields)

@@ -1,0 +1,193 @@
+"""How a worker becomes known to the others, and what it does when they take it for dead, or may do so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+from anyio.abc import TaskGroup
+
+from asyncq.domain.errors import AsyncqError, StoreUnavailable
+from asyncq.domain.events import LeaseInDoubt, MaintenanceFailed, WorkerLost
+from asyncq.engine.base.backoff import backoff_s
+from asyncq.engine.base.identity import Identity
+from asyncq.engine.base.lease import Lease
+from asyncq.engine.base.observers import Observers
+from asyncq.engine.base.outage import Outage
+from asyncq.engine.fetch.fetcher import Fetcher
+from asyncq.engine.liveness.heartbeat import Heartbeat
+from asyncq.engine.liveness.start_gate import Admission
+from asyncq.engine.run.executor import Executor
+from asyncq.engine.run.stuck import Stuck
+from asyncq.store import workers as store
+from asyncq.store.database import Line
+
+LEARN_S = 0.25  # how often a worker asks for the ids of tasks that it misses
+AGAIN_S = 1.0
+LEAVE_TRIES = 4
+FIRST_RETRY_S = 0.04
+
+
+class Membership:
+    """One worker among others.
+
+    Args:
+        line: A connection, to learn the ids of tasks.
+        identity: Who it is.
+        lease: What is known of its lease.
+        heartbeat: Registers it.
+        fetcher: Holds claims that have not started, and fetches no more meanwhile.
+        executor: Runs the others.
+        admission: Holds those that wait to be named.
+        stuck: Says when too many handlers are stuck to fetch more.
+        observers: Told of what happens.
+
+    Attributes:
+        registered: Set while the worker is known, or will not be known again.
+        rejoined: Called when it is known again, under another id.
+    """
+
+    def __init__(
+        self,
+        line: Line,
+        identity: Identity,
+        lease: Lease,
+        heartbeat: Heartbeat,
+        fetcher: Fetcher,
+        executor: Executor,
+        admission: Admission,
+        stuck: Stuck,
+        observers: Observers,
+    ) -> None:
+        self._line = line
+        self._identity = identity
+        self._lease = lease
+        self._heartbeat = heartbeat
+        self._fetcher = fetcher
+        self._executor = executor
+        self._admission = admission
+        self._stuck = stuck
+        self._observers = observers
+        self._outage = Outage("registration", observers.emit)
+        self._start_soon: Callable[..., object] | None = None
+        self._next_id = 0  # That of the worker once it has learned the ids of its tasks.
+        self._dead_ids = {0}  # Those that others declared dead before it had them; and 0, which is none.
+        self.registered = anyio.Event()
+        self.rejoined: Callable[[], object] = fetcher.wake
+        fetcher.may_fetch = self._may_fetch
+
+    def _may_fetch(self) -> bool:
+        return self._identity.worker_id > 0 and self._lease.is_held and not self._stuck.is_full
+
+    def open(self, group: TaskGroup) -> None:
+        """From now on it can come back by itself."""
+        self._start_soon = group.start_soon
+        if not self._identity.worker_id:
+            group.start_soon(self._join_again)
+
+    async def join(self) -> None:
+        """Become known, then learn the ids of the tasks: names that a known worker uses are never collected.
+
+        Raises:
+            StoreError: The database cannot be used.
+        """
+        while not self._identity.worker_id:
+            if self._next_id in self._dead_ids:
+                self._next_id = await self._heartbeat.register()
+            await self._learn()
+            if self._next_id not in self._dead_ids:  # Else it was declared dead meanwhile.
+                self._identity.worker_id, self._next_id = self._next_id, 0
+        self.registered.set()
+
+    async def learn_the_rest(self) -> None:
+        """Tasks whose names another open transaction has just stored have no id yet: ask until it has ended."""
+        if names := ", ".join(self._identity.nameless):
+            said = f"tasks {names} are not taken yet: an open transaction has just used them for the first time"
+            self._observers.emit(MaintenanceFailed(error=said))
+        while self._identity.nameless:
+            await anyio.sleep(LEARN_S)
+            try:
+                await self._learn()
+                self._outage.over()
+            except AsyncqError as error:
+                self._observers.emit(MaintenanceFailed(error=str(error), failures=self._outage.failed()))
+            self._fetcher.wake()
+
+    async def _learn(self) -> None:
+        self._identity.learn(await store.task_ids(self._line, list(self._identity.registry)))
+
+    def questioned(self) -> None:
+        """Others have taken over, or ask whether this worker lives: nothing starts before the next beat has told."""
+        self._lease.end()
+        self._heartbeat.questioned()
+
+    def doubted(self, worker_id: int, reason: str) -> None:
+        """Others may take over soon: what runs here must end before. The claims are this worker's until they do."""
+        if not worker_id or worker_id != self._identity.worker_id:
+            return
+        running = len(self._executor.running)
+        self._observers.emit(
+            LeaseInDoubt(
+                worker_id=worker_id,
+                running=running,
+                reason=reason,
+                silent_s=self._lease.silent_s,
+                lease_s=self._lease.length_s,
+            )
+        )
+        self._let_go("the worker could not prove that it lives", worker_id)
+
+    def regained(self) -> None:
+        """It was proven that the worker lives: it goes on."""
+        self._fetcher.wake()
+
+    def lost(self, worker_id: int) -> None:
+        """Others took over: what runs here must end, what it comes to is refused, and a new id is needed."""
+        if not self._identity.worker_id:
+            self._dead_ids.add(worker_id)
+        if not worker_id or worker_id != self._identity.worker_id:
+            return  # A beat from before it registered anew, or while it does.
+        self._observers.emit(WorkerLost(worker_id=worker_id, running=len(self._executor.running)))
+        self._identity.worker_id = 0
+        self.registered = anyio.Event()
+        self._let_go("the worker was declared dead", worker_id)
+        if self._start_soon is not None:
+            self._start_soon(self._join_again)
+
+    def _let_go(self, reason: str, worker_id: int) -> None:
+        if claims := self._fetcher.buffer.drain():
+            self._fetcher.give_back(claims, reason, worker_id)
+        self._admission.refuse()
+        self._executor.cancel_all()
+
+    async def leave(self) -> None:
+        """Be forgotten, and leave no claim; a connection that was lost on the way is tried again, a few times.
+
+        Raises:
+            StoreError: The database cannot be used.
+        """
+        for tries in range(1, LEAVE_TRIES + 1):
+            try:
+                await self.registered.wait()
+                await self._fetcher.lost.give_back()
+                await store.remove(self._line, self._identity.worker_id)
+                return
+            except StoreUnavailable:
+                if tries == LEAVE_TRIES:
+                    raise
+                await anyio.sleep(backoff_s(tries, FIRST_RETRY_S, AGAIN_S))
+
+    async def _join_again(self) -> None:
+        while not self._identity.worker_id:
+            try:
+                await self.join()
+            except AsyncqError as error:
+                if self._heartbeat.has_ended:
+                    self.registered.set()
+                    return
+                self._observers.emit(MaintenanceFailed(error=str(error), failures=self._outage.failed()))
+                await anyio.sleep(AGAIN_S)
+        self._outage.over()
+        self._fetcher.wake()
+        self.rejoined()
+        await self.learn_the_rest()

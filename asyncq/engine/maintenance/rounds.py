@@ -1,0 +1,137 @@
+"""What any worker does for all, on a jittered timer and without a leader: rescue jobs, prune, tell of bloat."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+
+import anyio
+
+from asyncq.domain.errors import AsyncqError
+from asyncq.domain.events import JobsRescued, MaintenanceFailed, TransactionsEnded, UnknownTasks
+from asyncq.domain.outcome import words
+from asyncq.engine.base.identity import Identity
+from asyncq.engine.base.observers import Observers
+from asyncq.engine.base.outage import Outage
+from asyncq.engine.base.shield import shielded
+from asyncq.engine.fetch.cursor import Looks
+from asyncq.engine.maintenance.pruner import Pruner
+from asyncq.engine.maintenance.vacuum_watch import Horizon
+from asyncq.store.database import Database, Line
+from asyncq.store.transactions import end_transactions
+from asyncq.store.workers import Rescued, rescue_jobs, unknown_tasks
+
+THOROUGH_EVERY = 30  # rounds: that one reads the claims of all workers
+FIRST_WITHIN = 6  # rounds after the start: not in its rush, and not all workers of a fleet at once
+DEADLINE_S = 60.0
+REST_S = 2.0
+
+
+class Maintenance:
+    """The rounds of one worker.
+
+    Args:
+        database: Where a rescue that may return many claims gets a connection of its own: no fetch waits for it.
+        line: A connection, shared with the fetcher.
+        identity: Whose tasks are known.
+        observers: Told what was done.
+        failed_retention_s: How long jobs that failed for good are kept; None for ever.
+        looks: What looks for jobs cost this worker.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        line: Line,
+        identity: Identity,
+        observers: Observers,
+        failed_retention_s: float | None,
+        looks: Looks,
+    ) -> None:
+        self._line = line
+        self._apart = Line(database, "rescue", answer_s=DEADLINE_S)
+        self._identity = identity
+        self._observers = observers
+        self._pruner = Pruner(line, observers, failed_retention_s)
+        self._horizon = Horizon(line, identity, observers, looks)
+        self._rounds = -random.randint(1, FIRST_WITHIN)
+        self._outage = Outage("maintenance", observers.emit)
+        self._wanted = asyncio.Event()
+        self._rests_until = 0.0
+        self._told: set[str] = set()
+
+    async def run(self, every_s: float) -> None:
+        """A round at once, then every so often, and whenever a worker has died; for ever."""
+        while True:
+            hurried = self._wanted.is_set()
+            self._wanted.clear()
+            try:
+                rescued = await self.round(hurried=hurried)
+                if hurried and not rescued:
+                    # Somebody else was faster, or holds what is left.
+                    self._rests_until = asyncio.get_running_loop().time() + REST_S
+                await self._pruner.run_when_due()
+                await self._horizon.look_when_due()
+                self._outage.over()
+            except (AsyncqError, TimeoutError) as error:
+                self._observers.emit(MaintenanceFailed(error=words(error), failures=self._outage.failed()))
+            try:
+                async with asyncio.timeout(every_s * random.uniform(0.8, 1.2)):
+                    await self._wanted.wait()
+            except TimeoutError:
+                continue
+
+    def hurry(self) -> None:
+        """A worker has died: do not wait for the next round."""
+        if asyncio.get_running_loop().time() >= self._rests_until:
+            self._wanted.set()
+
+    async def once(self) -> None:
+        """What a worker does that will not live long: a thorough round, and a little pruning.
+
+        Raises:
+            StoreError: The database cannot be used.
+            TimeoutError: It did not answer.
+        """
+        self._rounds = 0
+        await self.round()
+        await self._pruner.run(0.0)
+
+    async def round(self, *, hurried: bool = False) -> int:
+        """Rescue what can be rescued, and tell of tasks that nobody here knows; returns how many jobs were rescued."""
+        thorough = self._rounds % THOROUGH_EVERY == 0
+        if thorough or hurried:
+            try:
+                rescued = await self._rescue(self._apart, thorough)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await self._apart.close()
+        else:
+            rescued = await self._rescue(self._line, thorough)
+        self._rounds += 1
+        if rescued:
+            self._observers.emit(
+                JobsRescued(
+                    worker_ids=tuple(sorted({job.worker_id for job in rescued})),
+                    job_ids=tuple(job.job_id for job in rescued),
+                    dead_job_ids=tuple(job.job_id for job in rescued if job.ran and job.attempts >= job.max_attempts),
+                    spared_job_ids=tuple(job.job_id for job in rescued if not job.ran),
+                )
+            )
+        unknown = set(await unknown_tasks(self._line, self._identity.tasks)) - self._told - {*self._identity.registry}
+        if unknown:
+            self._told |= unknown
+            self._observers.emit(UnknownTasks(names=tuple(sorted(unknown))))
+        return len(rescued)
+
+    async def _rescue(self, line: Line, thorough: bool) -> Sequence[Rescued]:
+        async with shielded(line, DEADLINE_S):
+            if ended := await end_transactions(line):
+                self._observers.emit(
+                    TransactionsEnded(
+                        worker_ids=tuple(sorted({worker_id for worker_id, _ in ended})),
+                        job_ids=tuple(sorted(job_id for _, job_id in ended if job_id is not None)),
+                    )
+                )
+            return await rescue_jobs(line, thorough=thorough)

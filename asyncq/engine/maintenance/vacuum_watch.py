@@ -1,0 +1,78 @@
+"""Tells who holds the horizon when fetches suffer from it: looks only then, and of all workers the eldest does it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from asyncq.domain.events import HorizonHeld
+from asyncq.engine.base.identity import Identity
+from asyncq.engine.base.observers import Observers
+from asyncq.engine.base.shield import shielded
+from asyncq.engine.fetch.cursor import Looks
+from asyncq.store.checkup import horizon
+from asyncq.store.database import Line
+
+EVERY_S = 60.0
+TELL_EVERY_S = 600.0
+MANY_DEAD = 20_000  # with fewer dead rows it is something else that makes fetches slow
+LASTING_S = 3 * EVERY_S  # two looks within this time found the same
+HELD_S = 10.0  # who began later is not to blame
+MOST = 3
+DEADLINE_S = 10.0
+
+
+class Horizon:
+    """The watch of one worker over the price of its looks for jobs.
+
+    Args:
+        line: A connection, shared with the fetcher.
+        identity: Who looks.
+        observers: Told who is to blame.
+        looks: Knows what looks cost now, and what they cost at their best.
+    """
+
+    def __init__(self, line: Line, identity: Identity, observers: Observers, looks: Looks) -> None:
+        self._line = line
+        self._identity = identity
+        self._observers = observers
+        self._looks = looks
+        self._look_at = self._tell_at = 0.0
+        self._last_at = float("-inf")
+
+    async def look_when_due(self) -> None:
+        """Look who is to blame, if looks for jobs have become slow, and that was not done lately.
+
+        Raises:
+            StoreError: The database cannot be used.
+            TimeoutError: It did not answer.
+
+        If cancelled, the statement is waited for.
+        """
+        now = asyncio.get_running_loop().time()
+        if not self._looks.is_slow or now < max(self._look_at, self._tell_at):
+            return
+        self._look_at = now + EVERY_S
+        cost_s, usual_s = self._looks.cost_s, self._looks.usual_s
+        found = None
+        async with shielded(self._line, DEADLINE_S):
+            found = await horizon(self._line, self._identity.worker_id, HELD_S, MOST)
+        if found is None:
+            return
+        most = next(iter(found.dead_rows), None)
+        if most is None or most.dead < MANY_DEAD:
+            return
+        # What dies in a minute at full speed is no cause for alarm unless somebody keeps it: vacuum is about to come.
+        is_lasting, self._last_at = now - self._last_at < LASTING_S, now
+        if found.holders or is_lasting:
+            self._tell_at = now + TELL_EVERY_S
+            self._observers.emit(
+                HorizonHeld(
+                    worker_id=self._identity.worker_id,
+                    holders=tuple(map(str, found.holders)),
+                    sees_all=found.sees_all,
+                    table=most.table,
+                    dead_rows=most.dead,
+                    look_s=cost_s,
+                    usual_s=usual_s,
+                )
+            )

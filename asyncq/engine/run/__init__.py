@@ -1,0 +1,1 @@
+"""Runs jobs: the handler's task, its context, its transactions, and handlers that do not end."""

@@ -1,0 +1,273 @@
+"""`JobContext`: what a handler receives beside its payload."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
+
+import msgspec
+
+from asyncq.domain.adding import NOTHING, accepted, make_spec, make_specs
+from asyncq.domain.errors import ConfigurationError
+from asyncq.domain.job import Added, Claim, Job, JobOptions, JobSpec
+from asyncq.domain.meta import read_meta
+from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
+from asyncq.domain.signature import Context
+from asyncq.domain.states import JobState
+from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing
+from asyncq.engine.base.records import JobLogger
+from asyncq.engine.run.transactions import Means, Settling
+from asyncq.store.adding import add_jobs
+from asyncq.store.callers import check_connection, check_transaction
+from asyncq.store.database import CallersConnection, Connection, Record
+from asyncq.store.failures import lending
+
+P = ParamSpec("P")
+AnswerT = TypeVar("AnswerT")
+Method = Callable[Concatenate["JobContext", P], Coroutine[Any, Any, AnswerT]]
+
+
+def in_the_loop(method: Method[P, AnswerT]) -> Method[P, AnswerT]:
+    """Refuse the call in a thread: a plain function cannot await, and what it asked for would be dropped in silence."""
+
+    @functools.wraps(method)
+    def call(self: JobContext, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, AnswerT]:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            name = method.__name__
+            said = f"ctx.{name}() has to be awaited; in a plain function: anyio.from_thread.run(ctx.{name}, ...)"
+            raise ConfigurationError(said) from None
+        return method(self, *args, **kwargs)
+
+    return call
+
+
+class JobContext(Context):
+    """What a handler can know and do about its job.
+
+    Attributes:
+        cancelled: Set when the worker stops or the job was cancelled: finish soon, or be cancelled after the grace
+            period. `ctx.cancelled.is_set()` works in threads too.
+    """
+
+    __slots__ = ("_claim", "_means", "_registry", "_settling", "_task", "_worker_id", "cancelled")
+
+    def __init__(
+        self, claim: Claim, task: str, worker_id: int, registry: Registry, means: Means, settling: Settling
+    ) -> None:
+        self._claim = claim
+        self._task = task
+        self._worker_id = worker_id
+        self._registry = registry
+        self._means = means
+        self._settling = settling
+        self.cancelled = asyncio.Event()
+
+    @property
+    def job(self) -> Job:
+        """The job as it was when it was claimed."""
+        claim = self._claim
+        return Job(
+            id=claim.id,
+            task=self._task,
+            queue=claim.queue,
+            payload=claim.payload,
+            priority=claim.priority,
+            run_at=claim.run_at,
+            attempts=claim.attempts,
+            max_attempts=claim.max_attempts,
+            last_error=claim.last_error,
+            created_at=claim.created_at,
+            updated_at=claim.updated_at,
+            key=claim.key,
+            locked_at=None,
+            locked_by=str(self._worker_id),
+            revision=claim.revision,
+            flags=tuple(sorted(msgspec.json.decode(claim.flags))) if claim.flags else (),
+            meta=read_meta(claim.meta) if claim.meta else None,
+            state=JobState.ACTIVE,
+            interruptions=claim.interruptions,
+        )
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is; the first is 1."""
+        return self._claim.attempts + 1
+
+    @property
+    def logger(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger whose records carry the fields `job_id`, `task` and `attempt`."""
+        return JobLogger(self._claim.id, self._task, self.attempt)
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncGenerator[Connection]:
+        """A connection to the worker's database, shared with the other handlers.
+
+        Yields:
+            An asyncpg connection, outside a transaction. In a transactional task the one connection of its transaction:
+            it is committed with the job when the handler returns, `transaction()` makes savepoints in it, and only one
+            statement at a time can run.
+
+        Raises:
+            PoolExhausted: All are held by other handlers for longer than `pool_wait`.
+            StoreUnavailable: The server cannot be reached.
+            TransactionUnusable: The task is transactional, and its handler has ended.
+
+        If cancelled, the connection goes back; an open transaction is rolled back.
+        """
+        if self._settling.is_shared:
+            with lending():
+                yield self._settling.connection
+            return
+        async with self._means.pool.acquire() as connection:
+            with lending():
+                yield connection
+
+    @in_the_loop
+    async def query(self, sql: str, *args: Any) -> list[Record]:
+        """Run one statement on such a connection.
+
+        Args:
+            sql: The statement, with $1, $2, ... for the parameters.
+            *args: The parameters.
+
+        Returns:
+            The rows.
+
+        Raises:
+            PoolExhausted: As `connection`.
+            asyncpg.PostgresError: What the statement raises.
+
+        If cancelled, the server is asked to stop; whether a statement that writes was committed is unknown.
+        """
+        async with self.connection() as connection:
+            return await connection.fetch(sql, *args)
+
+    @in_the_loop
+    async def complete(self, *, connection: CallersConnection) -> None:
+        """Complete this job in a transaction of your own: it is settled when that is committed.
+
+        Args:
+            connection: An asyncpg connection to the worker's database, in a transaction.
+
+        Raises:
+            ClaimLost: The job was cancelled, or is another worker's by now; let it out, to roll back.
+            TransactionUnusable: The connection is in no transaction, or in one that takes no writes.
+            ConfigurationError: The task is transactional: its return completes the job.
+            StoreError: The database refused.
+
+        After the commit the worker leaves the job alone, whatever the handler raises. If the transaction is rolled
+        back, the job is settled as if this had not been called; returning then counts as a failure. If cancelled,
+        whether the job is completed depends on the transaction.
+        """
+        await self._settling.complete(check_connection(connection))
+
+    @overload
+    async def add_job(
+        self,
+        task: Takes[PayloadT],
+        payload: PayloadT,
+        /,
+        *,
+        connection: CallersConnection | None = None,
+        autocommit: bool = False,
+        **options: Unpack[JobOptions],
+    ) -> Added: ...
+    @overload
+    async def add_job(
+        self,
+        task: TakesNothing,
+        /,
+        *,
+        connection: CallersConnection | None = None,
+        autocommit: bool = False,
+        **options: Unpack[JobOptions],
+    ) -> Added: ...
+    @overload
+    async def add_job(
+        self,
+        task: str,
+        payload: Any = None,
+        /,
+        *,
+        connection: CallersConnection | None = None,
+        autocommit: bool = False,
+        **options: Unpack[JobOptions],
+    ) -> Added: ...
+    @overload
+    async def add_job(
+        self,
+        task: JobSpec,
+        /,
+        *,
+        connection: CallersConnection | None = None,
+        autocommit: bool = False,
+        **options: Unpack[JobOptions],
+    ) -> Added: ...
+    @in_the_loop
+    async def add_job(
+        self,
+        task: Any,
+        payload: Any = NOTHING,
+        /,
+        *,
+        connection: CallersConnection | None = None,
+        autocommit: bool = False,
+        **options: Unpack[JobOptions],
+    ) -> Added:
+        """Add a job, as `Client.add_job` does; in a transactional task in its transaction, else at once.
+
+        Args:
+            task: A task, the name of one, or a spec.
+            payload: The payload.
+            connection: The connection whose transaction the add is to be part of.
+            autocommit: As in `Client.add_job`.
+            **options: See `JobOptions`.
+
+        Returns:
+            What it came to.
+
+        Raises:
+            InvalidJob: The job breaks a rule.
+            DuplicateJob: Its unique policy rejects it, as another job bars it.
+            StoreError: The database refused.
+
+        If cancelled, the outcome is unknown unless the connection's transaction rolls back.
+        """
+        spec = make_spec(task, payload, options, registry=self._registry, strict=False, max_payload=DEFAULT_MAX_PAYLOAD)
+        return accepted((await self._add([spec], check_transaction(connection, autocommit)))[0])
+
+    @in_the_loop
+    async def add_jobs(
+        self, specs: Sequence[JobSpec], *, connection: CallersConnection | None = None, autocommit: bool = False
+    ) -> list[Added]:
+        """Add jobs in one round trip, as `Client.add_jobs` does.
+
+        Args:
+            specs: The jobs, made with `task.job(...)`.
+            connection: As in `add_job`.
+            autocommit: As in `Client.add_job`.
+
+        Returns:
+            What each came to, in the order of the specs.
+
+        Raises:
+            InvalidJob: A job breaks a rule; none was added.
+            StoreError: The database refused.
+
+        If cancelled, the outcome is unknown unless the connection's transaction rolls back; all were added or none.
+        """
+        checked = make_specs(specs, registry=self._registry, strict=False, max_payload=DEFAULT_MAX_PAYLOAD)
+        return await self._add(checked, check_transaction(connection, autocommit))
+
+    async def _add(self, specs: Sequence[JobSpec], connection: Connection | None) -> list[Added]:
+        database = self._means.database
+        if connection is not None:
+            return await add_jobs(database, connection, specs)
+        async with self.connection() as own:
+            return await add_jobs(database, own, specs)

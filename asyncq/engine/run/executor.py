@@ -1,0 +1,254 @@
+"""Runs one job: decode, context, call the handler in a task of its own, turn its end, however bad, into an outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Collection
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+import msgspec
+from anyio import CapacityLimiter
+
+from asyncq.domain.events import JobStarted, ResultIgnored
+from asyncq.domain.job import Claim, is_awaitable
+from asyncq.domain.outcome import Completed, Discarded, Failed, Outcome, RetryLater, clean_error
+from asyncq.engine.base import user_code
+from asyncq.engine.base.identity import Identity
+from asyncq.engine.base.lease import Lease
+from asyncq.engine.base.observers import Observers
+from asyncq.engine.run.child_tasks import Leftovers
+from asyncq.engine.run.context import JobContext
+from asyncq.engine.run.run import Run
+from asyncq.engine.run.transactions import JobTransaction, Means, OwnTransactions, Settling
+from asyncq.engine.run.verdict import describe, outcome_of
+
+COMPLETED = Completed()
+
+
+class Executor:
+    """Runs jobs, one for each call.
+
+    Attributes:
+        running: The jobs that run now, those too whose coroutine worker was cancelled.
+        finished: How many runs have ended.
+        watch: Called with each run whose handler was just cancelled.
+        is_proven: Waits for a beat before a handler begins in a process that was stopped: a rescue may have taken the
+            claim meanwhile. Returns whether the handler may begin.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        means: Means,
+        observers: Observers,
+        threads: CapacityLimiter,
+        leftovers: Leftovers,
+        lease: Lease,
+    ) -> None:
+        self._identity = identity
+        self._means = means
+        self._observers = observers
+        self._threads = threads
+        self._told_results: set[str] = set()
+        self._leftovers = leftovers
+        self._lease = lease
+        self._stopping = False
+        self.running: set[Run] = set()
+        self.finished = 0
+        self.watch: Callable[[Run], None] = _nothing
+        self.is_proven: Callable[[], Awaitable[bool]] = _at_once
+
+    def start(self, claim: Claim) -> tuple[Run, Outcome | None]:
+        """Start a job.
+
+        Args:
+            claim: The job.
+
+        Returns:
+            The run, and what it came to if it has ended already; else `end` has to be awaited. Never raises for what a
+            handler does; a KeyboardInterrupt that came from a real SIGINT goes on.
+        """
+        run = self._make_run(claim)
+        if self._observers.wanted(JobStarted):
+            self._observers.emit(JobStarted(claim=claim, task=run.task.name, attempt=claim.attempts + 1))
+        try:
+            args, kwargs = run.task.signature.decode(claim.payload, run.context)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            self.finished += 1
+            run.error = error
+            return run, Failed(clean_error(f"{type(error).__name__}: the payload does not fit the task: {error}"))
+        except user_code.USERS_ERRORS as error:  # of the payload's type
+            self.finished += 1
+            run.error = error
+            return run, Failed(describe(error))
+        self.running.add(run)
+        if self._stopping:
+            run.tell()
+        try:
+            handler = self._start(run, args, kwargs)
+            # Most have ended by now, where Python starts tasks eagerly.
+            if run.settling is not None or not user_code.has_ended(handler):
+                run.handler = handler
+                return run, None
+            end = handler.result()
+            outcome = COMPLETED if end is None else self._outcome_of(run, end)
+        except BaseException:
+            self._leave(run)
+            raise
+        self._leave(run)
+        return run, outcome
+
+    async def end(self, run: Run) -> Outcome:
+        """Wait for the end of a run.
+
+        Args:
+            run: A run that `start` has started, and that had not ended.
+
+        Returns:
+            What it came to.
+
+        Raises:
+            ValueError: It was not started, or has ended.
+            KeyboardInterrupt: As `start` does.
+
+        If cancelled, the handler goes on: stopping is `Run.cancel`.
+        """
+        if run.handler is None:
+            raise ValueError(f"job {run.claim.id} does not run")
+        try:
+            end = await user_code.end_of(run.handler)
+            outcome = self._outcome_of(run, end)
+            if run.settling is not None:
+                outcome = await run.settling.end(outcome, end.error if isinstance(end, user_code.Raised) else None)
+            return outcome
+        except BaseException:
+            if run.settling is not None:
+                run.settling.abandon()
+            raise
+        finally:
+            self._leave(run)
+
+    def _leave(self, run: Run) -> None:
+        """A run has ended, or whoever waited for its end."""
+        self.finished += 1
+        if run.handler is None or run.handler.done():
+            self.running.discard(run)
+            # Its context leads back to the run: held here, each job would be left to the garbage collector.
+            run.handler = None
+
+    def _make_run(self, claim: Claim) -> Run:
+        task, worker_id = self._identity.task(claim.task_id), self._identity.worker_id
+        if not task.signature.takes_context:
+            return Run(claim, task, worker_id)
+        means = self._means
+        settling: Settling
+        if task.isolation is None:
+            settling = OwnTransactions(means, claim, task.name, worker_id)
+        else:
+            settling = JobTransaction(means, claim, task.name, worker_id, task.isolation)
+        context = JobContext(claim, task.name, worker_id, self._identity.registry, means, settling)
+        return Run(claim, task, worker_id, context, settling)
+
+    def _start(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> asyncio.Task[Any]:
+        variables = self._leftovers.mark(run.task.name, run)
+        return user_code.start(variables, self._handle, (run, args, kwargs))
+
+    async def _handle(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        handler, settling = run.task.handler, run.settling
+        if settling is not None and settling.is_shared:
+            await settling.begin()
+        # Here, as the process may have been stopped since the job was started.
+        if not self._lease.is_fresh and not await self.is_proven():
+            run.interrupted = True
+            raise asyncio.CancelledError
+        if not run.task.signature.is_async:
+            return await self._in_thread(run, partial(handler, *args, **kwargs))
+        return await handler(*args, **kwargs)
+
+    def _outcome_of(self, run: Run, end: Any) -> Outcome:
+        if isinstance(end, user_code.Raised):
+            error = end.error
+            try:
+                outcome = outcome_of(error, interrupted=run.interrupted)
+            except user_code.USERS_ERRORS as broken:  # of a subclass of RetryAfter, Snooze or Discard
+                outcome, error = Failed(describe(broken)), broken
+            if isinstance(outcome, Failed | RetryLater | Discarded):
+                run.error = error
+            return outcome
+        if end is not None and run.task.name not in self._told_results:
+            self._told_results.add(run.task.name)
+            self._observers.emit(
+                ResultIgnored(
+                    claim=run.claim, task=run.task.name, attempt=run.claim.attempts + 1, type_name=type(end).__name__
+                )
+            )
+        return COMPLETED
+
+    async def _in_thread(self, run: Run, call: Callable[[], Any]) -> Any:
+        # Not cancelled once it has begun: as long as the thread runs, the job does, and its claim is held.
+        try:
+            answer = await anyio.to_thread.run_sync(_noting_thread, run, call, limiter=self._threads)
+        finally:
+            run.in_thread = False
+        # A plain function around an async one looks like a plain one: what it returns is still to be run.
+        if is_awaitable(answer):
+            if run.interrupted and run.handler is not None:
+                run.handler.cancel()
+            return await answer
+        return answer
+
+    def tell_all(self) -> None:
+        """Let all handlers know that they should finish soon, and those that start from now on."""
+        self._stopping = True
+        for run in self.running:
+            run.tell()
+
+    def cancel_jobs(self, jobs: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Cancel the handlers of jobs that were cancelled.
+
+        Args:
+            jobs: The id of each, and the token of its claim: a later run of the same job is another one.
+
+        Returns:
+            Those that run here.
+        """
+        found: set[tuple[int, int]] = set()
+        for run in self.running:
+            if (job := (run.claim.id, run.claim.token)) in jobs:
+                found.add(job)
+                run.cancelled = True
+                self._cancel(run)
+        return found
+
+    def cancel_all(self) -> list[Run]:
+        """Cancel all handlers; returns the runs."""
+        runs = list(self.running)
+        for run in runs:
+            self._cancel(run)
+        return runs
+
+    def _cancel(self, run: Run) -> None:
+        before = run.interrupted
+        run.cancel()
+        if run.interrupted and not before:
+            self.watch(run)
+
+
+def _nothing(_: Run) -> None:
+    pass
+
+
+def _noting_thread(run: Run, call: Callable[[], Any]) -> Any:
+    run.thread_id = threading.get_ident()
+    # In this order: `Run.cancel` notes that it was called, then looks whether the thread runs. One sees the other.
+    run.in_thread = True
+    if run.interrupted:
+        raise asyncio.CancelledError
+    return call()
+
+
+async def _at_once() -> bool:
+    return True

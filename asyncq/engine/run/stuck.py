@@ -1,0 +1,123 @@
+"""Handlers that run on although they were cancelled: each is reported, and another job loop takes its slot's place.
+
+Its claim and its serial queue stay held until it truly ends; then it is settled as usual, and its own job loop ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from anyio import CapacityLimiter
+
+from asyncq.domain.events import HandlerStuck, TooManyStuck
+from asyncq.engine.base.identity import Identity
+from asyncq.engine.base.observers import Observers
+from asyncq.engine.run import stacks
+from asyncq.engine.run.executor import Executor
+from asyncq.engine.run.run import Run
+
+STUCK_S = 5.0  # how long a cancelled handler may take to end
+
+
+class Stuck:
+    """The stuck handlers of one worker.
+
+    Args:
+        limit: With so many the worker fetches no more.
+        identity: The worker.
+        executor: Cancels handlers.
+        threads: Limits threads; a stuck one needs a place of its own.
+        observers: Told of them.
+
+    Attributes:
+        replace: Starts another job loop.
+        filled: The limit is reached; with what to say to that.
+        changed: There is one more, or one less.
+    """
+
+    def __init__(
+        self, limit: int, identity: Identity, executor: Executor, threads: CapacityLimiter, observers: Observers
+    ) -> None:
+        self._limit = limit
+        self._identity = identity
+        self._threads = threads
+        self._observers = observers
+        self._timers: dict[Run, asyncio.TimerHandle] = {}
+        self._stuck: set[Run] = set()
+        self._in_threads: set[Run] = set()
+        self._is_closed = False
+        self.replace: Callable[[], None] = _nothing
+        self.filled: Callable[[str], None] = _nothing
+        self.changed: Callable[[], None] = _nothing
+        executor.watch = self.watch
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are so many that nothing is fetched."""
+        return len(self._stuck) >= self._limit
+
+    def ids(self) -> list[int]:
+        """The jobs; may be called in any thread."""
+        # The copy is made in one step of the interpreter.
+        return sorted(run.claim.id for run in list(self._stuck))
+
+    def watch(self, run: Run) -> None:
+        """A handler was just cancelled: it has `STUCK_S` to end."""
+        if self._is_closed or run.handler is None:
+            return
+        self._look_later(run)
+        run.handler.add_done_callback(partial(self._ended, run))
+
+    def close(self) -> None:
+        """No handler is watched any more: the worker has done waiting for them, or has failed."""
+        self._is_closed = True
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def _look_later(self, run: Run) -> None:
+        loop = asyncio.get_running_loop()
+        self._timers[run] = loop.call_later(STUCK_S, self._look, run, loop.time() + STUCK_S)
+
+    def _look(self, run: Run, due_at: float) -> None:
+        del self._timers[run]
+        if run.handler is None or run.handler.done():
+            return
+        if asyncio.get_running_loop().time() - due_at > STUCK_S / 2:
+            # The event loop was blocked: perhaps the handler has had no turn to end.
+            self._look_later(run)
+            return
+        self._stuck.add(run)
+        stack = stacks.of_thread(run.thread_id) if run.in_thread else stacks.of_task(run.handler)
+        self._observers.emit(
+            HandlerStuck(
+                claim=run.claim, task=run.task.name, attempt=run.claim.attempts + 1, stuck_s=STUCK_S, stack=stack
+            )
+        )
+        if len(self._stuck) <= self._limit:
+            run.is_replaced = True
+            if run.in_thread:
+                self._in_threads.add(run)
+                self._threads.total_tokens += 1
+            self.replace()
+        if len(self._stuck) == self._limit:
+            self._observers.emit(TooManyStuck(worker_id=self._identity.worker_id, job_ids=tuple(self.ids())))
+            self.filled("too many handlers are stuck")
+        self.changed()
+
+    def _ended(self, run: Run, _: asyncio.Task[Any]) -> None:
+        if (timer := self._timers.pop(run, None)) is not None:
+            timer.cancel()
+        if run in self._in_threads:
+            self._in_threads.remove(run)
+            self._threads.total_tokens -= 1
+        if run in self._stuck:
+            self._stuck.remove(run)
+            self.changed()
+
+
+def _nothing(*_: str) -> None:
+    pass

@@ -1,0 +1,367 @@
+"""How a run is settled by a transaction of its handler: one that the worker opens and commits, or the handler's own.
+
+    the transaction                   a transactional task                   ctx.complete(connection=...)
+    committed                         settled                                settled, whatever the handler raises then
+    rolled back, handler raised       as its error says                      as its error says
+    rolled back by the server         hindered: again soon, not counted      a failure
+    nobody knows (the claim stands)   hindered; said in last_error           a failure; said in last_error
+    the claim was gone                lost: nothing is committed             lost: nothing is committed
+
+Whoever reads this line by line asks: and if the worker is cancelled, or its connection dies, here? Before COMMIT was
+sent, nothing is committed. After it was sent the claim decides, which the same transaction ends: it is asked for until
+the server answers, and what is written of such a run passes the fence of its claim like everything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, assert_never
+
+import anyio
+
+from asyncq.domain.errors import (
+    AsyncqError,
+    ClaimLost,
+    ConfigurationError,
+    StoreError,
+    StoreUnavailable,
+    TransactionUnusable,
+)
+from asyncq.domain.events import CommitUncertain, ErrorIgnored, JobEvent, SettleFailed, TransactionOpen
+from asyncq.domain.job import Claim
+from asyncq.domain.outcome import Completed, Failed, Hindered, Interrupted, Outcome, Returned, clean_error, words
+from asyncq.domain.task import Isolation
+from asyncq.engine.base.backoff import backoff_s
+from asyncq.engine.base.observers import Observers
+from asyncq.engine.base.outage import Outage
+from asyncq.engine.base.shield import shielded
+from asyncq.store import transactions as store
+from asyncq.store.database import Connection, Database, HandlerPool, Line
+from asyncq.store.failures import is_transient
+
+TELL_AFTER_S = 60.0
+COMPLETE_S = 300.0  # how long a completion waits for somebody who holds the job's row
+ASK_S = 30.0
+FIRST_ASK_S = 0.01
+SLOWEST_ASK_S = 1.0
+
+Settled = Literal["completed", "rerun", "cancelled here", "lost"]
+
+
+class Means:
+    """What all runs of a worker work and are settled with.
+
+    Args:
+        database: Where the jobs are.
+        pool: The connections of handlers.
+        line: A connection on which to ask what became of a transaction.
+        observers: Told of what is odd.
+        lease_s: How long a transaction whose connection was lost may go on, before it is ended.
+    """
+
+    def __init__(self, database: Database, pool: HandlerPool, line: Line, observers: Observers, lease_s: float) -> None:
+        self.database = database
+        self.pool = pool
+        self.line = line
+        self.observers = observers
+        self.lease_s = lease_s
+        self._outage = Outage("asking how transactions ended", observers.emit)
+
+    async def fate(
+        self, worker_id: int, claim: Claim, held: store.Held, since: float, is_open: Callable[[], None]
+    ) -> store.Fate:
+        """What became of a transaction; waits for its end, and brings that about when the lease has run out.
+
+        Args:
+            worker_id: Whose claim it was to end.
+            claim: The claim.
+            held: The transaction.
+            since: When its last statement was sent, on the loop's clock.
+            is_open: Called once if it has not ended yet.
+
+        Asks for as long as the database is away. If cancelled, the claim stays as it is.
+        """
+        clock = asyncio.get_running_loop().time
+        tries = 0
+        while True:
+            tries += 1
+            wait_s = backoff_s(tries, FIRST_ASK_S, SLOWEST_ASK_S)
+            try:
+                async with shielded(self.line, ASK_S):
+                    fate = await store.fate(self.line, worker_id, claim, held.xid)
+                    self._outage.over()
+                    if fate != "in progress":
+                        return fate
+                    is_open()
+                    is_open = _nothing
+                    if clock() - since >= self.lease_s:
+                        await store.end_transaction(self.line, held)
+            except (AsyncqError, TimeoutError) as error:
+                failures = self._outage.failed()
+                event = SettleFailed(count=1, error=words(error), retry_in_s=wait_s, failures=failures)
+                self.observers.emit(event)
+            await anyio.sleep(wait_s)
+
+
+class Settling:
+    """How one run is settled, as far as its handler has a say in it.
+
+    Attributes:
+        settled: What a transaction of the handler has made of the job: None, nothing: the completer settles it.
+    """
+
+    def __init__(self, means: Means, claim: Claim, task: str, worker_id: int) -> None:
+        self._means = means
+        self._claim = claim
+        self._task = task
+        self._worker_id = worker_id
+        self.settled: Settled | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether what goes over the context takes part in the transaction that settles the job."""
+        return False
+
+    @property
+    def connection(self) -> Connection:
+        """The connection of that transaction."""
+        raise NotImplementedError
+
+    async def begin(self) -> None:
+        """Begin, in the handler's own asyncio task: who cancels that ends the wait for a connection too."""
+
+    async def complete(self, connection: Connection) -> None:
+        """Complete the job in a transaction of the handler's."""
+        raise NotImplementedError
+
+    async def end(self, outcome: Outcome, error: BaseException | None) -> Outcome:
+        """Settle what the handler's transaction settles.
+
+        Args:
+            outcome: What the run came to.
+            error: What the handler raised.
+
+        Returns:
+            What the run came to in the end.
+
+        If cancelled, nothing more is committed.
+        """
+        raise NotImplementedError
+
+    def abandon(self) -> None:
+        """Nobody will settle this run: what is not committed must not be."""
+
+    def _tell(self, kind: type[JobEvent], exception: BaseException | None = None, **fields: Any) -> None:
+        event = kind(claim=self._claim, task=self._task, attempt=self._claim.attempts + 1, **fields)
+        self._means.observers.emit(event, exception)
+
+
+class OwnTransactions(Settling):
+    """Of a task that is not transactional: its handler may complete the job in transactions of its own."""
+
+    def __init__(self, means: Means, claim: Claim, task: str, worker_id: int) -> None:
+        super().__init__(means, claim, task, worker_id)
+        self._completions: list[store.Held] = []
+        self._asked_again = False
+
+    async def complete(self, connection: Connection) -> None:
+        ending = await store.complete_in(
+            self._means.database, connection, self._worker_id, self._claim, self._completions
+        )
+        self._asked_again = self._asked_again or ending == "rerun"
+
+    async def end(self, outcome: Outcome, error: BaseException | None) -> Outcome:
+        if not self._completions:
+            return outcome
+        since = asyncio.get_running_loop().time()
+        fates: list[store.Fate] = [
+            await self._means.fate(self._worker_id, self._claim, held, since, self._is_open)
+            for held in reversed(self._completions)
+        ]
+        if "committed" in fates:
+            self.settled = "rerun" if self._asked_again else "completed"
+            if error is not None and not isinstance(outcome, Interrupted):
+                self._tell(ErrorIgnored, error, error=words(error))
+            return Completed()
+        if "lost" in fates:
+            self.settled = "lost"
+        elif isinstance(outcome, Completed):
+            return Failed(_said_of_own(fates))
+        return outcome
+
+    def _is_open(self) -> None:
+        self._tell(
+            CommitUncertain, error="the handler's own transaction, in which it called ctx.complete, is open still"
+        )
+
+
+class JobTransaction(Settling):
+    """Of a transactional task: the transaction in which its handler works, and the job is completed."""
+
+    def __init__(self, means: Means, claim: Claim, task: str, worker_id: int, isolation: Isolation) -> None:
+        super().__init__(means, claim, task, worker_id)
+        self._isolation = isolation
+        self._transaction: store.Transaction | None = None
+        self._held: store.Held | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        return True
+
+    @property
+    def connection(self) -> Connection:
+        if self._transaction is None or self._held is None:
+            raise TransactionUnusable("the transaction of this job has ended: nothing goes over its context any more")
+        return self._transaction.connection
+
+    async def begin(self) -> None:
+        """Begin the transaction, and hold the claim in it.
+
+        Raises:
+            ClaimLost: It is gone.
+            PoolExhausted: No connection for handlers became free in time.
+            StoreError: The database refused.
+
+        If cancelled, `end` cleans up.
+        """
+        connection = await self._means.pool.take()
+        if (current := asyncio.current_task()) is not None and current.cancelling():
+            # The driver has taken the cancellation for its own, as the connection came at the same moment.
+            await self._means.pool.put_back(connection)
+            raise asyncio.CancelledError
+        self._transaction = store.Transaction(self._means.database, connection, self._isolation)
+        await self._transaction.begin()
+        held = await store.hold(self._means.database, connection, self._worker_id, self._claim)
+        if not held.stands:
+            raise ClaimLost(self._claim.id)
+        self._held = held
+        self._tell_in(TELL_AFTER_S, TELL_AFTER_S)
+
+    async def complete(self, connection: Connection) -> None:  # noqa: ARG002 - whatever it is
+        raise ConfigurationError(
+            f"task {self._task!r} is transactional: its jobs are completed by its return; "
+            "ctx.complete is for handlers that have a transaction of their own"
+        )
+
+    async def end(self, outcome: Outcome, error: BaseException | None) -> Outcome:
+        transaction, held = self._transaction, self._held
+        self._held = None  # What the handler left behind gets its connection no more.
+        try:
+            if held is None or transaction is None:
+                return _not_begun(outcome, error)
+            if isinstance(outcome, Completed):
+                return await self._complete(transaction, held)
+        finally:
+            await self._close()
+        if isinstance(outcome, Failed) and (transaction.was_lost or (error is not None and store.is_conflict(error))):
+            return Hindered(outcome.error)
+        return outcome
+
+    async def _complete(self, transaction: store.Transaction, held: store.Held) -> Outcome:
+        means = self._means
+        try:
+            async with asyncio.timeout(COMPLETE_S):
+                ending = await store.complete(
+                    means.database, transaction.connection, self._worker_id, self._claim, held.xid
+                )
+        except (StoreError, TimeoutError) as error:
+            # The way to the server was lost, or it refused: nothing is committed, since COMMIT was not sent.
+            return _undone(error)
+        if ending == "cancelled":
+            return Returned()  # By somebody else. Nothing of it is kept, and that mark says how it ends.
+        if ending == "lost":
+            self.settled = "lost"
+            return Completed()
+        since = asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout(means.lease_s):
+                await transaction.commit()
+        except (StoreUnavailable, TimeoutError) as error:
+            self.abandon()
+            return await self._find_out(held, since, ending, error)
+        except StoreError as error:
+            return _undone(error)
+        self.settled = ending
+        return Completed()
+
+    async def _find_out(self, held: store.Held, since: float, ending: Settled, error: Exception) -> Outcome:
+        """The answer to COMMIT was lost."""
+        self._tell(CommitUncertain, error=words(error))
+        fate = await self._means.fate(self._worker_id, self._claim, held, since, _nothing)
+        match fate:
+            case "committed":
+                self.settled = ending
+            case "lost":
+                self.settled = "lost"
+            case "aborted":
+                return Hindered(
+                    clean_error(f"CommitLost: the connection was lost at COMMIT, nothing was kept: {words(error)}")
+                )
+            case "unknown" | "in progress":
+                return Hindered(
+                    clean_error(
+                        "CommitUnknown: the connection was lost at COMMIT, and this server does not know transaction "
+                        f"{held.xid}; the job was not completed here: {words(error)}"
+                    )
+                )
+            case _:
+                assert_never(fate)
+        return Completed()
+
+    def abandon(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._transaction is not None:
+            self._transaction.cut_off()
+
+    async def _close(self) -> None:
+        """Roll back what was not committed, and give the connection back."""
+        if self._timer is not None:
+            self._timer.cancel()
+        transaction, self._transaction = self._transaction, None
+        if transaction is not None:
+            await transaction.roll_back()
+            await self._means.pool.put_back(transaction.connection)
+
+    def _tell_in(self, delay_s: float, open_s: float) -> None:
+        """Tell after a while how long the transaction is open by then, and then after as long again."""
+
+        def tell() -> None:
+            self._tell(TransactionOpen, open_s=open_s)
+            self._tell_in(open_s, 2 * open_s)
+
+        self._timer = asyncio.get_running_loop().call_later(delay_s, tell)
+
+
+def _not_begun(outcome: Outcome, error: BaseException | None) -> Outcome:
+    """What a run comes to whose transaction did not begin: its handler was not called."""
+    match error:
+        case ClaimLost():
+            return Returned()  # Refused, unless its job was cancelled: then it ends so.
+        case AsyncqError():
+            return Hindered(clean_error(f"{type(error).__name__}: {error}"))
+        case _:
+            return outcome
+
+
+def _undone(error: Exception) -> Outcome:
+    """What a run comes to that the server did not commit."""
+    is_our_doing = not isinstance(error, StoreError) or error.sqlstate != store.ENDED
+    done = "the transaction was rolled back: " if is_our_doing else ""
+    said = clean_error(f"{type(error).__name__}: {done}{words(error)}")
+    return Hindered(said) if isinstance(error, TimeoutError) or is_transient(error) else Failed(said)
+
+
+def _said_of_own(fates: Sequence[store.Fate]) -> str:
+    if "unknown" in fates:
+        return (
+            "CommitUnknown: ctx.complete was called, but the job was not completed: this server does not know its "
+            "transaction, or the savepoint was rolled back in which that was done"
+        )
+    return "TransactionRolledBack: ctx.complete was called, but its transaction was rolled back"
+
+
+def _nothing() -> None:
+    """Told before."""

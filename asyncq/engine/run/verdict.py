@@ -1,0 +1,124 @@
+"""The outcome of a run whose handler raised: a verdict, a cancellation or a failure.
+
+A handler may raise a verdict (`Discard`, `RetryAfter`, `Snooze`) alone or in exception groups, as task groups do:
+
+    the group holds                        the outcome
+    a Discard                              Discarded
+    a RetryAfter, no Discard               RetryLater, with the longest wait of all verdicts
+    Snoozes, and no other error            Snoozed, with the longest wait
+    Snoozes, and other errors              Failed: a snooze counts no attempt, and would hide these errors
+    cancellations only                     as one CancelledError
+
+A CancelledError beside other errors changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+import traceback
+from collections.abc import Sequence
+from typing import cast
+
+from asyncq.domain.errors import Discard, RetryAfter, Snooze, seconds
+from asyncq.domain.outcome import Discarded, Failed, Interrupted, Outcome, RetryLater, Snoozed, clean_error, text_of
+from asyncq.engine.base import user_code
+
+
+def outcome_of(error: BaseException, *, interrupted: bool) -> Outcome:
+    """The outcome of a run whose handler raised.
+
+    Args:
+        error: The exception of the handler.
+        interrupted: Whether the worker has cancelled it.
+
+    Raises:
+        KeyboardInterrupt: The handler raised one, which may come from a real SIGINT.
+        Exception: An attribute of the user's exception raised it.
+    """
+    members = _members(error)
+    for member in members:
+        if isinstance(member, KeyboardInterrupt) and _may_be_real():
+            raise member
+    errors = [member for member in members if not isinstance(member, asyncio.CancelledError)]
+    if not errors:
+        if interrupted:
+            return Interrupted()
+        return Failed(clean_error(f"CancelledError: the handler cancelled itself\n\n{_traceback(error)}"))
+    verdict = _decisive(errors)
+    if verdict is None:
+        return Failed(describe(error))
+    # For a verdict with more than its reason to record, such as other errors of its group.
+    whole = error if len(errors) > 1 else verdict
+    match verdict:
+        case Discard():
+            return Discarded(_last_error("Discard", verdict, whole))
+        case RetryAfter():
+            return RetryLater(_last_error("RetryAfter", verdict, whole), _longest_s(errors))
+        case _:
+            return Snoozed(_longest_s(errors))
+
+
+def describe(error: BaseException) -> str:
+    """An error as `last_error` holds it: type, message, traceback.
+
+    Args:
+        error: Any exception, even one whose `__str__` raises.
+
+    Returns:
+        Text that PostgreSQL can store, cut at 16 KiB.
+    """
+    return clean_error(f"{type(error).__name__}: {text_of(error)}\n\n{_traceback(error)}")
+
+
+def _members(error: BaseException) -> list[BaseException]:
+    """The errors of a group and of the groups in it, in their order; any other error alone."""
+    found: list[BaseException] = []
+    left = [error]
+    while left:
+        one = left.pop()
+        if isinstance(one, BaseExceptionGroup):
+            left.extend(reversed(cast("BaseExceptionGroup[BaseException]", one).exceptions))
+        else:
+            found.append(one)
+    return found
+
+
+def _decisive(errors: Sequence[BaseException]) -> Discard | RetryAfter | Snooze | None:
+    """The verdict among these errors that decides, or None."""
+    found = [error for error in errors if isinstance(error, Discard | RetryAfter | Snooze)]
+    for kind in (Discard, RetryAfter):
+        for verdict in found:
+            if isinstance(verdict, kind):
+                return verdict
+    return found[0] if len(found) == len(errors) else None
+
+
+def _longest_s(errors: Sequence[BaseException]) -> float:
+    return max(seconds(error.delay_s) for error in errors if isinstance(error, RetryAfter | Snooze))
+
+
+def _last_error(name: str, verdict: Discard | RetryAfter, whole: BaseException) -> str:
+    """The reason; with the traceback if it has a cause, or its group has other errors."""
+    reason = text_of(verdict.reason)
+    said = f"{name}: {reason}" if reason else name
+    has_cause = verdict.__cause__ is not None or (verdict.__context__ is not None and not verdict.__suppress_context__)
+    if has_cause or whole is not verdict:
+        said += f"\n\n{_traceback(whole)}"
+    return clean_error(said)
+
+
+def _may_be_real() -> bool:
+    """Whether a KeyboardInterrupt may be a Ctrl-C: not in other threads, nor if SIGINT has another handler."""
+    in_main = threading.current_thread() is threading.main_thread()
+    return in_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def _traceback(error: BaseException) -> str:
+    try:
+        # Without the frame of isolation.py, which is always the first.
+        shown = error.__traceback__.tb_next if error.__traceback__ is not None else None
+        return "".join(traceback.format_exception(type(error), error, shown, limit=-30))
+    except user_code.USERS_ERRORS:  # of a __str__ or __repr__
+        return "".join(traceback.format_tb(error.__traceback__, limit=-30))

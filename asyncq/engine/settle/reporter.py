@@ -1,0 +1,162 @@
+"""Tells what became of jobs, after it was committed; counts it, and calls `on_failed`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar, assert_never
+
+from anyio.abc import TaskGroup
+
+from asyncq.domain.events import (
+    JobCancelled,
+    JobCompleted,
+    JobEvent,
+    JobFailed,
+    JobHindered,
+    JobInterrupted,
+    JobLost,
+    JobRetried,
+    JobSnoozed,
+    ObserverFailed,
+    carrying,
+)
+from asyncq.domain.outcome import (
+    Completed,
+    Discarded,
+    Failed,
+    Hindered,
+    Interrupted,
+    Outcome,
+    RetryLater,
+    Returned,
+    Settlement,
+    Snoozed,
+    in_short,
+)
+from asyncq.engine.base import user_code
+from asyncq.engine.base.observers import Observers
+from asyncq.engine.run.run import Run
+
+JobEventT = TypeVar("JobEventT", bound=JobEvent)
+
+
+class Announcer:
+    """Counts and announces.
+
+    Attributes:
+        completed: Jobs that ended well.
+        failed: Attempts that failed.
+        returned: Jobs that went back without having been started.
+    """
+
+    def __init__(self, observers: Observers, group: TaskGroup) -> None:
+        self._observers = observers
+        self._group = group
+        self.completed = 0
+        self.failed = 0
+        self.returned = 0
+        self._calls = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+
+    async def quiet(self) -> None:
+        """Wait until no `on_failed` runs."""
+        await self._quiet.wait()
+
+    def ended_well(self, runs: Collection[Run]) -> None:
+        """That these have was committed."""
+        self.completed += len(runs)
+        if self._observers.wanted(JobCompleted):
+            for run in runs:
+                self._tell(JobCompleted, run, duration_s=run.duration_s)
+
+    def settled(self, run: Run | None, settlement: Settlement, outcome: Outcome) -> None:
+        """A settlement was committed."""
+        self._settled(run, settlement, outcome)
+        _release(run)
+
+    def _settled(self, run: Run | None, settlement: Settlement, outcome: Outcome) -> None:
+        match outcome:
+            case Completed():
+                self.ended_well([run] if run is not None else [])
+            case Failed() | RetryLater() | Discarded():
+                self.failed += 1
+                self._attempt_failed(run, settlement)
+            case Snoozed(delay_s):
+                self._tell(JobSnoozed, run, delay_s=delay_s)
+            case Interrupted():
+                if settlement.attempts:
+                    self.failed += 1
+                    self._attempt_failed(run, settlement)
+                else:
+                    self._tell(JobInterrupted, run)
+            case Hindered(error):
+                if settlement.attempts:
+                    self.failed += 1
+                    self._attempt_failed(run, settlement)
+                else:
+                    self._tell(JobHindered, run, error=error, delay_s=settlement.delay_s or 0.0)
+            case Returned():
+                self.returned += 1
+            case _:
+                assert_never(outcome)
+
+    def cancelled(self, run: Run | None, settlement: Settlement) -> None:
+        """A job that was cancelled has ended: whatever its run came to, that is all there is to tell.
+
+        A claim that was not started was told as returned.
+        """
+        self._tell(JobCancelled, run, duration_s=_took_s(run), error=settlement.error or "")
+        _release(run)
+
+    def lost(self, run: Run | None) -> None:
+        """A settlement was refused: the claim was another's by then."""
+        self._tell(JobLost, run)
+        _release(run)
+
+    def _attempt_failed(self, run: Run | None, settlement: Settlement) -> None:
+        error, duration_s = settlement.error or "", _took_s(run)
+        if not settlement.dead:
+            self._tell(JobRetried, run, duration_s=duration_s, error=error, delay_s=settlement.delay_s or 0.0)
+            return
+        self._tell(JobFailed, run, duration_s=duration_s, error=error)
+        if run is not None and (on_failed := run.task.on_failed) is not None:
+            event = _event(JobFailed, run, duration_s=duration_s, error=error)
+            self._calls += 1
+            self._quiet.clear()
+            self._group.start_soon(self._call_on_failed, on_failed, event, run.error)
+
+    async def _call_on_failed(
+        self, on_failed: Callable[[JobFailed], Any], event: JobFailed, exception: BaseException | None
+    ) -> None:
+        """A function of the user's: what it raises is reported, and hurts nobody."""
+        try:
+            with carrying(event, exception):
+                end = await user_code.call(on_failed, event)
+            if isinstance(end, user_code.Raised):
+                name = f"on_failed of {event.task}"
+                failed = ObserverFailed(observer=name, event=JobFailed.__name__, error=in_short(end.error))
+                self._observers.emit(failed, end.error)
+        finally:
+            self._calls -= 1
+            if not self._calls:
+                self._quiet.set()
+
+    def _tell(self, kind: type[JobEvent], run: Run | None, **fields: Any) -> None:
+        if run is not None and self._observers.wanted(kind):
+            self._observers.emit(_event(kind, run, **fields), run.error)
+
+
+def _release(run: Run | None) -> None:
+    """Drop the exception: its traceback keeps the frames of the handler and their values alive."""
+    if run is not None:
+        run.error = None
+
+
+def _took_s(run: Run | None) -> float:
+    return run.duration_s if run is not None else 0.0
+
+
+def _event(kind: type[JobEventT], run: Run, **fields: Any) -> JobEventT:
+    return kind(claim=run.claim, task=run.task.name, attempt=run.claim.attempts + 1, **fields)
