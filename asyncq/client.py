@@ -24,6 +24,7 @@ from asyncq.store import admin as store
 from asyncq.store.adding import add_jobs
 from asyncq.store.at_once import AtOnce
 from asyncq.store.callers import check_transaction
+from asyncq.store.client_pool import ClientPool, Loan, tidy
 from asyncq.store.database import CallersConnection, Connection, Database, set_up
 from asyncq.store.failures import connecting
 from asyncq.store.limits import unlimited
@@ -32,7 +33,6 @@ from asyncq.store.policies import check_policies
 from asyncq.store.retries import Retries, pauses
 from asyncq.store.roles import WayIn, way_in
 from asyncq.store.shortcut import Shortcut
-from asyncq.store.spares import Loan, Spares, tidy
 from asyncq.store.statements import DEFAULT_SCHEMA
 
 
@@ -83,7 +83,7 @@ class Client:
         self._retry_for_s = seconds(retry_for, "retry_for")
         self._max_payload = whole_number("max_payload", max_payload, 1, LARGEST_PAYLOAD)
         self._pool_size = whole_number("pool_size", pool_size, 1, 1000)
-        self._pool: Spares | None = None
+        self._pool: ClientPool | None = None
         self._shortcut: Shortcut | None = None
         self._used: _Use | None = None
         self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
@@ -165,7 +165,7 @@ class Client:
         pool = self._database.pool("client", self._pool_size, reset=tidy, init=set_up)
         with connecting(self._database.dsn):
             await pool
-        self._pool, self._home = Spares(pool), (os.getpid(), asyncio.get_running_loop())
+        self._pool, self._home = ClientPool(pool), (os.getpid(), asyncio.get_running_loop())
         self._shortcut = None
 
     async def close(self) -> None:

@@ -82,7 +82,7 @@ class Worker:
         migrate: bool = False,
     ) -> None:
         self._database = Database(dsn, schema)
-        self._ear = self._listens_at(switch("listen", listen), listen_dsn)
+        self._listen_database = self._listens_at(switch("listen", listen), listen_dsn)
         self._registry = Registry(tasks)
         self._items = gather(crontab, self._registry)
         self._options = worker_options(
@@ -116,10 +116,10 @@ class Worker:
             return None
         if listen_dsn is None:
             return None if self._database.is_pooled else self._database
-        ear = Database(listen_dsn, self._database.schema)
-        if ear.is_pooled:
+        listen_database = Database(listen_dsn, self._database.schema)
+        if listen_database.is_pooled:
             raise ConfigurationError("listen_dsn leads directly to the server: leave statement_cache_size=0 out")
-        return ear
+        return listen_database
 
     async def run(self) -> None:
         """Run jobs until SIGTERM, SIGINT or `stop()`; a second signal ends the grace period.
@@ -229,7 +229,7 @@ class Worker:
             self._registry,
             self._options,
             self._observers,
-            ear=self._ear,
+            listen_database=self._listen_database,
             items=self._items,
             doors_may_move=self._doors_may_move,
         )

@@ -14,7 +14,7 @@ from typing import Any
 import asyncpg
 
 from asyncq import Client, JobSpec, UniquePolicy
-from asyncq.store.database import Database, Line
+from asyncq.store.database import Database, ReconnectingConnection
 from asyncq.store.pruning import FIRST_GATE, prune_gates
 from asyncq.store.statements import DEFAULT_SCHEMA
 from benchmarks import tasks
@@ -133,7 +133,7 @@ async def prune(dsn: str, gates: int) -> dict[str, float]:
     """
     done = asyncio.Event()
     longest_s = 0.0
-    line = Line(Database(dsn, DEFAULT_SCHEMA), "prune")
+    line = ReconnectingConnection(Database(dsn, DEFAULT_SCHEMA), "prune")
     async with Client(dsn) as client:
 
         async def add() -> None:

@@ -18,7 +18,7 @@ import asyncpg
 
 from asyncq import Client, Worker
 from asyncq.server import start
-from asyncq.store.database import Line
+from asyncq.store.database import ReconnectingConnection
 from benchmarks import tasks
 
 PROCESSES, PRODUCERS = 4, 64
@@ -124,17 +124,17 @@ async def listened(dsn: str, adds: int, rounds: int) -> dict[str, float]:
 async def _counted() -> AsyncGenerator[Counter[tuple[int, str]]]:
     """Count the statements of all workers of this process, by connection and name."""
     counts: Counter[tuple[int, str]] = Counter()
-    real = Line.fetch
+    real = ReconnectingConnection.fetch
 
-    async def fetch(self: Line, name: str, *args: Any) -> Any:
+    async def fetch(self: ReconnectingConnection, name: str, *args: Any) -> Any:
         counts[id(self), name] += 1
         return await real(self, name, *args)
 
-    Line.fetch = fetch
+    ReconnectingConnection.fetch = fetch
     try:
         yield counts
     finally:
-        Line.fetch = real
+        ReconnectingConnection.fetch = real
 
 
 async def idle(dsn: str, workers: int) -> dict[str, float]:

@@ -164,7 +164,7 @@ class JobsPruned(Event, frozen=True, kw_only=True):
     gates: int
 
 
-class HorizonHeld(Event, frozen=True, kw_only=True):
+class VacuumBlocked(Event, frozen=True, kw_only=True):
     """Looks for jobs are slow over dead rows, which the holders keep; told by one worker, at most every ten minutes."""
 
     worker_id: int
@@ -400,7 +400,7 @@ class JobInterrupted(JobEvent, frozen=True, kw_only=True):
     """A shutdown cancelled the handler; the job is due again, and that is committed."""
 
 
-class JobHindered(JobEvent, frozen=True, kw_only=True):
+class TransactionAborted(JobEvent, frozen=True, kw_only=True):
     """A transaction could not be had, or was undone for no fault of the handler's; the job is due again soon."""
 
     error: str

@@ -74,7 +74,7 @@ class Interrupted(msgspec.Struct, frozen=True):
     """A shutdown cancelled the handler after the grace period."""
 
 
-class Hindered(msgspec.Struct, frozen=True):
+class Aborted(msgspec.Struct, frozen=True):
     """The transaction of the run could not be had, or was undone for no fault of the handler's.
 
     Attributes:
@@ -88,7 +88,7 @@ class Returned(msgspec.Struct, frozen=True):
     """The job was claimed but never started."""
 
 
-Outcome = Completed | Failed | RetryLater | Discarded | Snoozed | Interrupted | Hindered | Returned
+Outcome = Completed | Failed | RetryLater | Discarded | Snoozed | Interrupted | Aborted | Returned
 
 
 # What became of a job that is not settled in the plain way; a completed one was to be kept.
@@ -148,7 +148,7 @@ def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float) -
                 error = f"Interrupted: cut off by shutdowns {claim.interruptions + 1} times in a row"
                 return _failure(claim, error, None, policy, random)
             return Settlement(claim.id, claim.token, claim.queue, interruptions=claim.interruptions + 1)
-        case Hindered(error):
+        case Aborted(error):
             if claim.interruptions >= MAX_INTERRUPTIONS:
                 return _failure(claim, error, None, policy, random)
             return Settlement(

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from asyncq.domain.job import Claim
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.fetch.fetcher import Fetcher
-from asyncq.engine.liveness.start_gate import Admission
+from asyncq.engine.liveness.start_gate import StartGate
 from asyncq.engine.run.executor import Executor
 
 REASON = "they were cancelled"
@@ -25,14 +25,14 @@ class Canceller:
         identity: Whose jobs.
         fetcher: Holds those that have not started; asked to let none pass that was cancelled on its way.
         executor: Runs the others.
-        admission: Knows those that are about to start.
+        start_gate: Knows those that are about to start.
     """
 
-    def __init__(self, identity: Identity, fetcher: Fetcher, executor: Executor, admission: Admission) -> None:
+    def __init__(self, identity: Identity, fetcher: Fetcher, executor: Executor, start_gate: StartGate) -> None:
         self._identity = identity
         self._fetcher = fetcher
         self._executor = executor
-        self._admission = admission
+        self._start_gate = start_gate
         self._asked: set[tuple[int, int]] = set()
         self._early: set[tuple[int, int]] = set()
         fetcher.admit = self.admit
@@ -53,7 +53,7 @@ class Canceller:
 
     def _act(self) -> None:
         asked, self._asked = self._asked, set()
-        unknown = asked - self._executor.cancel_jobs(asked) - self._admission.cancel(asked)
+        unknown = asked - self._executor.cancel_jobs(asked) - self._start_gate.cancel(asked)
         removed = self._fetcher.buffer.remove(unknown)
         if removed:
             self._fetcher.give_back(removed, REASON, self._identity.worker_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.fetch.buffer import Buffer
-from asyncq.engine.liveness.start_gate import Admission
+from asyncq.engine.liveness.start_gate import StartGate
 from asyncq.engine.run.executor import Executor
 from asyncq.engine.settle.completer import Completer
 
@@ -12,7 +12,7 @@ REFUSED = "the worker could not prove that it lives, or stops"
 
 
 async def job_loop(
-    buffer: Buffer, executor: Executor, completer: Completer, admission: Admission, identity: Identity
+    buffer: Buffer, executor: Executor, completer: Completer, start_gate: StartGate, identity: Identity
 ) -> None:
     """Run jobs until the buffer is closed.
 
@@ -20,7 +20,7 @@ async def job_loop(
         buffer: Where claims come from.
         executor: Runs them.
         completer: Takes what they came to, and those that may not start.
-        admission: Says which these are.
+        start_gate: Says which these are.
         identity: Who claimed them.
 
     It also ends after a job whose handler was stuck for so long that another loop took over.
@@ -28,9 +28,9 @@ async def job_loop(
     If cancelled, the job that runs goes on without its worker, and nobody settles it.
     """
     while (claim := buffer.pop() or await buffer.take()) is not None:
-        if not admission.is_plain(claim):
+        if not start_gate.may_start_now(claim):
             worker_id = identity.worker_id
-            if not await admission.admit(claim):
+            if not await start_gate.admit(claim):
                 completer.give_back([claim], REFUSED, worker_id)
                 continue
         run, outcome = executor.start(claim)

@@ -38,24 +38,24 @@ from asyncq.engine.cron.scheduler import Cron
 from asyncq.engine.fetch.fetcher import Fetcher
 from asyncq.engine.fetch.listener import listen
 from asyncq.engine.job_loop import job_loop
-from asyncq.engine.liveness.fallback_heartbeat import StandIn
+from asyncq.engine.liveness.fallback_heartbeat import FallbackHeartbeat
 from asyncq.engine.liveness.heartbeat import Heartbeat
-from asyncq.engine.liveness.heartbeat_thread import Reactions
-from asyncq.engine.liveness.loop_watchdog import Guardian
+from asyncq.engine.liveness.heartbeat_thread import HeartbeatCallbacks
+from asyncq.engine.liveness.loop_watchdog import LoopWatchdog
 from asyncq.engine.liveness.membership import Membership
-from asyncq.engine.liveness.start_gate import Admission
-from asyncq.engine.maintenance.rounds import Maintenance
-from asyncq.engine.run.child_tasks import Leftovers
+from asyncq.engine.liveness.start_gate import StartGate
+from asyncq.engine.maintenance.rounds import Rounds
+from asyncq.engine.run.child_tasks import ChildTasks
 from asyncq.engine.run.executor import Executor
 from asyncq.engine.run.stuck import Stuck
-from asyncq.engine.run.transactions import Means
-from asyncq.engine.settle.claim_next import Succession
+from asyncq.engine.run.transactions import HandlerResources
+from asyncq.engine.settle.claim_next import ClaimNext
 from asyncq.engine.settle.completer import Completer
-from asyncq.engine.settle.reporter import Announcer
+from asyncq.engine.settle.reporter import Reporter
 from asyncq.engine.shutdown import StopRequest
 from asyncq.engine.start_checks import check_server_and_schema
 from asyncq.store import workers as store
-from asyncq.store.database import Database, HandlerPool, Line
+from asyncq.store.database import Database, HandlerPool, ReconnectingConnection
 from asyncq.store.policies import check_policies
 
 CANCEL_S = 5.0  # how long cancelled handlers have to end
@@ -71,7 +71,7 @@ class Supervisor:
         registry: The tasks.
         options: How to work.
         observers: Told of everything.
-        ear: Where to LISTEN; None to poll only.
+        listen_database: Where to LISTEN; None to poll only.
         items: Recurring jobs of its own crontab; with once none are added.
         doors_may_move: Whether a clock that a test has moved is accepted.
     """
@@ -83,29 +83,29 @@ class Supervisor:
         options: WorkerOptions,
         observers: Observers,
         *,
-        ear: Database | None = None,
+        listen_database: Database | None = None,
         items: Sequence[CronItem] = (),
         doors_may_move: bool = False,
     ) -> None:
         self._database = database
-        self._ear = ear
+        self._listen_database = listen_database
         self._options = options
         self._observers = observers
         self._doors_may_move = doors_may_move
         self._identity = Identity(registry)
-        self._reading = Line(database, "fetch", generic_plans=True)
-        self._writing = Line(database, "settle", generic_plans=True)
+        self._reading = ReconnectingConnection(database, "fetch", generic_plans=True)
+        self._writing = ReconnectingConnection(database, "settle", generic_plans=True)
         self._pool = HandlerPool(database, options.pool_size, options.pool_wait_s)
-        means = Means(database, self._pool, self._writing, observers, options.lease_s)
-        self._leftovers = Leftovers()
+        resources = HandlerResources(database, self._pool, self._writing, observers, options.lease_s)
+        self._child_tasks = ChildTasks()
         threads = CapacityLimiter(options.concurrency)
         lease = Lease(options.lease_s)
-        self._executor = Executor(self._identity, means, observers, threads, self._leftovers, lease)
+        self._executor = Executor(self._identity, resources, observers, threads, self._child_tasks, lease)
         self._stuck = Stuck(options.concurrency, self._identity, self._executor, threads, observers)
         self._fetcher = Fetcher(self._reading, self._identity, options, observers, self._finished)
         self._items = items
         # Who hears nothing looks for changed items as often as for jobs.
-        longest_s = options.poll_s if ear is None else LONGEST_POLL_S
+        longest_s = options.poll_s if listen_database is None else LONGEST_POLL_S
         self._cron = Cron(database, self._reading, items, self._identity, observers, longest_s=longest_s)
         self._progress = asyncio.Event()
         self._fetched = anyio.Event()
@@ -113,14 +113,14 @@ class Supervisor:
         self._loops_ended = anyio.Event()
         self._written = anyio.Event()
         self._heartbeat = Heartbeat(database, options, registry, lease)
-        self._admission = Admission(lease, self._executor, self._heartbeat.beat_now)
-        self._executor.is_proven = self._fetcher.is_proven = self._admission.is_proven
+        self._start_gate = StartGate(lease, self._executor, self._heartbeat.beat_now)
+        self._executor.is_proven = self._fetcher.is_proven = self._start_gate.is_proven
         self._fetcher.is_late = lease.is_late
-        self._stand_in = StandIn(
-            [self._writing, self._reading], self._identity, self._admission, self._heartbeat, self._stuck
+        self._fallback = FallbackHeartbeat(
+            [self._writing, self._reading], self._identity, self._start_gate, self._heartbeat, self._stuck
         )
-        self._maintenance = Maintenance(
-            database, self._reading, self._identity, observers, options.failed_retention_s, self._fetcher.looks
+        self._maintenance = Rounds(
+            database, self._reading, self._identity, observers, options.failed_retention_s, self._fetcher.cursor
         )
         self._membership = Membership(
             self._reading,
@@ -129,7 +129,7 @@ class Supervisor:
             self._heartbeat,
             self._fetcher,
             self._executor,
-            self._admission,
+            self._start_gate,
             self._stuck,
             observers,
         )
@@ -143,7 +143,7 @@ class Supervisor:
     @property
     def in_handler(self) -> bool:
         """Whether the current code was called by a handler of this worker."""
-        return self._leftovers.in_handler
+        return self._child_tasks.in_handler
 
     async def run(self, stop: StopRequest, *, once: bool = False, started: anyio.Event | None = None) -> None:
         """Work until asked to stop, or, with once, until nothing is runnable.
@@ -162,7 +162,7 @@ class Supervisor:
             if version := await stop.unless_asked(self._register(stop)):
                 await self._until_ended(stop, once, started, version)
         finally:
-            self._leftovers.uninstall()
+            self._child_tasks.uninstall()
             with anyio.CancelScope(shield=True):
                 await self._heartbeat.stop(forget_worker=True)  # Nothing where it has worked: it was stopped before.
                 await self._reading.close()
@@ -189,24 +189,24 @@ class Supervisor:
         await check_policies(connection, self._database.schema)
         if not self._doors_may_move:
             await store.check_clock(self._reading, self._database.schema)
-        canceller = Canceller(self._identity, self._fetcher, self._executor, self._admission)
-        reactions = Reactions(
+        canceller = Canceller(self._identity, self._fetcher, self._executor, self._start_gate)
+        reactions = HeartbeatCallbacks(
             emit=self._observers.emit,
             lost=self._membership.lost,
             doubted=self._membership.doubted,
             regained=self._membership.regained,
             cancelled=canceller.cancel,
-            named=self._admission.named,
-            stand_in=self._stand_in.ask,
+            named=self._start_gate.named,
+            fallback=self._fallback.ask,
             rescue=self._maintenance.hurry,
             fail=stop.fail,
-            started=self._admission.started,
+            started=self._start_gate.started,
             stuck=self._stuck.ids,
         )
-        guardian = Guardian(
-            self._options.blocked_after_s, self._identity, self._executor, self._leftovers, self._observers.emit
+        watchdog = LoopWatchdog(
+            self._options.blocked_after_s, self._identity, self._executor, self._child_tasks, self._observers.emit
         )
-        self._heartbeat.start(reactions, guardian)
+        self._heartbeat.start(reactions, watchdog)
         await self._membership.join()
         await self._fetcher.prepare()
         server = connection.get_server_version()
@@ -253,16 +253,16 @@ class Supervisor:
     async def _start(self, group: TaskGroup, once: bool) -> None:
         """Start the parts, writers before readers."""
         self._once = once
-        self._leftovers.install()
+        self._child_tasks.install()
         self._group = group
-        self._announcer = Announcer(self._observers, group)
-        succession = Succession(self._writing, self._identity, self._fetcher)
-        self._completer = Completer(self._writing, self._announcer, self._observers, self._settled, succession)
+        self._reporter = Reporter(self._observers, group)
+        claim_next = ClaimNext(self._writing, self._identity, self._fetcher)
+        self._completer = Completer(self._writing, self._reporter, self._observers, self._settled, claim_next)
         self._fetcher.give_back, self._fetcher.following = self._completer.give_back, self._completer.following
         self._completer.is_held = self._fetcher.buffer.is_held
         self._membership.open(group)
         self._fetcher.open(group.start_soon)
-        group.start_soon(self._stand_in.run)
+        group.start_soon(self._fallback.run)
         group.start_soon(self._complete)
         for _ in range(self._options.concurrency):
             group.start_soon(self._loop)
@@ -276,7 +276,7 @@ class Supervisor:
             if self._options.listen:
                 await group.start(
                     listen,
-                    self._ear,
+                    self._listen_database,
                     self._observers,
                     self._fetcher,
                     self._heard,
@@ -291,7 +291,7 @@ class Supervisor:
 
     def _heard(self, text: str) -> None:
         """Something may be due; if clocks may be moved, one may have been."""
-        self._fetcher.lookout.heard(text)
+        self._fetcher.on_call.heard(text)
         if self._doors_may_move:
             self._cron.wake()
 
@@ -308,7 +308,7 @@ class Supervisor:
         self._fetched.set()
 
     async def _loop(self) -> None:
-        await job_loop(self._fetcher.buffer, self._executor, self._completer, self._admission, self._identity)
+        await job_loop(self._fetcher.buffer, self._executor, self._completer, self._start_gate, self._identity)
         self._loops_left -= 1
         if not self._loops_left:
             self._loops_ended.set()
@@ -342,7 +342,7 @@ class Supervisor:
     def _is_calm(self) -> bool:
         """Nothing runs, nothing waits here, nothing is to be written, and the last fetch found nothing."""
         busy = (
-            self._executor.running or len(self._fetcher.buffer) or self._completer.unwritten or self._admission.waiting
+            self._executor.running or len(self._fetcher.buffer) or self._completer.unwritten or self._start_gate.waiting
         )
         return self._fetcher.is_idle and not busy
 
@@ -358,7 +358,7 @@ class Supervisor:
         self._cron.stop()
         self._fetcher.stop()
         self._completer.give_back(self._fetcher.buffer.close(), "the worker stops", self._identity.worker_id)
-        self._admission.close()
+        self._start_gate.close()
         self._executor.tell_all()
         await self._let_finish(stop)
         stuck = tuple(sorted(run.claim.id for run in self._executor.running))
@@ -369,7 +369,7 @@ class Supervisor:
             await self._written.wait()
             await self._told.wait()
         with anyio.move_on_after(CANCEL_S):
-            await self._announcer.quiet()
+            await self._reporter.quiet()
         self._clear_away()
         await self._heartbeat.stop(keep_claims=bool(stuck))
         await self._leave(stuck)
@@ -393,7 +393,7 @@ class Supervisor:
         """Cancel the asyncio tasks that handlers left behind."""
         self._stuck.close()
         handlers = {run.handler for run in self._executor.running}
-        left = {task: owner for task, owner in self._leftovers.find().items() if task not in handlers}
+        left = {task: owner for task, owner in self._child_tasks.find().items() if task not in handlers}
         if left:
             names = tuple(sorted(f"{owner}: {task.get_name()}" for task, owner in left.items()))
             self._observers.emit(TasksLeftBehind(names=names))
@@ -414,9 +414,9 @@ class Supervisor:
         self._observers.emit(
             WorkerStopped(
                 worker_id=self._identity.worker_id,
-                completed=self._announcer.completed,
-                failed=self._announcer.failed,
-                returned=self._announcer.returned,
+                completed=self._reporter.completed,
+                failed=self._reporter.failed,
+                returned=self._reporter.returned,
                 stuck=len(stuck),
             )
         )
@@ -438,7 +438,7 @@ class Supervisor:
                 tell_others = tell_others or delay_s <= LONGEST_POLL_S
             if settlement.queue is not None or not (waits or settlement.done):
                 self._fetcher.wake()
-                tell_others = tell_others or self._fetcher.lookout.is_mixed or not self._fetcher.has_room
+                tell_others = tell_others or self._fetcher.on_call.is_mixed or not self._fetcher.has_room
         if tell_others:
             self._tell = True
             if self._told.is_set():
@@ -468,7 +468,7 @@ class Supervisor:
                 poll_s=options.poll_s,
                 lease_s=options.lease_s,
                 grace_s=options.grace_s,
-                connections=3 + (self._ear is not None) + bool(self._items),
+                connections=3 + (self._listen_database is not None) + bool(self._items),
                 pool_size=options.pool_size,
                 server=version,
                 loop=f"{loop}, Python {platform.python_version()}",

@@ -65,7 +65,7 @@ SENTENCES = [
         lambda e: ("job %s (%s, attempt %s of %s) was interrupted and is due again", *_job(e)),
     ),
     said(
-        on.JobHindered,
+        on.TransactionAborted,
         logging.WARNING,
         lambda e: (
             (

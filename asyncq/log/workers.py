@@ -8,7 +8,7 @@ from asyncq.domain import events as on
 from asyncq.log.sentences import ids, said
 
 
-def _blame(event: on.HorizonHeld) -> str:
+def _blame(event: on.VacuumBlocked) -> str:
     hidden = "" if event.sees_all else "; what other roles do is hidden: grant pg_read_all_stats to the worker's"
     if event.holders:
         return f"they cannot be removed because of {'; '.join(event.holders)}{hidden}"
@@ -183,7 +183,7 @@ SENTENCES = [
         ),
     ),
     said(
-        on.HorizonHeld,
+        on.VacuumBlocked,
         logging.WARNING,
         lambda e: (
             "%s dead rows of %s slow down the look for jobs to %.0f ms from %.1f; %s",

@@ -92,7 +92,7 @@ async def _add_keyless(
         values = *_values(spec), at_once is not None
         ((job_id,),) = await connection.fetch(database.query("add_keyless_job"), *values)
         return job_id
-    way, looks = at_once.way(spec)
+    way, cursor = at_once.way(spec)
     plain = (spec.task, spec.payload, spec.max_attempts, spec.priority)
     if way == "fill_offer":
         if rows := await connection.fetch(database.query(way), *plain):
@@ -101,7 +101,7 @@ async def _add_keyless(
         way = "insert_plain_job"
     if way != "add_at_once":
         values = plain if way == "insert_plain_job" else _values(spec)
-        if rows := await connection.fetch(database.query(way), *values, looks):
+        if rows := await connection.fetch(database.query(way), *values, cursor):
             return rows[0]["id"]
     ((job_id, packs),) = await connection.fetch(database.query("add_at_once"), *_values(spec))
     at_once.learn(spec.task, packs=packs)

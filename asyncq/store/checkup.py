@@ -6,7 +6,7 @@ import msgspec
 
 from asyncq.domain.checkup import Checkup, DeadRows, FirstJobs, Holder, Repaired, Violation
 from asyncq.store.arrays import array_text
-from asyncq.store.database import Connection, Database, Line
+from asyncq.store.database import Connection, Database, ReconnectingConnection
 from asyncq.store.failures import calling
 from asyncq.store.policies import secured_tables
 from asyncq.store.probe import probe
@@ -75,7 +75,7 @@ async def first_jobs(database: Database, connection: Connection) -> FirstJobs:
     return FirstJobs(round(plan.root.rows), plan.root.hit + plan.root.read, plan.took_ms / 1000)
 
 
-class Horizon(msgspec.Struct, frozen=True):
+class Blockers(msgspec.Struct, frozen=True):
     """Who keeps dead rows from being removed, as one worker sees it.
 
     Attributes:
@@ -89,7 +89,7 @@ class Horizon(msgspec.Struct, frozen=True):
     dead_rows: tuple[DeadRows, ...]
 
 
-async def horizon(line: Line, worker_id: int, held_s: float, most: int) -> Horizon | None:
+async def vacuum_blockers(line: ReconnectingConnection, worker_id: int, held_s: float, most: int) -> Blockers | None:
     """Look, if no worker that lives is older.
 
     Args:
@@ -109,7 +109,7 @@ async def horizon(line: Line, worker_id: int, held_s: float, most: int) -> Horiz
         return None
     holders = await line.fetch("holders", held_s, HELD_XIDS, most)
     dead = await line.fetch("dead_rows")
-    return Horizon(tuple(Holder(*row) for row in holders), sees_all, tuple(DeadRows(*row) for row in dead))
+    return Blockers(tuple(Holder(*row) for row in holders), sees_all, tuple(DeadRows(*row) for row in dead))
 
 
 async def violations(database: Database, connection: Connection) -> list[Violation]:

@@ -11,7 +11,7 @@ import msgspec
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.cron.slot import Known, Slot, job_of
 from asyncq.domain.job import Added
-from asyncq.store.database import Line
+from asyncq.store.database import ReconnectingConnection
 from asyncq.store.sizes import first_piece
 
 _json = msgspec.json.Encoder()
@@ -82,7 +82,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     job: str | None = None
 
 
-async def look(line: Line) -> tuple[datetime, int]:
+async def look(line: ReconnectingConnection) -> tuple[datetime, int]:
     """Look at the clock of the schema: the server's time, unless a test has moved it; and whether stored items changed.
 
     Returns:
@@ -95,12 +95,14 @@ async def look(line: Line) -> tuple[datetime, int]:
     return row["now"], row["items"]
 
 
-async def declare(line: Line, worker_id: int, items: str) -> None:
+async def declare(line: ReconnectingConnection, worker_id: int, items: str) -> None:
     """Declare the items of a worker's own crontab: identifier -> definition, with its `job`, as JSON."""
     await line.fetch("declare_cron", worker_id, items)
 
 
-async def stored_items(line: Line, tasks: Collection[str], identifiers: Collection[str]) -> list[Definition]:
+async def stored_items(
+    line: ReconnectingConnection, tasks: Collection[str], identifiers: Collection[str]
+) -> list[Definition]:
     """Read the stored items of these tasks, or of these names, in the order of their identifiers.
 
     Raises:
@@ -110,7 +112,7 @@ async def stored_items(line: Line, tasks: Collection[str], identifiers: Collecti
     return [Definition(row["identifier"], row["revision"], row["definition"]) for row in rows]
 
 
-async def tell(line: Line, items: Sequence[Told]) -> None:
+async def tell(line: ReconnectingConnection, items: Sequence[Told]) -> None:
     """Tell what a worker makes of items; what somebody holds at this moment is left out."""
     while items:
         piece = first_piece(items, len(items), lambda one: len(one.job or ""))
@@ -119,7 +121,9 @@ async def tell(line: Line, items: Sequence[Told]) -> None:
         items = items[len(piece) :]
 
 
-async def register(line: Line, identifiers: Collection[str], stored: Collection[str] = ()) -> dict[str, Known]:
+async def register(
+    line: ReconnectingConnection, identifiers: Collection[str], stored: Collection[str] = ()
+) -> dict[str, Known]:
     """Make items of a worker's own crontab known.
 
     Args:
@@ -144,7 +148,7 @@ def first_slots(slots: Sequence[Slot], most: int) -> Sequence[Slot]:
     return first_piece(slots, most, lambda slot: len(job_of(slot).payload))
 
 
-async def add_slots(line: Line, slots: Sequence[Slot]) -> Slots:
+async def add_slots(line: ReconnectingConnection, slots: Sequence[Slot]) -> Slots:
     """Add the jobs of slots that no worker has added yet, in one transaction.
 
     Args:

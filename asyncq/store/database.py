@@ -205,7 +205,7 @@ class Database:
         return query(name, self.schema)
 
 
-class Line:
+class ReconnectingConnection:
     """One connection that is kept, and opened again when it broke; callers wait for each other.
 
     Args:

@@ -14,7 +14,7 @@ from asyncq.domain.job import Claim
 from asyncq.domain.moment import read_moment
 from asyncq.domain.outcome import Ending, Settlement
 from asyncq.store.arrays import array_numbers, array_text, sent_numbers
-from asyncq.store.database import Line
+from asyncq.store.database import ReconnectingConnection
 
 # Of a claim, where it stands in the order of running; of a settlement, its job.
 _place = attrgetter("priority", "due", "id")
@@ -45,7 +45,7 @@ START = Place()
 
 
 async def fetch_jobs(
-    line: Line,
+    line: ReconnectingConnection,
     worker_id: int,
     token: int,
     limit: int,
@@ -90,7 +90,7 @@ async def fetch_jobs(
     return claims
 
 
-async def plan(line: Line) -> None:
+async def plan(line: ReconnectingConnection) -> None:
     """Let the server plan the statements of `fetch_jobs` on this connection, which takes longer than a fetch.
 
     Raises:
@@ -175,7 +175,7 @@ def _batch(
     # fmt: on
 
 
-async def next_due_s(line: Line, since_s: float | None, after: Place = START) -> float | None:
+async def next_due_s(line: ReconnectingConnection, since_s: float | None, after: Place = START) -> float | None:
     """How long until the next job is due.
 
     Args:
@@ -194,7 +194,7 @@ async def next_due_s(line: Line, since_s: float | None, after: Place = START) ->
     return delay_s
 
 
-async def poll(line: Line, worker_id: int, offer: int) -> tuple[float | None, bool]:
+async def poll(line: ReconnectingConnection, worker_id: int, offer: int) -> tuple[float | None, bool]:
     """The one question of an idle worker.
 
     Args:
@@ -212,7 +212,7 @@ async def poll(line: Line, worker_id: int, offer: int) -> tuple[float | None, bo
     return row["delay_s"], row["is_taken"]
 
 
-async def complete(line: Line, worker_id: int, ended: Collection[Claim | Settlement]) -> set[int]:
+async def complete(line: ReconnectingConnection, worker_id: int, ended: Collection[Claim | Settlement]) -> set[int]:
     """Write that jobs ended well, where the worker still holds the very claims.
 
     Args:
@@ -233,7 +233,7 @@ async def complete(line: Line, worker_id: int, ended: Collection[Claim | Settlem
     return set(ids if row["written"] is None else array_numbers(row["written"]))
 
 
-async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]) -> set[int]:
+async def settle(line: ReconnectingConnection, worker_id: int, settlements: Collection[Settlement]) -> set[int]:
     """Write what runs came to, where the worker still holds the very claims.
 
     Args:
@@ -267,7 +267,7 @@ async def settle(line: Line, worker_id: int, settlements: Collection[Settlement]
     return written
 
 
-async def _change(line: Line, worker_id: int, settlements: Sequence[Settlement]) -> set[int]:
+async def _change(line: ReconnectingConnection, worker_id: int, settlements: Sequence[Settlement]) -> set[int]:
     """Write what goes on living, as far as it is no part of a batch; the ids that were written."""
     if not settlements:
         return set()
@@ -287,7 +287,7 @@ async def _change(line: Line, worker_id: int, settlements: Sequence[Settlement])
 
 
 async def settle_and_take(
-    line: Line,
+    line: ReconnectingConnection,
     worker_id: int,
     ended: Collection[Claim],
     limit: int,
@@ -329,7 +329,9 @@ async def settle_and_take(
     return written, sorted(claims, key=_place)
 
 
-async def settle_special(line: Line, worker_id: int, settlements: Collection[Settlement]) -> dict[int, Ending]:
+async def settle_special(
+    line: ReconnectingConnection, worker_id: int, settlements: Collection[Settlement]
+) -> dict[int, Ending]:
     """Write settlements that `settle` has left alone: of jobs that were cancelled, asked for again, or are to be kept.
 
     Args:
@@ -351,13 +353,13 @@ async def settle_special(line: Line, worker_id: int, settlements: Collection[Set
     return {row["id"]: row["ending"] for row in rows}
 
 
-async def still_held(line: Line, worker_id: int, settlements: Collection[Settlement]) -> set[int]:
+async def still_held(line: ReconnectingConnection, worker_id: int, settlements: Collection[Settlement]) -> set[int]:
     """Of settlements that were not written: the jobs whose claims the worker still holds."""
     in_order = sorted(settlements, key=_id)
     return set(await _ids(line, "still_held", worker_id, *_claims(in_order)))
 
 
-async def return_lost(line: Line, worker_id: int, tokens: Collection[int]) -> set[int]:
+async def return_lost(line: ReconnectingConnection, worker_id: int, tokens: Collection[int]) -> set[int]:
     """Return the claims of fetches whose answer was lost.
 
     Args:
@@ -374,7 +376,7 @@ async def return_lost(line: Line, worker_id: int, tokens: Collection[int]) -> se
     return set(await _ids(line, "return_lost", worker_id, sorted(tokens)))
 
 
-async def still_lost(line: Line, worker_id: int, tokens: Collection[int]) -> set[int]:
+async def still_lost(line: ReconnectingConnection, worker_id: int, tokens: Collection[int]) -> set[int]:
     """What `return_lost` has passed by, since somebody else holds it.
 
     Args:
@@ -395,5 +397,5 @@ def _claims(settlements: Sequence[Claim | Settlement]) -> tuple[list[int], list[
     return [item.id for item in settlements], [item.token for item in settlements]
 
 
-async def _ids(line: Line, name: str, *args: Any) -> list[int]:
+async def _ids(line: ReconnectingConnection, name: str, *args: Any) -> list[int]:
     return [row[0] for row in await line.fetch(name, *args)]

@@ -23,7 +23,7 @@ def channel(schema: str) -> str:
     return f"{schema}:jobs"
 
 
-ALL = "all"  # what is said there when each worker has to look, and not only the one on the lookout
+ALL = "all"  # the text of a notification after which each worker has to fetch, not only the one on call
 ECHO_S = 2.0  # how long a notification may take through a pooler
 
 # What asyncq._cancel_running says of a job: its worker, its id, the token of the claim.
@@ -55,22 +55,22 @@ def cancellation(text: str) -> tuple[int, int, int] | None:
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
-class Post(msgspec.Struct, frozen=True):
-    """What a worker that is about to rest has to know.
+class OnCallStatus(msgspec.Struct, frozen=True):
+    """The state of the on-call turn, read by a worker that is about to sleep.
 
     Attributes:
-        is_out: Whether this connection is on the lookout; if not, another one is, unless it is not quiet.
-        is_quiet: Whether all adds that told nobody have ended, so that one more look for jobs finds what they did.
-        is_mixed: Whether the workers are of several kinds, which run other tasks or forbid other flags.
+        is_mine: Whether this connection is on call. If not, another one is, provided that `adds_settled` is true.
+        adds_settled: Whether all adds that notified nobody have ended, so that one more fetch finds their jobs.
+        is_mixed: Whether the workers differ in the tasks that they run or in the flags that they forbid.
     """
 
-    is_out: bool
-    is_quiet: bool
+    is_mine: bool
+    adds_settled: bool
     is_mixed: bool
 
 
 class Listening:
-    """A connection that listens. While it lives it may be on the lookout; the server ends that with it.
+    """A LISTEN connection. Its worker may be on call while the connection lasts.
 
     Attributes:
         broken: Set when the connection is gone.
@@ -111,29 +111,29 @@ class Listening:
                 if await self._connection.fetchval(query, worker_id, timeout=timeout_s):
                     self._speaks_for = worker_id
 
-    async def take_lookout(self, *, was_out: bool) -> Post:
-        """Be on the lookout, unless another connection is.
+    async def go_on_call(self, *, was_mine: bool) -> OnCallStatus:
+        """Go on call, unless another connection is.
 
         Args:
-            was_out: This connection is: ask only how things are.
+            was_mine: Whether this connection is on call already: then only the state is read.
 
         Raises:
             StoreError: See `failures.calling`.
         """
-        (row,) = await self._fetch("take_lookout", was_out)
-        return Post(*row)
+        (row,) = await self._fetch("take_lookout", was_mine)
+        return OnCallStatus(*row)
 
-    async def leave_lookout(self, *, was_out: bool, tell_all: bool) -> None:
-        """Be on the lookout no more.
+    async def leave_on_call(self, *, was_mine: bool, tell_all: bool) -> None:
+        """End the turn on call.
 
         Args:
-            was_out: Whether this connection is.
-            tell_all: Whether to tell all other workers to look for jobs, and to take the lookout.
+            was_mine: Whether this connection is on call.
+            tell_all: Whether to notify all other workers, so that each fetches and one goes on call.
 
         Raises:
             StoreError: See `failures.calling`.
         """
-        await self._fetch("leave_lookout", was_out, tell_all)
+        await self._fetch("leave_lookout", was_mine, tell_all)
 
     async def make_offer(
         self, worker_id: int, token: int, heard: int, task_ids: Iterable[int], packable: Iterable[int]
@@ -186,7 +186,7 @@ async def listening(
     Args:
         database: Where; its DSN must lead to the server itself, or to a pooler that pools by session.
         notified: Called in the event loop for each notification that something may be due, with its text: `ALL`, or
-            nothing for the one on the lookout.
+            nothing for the worker on call.
         cancelled: Called in the event loop for each running job that was cancelled, of any worker: with the worker's
             id, the job's id and the token of the claim.
         changed: Called in the event loop when stored recurring items have changed.

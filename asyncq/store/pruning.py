@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from asyncq.store.database import Line
+from asyncq.store.database import ReconnectingConnection
 
 FIRST_GATE = -(2**63)
 
@@ -17,7 +17,7 @@ class Pruned(msgspec.Struct, frozen=True):
     requests: int = 0
 
 
-async def prune(line: Line, failed_retention_s: float | None, most: int) -> Pruned:
+async def prune(line: ReconnectingConnection, failed_retention_s: float | None, most: int) -> Pruned:
     """Remove jobs that failed for good long ago, ended jobs and requests whose time has passed.
 
     Args:
@@ -37,7 +37,7 @@ async def prune(line: Line, failed_retention_s: float | None, most: int) -> Prun
     return Pruned(*rows[0])
 
 
-async def prune_gates(line: Line, after: int, most: int) -> tuple[int, int | None]:
+async def prune_gates(line: ReconnectingConnection, after: int, most: int) -> tuple[int, int | None]:
     """Remove gates that were not used for a day, among the next few behind a key.
 
     Args:

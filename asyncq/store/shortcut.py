@@ -10,9 +10,9 @@ import os
 
 from asyncq.domain.job import Added, JobSpec
 from asyncq.store.at_once import AtOnce
+from asyncq.store.client_pool import ClientPool, Loan
 from asyncq.store.database import Database
 from asyncq.store.failures import tell_of_call
-from asyncq.store.spares import Loan, Spares
 
 
 class Shortcut:
@@ -22,13 +22,13 @@ class Shortcut:
 
     Args:
         database: Where the jobs are.
-        spares: The client's connections.
+        client_pool: The client's connections.
         at_once: Knows where nobody offers to take a job.
     """
 
-    def __init__(self, database: Database, spares: Spares, at_once: AtOnce) -> None:
+    def __init__(self, database: Database, client_pool: ClientPool, at_once: AtOnce) -> None:
         self._database = database
-        self._spares = spares
+        self._client_pool = client_pool
         self._at_once = at_once
         self._insert = database.query("insert_plain_job")
         self._pid = os.getpid()
@@ -57,15 +57,15 @@ class Shortcut:
             return None
         if loop is not self._loop or os.getpid() != self._pid:
             return None
-        if (connection := self._spares.at_hand()) is None:
+        if (connection := self._client_pool.at_hand()) is None:
             return None
         values = (spec.task, spec.payload, spec.max_attempts, spec.priority)
         try:
             rows = await connection.fetch(self._insert, *values, False)  # noqa: FBT003
         except BaseException as error:
-            async with Loan(self._spares, self._database.dsn, connection):
+            async with Loan(self._client_pool, self._database.dsn, connection):
                 tell_of_call(error, self._database.schema)
                 raise
-        if not self._spares.keep(connection):
-            await self._spares.release(connection, is_well=True)
+        if not self._client_pool.keep(connection):
+            await self._client_pool.release(connection, is_well=True)
         return Added(rows[0]["id"]) if rows else None

@@ -9,7 +9,7 @@ import msgspec
 
 from asyncq.domain.errors import ClaimLost, TransactionUnusable
 from asyncq.domain.job import Claim
-from asyncq.store.database import Connection, Database, Line, cut_off, is_closed
+from asyncq.store.database import Connection, Database, ReconnectingConnection, cut_off, is_closed
 from asyncq.store.failures import CONFLICTS, UNTIDY, calling
 
 Completion = Literal["completed", "rerun", "cancelled here", "cancelled", "lost"]
@@ -177,7 +177,7 @@ class Transaction:
         cut_off(self.connection)
 
 
-async def fate(line: Line, worker_id: int, claim: Claim, xid: str) -> Fate:
+async def fate(line: ReconnectingConnection, worker_id: int, claim: Claim, xid: str) -> Fate:
     """What became of a transaction that was to complete a job.
 
     Returns:
@@ -191,7 +191,7 @@ async def fate(line: Line, worker_id: int, claim: Claim, xid: str) -> Fate:
     return word
 
 
-async def end_transaction(line: Line, held: Held) -> bool:
+async def end_transaction(line: ReconnectingConnection, held: Held) -> bool:
     """End the connection of a transaction that is open still.
 
     Returns:
@@ -204,7 +204,7 @@ async def end_transaction(line: Line, held: Held) -> bool:
     return bool(rows and rows[0]["ended"])
 
 
-async def end_transactions(line: Line) -> list[tuple[int, int | None]]:
+async def end_transactions(line: ReconnectingConnection) -> list[tuple[int, int | None]]:
     """End the transactions that hold claims of workers that were silent for twice their lease.
 
     Returns:

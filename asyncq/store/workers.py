@@ -9,7 +9,7 @@ import msgspec
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.sentence import command
 from asyncq.store.arrays import array_text
-from asyncq.store.database import Line, Record
+from asyncq.store.database import ReconnectingConnection, Record
 
 # The running jobs of a worker that were cancelled, as (id, lock token); None when others declared the worker dead.
 Cancelled = list[tuple[int, int]] | None
@@ -35,12 +35,12 @@ class Rescued(msgspec.Struct, frozen=True):
     ran: bool
 
 
-async def tell_flags(line: Line, worker_id: int, forbidden_flags: Sequence[str] | None) -> None:
+async def tell_flags(line: ReconnectingConnection, worker_id: int, forbidden_flags: Sequence[str] | None) -> None:
     """Tell which flags a worker forbids from its next fetch on, for those who ask why a job does not run."""
     await line.fetch("tell_flags", worker_id, forbidden_flags)
 
 
-async def beat(line: Line, worker_id: int, named: Sequence[str], stuck: Sequence[int]) -> Cancelled:
+async def beat(line: ReconnectingConnection, worker_id: int, named: Sequence[str], stuck: Sequence[int]) -> Cancelled:
     """Prove that a worker lives over any of its connections, and look what it may not have heard.
 
     Args:
@@ -66,7 +66,7 @@ def cancelled_jobs(rows: Sequence[Record]) -> Cancelled:
     return [(row["job_id"], row["lock_token"]) for row in rows if row["job_id"] is not None]
 
 
-async def is_known(line: Line, worker_id: int) -> bool:
+async def is_known(line: ReconnectingConnection, worker_id: int) -> bool:
     """Whether no rescue has declared a worker dead.
 
     Raises:
@@ -76,12 +76,12 @@ async def is_known(line: Line, worker_id: int) -> bool:
     return row["found"] == "known"
 
 
-async def remove(line: Line, worker_id: int) -> None:
+async def remove(line: ReconnectingConnection, worker_id: int) -> None:
     """Forget a worker that holds no claim."""
     await line.fetch("remove_worker", worker_id)
 
 
-async def rescue_jobs(line: Line, *, thorough: bool) -> list[Rescued]:
+async def rescue_jobs(line: ReconnectingConnection, *, thorough: bool) -> list[Rescued]:
     """Return the jobs of dead workers.
 
     Args:
@@ -98,7 +98,7 @@ async def rescue_jobs(line: Line, *, thorough: bool) -> list[Rescued]:
     return [Rescued(*row) for row in rows]
 
 
-async def task_ids(line: Line, names: Collection[str]) -> dict[int, str]:
+async def task_ids(line: ReconnectingConnection, names: Collection[str]) -> dict[int, str]:
     """The ids of tasks, stored on first use.
 
     Returns:
@@ -108,17 +108,17 @@ async def task_ids(line: Line, names: Collection[str]) -> dict[int, str]:
     return {row["id"]: row["identifier"] for row in rows}
 
 
-async def unknown_tasks(line: Line, ids: Collection[int]) -> list[str]:
+async def unknown_tasks(line: ReconnectingConnection, ids: Collection[int]) -> list[str]:
     """Names of tasks, other than these, for which a job waits."""
     return [row["identifier"] for row in await line.fetch("unknown_tasks", array_text(ids))]
 
 
-async def wake_workers(line: Line) -> None:
+async def wake_workers(line: ReconnectingConnection) -> None:
     """Tell all listening workers to look for jobs."""
     await line.fetch("wake_workers")
 
 
-async def check_clock(line: Line, schema: str) -> None:
+async def check_clock(line: ReconnectingConnection, schema: str) -> None:
     """Refuse a clock that a test has moved.
 
     Args:

@@ -12,7 +12,7 @@ from typing import Any
 import uvloop
 
 from asyncq import Client, Worker
-from asyncq.engine.fetch.handoff import Offer
+from asyncq.engine.fetch.handoff import Handoff
 from benchmarks import tasks
 from benchmarks.work import fill
 
@@ -43,13 +43,13 @@ async def drain(dsn: str, jobs: int) -> None:
 async def idle(dsn: str, _: int) -> None:
     """Run jobs as they come, and note when each was told of, until told to stop."""
     told: list[int] = []
-    hear_of_offer = Offer.heard
+    hear_of_offer = Handoff.heard
 
-    def noting(self: Offer, text: str) -> None:
+    def noting(self: Handoff, text: str) -> None:
         told.append(time.monotonic_ns())
         hear_of_offer(self, text)
 
-    Offer.heard = noting
+    Handoff.heard = noting
     async with Worker(dsn, tasks=[tasks.stamp]).start():
         tell(ready=True)
         await hear()

@@ -2,7 +2,7 @@
 -- third of its price. Null, and nothing is done, when its task is not stored yet, or about to be removed: _add_jobs sees to that.
 --
 -- at_once: the caller commits at once. Then a job that can run now is claimed for a worker that offers to take one, by the
--- token of the offer, and all that a run has to know is sent along, as asyncq/store/offers.py reads it. The job fills the batch
+-- token of the offer, and all that a run has to know is sent along, as asyncq/store/handoff.py reads it. The job fills the batch
 -- that the offer is; what no batch has room for (see _is_packable) gets a row, and the empty batch goes. The batch is held until
 -- the commit and is for one job; no add waits for another one. At other levels than READ COMMITTED an offer that has just been
 -- renewed would be an error. An add skips the offers of workers that have missed beats, see _is_heard.

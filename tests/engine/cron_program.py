@@ -11,7 +11,7 @@ from asyncq.domain.task import Registry
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.cron.scheduler import Cron
-from asyncq.store.database import Database, Line
+from asyncq.store.database import Database, ReconnectingConnection
 
 
 async def main() -> None:
@@ -19,7 +19,7 @@ async def main() -> None:
     dsn, schema, crontab = sys.argv[1:]
     added: list[Event] = []
     database = Database(dsn, schema)
-    line = Line(database, "fetch")
+    line = ReconnectingConnection(database, "fetch")
     identity = Identity(Registry([]))
     cron = Cron(database, line, parse_crontab(crontab), identity, Observers([observer(CronAdded)(added.append)]))
     try:

@@ -35,7 +35,7 @@ from tests.engine.faults import terminate
 from tests.engine.seen import Seen
 from tests.engine.test_buffer import claim
 from tests.engine.test_fetcher import fetch_ahead, intercept
-from tests.engine.test_maintenance import claim_as_a_dead_worker
+from tests.engine.test_rounds import claim_as_a_dead_worker
 from tests.waiting import wait_until
 
 

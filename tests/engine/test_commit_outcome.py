@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from asyncq import Client, ConstantRetry, JobContext, Task, Worker, task
-from asyncq.domain.events import CommitUncertain, JobCompleted, JobHindered, JobLost, JobRetried, JobStarted
+from asyncq.domain.events import CommitUncertain, JobCompleted, JobLost, JobRetried, JobStarted, TransactionAborted
 from asyncq.engine.run import transactions
 from tests.engine.effects import Effects, commits, end_transactions
 from tests.engine.faults import Link, link_to
@@ -60,8 +60,10 @@ async def test_a_commit_that_did_not_reach_the_server_is_done_again(
     async with through(link, schema, seen, write).start():
         await seen.wait_for(JobCompleted)
 
-    assert [added.id] == seen.ids(CommitUncertain) == seen.ids(JobHindered) == await effects.kept()
-    assert seen.of(JobHindered)[0].error.startswith("CommitLost: the connection was lost at COMMIT, nothing was kept")
+    assert [added.id] == seen.ids(CommitUncertain) == seen.ids(TransactionAborted) == await effects.kept()
+    assert seen.of(TransactionAborted)[0].error.startswith(
+        "CommitLost: the connection was lost at COMMIT, nothing was kept"
+    )
     assert (2, []) == (len(seen.of(JobStarted)), seen.of(JobRetried))
 
 
@@ -141,11 +143,11 @@ async def test_a_commit_that_is_in_progress_beyond_the_lease_is_ended(
     link.cut_at_commit("handlers", "sent")
     added = await client.add_job(write)
     async with through(link, schema, seen, write, lease=1).start():
-        await seen.wait_for(JobHindered)
+        await seen.wait_for(TransactionAborted)
         await stalled.execute("select pg_advisory_unlock_all()")
         await seen.wait_for(JobCompleted)
 
-    assert [added.id] == seen.ids(JobHindered) == await effects.kept()
+    assert [added.id] == seen.ids(TransactionAborted) == await effects.kept()
 
 
 async def test_a_commit_that_gets_no_answer_is_asked_about(
@@ -173,11 +175,11 @@ async def test_a_process_of_the_server_that_is_ended_at_commit_has_not_committed
     async with through(link, schema, seen, write).start():
         await until_it_commits(stalled, schema)
         await end_transactions(stalled, schema)
-        await seen.wait_for(JobHindered)
+        await seen.wait_for(TransactionAborted)
         await stalled.execute("select pg_advisory_unlock_all()")
         await seen.wait_for(JobCompleted)
 
-    assert [added.id] == seen.ids(CommitUncertain) == seen.ids(JobHindered) == await effects.kept()
+    assert [added.id] == seen.ids(CommitUncertain) == seen.ids(TransactionAborted) == await effects.kept()
 
 
 @pytest.mark.parametrize("word", ["unknown", "lost"])
@@ -199,7 +201,7 @@ async def test_what_the_server_cannot_say_is_decided_by_the_claim(
 
     assert [added.id] == await effects.kept()
     if word == "unknown":
-        assert "this server does not know transaction" in seen.of(JobHindered)[0].error
+        assert "this server does not know transaction" in seen.of(TransactionAborted)[0].error
 
 
 async def test_the_question_is_asked_until_the_server_answers(

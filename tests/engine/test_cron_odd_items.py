@@ -12,7 +12,7 @@ from asyncq import Client, CronItem, TimeDigest, task
 from asyncq.domain.events import CronAdded, CronItemFailed, CronItemRefused, MaintenanceFailed
 from asyncq.engine.cron import scheduler
 from asyncq.engine.cron.slot_adder import SlotAdder
-from asyncq.store.database import Line
+from asyncq.store.database import ReconnectingConnection
 from tests.engine.stage import MINUTE, Stage
 from tests.waiting import LIMIT_S, wait_until
 
@@ -180,7 +180,7 @@ async def test_an_answer_that_lies_unread_while_a_handler_blocks_the_loop_delays
     """The time that the server has told goes on meanwhile."""
     real = scheduler.look
 
-    async def look(line: Line) -> Any:
+    async def look(line: ReconnectingConnection) -> Any:
         found = await real(line)
         time.sleep(0.5)  # noqa: ASYNC251 - that is the point
         return found

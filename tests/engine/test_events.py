@@ -25,7 +25,7 @@ from tests.engine.faults import link_to, terminate
 from tests.engine.pooler import pooled
 from tests.engine.seen import Seen
 from tests.engine.test_fetcher import fetch_ahead
-from tests.engine.test_maintenance import claim_as_a_dead_worker
+from tests.engine.test_rounds import claim_as_a_dead_worker
 from tests.sql.session import session
 from tests.store.lacking import database_of_its_own
 
@@ -161,7 +161,7 @@ async def _(scene: Scene) -> None:
         await scene.seen.wait_for(events.PartRecovered)
 
 
-@provokes(events.HorizonHeld)
+@provokes(events.VacuumBlocked)
 async def _(scene: Scene) -> None:
     scene.patch.setattr(cursor, "SLOW_S", -1.0)
     scene.patch.setattr(vacuum_watch, "MANY_DEAD", 1)
@@ -176,11 +176,11 @@ async def _(scene: Scene) -> None:
             await brief.rows("select asyncq.add_job('t') from generate_series(1, 9)")
             await brief.execute("delete from asyncq._jobs")
         async with scene.make_worker(lease=1).start(), scene.make_worker(lease=1).start():
-            told = await scene.seen.wait_for(events.HorizonHeld)
+            told = await scene.seen.wait_for(events.VacuumBlocked)
 
     assert ("_jobs", True, True) == (told.table, told.dead_rows >= 9, told.sees_all)
     assert any(", report), idle in transaction, for " in holder for holder in told.holders)
-    assert 1 == len({event.worker_id for event in scene.seen.of(events.HorizonHeld)})
+    assert 1 == len({event.worker_id for event in scene.seen.of(events.VacuumBlocked)})
 
 
 @provokes(events.JobsRescued)
@@ -405,7 +405,7 @@ async def _(scene: Scene) -> None:
     left.terminate()
 
 
-@provokes(events.JobHindered)
+@provokes(events.TransactionAborted)
 async def _(scene: Scene) -> None:
     @task(transactional=True)
     async def conflict(ctx: JobContext) -> None:

@@ -140,7 +140,7 @@ async def test_a_notification_while_the_alarm_is_set_is_not_lost(
         assert worker._running is not None
         fetches = worker._running._fetcher
         # Before it is, it looks again whatever it has heard.
-        await wait_until(lambda: fetches.lookout._is_covered, description="the worker to be on the lookout")
+        await wait_until(lambda: fetches.on_call._is_covered, description="the worker to be on the lookout")
         armed.set()
         fetches.wake()
         await seen.wait_for(JobCompleted)

@@ -28,7 +28,7 @@ from asyncq.domain.job import Claim
 from asyncq.engine.base.lease import Lease, now_s
 from asyncq.engine.fetch import fetcher
 from asyncq.engine.maintenance import rounds
-from asyncq.store.lifeline import Lifeline
+from asyncq.store.heartbeat_connection import HeartbeatConnection
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
@@ -213,17 +213,17 @@ async def test_a_worker_that_stops_while_it_registers_anew_leaves_no_row(
     make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The check after this test sees it."""
-    real, calls = Lifeline.register, []
+    real, calls = HeartbeatConnection.register, []
     answer = threading.Event()
 
-    async def answer_late(line: Lifeline, **options: Any) -> int:
+    async def answer_late(line: HeartbeatConnection, **options: Any) -> int:
         worker_id = await real(line, **options)
         calls.append(worker_id)
         if len(calls) == 2:
             await asyncio.to_thread(answer.wait, 10)
         return worker_id
 
-    monkeypatch.setattr(Lifeline, "register", answer_late)
+    monkeypatch.setattr(HeartbeatConnection, "register", answer_late)
     async with make_worker(nothing, lease=1).start():
         await db.execute(f"delete from {schema}._workers")
         await wait_until(lambda: len(calls) == 2, description="the second registration")
@@ -341,11 +341,11 @@ async def test_a_lease_counts_from_when_the_sign_of_life_was_sent(
     make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server's clock for it began before the answer came, which may have been on its way for long."""
-    beat, prove = Lifeline.beat, Lease.prove
+    beat, prove = HeartbeatConnection.beat, Lease.prove
     sent: list[float] = []
     proven: list[float] = []
 
-    async def beat_slowly(line: Lifeline, *args: Any) -> Any:
+    async def beat_slowly(line: HeartbeatConnection, *args: Any) -> Any:
         sent.append(now_s())
         answer = await beat(line, *args)
         await asyncio.sleep(0.05)
@@ -356,7 +356,7 @@ async def test_a_lease_counts_from_when_the_sign_of_life_was_sent(
             proven.append(at)
         prove(lease, at)
 
-    monkeypatch.setattr(Lifeline, "beat", beat_slowly)
+    monkeypatch.setattr(HeartbeatConnection, "beat", beat_slowly)
     monkeypatch.setattr(Lease, "prove", note)
     async with make_worker(nothing, lease=1).start():
         await wait_until(lambda: len(proven) >= 2, description="two signs of life")
@@ -380,7 +380,7 @@ async def test_a_worker_whose_heart_fails_cancels_its_jobs_and_ends(
     added = await client.add_job(hang)
     running = asyncio.get_running_loop().create_task(make_worker(hang, lease=1, grace=0).run())
     await seen.wait_for(JobStarted)
-    monkeypatch.setattr(Lifeline, "beat", fail)
+    monkeypatch.setattr(HeartbeatConnection, "beat", fail)
     async with asyncio.timeout(LIMIT_S):
         with pytest.raises(ValueError, match="nobody has thought of it"):
             await running

@@ -31,7 +31,7 @@ from asyncq.domain.events import (
 from asyncq.engine.base.lease import GRACE_S
 from asyncq.engine.liveness import fallback_heartbeat
 from asyncq.server import start
-from asyncq.store.lifeline import Lifeline
+from asyncq.store.heartbeat_connection import HeartbeatConnection
 from asyncq.store.statements import render
 from tests.disk import roomy_folder
 from tests.engine import lease_program
@@ -287,13 +287,13 @@ async def test_a_doubt_from_before_the_server_returned_does_not_hurry_the_looks(
     schema: str, make_worker: MakeWorker, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its grace is over, but nobody is dead so soon after the return: another look at once finds the same."""
-    looks, watch = list[float](), Lifeline.watch
+    looks, watch = list[float](), HeartbeatConnection.watch
 
-    async def note(line: Lifeline, worker_id: int) -> Any:
+    async def note(line: HeartbeatConnection, worker_id: int) -> Any:
         looks.append(asyncio.get_running_loop().time())
         return await watch(line, worker_id)
 
-    monkeypatch.setattr(Lifeline, "watch", note)
+    monkeypatch.setattr(HeartbeatConnection, "watch", note)
     await db.execute(render(JUST_RETURNED, schema))
     doubted = "(lease, pid, concurrency, host, tasks, locks, doubted_at)"
     values = "('30 s', 1, 1, 'h', '{}', true, clock_timestamp() - interval '5 s')"
@@ -390,9 +390,9 @@ async def test_a_connection_that_does_not_answer_is_given_up_only_when_the_row_s
 ) -> None:
     """Half open: ended from here, the server would free the lock, and who knows whether another connection works."""
     steps: list[str] = []
-    drop, stand_in_beat = Lifeline.drop, fallback_heartbeat.beat
+    drop, stand_in_beat = HeartbeatConnection.drop, fallback_heartbeat.beat
 
-    def note_drop(line: Lifeline) -> None:
+    def note_drop(line: HeartbeatConnection) -> None:
         if line.is_open:
             steps.append("ended")
         drop(line)
@@ -404,7 +404,7 @@ async def test_a_connection_that_does_not_answer_is_given_up_only_when_the_row_s
         steps.append("written")
         return answer
 
-    monkeypatch.setattr(Lifeline, "drop", note_drop)
+    monkeypatch.setattr(HeartbeatConnection, "drop", note_drop)
     monkeypatch.setattr(fallback_heartbeat, "beat", note_beat)
     async with link_to(dsn) as link, Worker(link.dsn, [held.task], schema=schema, observers=[seen], lease=3).start():
         await client.add_job("hold")

@@ -19,7 +19,7 @@ from asyncq.domain.events import (
     WorkerLost,
 )
 from asyncq.engine.fetch import fetcher
-from asyncq.engine.liveness.start_gate import Admission
+from asyncq.engine.liveness.start_gate import StartGate
 from asyncq.engine.settle import claim_next
 from asyncq.store.statements import query
 from tests.engine.conftest import MakeWorker
@@ -136,13 +136,13 @@ async def test_what_was_fetched_under_a_dead_id_never_starts(
 ) -> None:
     """The answer to the fetch arrives before the refused beat; another worker has run the job."""
     monkeypatch.setattr(fetcher, "HALF_GRACE_S", -1.0)
-    asked, is_proven = list[bool](), Admission.is_proven
+    asked, is_proven = list[bool](), StartGate.is_proven
 
-    async def note(admission: Admission) -> bool:
+    async def note(admission: StartGate) -> bool:
         asked.append(True)
         return await is_proven(admission)
 
-    monkeypatch.setattr(Admission, "is_proven", note)
+    monkeypatch.setattr(StartGate, "is_proven", note)
 
     @task
     async def never() -> None:

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from asyncq.engine.base.shield import Patience, shielded
-from asyncq.store.database import Database, Line
+from asyncq.store.database import Database, ReconnectingConnection
 from asyncq.store.jobs import settle_special
 
 
@@ -34,7 +34,7 @@ def test_an_answer_makes_the_deadline_short_again() -> None:
 
 async def test_a_deadline_says_what_it_waited_for_and_how_long(dsn: str, schema: str, db: asyncpg.Connection) -> None:
     """It becomes a line of the log, of which the name of an exception alone tells nobody anything."""
-    line = Line(Database(dsn, schema), "settle")
+    line = ReconnectingConnection(Database(dsn, schema), "settle")
     await line.ready()
     try:
         async with db.transaction():
@@ -48,7 +48,7 @@ async def test_a_deadline_says_what_it_waited_for_and_how_long(dsn: str, schema:
 
 async def test_whoever_is_cancelled_meanwhile_waits_for_the_answer(dsn: str, schema: str) -> None:
     """A claim or a settlement that is on its way is not let go."""
-    line = Line(Database(dsn, schema), "settle")
+    line = ReconnectingConnection(Database(dsn, schema), "settle")
     answered: list[object] = []
     with anyio.CancelScope() as scope:
         async with shielded(line, 5.0):

@@ -17,7 +17,7 @@ from asyncq.engine.liveness.membership import Membership
 from asyncq.engine.maintenance import rounds
 from asyncq.engine.settle import completer
 from asyncq.store import database, listen
-from asyncq.store.database import Database, Line
+from asyncq.store.database import Database, ReconnectingConnection
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
@@ -54,7 +54,7 @@ async def test_a_wake_up_of_others_does_not_hold_up_what_is_to_be_written(
     options: dict[str, Any] = {"schema": schema, "observers": [seen], "poll": 60, "concurrency": 1}
     async with link_to(dsn) as link, Worker(link.dsn, [wait], **options).start():
 
-        async def wake(line: Line) -> None:
+        async def wake(line: ReconnectingConnection) -> None:
             if not frozen:
                 frozen.append(True)
                 link.freeze_open("settle")
@@ -78,7 +78,7 @@ async def test_a_question_for_unknown_tasks_does_not_hold_up_fetches(
     options: dict[str, Any] = {"schema": schema, "observers": [seen], "poll": 1, "lease": 1}
     async with link_to(dsn) as link, Worker(link.dsn, [nothing], **options).start():
 
-        async def ask(line: Line, ids: Any) -> list[str]:
+        async def ask(line: ReconnectingConnection, ids: Any) -> list[str]:
             if not frozen:
                 frozen.append(True)
                 link.freeze_open("fetch")
@@ -220,7 +220,7 @@ async def test_a_connection_that_listens_and_goes_silent_behind_the_login_is_giv
 async def test_a_statement_that_nobody_gives_up_ends_by_itself(dsn: str, schema: str) -> None:
     """For the sake of those that wait for the line."""
     async with link_to(dsn) as link:
-        line = Line(Database(link.dsn, schema), "fetch")
+        line = ReconnectingConnection(Database(link.dsn, schema), "fetch")
         await line.ready()
         link.freeze_open("fetch")
         async with asyncio.timeout(LIMIT_S):
@@ -236,7 +236,7 @@ async def test_a_statement_that_nobody_gives_up_ends_by_itself(dsn: str, schema:
 async def test_a_statement_that_was_not_answered_is_waited_for_twice_as_long(dsn: str, schema: str) -> None:
     """A server that is merely slow is not given up for ever; one answer, and all is as before."""
     async with link_to(dsn) as link:
-        line = Line(Database(link.dsn, schema), "fetch", answer_s=0.1)
+        line = ReconnectingConnection(Database(link.dsn, schema), "fetch", answer_s=0.1)
         await line.ready()
         deadlines_s: list[dict[str, float]] = []
         for _ in range(2):

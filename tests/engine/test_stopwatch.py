@@ -8,7 +8,7 @@ import pytest
 
 from asyncq import Client, task
 from asyncq.engine.base.stopwatch import TICK_S, Stopwatch
-from asyncq.engine.fetch.cursor import Looks
+from asyncq.engine.fetch.cursor import FetchCursor
 from asyncq.store.jobs import Place
 from tests.engine.conftest import MakeWorker
 
@@ -55,13 +55,13 @@ async def test_handlers_that_block_the_loop_do_not_make_looks_dear(
 ) -> None:
     """Else the next look from the start would be put off by nine times as long, and who drains waits for it."""
     costs: list[float] = []
-    real = Looks.ended
+    real = FetchCursor.ended
 
-    def ended(looks: Looks, now: float, after: Place, cost_s: float) -> None:
+    def ended(looks: FetchCursor, now: float, after: Place, cost_s: float) -> None:
         costs.append(cost_s)
         real(looks, now, after, cost_s)
 
-    monkeypatch.setattr(Looks, "ended", ended)
+    monkeypatch.setattr(FetchCursor, "ended", ended)
     for _ in range(jobs):
         await client.add_job(block)
     await make_worker(block, concurrency=2, poll=60).run_once()

@@ -9,11 +9,11 @@ import pytest
 from asyncq import Client, ConstantRetry, Discard, JobContext, JobState, RetryAfter, Snooze, TransactionUnusable, task
 from asyncq.domain.events import (
     JobCompleted,
-    JobHindered,
     JobInterrupted,
     JobLost,
     JobRetried,
     JobStarted,
+    TransactionAborted,
     TransactionOpen,
     WorkerStopped,
 )
@@ -276,7 +276,7 @@ async def test_a_serialization_failure_costs_no_attempt(
     async with make_worker(write).start():
         await seen.wait_for(JobCompleted)
 
-    assert ([added.id], [added.id], []) == (seen.ids(JobHindered), await effects.kept(), seen.of(JobRetried))
+    assert ([added.id], [added.id], []) == (seen.ids(TransactionAborted), await effects.kept(), seen.of(JobRetried))
 
 
 async def test_a_run_that_gets_no_connection_costs_no_attempt(
@@ -290,7 +290,7 @@ async def test_a_run_that_gets_no_connection_costs_no_attempt(
     async def hog(ctx: JobContext) -> None:
         async with ctx.connection():
             held.set()
-            await seen.wait_for(JobHindered)
+            await seen.wait_for(TransactionAborted)
 
     @task(transactional=True)
     async def write(ctx: JobContext) -> None:
@@ -304,7 +304,7 @@ async def test_a_run_that_gets_no_connection_costs_no_attempt(
         await seen.wait_for(JobCompleted, 2)
 
     assert ([0], [added.id]) == (calls, await effects.kept())
-    assert seen.of(JobHindered)[0].error.startswith("PoolExhausted: ")
+    assert seen.of(TransactionAborted)[0].error.startswith("PoolExhausted: ")
 
 
 async def test_a_connection_that_is_lost_before_the_commit_costs_no_attempt(
@@ -322,7 +322,7 @@ async def test_a_connection_that_is_lost_before_the_commit_costs_no_attempt(
     async with make_worker(write).start():
         await seen.wait_for(JobCompleted)
 
-    assert ([added.id], [added.id], []) == (seen.ids(JobHindered), await effects.kept(), seen.of(JobRetried))
+    assert ([added.id], [added.id], []) == (seen.ids(TransactionAborted), await effects.kept(), seen.of(JobRetried))
 
 
 # The claim

@@ -13,8 +13,8 @@ from asyncq.domain.events import (
     JobCancelled,
     JobCompleted,
     JobEvent,
-    JobHindered,
     JobRetried,
+    TransactionAborted,
 )
 from asyncq.domain.task import Isolation
 from tests.engine.conftest import MakeWorker
@@ -154,7 +154,7 @@ async def test_a_lost_connection_costs_no_attempt_whatever_the_handler_sees_of_i
     async with make_worker(write).start():
         await seen.wait_for(JobCompleted)
 
-    assert ([added.id], [added.id], []) == (seen.ids(JobHindered), await effects.kept(), seen.of(JobRetried))
+    assert ([added.id], [added.id], []) == (seen.ids(TransactionAborted), await effects.kept(), seen.of(JobRetried))
 
 
 async def test_a_conflict_in_a_task_group_costs_no_attempt(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
@@ -169,7 +169,7 @@ async def test_a_conflict_in_a_task_group_costs_no_attempt(client: Client, make_
     async with make_worker(write).start():
         await seen.wait_for(JobCompleted)
 
-    assert ([added.id], []) == (seen.ids(JobHindered), seen.of(JobRetried))
+    assert ([added.id], []) == (seen.ids(TransactionAborted), seen.of(JobRetried))
 
 
 # Odd errors
@@ -257,7 +257,7 @@ async def test_a_connection_that_was_ended_while_no_statement_ran_is_explained(
     await client.add_job(idle)
     async with make_worker(idle).start():
         await seen.wait_for(JobCompleted)
-    (hindered,) = seen.of(JobHindered)
+    (hindered,) = seen.of(TransactionAborted)
 
     assert "ended while no statement ran: by the server (idle_in_transaction_session_timeout, " in hindered.error
     assert 1 == len(seen.of(JobCompleted))

@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 
 from asyncq import Client, ConstantRetry, JobContext, Task, task
-from asyncq.domain.events import JobCancelled, JobCompleted, JobHindered, JobRetried, JobStarted
+from asyncq.domain.events import JobCancelled, JobCompleted, JobRetried, JobStarted, TransactionAborted
 from asyncq.domain.task import Isolation
 from tests.engine.conftest import MakeWorker
 from tests.engine.effects import Effects
@@ -95,7 +95,7 @@ async def test_a_job_whose_key_goes_to_a_new_one_is_done_and_so_is_the_new_one(
         await seen.wait_for(JobCompleted, 2)
 
     assert [old.id, old.id + 1] == await effects.kept()
-    assert ([] if level == "read_committed" else [old.id]) == seen.ids(JobHindered)
+    assert ([] if level == "read_committed" else [old.id]) == seen.ids(TransactionAborted)
 
 
 @LEVELS
@@ -127,7 +127,7 @@ async def test_a_handler_that_adds_its_own_key_beside_others_does_not_deadlock(
             group.create_task(add_outside())
         while await client.admin.list_jobs():
             await asyncio.sleep(0.01)
-    errors = [event.error for event in [*seen.of(JobHindered), *seen.of(JobRetried)]]
+    errors = [event.error for event in [*seen.of(TransactionAborted), *seen.of(JobRetried)]]
 
     assert 80 == len(outside)
     assert [] == [error for error in errors if "deadlock" in error]

@@ -9,7 +9,7 @@ from anyio.to_thread import run_sync
 
 from asyncq import Client
 from asyncq.cli import main
-from tests.engine.test_maintenance import claim_as_a_dead_worker
+from tests.engine.test_rounds import claim_as_a_dead_worker
 from tests.faces.test_cli_jobs import Output, words
 
 __all__ = ["words"]

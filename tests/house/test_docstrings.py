@@ -157,7 +157,7 @@ def test_an_async_function_says_what_holds_if_it_is_cancelled(documented: Docume
 SPEAKING: dict[type, set[str]] = {
     asyncq.Job: {"id", "task", "queue", "priority", "run_at", "max_attempts", "last_error", "created_at", "updated_at"}
     | {"key", "locked_at", "state"},
-    asyncq.JobContext: {"claim", "task", "worker_id", "registry", "means", "settling"},
+    asyncq.JobContext: {"claim", "task", "worker_id", "registry", "resources", "settling"},
     asyncq.Task: {"queue", "max_attempts", "priority", "flags", "unique", "singleton", "transactional"},
 }
 

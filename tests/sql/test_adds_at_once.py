@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from asyncq.store.handoff import handed_over
 from asyncq.store.jobs import read_claim
-from asyncq.store.offers import handed_over
 from tests.sql.jobs import fetch
 from tests.sql.offering import AT_ONCE, CHANNEL, FIRST, HOLD, OFFER, add_at_once, holders, offering
 from tests.sql.session import Session, session

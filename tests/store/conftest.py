@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from asyncq.store.database import Database, Line
+from asyncq.store.database import Database, ReconnectingConnection
 from tests.landlord import Landlord
 from tests.sql.jobs import fetched, settle_and_take
 from tests.sql.session import Session, session
@@ -48,9 +48,9 @@ def database(dsn: str, schema: str) -> Database:
 
 
 @pytest.fixture
-async def line(database: Database) -> AsyncIterator[Line]:
+async def line(database: Database) -> AsyncIterator[ReconnectingConnection]:
     """A line as the worker's reader has it; what waits for a lock fails after a while, instead of hanging."""
-    opened = Line(database, "test", generic_plans=True, lock_timeout_s=5.0)
+    opened = ReconnectingConnection(database, "test", generic_plans=True, lock_timeout_s=5.0)
     yield opened
     await opened.close()
 

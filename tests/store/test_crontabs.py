@@ -11,7 +11,7 @@ from asyncq.domain.cron.item import CronItem
 from asyncq.domain.cron.slot import Known, Slot, slots
 from asyncq.domain.task import task
 from asyncq.store.crontabs import Slots, add_slots, look, register
-from asyncq.store.database import Database, Line
+from asyncq.store.database import Database, ReconnectingConnection
 from asyncq.testing import MovableClock
 from tests.sql.session import Session, session
 from tests.sql.slots import add_slots as add_in_sql
@@ -24,15 +24,17 @@ ITEMS = [CronItem(f"task_{number}", "* * * * *") for number in range(5)]
 
 
 @pytest.fixture
-async def lines(database: Database) -> AsyncIterator[list[Line]]:
+async def lines(database: Database) -> AsyncIterator[list[ReconnectingConnection]]:
     """The lines of several workers."""
-    opened = [Line(database, f"worker {number}") for number in range(WORKERS)]
+    opened = [ReconnectingConnection(database, f"worker {number}") for number in range(WORKERS)]
     yield opened
     for line in opened:
         await line.close()
 
 
-async def test_the_time_of_recurring_items_is_that_of_the_schema(dsn: str, sql: Session, line: Line) -> None:
+async def test_the_time_of_recurring_items_is_that_of_the_schema(
+    dsn: str, sql: Session, line: ReconnectingConnection
+) -> None:
     """A worker's own clock may be wrong by hours: it would add slots that are not due, and pass over those that are."""
     year = timedelta(days=365)
     async with MovableClock(dsn, sql.schema) as clock:
@@ -42,7 +44,7 @@ async def test_the_time_of_recurring_items_is_that_of_the_schema(dsn: str, sql: 
     assert shown <= seen < shown + year / 2
 
 
-async def test_items_become_known_once(line: Line) -> None:
+async def test_items_become_known_once(line: ReconnectingConnection) -> None:
     """The second start of a worker finds since when its items are known, and fills in from there."""
     first = await register(line, ["b", "a"])
 
@@ -51,7 +53,7 @@ async def test_items_become_known_once(line: Line) -> None:
     assert Known(first["a"].since, None) == first["a"]
 
 
-async def test_a_slot_that_was_added_is_remembered(line: Line) -> None:
+async def test_a_slot_that_was_added_is_remembered(line: ReconnectingConnection) -> None:
     """It is the last execution, from which missed slots count."""
     await register(line, ["task_0"])
 
@@ -60,7 +62,7 @@ async def test_a_slot_that_was_added_is_remembered(line: Line) -> None:
     assert NOON == (await register(line, ["task_0"]))["task_0"].last
 
 
-async def test_the_jobs_of_slots_are_those_of_their_items(line: Line, sql: Session) -> None:
+async def test_the_jobs_of_slots_are_those_of_their_items(line: ReconnectingConnection, sql: Session) -> None:
     """Everything that an item says reaches its job."""
     item = CronItem(
         "t", "* * * * *", payload={"a": 1}, queue="q", priority=-2, max_attempts=3, flags=["f"], job_key="k"
@@ -77,7 +79,7 @@ async def test_the_jobs_of_slots_are_those_of_their_items(line: Line, sql: Sessi
     assert (row["id"], "added") == (done.added[0].added.id, done.added[0].added.outcome)
 
 
-async def test_only_the_first_call_adds_a_slot(line: Line) -> None:
+async def test_only_the_first_call_adds_a_slot(line: ReconnectingConnection) -> None:
     """The second one gets nothing, neither a job nor an error."""
     slot = Slot(ITEMS[0], NOON)
 
@@ -87,7 +89,7 @@ async def test_only_the_first_call_adds_a_slot(line: Line) -> None:
     assert Slots((), ()) == second == await add_slots(line, [])
 
 
-async def test_an_item_that_the_database_refuses_is_told_apart(line: Line, sql: Session) -> None:
+async def test_an_item_that_the_database_refuses_is_told_apart(line: ReconnectingConnection, sql: Session) -> None:
     """A trigger, a full disk, a limit that came later: the others are added."""
     await sql.execute("""
         create function asyncq.refuse() returns trigger language plpgsql as $$
@@ -105,11 +107,11 @@ async def test_an_item_that_the_database_refuses_is_told_apart(line: Line, sql: 
     assert [("task_0", 0), ("task_1", 0)] == await last(sql)
 
 
-async def test_of_many_workers_one_adds_each_slot(lines: list[Line], sql: Session) -> None:
+async def test_of_many_workers_one_adds_each_slot(lines: list[ReconnectingConnection], sql: Session) -> None:
     """All at once, with items that nobody knew, over ten minutes that each of them sees a little differently."""
     added: list[tuple[str, datetime]] = []
 
-    async def work(line: Line, number: int) -> None:
+    async def work(line: ReconnectingConnection, number: int) -> None:
         await line.ready()
         for minute in range(10):
             found = [slot for item in ITEMS for slot in slots(item, at(minute - number % 3), at(minute + 1))]
@@ -126,14 +128,16 @@ async def test_of_many_workers_one_adds_each_slot(lines: list[Line], sql: Sessio
     assert {(item.identifier, minute) for item in ITEMS for minute in range(1, 11)} <= {*stored}
 
 
-async def test_of_many_workers_one_adds_each_slot_beside_a_bad_item(lines: list[Line], sql: Session) -> None:
+async def test_of_many_workers_one_adds_each_slot_beside_a_bad_item(
+    lines: list[ReconnectingConnection], sql: Session
+) -> None:
     """Then each call tries its items one by one, while it holds them all: no slot twice, no deadlock."""
     bad = CronItem("task_2b", "* * * * *", queue="q" * 128)
     await sql.execute("alter table asyncq._jobs add constraint short check (length(queue) < 10)")
     added: list[str] = []
     refused: list[str] = []
 
-    async def work(line: Line) -> None:
+    async def work(line: ReconnectingConnection) -> None:
         await line.ready()
         for minute in range(5):
             done = await add_slots(line, [Slot(item, at(minute)) for item in (*ITEMS, bad)])
@@ -207,7 +211,7 @@ async def test_two_calls_do_not_deadlock_whatever_the_order_of_their_items(dsn: 
     assert ["added"] * len(names) == added
 
 
-async def test_a_slot_whose_unique_policy_drops_it_is_done(line: Line, sql: Session) -> None:
+async def test_a_slot_whose_unique_policy_drops_it_is_done(line: ReconnectingConnection, sql: Session) -> None:
     """The job of the last slot still waits: one is enough; the slot is not tried again."""
     item = CronItem(task(name="t", singleton=True)(lambda: None), "* * * * *")
 
@@ -217,7 +221,9 @@ async def test_a_slot_whose_unique_policy_drops_it_is_done(line: Line, sql: Sess
     assert ([("t", 1)], [("t", 2)]) == (await jobs(sql), await last(sql))
 
 
-async def test_with_skip_a_slot_is_dropped_while_a_job_of_its_item_waits(line: Line, sql: Session) -> None:
+async def test_with_skip_a_slot_is_dropped_while_a_job_of_its_item_waits(
+    line: ReconnectingConnection, sql: Session
+) -> None:
     """In the same call and in later ones; the slots are done, another item of the task is none of its business."""
     item = CronItem("t", "* * * * *", overlap="skip")
     other = CronItem("t", "* * * * *", identifier="other", overlap="skip")
@@ -231,7 +237,9 @@ async def test_with_skip_a_slot_is_dropped_while_a_job_of_its_item_waits(line: L
     assert ([("t", 1), ("t", 2)], [("other", 2), ("t", 3)]) == (await jobs(sql), await last(sql))
 
 
-async def test_with_skip_a_slot_is_dropped_while_a_job_of_its_item_runs(line: Line, sql: Session) -> None:
+async def test_with_skip_a_slot_is_dropped_while_a_job_of_its_item_runs(
+    line: ReconnectingConnection, sql: Session
+) -> None:
     """That is the case that matters most: the last run takes longer than a minute."""
     item = CronItem("t", "* * * * *", overlap="skip")
     await add_slots(line, [Slot(item, at(1))])
@@ -242,7 +250,7 @@ async def test_with_skip_a_slot_is_dropped_while_a_job_of_its_item_runs(line: Li
     assert "deduplicated" == done.added[0].added.outcome
 
 
-async def test_with_replace_the_job_of_the_last_slot_makes_room(line: Line, sql: Session) -> None:
+async def test_with_replace_the_job_of_the_last_slot_makes_room(line: ReconnectingConnection, sql: Session) -> None:
     """One that waits ends, one that runs is cancelled."""
     item = CronItem("t", "* * * * *", overlap="replace")
     await add_slots(line, [Slot(item, at(1))])

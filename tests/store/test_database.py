@@ -12,14 +12,21 @@ from asyncpg.types import ServerVersion
 
 from asyncq.domain.errors import ConfigurationError, PoolExhausted, StoreUnavailable, UnsupportedServer
 from asyncq.store import database as module
-from asyncq.store.database import Database, HandlerPool, Line, check_encoding, check_server, default_dsn
+from asyncq.store.database import (
+    Database,
+    HandlerPool,
+    ReconnectingConnection,
+    check_encoding,
+    check_server,
+    default_dsn,
+)
 from asyncq.store.migrate import migrate
 from tests.engine.faults import BOTH, link_to
 from tests.sql.session import Session, session
 from tests.waiting import wait_until
 
 
-async def pid_of(line: Line) -> int:
+async def pid_of(line: ReconnectingConnection) -> int:
     """The server's process behind a line."""
     return (await line.connection()).get_server_pid()
 
@@ -107,7 +114,7 @@ def test_a_database_with_a_wrong_schema_is_refused() -> None:
         Database("postgresql:///x", "Bad")
 
 
-async def test_a_connection_makes_no_plan_that_is_wrong_for_a_full_table(line: Line) -> None:
+async def test_a_connection_makes_no_plan_that_is_wrong_for_a_full_table(line: ReconnectingConnection) -> None:
     """It may be made while the tables are empty, and is kept: see the tests of the plans."""
     connection = await line.connection()
 
@@ -116,7 +123,7 @@ async def test_a_connection_makes_no_plan_that_is_wrong_for_a_full_table(line: L
     )
 
 
-async def test_connections_say_whose_they_are(line: Line, sql: Session) -> None:
+async def test_connections_say_whose_they_are(line: ReconnectingConnection, sql: Session) -> None:
     """In pg_stat_activity, for whoever looks for the one that holds a lock."""
     pid = await pid_of(line)
     name = await sql.value("select application_name from pg_catalog.pg_stat_activity where pid = $1", pid)
@@ -140,14 +147,14 @@ async def test_our_connections_read_what_is_committed_whatever_the_databases_def
     assert "read committed" == level
 
 
-async def test_our_connections_do_not_compile_statements(line: Line) -> None:
+async def test_our_connections_do_not_compile_statements(line: ReconnectingConnection) -> None:
     """Over a million jobs the planner thinks that a fetch is worth compiling: 100 ms, each time, for 1 ms of work."""
     connection = await line.connection()
 
     assert "off" == await connection.fetchval("show jit")
 
 
-async def test_a_line_opens_when_it_is_needed_and_stays(line: Line) -> None:
+async def test_a_line_opens_when_it_is_needed_and_stays(line: ReconnectingConnection) -> None:
     """One connection for all statements."""
     before = line.is_open
     first, second = await pid_of(line), await pid_of(line)
@@ -155,7 +162,7 @@ async def test_a_line_opens_when_it_is_needed_and_stays(line: Line) -> None:
     assert (False, True, True) == (before, first == second, line.is_open)
 
 
-async def test_a_line_that_was_cut_opens_again(line: Line, sql: Session) -> None:
+async def test_a_line_that_was_cut_opens_again(line: ReconnectingConnection, sql: Session) -> None:
     """The next statement finds a new connection; nobody has to be told."""
     first = await pid_of(line)
     await sql.rows("select pg_terminate_backend($1)", first)
@@ -165,14 +172,16 @@ async def test_a_line_that_was_cut_opens_again(line: Line, sql: Session) -> None
     assert first != await pid_of(line)
 
 
-async def beat_in_vain(line: Line, errors: list[StoreUnavailable]) -> None:
+async def beat_in_vain(line: ReconnectingConnection, errors: list[StoreUnavailable]) -> None:
     """Send a statement whose connection will end before its answer; the error goes into the list."""
     with pytest.raises(StoreUnavailable) as caught:
         await line.fetch("beat", 1, NO_LOCK, [], "{}")
     errors.append(caught.value)
 
 
-async def test_a_statement_that_is_cut_under_way_has_an_unknown_outcome(line: Line, sql: Session) -> None:
+async def test_a_statement_that_is_cut_under_way_has_an_unknown_outcome(
+    line: ReconnectingConnection, sql: Session
+) -> None:
     """The server may have committed it: who sends it again must know."""
     pid = await pid_of(line)
     await sql.execute("begin; lock table asyncq._workers")
@@ -192,7 +201,9 @@ async def waiting(sql: Session, pid: int) -> bool:
     return await sql.value("select pg_blocking_pids($1) <> '{}'", pid)
 
 
-async def test_a_statement_that_is_cancelled_takes_its_connection_along(line: Line, sql: Session) -> None:
+async def test_a_statement_that_is_cancelled_takes_its_connection_along(
+    line: ReconnectingConnection, sql: Session
+) -> None:
     """On a dead link the next statement would wait, for ever, for the end of this one."""
     pid = await pid_of(line)
     await sql.execute("begin; lock table asyncq._workers")
@@ -206,7 +217,7 @@ async def test_a_statement_that_is_cancelled_takes_its_connection_along(line: Li
     assert pid != await pid_of(line)
 
 
-async def test_statements_on_a_line_wait_for_each_other(line: Line) -> None:
+async def test_statements_on_a_line_wait_for_each_other(line: ReconnectingConnection) -> None:
     """A connection runs one at a time; the driver would refuse the second one."""
     answers: list[list[asyncpg.Record]] = []
 
@@ -220,7 +231,7 @@ async def test_statements_on_a_line_wait_for_each_other(line: Line) -> None:
     assert [[]] * 10 == answers
 
 
-async def test_a_line_that_rests_is_closed_unless_it_is_used(line: Line, sql: Session) -> None:
+async def test_a_line_that_rests_is_closed_unless_it_is_used(line: ReconnectingConnection, sql: Session) -> None:
     """An idle worker gives its connection back."""
     pid = await pid_of(line)
     await sql.execute("begin; lock table asyncq._workers")
@@ -236,7 +247,7 @@ async def test_a_line_that_rests_is_closed_unless_it_is_used(line: Line, sql: Se
     await line.close()
 
 
-async def test_a_line_is_closed_when_its_statement_has_ended(line: Line, sql: Session) -> None:
+async def test_a_line_is_closed_when_its_statement_has_ended(line: ReconnectingConnection, sql: Session) -> None:
     """Whoever stops a worker closes its lines; what was sent comes to its end, and is not cancelled by that."""
     pid = await pid_of(line)
     await sql.execute("begin; lock table asyncq._workers")
@@ -256,7 +267,7 @@ async def test_a_line_is_closed_when_its_statement_has_ended(line: Line, sql: Se
 
 
 async def test_a_line_is_closed_although_its_statement_does_not_end(
-    line: Line, sql: Session, monkeypatch: pytest.MonkeyPatch
+    line: ReconnectingConnection, sql: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its server may not answer any more; the caller is told that nobody knows."""
     monkeypatch.setattr(module, "HANG_UP_S", 0.05)

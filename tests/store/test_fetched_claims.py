@@ -7,7 +7,7 @@ import pytest
 
 from asyncq.domain.job import Claim
 from asyncq.store import jobs
-from asyncq.store.database import Database, Line
+from asyncq.store.database import Database, ReconnectingConnection
 from asyncq.store.jobs import START, fetch_jobs
 from tests.sql.jobs import add
 from tests.sql.session import Session, session
@@ -30,7 +30,7 @@ ADDED = [("t", r'{"a": "\u001e"}', 25, 0), ("u", "[ ]", 1, -5), ("t", '"ü"', 32
 
 async def _claims(dsn: str, schema: str, sql: Session, *, packs: bool = False) -> list[Claim]:
     """All jobs, as a worker claims them; those that are claimed in their rows are free again then."""
-    line = Line(Database(dsn, schema), "fetch", generic_plans=True)
+    line = ReconnectingConnection(Database(dsn, schema), "fetch", generic_plans=True)
     tasks = await sql.values("select id from asyncq._tasks")
     try:
         claims = await fetch_jobs(line, 7, 5, 10, tasks, None, START, packable=tasks if packs else [])

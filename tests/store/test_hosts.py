@@ -14,10 +14,10 @@ from asyncq import AccessDenied, Client, StoreUnavailable, task
 from asyncq.domain.events import JobCompleted
 from asyncq.server import Server, start
 from asyncq.store import hosts as module
-from asyncq.store.database import Database, HandlerPool, Line, hang_up
+from asyncq.store.database import Database, HandlerPool, ReconnectingConnection, hang_up
 from asyncq.store.failures import is_refusal
+from asyncq.store.heartbeat_connection import HeartbeatConnection
 from asyncq.store.hosts import Hosts, listed
-from asyncq.store.lifeline import Lifeline
 from asyncq.store.listen import listening
 from asyncq.store.services import read_service
 from asyncq.testing import make_worker
@@ -173,11 +173,11 @@ async def _opened(door: str, where: str, schema: str) -> None:
         async with Client(where, schema=schema) as client:
             await client.add_job("t")
     elif door == "line":
-        line = Line(database, "test")
+        line = ReconnectingConnection(database, "test")
         await line.ready()
         await line.close()
     elif door == "heartbeat":
-        lifeline = Lifeline(database, lambda _: None)
+        lifeline = HeartbeatConnection(database, lambda _: None)
         await lifeline.open()
         await lifeline.close()
     elif door == "listen":

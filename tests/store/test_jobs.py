@@ -14,7 +14,7 @@ from asyncq.domain.states import JobState
 from asyncq.store import adding
 from asyncq.store import jobs as store
 from asyncq.store.admin import get_job
-from asyncq.store.database import Database, Line
+from asyncq.store.database import Database, ReconnectingConnection
 from asyncq.store.jobs import START, Place
 from asyncq.testing import MovableClock
 from tests.sql.jobs import add, add_many
@@ -149,7 +149,7 @@ async def test_a_job_that_is_not_there_is_none(database: Database, sql: Session)
 
 
 async def test_a_running_job_shows_its_worker_and_its_failed_attempts(
-    database: Database, sql: Session, line: Line
+    database: Database, sql: Session, line: ReconnectingConnection
 ) -> None:
     """The view counts the attempt that runs; `Job.attempts` does not."""
     job_id = await add(sql)
@@ -162,7 +162,7 @@ async def test_a_running_job_shows_its_worker_and_its_failed_attempts(
 
 @pytest.mark.parametrize(("hours", "found"), [(1, [True, True]), (-1, [False, False])])
 async def test_jobs_are_due_by_the_clock_of_the_schema_not_by_that_of_this_process(
-    dsn: str, sql: Session, line: Line, hours: int, found: list[bool]
+    dsn: str, sql: Session, line: ReconnectingConnection, hours: int, found: list[bool]
 ) -> None:
     """A worker's own clock may be wrong by hours: nothing may start early or late for that."""
     for queue in (None, "q"):
@@ -271,7 +271,7 @@ async def test_times_with_any_offset_arrive(database: Database, sql: Session, zo
     assert run_at == await sql.value("select run_at from asyncq._jobs")
 
 
-async def test_claims_come_in_the_order_of_running(line: Line, sql: Session) -> None:
+async def test_claims_come_in_the_order_of_running(line: ReconnectingConnection, sql: Session) -> None:
     """The statement returns them as it likes."""
     await add_many(sql, 30, priority="-(i % 3)", queue="case when i % 4 = 0 then 'q' || i end")
     claims = await store.fetch_jobs(line, 1, 1, 100, [1], None, START)
@@ -280,7 +280,7 @@ async def test_claims_come_in_the_order_of_running(line: Line, sql: Session) -> 
     assert sorted(claim.place for claim in claims) == [claim.place for claim in claims]
 
 
-async def test_a_claim_says_everything_about_its_job(line: Line, sql: Session) -> None:
+async def test_a_claim_says_everything_about_its_job(line: ReconnectingConnection, sql: Session) -> None:
     """By the names of its fields, not by their places: two numbers that change places are soon read."""
     await sql.execute("""
         select asyncq.add_job('t', '{"a": 1}', 'q', flags := '{f}', max_attempts := 9, priority := 3,
@@ -296,7 +296,7 @@ async def test_a_claim_says_everything_about_its_job(line: Line, sql: Session) -
     assert dict(row) == {name: getattr(claim, name) for name in row.keys()}  # noqa: SIM118 - a record has values
 
 
-async def test_a_fetch_goes_on_at_a_place(line: Line, sql: Session) -> None:
+async def test_a_fetch_goes_on_at_a_place(line: ReconnectingConnection, sql: Session) -> None:
     """The place of the last claim of one fetch is where the next one begins."""
     await add_many(sql, 4)
     first = await store.fetch_jobs(line, 1, 1, 2, [1], None, START)
@@ -306,7 +306,9 @@ async def test_a_fetch_goes_on_at_a_place(line: Line, sql: Session) -> None:
     assert ([1, 2], [3, 4]) == ([claim.id for claim in first], [claim.id for claim in second])
 
 
-async def test_a_job_at_either_end_of_the_calendar_is_fetched_like_any_other(line: Line, sql: Session) -> None:
+async def test_a_job_at_either_end_of_the_calendar_is_fetched_like_any_other(
+    line: ReconnectingConnection, sql: Session
+) -> None:
     """One that the driver cannot decode would take its batch with it, at each fetch anew."""
     await add(sql, run_at="'0001-01-01 00:00:00+00'")
     await add(sql)
@@ -317,7 +319,7 @@ async def test_a_job_at_either_end_of_the_calendar_is_fetched_like_any_other(lin
     assert (2, 0) == (len(claims), len(again))
 
 
-async def test_the_next_due_time_is_in_seconds(line: Line, sql: Session) -> None:
+async def test_the_next_due_time_is_in_seconds(line: ReconnectingConnection, sql: Session) -> None:
     """None when there is nothing to wait for."""
     nothing = await store.next_due_s(line, 0.5)
     await add(sql, run_at="now() + interval '60 s'")
@@ -326,7 +328,7 @@ async def test_the_next_due_time_is_in_seconds(line: Line, sql: Session) -> None
     assert await store.next_due_s(line, 0.5) == pytest.approx(60, abs=1)
 
 
-async def test_lost_claims_are_returned(line: Line, sql: Session) -> None:
+async def test_lost_claims_are_returned(line: ReconnectingConnection, sql: Session) -> None:
     """By the numbers of the fetches whose answer never came."""
     await add_many(sql, 3)
     await store.fetch_jobs(line, 1, 5, 2, [1], None, START)

@@ -4,9 +4,9 @@ import asyncpg
 import pytest
 
 from asyncq import Client, StoreUnavailable
-from asyncq.store.database import Database, Line
+from asyncq.store.database import Database, ReconnectingConnection
 from asyncq.store.failures import is_transient
-from asyncq.store.lifeline import Lifeline
+from asyncq.store.heartbeat_connection import HeartbeatConnection
 from tests.sql.session import Session
 
 SAID = "failed transaction that asyncq did not begin"
@@ -18,7 +18,7 @@ async def fail(connection: asyncpg.Connection) -> None:
         await connection.execute("begin; select 1 / 0")
 
 
-async def test_a_line_in_a_failed_transaction_is_opened_anew(line: Line) -> None:
+async def test_a_line_in_a_failed_transaction_is_opened_anew(line: ReconnectingConnection) -> None:
     """Nobody would end that transaction: a worker fetched nothing for ever."""
     failed = await line.connection()
     await fail(failed)
@@ -57,7 +57,7 @@ async def test_a_client_without_retries_says_what_happened_and_goes_on(dsn: str,
 
 async def test_a_heartbeats_connection_in_a_failed_transaction_is_opened_anew(database: Database, sql: Session) -> None:
     """Kept, it would refuse each beat until the lease is over."""
-    lifeline = Lifeline(database, lambda _: None)
+    lifeline = HeartbeatConnection(database, lambda _: None)
     await lifeline.open()
     assert lifeline._connection is not None
     await fail(lifeline._connection)

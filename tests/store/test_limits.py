@@ -9,7 +9,7 @@ import pytest
 
 from asyncq import Client
 from asyncq.domain.errors import StoreError
-from asyncq.store.database import Database, Line
+from asyncq.store.database import Database, ReconnectingConnection
 from asyncq.store.limits import TRANSACTION_TIMEOUT_SINCE
 from tests.engine.pooler import pooled, pooler
 from tests.sql.session import Session
@@ -139,7 +139,7 @@ async def test_adds_and_what_a_caller_does_keep_the_limits(sql: Session, dsn: st
 async def test_statements_of_workers_wait_longer_than_the_role_may(sql: Session, dsn: str, way: str, name: str) -> None:
     """Each has a deadline of the worker's own."""
     async with limited(sql, dsn, way) as (role, mine):
-        line = Line(Database(mine, sql.schema), "test")
+        line = ReconnectingConnection(Database(mine, sql.schema), "test")
         await line.ready()
         await sql.execute(LOCK)
         async with anyio.create_task_group() as group:

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from asyncq.store.arrays import array_text
-from asyncq.store.offers import handed_over
+from asyncq.store.handoff import handed_over
 from tests.sql.jobs import claimed
 from tests.sql.offering import OFFER
 from tests.sql.session import Session, session

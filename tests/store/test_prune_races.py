@@ -6,7 +6,7 @@ import anyio
 import asyncpg
 import pytest
 
-from asyncq.store.database import Line
+from asyncq.store.database import ReconnectingConnection
 from asyncq.store.pruning import FIRST_GATE, Pruned, prune, prune_gates
 from tests.sql.jobs import add
 from tests.sql.session import Session, session
@@ -80,7 +80,9 @@ async def test_of_two_adds_that_come_to_a_removed_gate_one_is_added(sql: Session
     assert 1 == len(set(ids))
 
 
-async def test_pruning_does_not_wait_for_an_add_and_leaves_its_gate(line: Line, sql: Session, other: Session) -> None:
+async def test_pruning_does_not_wait_for_an_add_and_leaves_its_gate(
+    line: ReconnectingConnection, sql: Session, other: Session
+) -> None:
     """However long the transaction of the add stays open."""
     await sql.rows(ADD, "k")
     await sql.execute(LONG_AGO)
@@ -94,7 +96,7 @@ async def test_pruning_does_not_wait_for_an_add_and_leaves_its_gate(line: Line, 
 
 
 async def test_a_hundred_thousand_gates_go_while_adds_come_to_these_very_keys(
-    line: Line, sql: Session, other: Session
+    line: ReconnectingConnection, sql: Session, other: Session
 ) -> None:
     """None of them waits for more than one batch: far less than the walk takes."""
     await sql.execute(f"""
@@ -142,7 +144,7 @@ async def test_a_failed_job_that_is_changed_while_it_is_looked_at_stays(
     assert (0, 1) == (pruned["failed"], await other.value("select count(*) from asyncq._jobs"))
 
 
-async def test_the_store_says_what_was_pruned(line: Line, sql: Session) -> None:
+async def test_the_store_says_what_was_pruned(line: ReconnectingConnection, sql: Session) -> None:
     """So that whoever asked knows whether more is left."""
     await add(sql)
     await sql.execute("""

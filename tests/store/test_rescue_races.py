@@ -1,7 +1,7 @@
 """A rescue takes nothing from the living, whatever happens while it looks."""
 
 from asyncq.store import workers as store
-from asyncq.store.database import Line
+from asyncq.store.database import ReconnectingConnection
 from tests.sql.jobs import add, change, claimed, fetch, locked_queues
 from tests.sql.session import Session
 from tests.store.gate import Gate
@@ -63,7 +63,7 @@ async def test_two_rescues_at_once_count_one_attempt(
     assert 0 == await sql.value("select attempts from asyncq._jobs")
 
 
-async def test_rescued_jobs_say_whose_they_were(line: Line, sql: Session) -> None:
+async def test_rescued_jobs_say_whose_they_were(line: ReconnectingConnection, sql: Session) -> None:
     """For the event, and for the log."""
     dead = await register(sql, silent_s=31.0)
     job = await add(sql, max_attempts=1)

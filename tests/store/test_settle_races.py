@@ -7,7 +7,7 @@ import pytest
 
 from asyncq.domain.outcome import Settlement
 from asyncq.store import jobs as store
-from asyncq.store.database import Line
+from asyncq.store.database import ReconnectingConnection
 from tests.sql.jobs import WORKER, add, add_many, change, claimed, complete, fetch, locked_queues
 from tests.sql.session import Session
 from tests.store.gate import Gate
@@ -26,7 +26,7 @@ def settlements(claims: list, kind: dict) -> list[Settlement]:
 
 @KINDS
 async def test_a_row_that_somebody_holds_is_reported_as_later_and_not_waited_for(
-    line: Line, sql: Session, other: Session, kind: dict
+    line: ReconnectingConnection, sql: Session, other: Session, kind: dict
 ) -> None:
     """One open transaction of a user with one of the jobs must not stop a batch of five hundred."""
     await add_many(sql, 3, queue="'q' || i")
@@ -44,7 +44,7 @@ async def test_a_row_that_somebody_holds_is_reported_as_later_and_not_waited_for
 
 
 @KINDS
-async def test_a_claim_that_was_taken_over_is_lost(line: Line, sql: Session, kind: dict) -> None:
+async def test_a_claim_that_was_taken_over_is_lost(line: ReconnectingConnection, sql: Session, kind: dict) -> None:
     """By a rescue, and then by another worker."""
     await add(sql, queue="q")
     old = await fetch(sql)
@@ -58,7 +58,7 @@ async def test_a_claim_that_was_taken_over_is_lost(line: Line, sql: Session, kin
 
 @KINDS
 async def test_a_claim_of_the_same_worker_from_a_later_fetch_is_another_claim(
-    line: Line, sql: Session, kind: dict
+    line: ReconnectingConnection, sql: Session, kind: dict
 ) -> None:
     """A first run that lost its claim must not settle the second run of the same job by the same worker."""
     await add(sql)
@@ -101,7 +101,7 @@ async def test_a_row_that_changes_during_a_settlement_keeps_its_queue_and_is_set
     assert ([], []) == (await claimed(other), await locked_queues(other))
 
 
-async def test_settling_in_any_order_settles_all(line: Line, sql: Session) -> None:
+async def test_settling_in_any_order_settles_all(line: ReconnectingConnection, sql: Session) -> None:
     """The statement wants its ids sorted; whoever calls need not know."""
     await add_many(sql, 50)
     ended = settlements(await fetch(sql, 50), COMPLETED)
@@ -110,7 +110,7 @@ async def test_settling_in_any_order_settles_all(line: Line, sql: Session) -> No
     assert {item.id for item in ended} == await store.settle(line, WORKER, mixed)
 
 
-async def test_all_kinds_of_ends_are_settled_in_one_call(line: Line, sql: Session) -> None:
+async def test_all_kinds_of_ends_are_settled_in_one_call(line: ReconnectingConnection, sql: Session) -> None:
     """A batch of the completer is what happened meanwhile."""
     await add_many(sql, 4)
     claims = await fetch(sql)
@@ -127,7 +127,7 @@ async def test_all_kinds_of_ends_are_settled_in_one_call(line: Line, sql: Sessio
     assert [(1, "e", 60), (0, None, 5), (0, None, 0)] == [tuple(row) for row in left]
 
 
-async def test_settling_twice_changes_nothing(line: Line, sql: Session) -> None:
+async def test_settling_twice_changes_nothing(line: ReconnectingConnection, sql: Session) -> None:
     """The answer of the first time was lost."""
     await add_many(sql, 2)
     first, second = await fetch(sql)
@@ -138,13 +138,15 @@ async def test_settling_twice_changes_nothing(line: Line, sql: Session) -> None:
     assert [1] == await sql.values("select attempts from asyncq._jobs")
 
 
-async def test_settling_nothing_asks_nothing(line: Line) -> None:
+async def test_settling_nothing_asks_nothing(line: ReconnectingConnection) -> None:
     """No connection is opened for it."""
     assert set() == await store.settle(line, WORKER, [])
     assert not line.is_open
 
 
-async def test_a_settlement_does_not_free_a_queue_that_it_does_not_hold(line: Line, sql: Session) -> None:
+async def test_a_settlement_does_not_free_a_queue_that_it_does_not_hold(
+    line: ReconnectingConnection, sql: Session
+) -> None:
     """Its job lost the queue in a way that should not happen; the queue belongs to another worker now."""
     await add(sql, queue="q")
     claims = await fetch(sql)

@@ -15,9 +15,9 @@ from asyncq.domain.deduplication import UniquePolicy
 from asyncq.domain.errors import StoreError, StoreUnavailable
 from asyncq.domain.job import JobSpec
 from asyncq.store.at_once import AtOnce
+from asyncq.store.client_pool import ClientPool, tidy
 from asyncq.store.database import Database, set_up
 from asyncq.store.shortcut import Shortcut
-from asyncq.store.spares import Spares, tidy
 from tests.sql.session import Session
 from tests.waiting import wait_until
 
@@ -36,9 +36,9 @@ SPECIAL: list[dict[str, Any]] = [
 
 
 @pytest.fixture
-async def spares(database: Database) -> AsyncIterator[Spares]:
+async def spares(database: Database) -> AsyncIterator[ClientPool]:
     """One connection, at hand."""
-    made = Spares(await database.pool("client", 1, reset=tidy, init=set_up))
+    made = ClientPool(await database.pool("client", 1, reset=tidy, init=set_up))
     await made.release(await made.acquire(), is_well=True)
     yield made
     await made.close()
@@ -54,12 +54,12 @@ async def at_once(sql: Session) -> AtOnce:
 
 
 @pytest.fixture
-async def shortcut(database: Database, spares: Spares, at_once: AtOnce) -> Shortcut:
+async def shortcut(database: Database, spares: ClientPool, at_once: AtOnce) -> Shortcut:
     """A shortcut that can be taken."""
     return Shortcut(database, spares, at_once)
 
 
-def is_at_hand(spares: Spares) -> bool:
+def is_at_hand(spares: ClientPool) -> bool:
     """Whether a connection is; it stays there."""
     connection = spares.at_hand()
     return connection is not None and spares.keep(connection)
@@ -71,7 +71,7 @@ async def count(sql: Session) -> int:
     return found
 
 
-async def test_a_plain_job_is_added_with_its_own_options(shortcut: Shortcut, spares: Spares, sql: Session) -> None:
+async def test_a_plain_job_is_added_with_its_own_options(shortcut: Shortcut, spares: ClientPool, sql: Session) -> None:
     """And the connection is at hand again."""
     added = await shortcut.add(JobSpec(task="t", payload='{"a":1}', max_attempts=3, priority=-7))
     plain = await shortcut.add(SPEC)
@@ -125,7 +125,7 @@ async def test_after_a_look_in_vain_adds_take_the_shortcut_for_a_moment(shortcut
 
 
 async def test_without_a_connection_at_hand_an_add_goes_the_long_way(
-    shortcut: Shortcut, spares: Spares, sql: Session
+    shortcut: Shortcut, spares: ClientPool, sql: Session
 ) -> None:
     """That waits for one."""
     busy = await spares.acquire()
@@ -136,7 +136,7 @@ async def test_without_a_connection_at_hand_an_add_goes_the_long_way(
 
 
 async def test_a_task_whose_name_is_not_stored_goes_the_long_way(
-    shortcut: Shortcut, spares: Spares, at_once: AtOnce, sql: Session
+    shortcut: Shortcut, spares: ClientPool, at_once: AtOnce, sql: Session
 ) -> None:
     """That stores it."""
     at_once.blind_until["new"] = float("inf")
@@ -155,7 +155,7 @@ async def test_what_the_server_refuses_is_told_in_words_of_ours(shortcut: Shortc
 
 
 async def test_a_connection_that_breaks_under_an_add_is_given_up(
-    shortcut: Shortcut, spares: Spares, sql: Session, other: Session
+    shortcut: Shortcut, spares: ClientPool, sql: Session, other: Session
 ) -> None:
     """Nobody knows whether the job was added."""
     await other.execute("begin")
@@ -172,7 +172,7 @@ async def test_a_connection_that_breaks_under_an_add_is_given_up(
 
 
 async def test_a_cancelled_add_leaves_no_connection_in_the_middle_of_it(
-    shortcut: Shortcut, spares: Spares, sql: Session, other: Session
+    shortcut: Shortcut, spares: ClientPool, sql: Session, other: Session
 ) -> None:
     """The driver asks the server to stop, and has the connection back."""
     await other.execute("begin")
@@ -190,7 +190,7 @@ async def test_a_cancelled_add_leaves_no_connection_in_the_middle_of_it(
 
 
 async def test_who_waits_for_a_connection_gets_the_one_that_an_add_gives_back(
-    shortcut: Shortcut, spares: Spares, monkeypatch: pytest.MonkeyPatch
+    shortcut: Shortcut, spares: ClientPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would wait for ever for one that was kept."""
     fetch = asyncpg.Connection.fetch

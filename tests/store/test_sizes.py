@@ -10,7 +10,7 @@ from asyncq import Client, CronItem, InvalidJob, JobSpec
 from asyncq.domain.cron.slot import Slot
 from asyncq.store import sizes
 from asyncq.store.crontabs import Told, first_slots, tell
-from asyncq.store.database import Line
+from asyncq.store.database import ReconnectingConnection
 from asyncq.store.sizes import LARGEST_STATEMENT, PIECE, check_size, first_piece
 from tests.roles import three_roles
 from tests.sql.session import Session
@@ -78,7 +78,9 @@ async def test_nothing_is_sent_in_the_transaction_of_a_caller(
         assert 1 == await db.fetchval("select 1")
 
 
-async def test_the_statements_of_workers_have_the_limit(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_statements_of_workers_have_the_limit(
+    line: ReconnectingConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Their errors, and the items of their crontabs."""
     monkeypatch.setattr(sizes, "LARGEST_STATEMENT", LIMIT)
     with pytest.raises(InvalidJob, match="parameters are"):
@@ -130,7 +132,7 @@ def test_missed_slots_of_large_payloads_are_added_a_few_at_a_time() -> None:
 
 
 async def test_items_with_large_jobs_are_told_a_few_at_a_time(
-    client: Client, line: Line, sql: Session, monkeypatch: pytest.MonkeyPatch
+    client: Client, line: ReconnectingConnection, sql: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of them, each once."""
     for name in "abc":

@@ -11,7 +11,7 @@ from asyncq.domain.job import Claim, JobSpec
 from asyncq.domain.task import Isolation
 from asyncq.store import adding, transactions
 from asyncq.store import jobs as store
-from asyncq.store.database import Database, Line
+from asyncq.store.database import Database, ReconnectingConnection
 from tests.sql.jobs import WORKER, claimed
 from tests.sql.session import Session, session
 from tests.waiting import wait_until
@@ -20,7 +20,7 @@ LEVELS = pytest.mark.parametrize("level", get_args(Isolation))
 AGAIN = [JobSpec(task="t", job_key="k")]
 
 
-async def running(database: Database, sql: Session, line: Line) -> Claim:
+async def running(database: Database, sql: Session, line: ReconnectingConnection) -> Claim:
     """A job with the key `k`, claimed."""
     await adding.add_jobs(database, sql.connection, AGAIN)
     ids = await sql.values("select id from asyncq._tasks")
@@ -55,7 +55,7 @@ async def run_in_transaction(
 
 @LEVELS
 async def test_a_handler_and_an_outside_add_of_its_key_that_came_first_do_not_deadlock(
-    dsn: str, schema: str, database: Database, sql: Session, other: Session, line: Line, level: str
+    dsn: str, schema: str, database: Database, sql: Session, other: Session, line: ReconnectingConnection, level: str
 ) -> None:
     """The add has passed the gate of the key and wants the row, which the handler holds as it comes to the gate."""
     claim = await running(database, sql, line)
@@ -80,7 +80,7 @@ async def test_a_handler_and_an_outside_add_of_its_key_that_came_first_do_not_de
 
 @LEVELS
 async def test_an_outside_add_that_comes_second_waits_for_the_handler(
-    dsn: str, schema: str, database: Database, sql: Session, other: Session, line: Line, level: str
+    dsn: str, schema: str, database: Database, sql: Session, other: Session, line: ReconnectingConnection, level: str
 ) -> None:
     """It stands at the gate with nothing in its hands, and then finds the job that the handler added."""
     claim = await running(database, sql, line)
@@ -105,7 +105,7 @@ async def test_an_outside_add_that_comes_second_waits_for_the_handler(
 
 @LEVELS
 async def test_a_rescue_passes_by_a_transaction_that_lives_and_comes_back_when_it_is_over(
-    dsn: str, schema: str, database: Database, sql: Session, line: Line, level: str
+    dsn: str, schema: str, database: Database, sql: Session, line: ReconnectingConnection, level: str
 ) -> None:
     """A held row is a living transaction; when it has rolled back, its job goes to others."""
     claim = await running(database, sql, line)
@@ -121,7 +121,7 @@ async def test_a_rescue_passes_by_a_transaction_that_lives_and_comes_back_when_i
 
 
 async def test_a_claim_that_a_rescue_is_taking_is_waited_for_and_gone(
-    dsn: str, schema: str, database: Database, sql: Session, other: Session, line: Line
+    dsn: str, schema: str, database: Database, sql: Session, other: Session, line: ReconnectingConnection
 ) -> None:
     """The rescue came first: the transaction begins without its claim, and its handler is not called."""
     claim = await running(database, sql, line)

@@ -68,9 +68,9 @@ def _times_of_day(times: Times, zone: tzinfo, after: datetime, until: datetime) 
     for day in times.days(after.astimezone(zone).date()):
         midnight = datetime.combine(day, time(0))
         start = instant_of(midnight, zone)
-        is_plain = instant_of(midnight + _DAY, zone) - start == _DAY
+        may_start_now = instant_of(midnight + _DAY, zone) - start == _DAY
         for at in clock:
-            instant = start + at if is_plain else instant_of(midnight + at, zone)
+            instant = start + at if may_start_now else instant_of(midnight + at, zone)
             if instant > until:
                 return
             if instant != last:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from asyncq.store.database import Line
+from asyncq.store.database import ReconnectingConnection
 
 
 class Patience:
@@ -35,7 +35,7 @@ class Patience:
 
 
 @asynccontextmanager
-async def shielded(line: Line, deadline_s: float) -> AsyncGenerator[None]:
+async def shielded(line: ReconnectingConnection, deadline_s: float) -> AsyncGenerator[None]:
     """Shield the statements of the block from cancellation, within a deadline; connecting before it is not shielded.
 
     Args:

@@ -35,7 +35,7 @@ from asyncq.engine.cron.slot_adder import SlotAdder
 from asyncq.engine.cron.stored_items import StoredItems, declaration
 from asyncq.engine.cron.timetable import Entry, Timetable, next_window
 from asyncq.store.crontabs import declare, look
-from asyncq.store.database import Database, Line
+from asyncq.store.database import Database, ReconnectingConnection
 
 MINUTE = timedelta(minutes=1)
 JUST_AFTER_S = 0.001  # a timer that is a little early would have to wait again
@@ -60,7 +60,7 @@ class Cron:
     def __init__(
         self,
         database: Database,
-        line: Line,
+        line: ReconnectingConnection,
         items: Sequence[CronItem],
         identity: Identity,
         observers: Observers,

@@ -10,7 +10,7 @@ from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.shield import shielded
 from asyncq.store import crontabs as store
 from asyncq.store.crontabs import AddedSlot, Told
-from asyncq.store.database import Database, Line
+from asyncq.store.database import Database, ReconnectingConnection
 
 CHUNK = 1000  # slots in one transaction
 LOCK_TIMEOUT_S = 2.0
@@ -27,7 +27,7 @@ class SlotAdder:
 
     def __init__(self, database: Database, observers: Observers) -> None:
         # An item that waits for a lock fails alone, and is tried again; the others do not wait with it for long.
-        self._line = Line(database, "cron", lock_timeout_s=LOCK_TIMEOUT_S, answer_s=DEADLINE_S)
+        self._line = ReconnectingConnection(database, "cron", lock_timeout_s=LOCK_TIMEOUT_S, answer_s=DEADLINE_S)
         self._observers = observers
 
     async def register(self, own: Sequence[str], stored: Sequence[str]) -> dict[str, Known]:

@@ -16,7 +16,7 @@ from asyncq.domain.outcome import clean_error, in_short
 from asyncq.engine.base import user_code
 from asyncq.engine.base.observers import Observers
 from asyncq.store.crontabs import Definition, Told, stored_items
-from asyncq.store.database import Line
+from asyncq.store.database import ReconnectingConnection
 
 
 class StoredItems:
@@ -38,7 +38,7 @@ class StoredItems:
         self._told: set[tuple[str, int]] = set()
         self.untold: list[Told] = []
 
-    async def read(self, line: Line) -> list[StoredItem]:
+    async def read(self, line: ReconnectingConnection) -> list[StoredItem]:
         """Read all items that can be scheduled here.
 
         Raises:

@@ -43,7 +43,7 @@ Reach = Literal["everything", "recent", "next"]
 """What a look can find: all that is due (a look from the start), what became due lately, what follows the last job."""
 
 
-class Look(msgspec.Struct, frozen=True):
+class Scan(msgspec.Struct, frozen=True):
     """One look, from its sending to its end; one that fails is forgotten, and has seen nothing.
 
     Attributes:
@@ -112,7 +112,7 @@ class Seen(msgspec.Struct, frozen=True):
             case _:
                 assert_never(reach)
 
-    def answered(self, look: Look, claims: Sequence[Claim], wanted: int) -> Seen:
+    def answered(self, look: Scan, claims: Sequence[Claim], wanted: int) -> Seen:
         """What has been seen with the answer to a look."""
         based_at = self.based_at if look.reach == "next" else look.sent_at
         last = next((claim for claim in reversed(claims) if claim.queue is None), None)
@@ -123,7 +123,7 @@ class Seen(msgspec.Struct, frozen=True):
         return Seen(place, all_at=self.all_at, based_at=based_at)
 
 
-class Looks:
+class FetchCursor:
     """The looks of one worker: what they have seen, what they cost, what asks for them. Times are seconds of any clock.
 
     Attributes:
@@ -145,7 +145,7 @@ class Looks:
         self._began_at = float("-inf")  # when that was
         self._puts_off = False  # the last look was sent before one that was due
 
-    def begin(self, now: float, woken: bool = False) -> Look:
+    def begin(self, now: float, woken: bool = False) -> Scan:
         """The next look.
 
         Args:
@@ -162,7 +162,7 @@ class Looks:
             self._is_asked = False
         is_wide = now >= self._wide_at
         after = self._seen.place(reach, now, MARGIN_S if is_wide else NARROW_S)
-        return Look(reach, after, now, is_wide and reach == "recent")
+        return Scan(reach, after, now, is_wide and reach == "recent")
 
     @property
     def is_cheap(self) -> bool:
@@ -174,7 +174,7 @@ class Looks:
         """When the next look from the start begins."""
         return self.full_at if self._is_asked or not self._seen.is_at_end else self._idle_at
 
-    def took(self, look: Look, claims: Sequence[Claim], wanted: int) -> None:
+    def took(self, look: Scan, claims: Sequence[Claim], wanted: int) -> None:
         """What a look has brought.
 
         Args:
@@ -185,7 +185,7 @@ class Looks:
         self._seen = self._seen.answered(look, claims, wanted)
         self._is_asked = self._is_asked or bool(claims)
 
-    def ended(self, look: Look, now: float, cost_s: float) -> None:
+    def ended(self, look: Scan, now: float, cost_s: float) -> None:
         """The look has ended, with all that belongs to it, and took so long but for what had nothing to do with it."""
         if look.reach == "everything":
             self.cost_s = cost_s

@@ -12,7 +12,7 @@ MOST = 500  # of any kind
 LEAST = 300  # what fewer claims took says little: the way there and back, and the commit; to take fewer makes it busier
 
 
-class Batch:
+class FetchSize:
     """The size of one worker's fetches.
 
     Attributes:

@@ -23,13 +23,13 @@ from asyncq.engine.base.pace import Pace
 from asyncq.engine.base.shield import Patience, shielded
 from asyncq.engine.base.stopwatch import Stopwatch
 from asyncq.engine.fetch.buffer import Buffer
-from asyncq.engine.fetch.cursor import Look, Looks, Reach
-from asyncq.engine.fetch.fetch_size import Batch
+from asyncq.engine.fetch.cursor import FetchCursor, Reach, Scan
+from asyncq.engine.fetch.fetch_size import FetchSize
 from asyncq.engine.fetch.forms import Forms
-from asyncq.engine.fetch.handoff import Offer
-from asyncq.engine.fetch.oncall import Lookout
-from asyncq.engine.fetch.unconfirmed import LostClaims
-from asyncq.store.database import Line
+from asyncq.engine.fetch.handoff import Handoff
+from asyncq.engine.fetch.oncall import OnCall
+from asyncq.engine.fetch.unconfirmed import UnconfirmedFetches
+from asyncq.store.database import ReconnectingConnection
 from asyncq.store.failures import is_unknown
 from asyncq.store.jobs import START, Form, Place, fetch_jobs, next_due_s, plan, poll
 from asyncq.store.listen import Listening
@@ -68,15 +68,15 @@ class Fetcher:
         follows: Whether claims have come by a succession since the last fetch.
         following: How many jobs of queues have ended and are not settled yet: others may follow them.
         expected: The tokens of the claims whose answer is awaited.
-        looks: Where fetches begin, and what those from the start cost.
-        lookout: Sees to it that somebody hears of adds while this worker rests.
+        cursor: Where fetches begin, and what those from the start cost.
+        on_call: Sees to it that somebody hears of adds while this worker rests.
         lost: Claims whose answer was lost.
         offer: Lets adds claim a job for this worker while it is idle.
     """
 
     def __init__(
         self,
-        line: Line,
+        line: ReconnectingConnection,
         identity: Identity,
         options: WorkerOptions,
         observers: Observers,
@@ -101,13 +101,13 @@ class Fetcher:
         self._woken = True
         self._stopping = False
         self._scope = anyio.CancelScope()
-        self.lost = LostClaims(line, observers)
-        self.offer = Offer(line, identity, observers, self.lost, self.expected)
+        self.lost = UnconfirmedFetches(line, observers)
+        self.offer = Handoff(line, identity, observers, self.lost, self.expected)
         self.offer.is_idle, self.offer.receive, self.offer.wake = self._has_nothing_to_do, self._take_over, self.wake
         self.offer.may_take = self._may_take
         self._look_at = 0.0
-        self.looks = Looks()
-        self.lookout = Lookout(self.wake, self.wake_in)
+        self.cursor = FetchCursor()
+        self.on_call = OnCall(self.wake, self.wake_in)
         self._left: Left = "more"
         self._pace = Pace()
         self._patience = Patience(FETCH_DEADLINE_S, LONGEST_DEADLINE_S)
@@ -117,7 +117,7 @@ class Fetcher:
         self._asked = self._promised = 0  # claims that a fetch, and successions, may bring
         self._forms = Forms()
         self._took_s = 0.0
-        self._batch = Batch()
+        self._batch = FetchSize()
 
     def wake(self) -> None:
         """Something may have become due: look for it now."""
@@ -131,18 +131,18 @@ class Fetcher:
 
     def open(self, start_soon: Callable[..., object]) -> None:
         """From now on it can be on the lookout and make offers; by this tasks are started."""
-        self.lookout.open(start_soon)
+        self.on_call.open(start_soon)
         self.offer.open(start_soon)
 
-    def connected(self, ear: Listening) -> None:
+    def connected(self, connection: Listening) -> None:
         """The worker listens."""
-        self.offer.connected(ear)
-        self.lookout.connected(ear)
+        self.offer.connected(connection)
+        self.on_call.connected(connection)
 
     def disconnected(self) -> None:
         """It does not listen."""
         self.offer.lost()
-        self.lookout.lost()
+        self.on_call.lost()
 
     def let_go(self, reason: str) -> None:
         """Give back the claims that have not started."""
@@ -185,7 +185,7 @@ class Fetcher:
         """
         with self._scope:
             await self._until_stopped(progress, give_up_s)
-        await self.lookout.stop()
+        await self.on_call.stop()
         await self.offer.stop()
 
     async def _until_stopped(self, progress: Callable[[], None], give_up_s: float | None) -> None:
@@ -232,9 +232,9 @@ class Fetcher:
         sent_at = self._sent_at = self._looked_at = _now()
         worker_id = self._identity.worker_id
         # What was forbidden before may be runnable now.
-        look = self.looks.begin(sent_at, woken or forbidden != self.flags_of(worker_id))
+        look = self.cursor.begin(sent_at, woken or forbidden != self.flags_of(worker_id))
         self._after = look.after
-        is_dear = look.reach == "everything" and self.looks.is_dear
+        is_dear = look.reach == "everything" and self.cursor.is_dear
         form = self._forms.choose(sent_at, woken=woken, is_dear=is_dear)
         with Stopwatch() as answer:
             claims = await self._claim(worker_id, wanted, forbidden, look.after, form)
@@ -245,16 +245,16 @@ class Fetcher:
             self.buffer.low_water = len(claims) // 2
             if self._observers.wanted(JobsFetched):
                 self._observers.emit(JobsFetched(count=len(claims), wanted=wanted, duration_s=_now() - sent_at))
-        self.looks.took(look, claims, wanted)
+        self.cursor.took(look, claims, wanted)
         self._took_s = _now() - sent_at
         self._batch.took(len(claims), self._took_s, of_queues=self._forms.brings_queues)
-        self._left = left_by(saw_all, look.reach, may_begin_at_start=self.looks.may_begin_at_start(_now()))
+        self._left = left_by(saw_all, look.reach, may_begin_at_start=self.cursor.may_begin_at_start(_now()))
         if self._left != "more" and claims:
             await asyncio.sleep(0)  # The handlers start before this worker thinks of its rest.
         with Stopwatch() as alarm:
             if self._left != "more" and not self._woken:
                 await self._set_alarm(look)
-        self.looks.ended(look, _now(), answer.took_s + alarm.took_s)
+        self.cursor.ended(look, _now(), answer.took_s + alarm.took_s)
         return len(claims)
 
     @property
@@ -264,7 +264,7 @@ class Fetcher:
             return 0
         return self._wanted(self._promised + self._asked)
 
-    async def look_beside(self, line: Line) -> None:
+    async def look_beside(self, line: ReconnectingConnection) -> None:
         """If the last look was a while ago: does anybody wait for the slots of queues whose jobs follow each other?
 
         Where the last fetch has left nothing, only what has become due since then. If nothing has, there is room for a
@@ -362,11 +362,11 @@ class Fetcher:
         if _now() - self.buffer.filled_at >= STALE_S and (stale := self.buffer.overflow()):
             self.give_back(stale, "no slot became free", self._identity.worker_id)
 
-    async def _set_alarm(self, look: Look) -> None:
+    async def _set_alarm(self, look: Scan) -> None:
         """Know when to look again: at the next due time, from the start as soon as may be, or at the poll."""
         self._look_at = _now() + self._options.poll_s
         if self._left == "unseen":
-            self._look_at = min(self._look_at, self.looks.due_at)
+            self._look_at = min(self._look_at, self.cursor.due_at)
         due_s: float | None = None
         async with shielded(self._line, self._patience.deadline_s):
             # Twice the time since then: this statement may be longer on its way to the server than the fetch was.
@@ -404,7 +404,7 @@ class Fetcher:
             anything else                           yes               yes           yes
             anything else                           no                no            yes
         """
-        may_do_instead = self._left == "nothing" and self.looks.is_cheap
+        may_do_instead = self._left == "nothing" and self.cursor.is_cheap
         if self._woken or not (may_do_instead or self.offer.token):
             return False
         due_s, is_taken, offer = None, False, self.offer.token
@@ -423,14 +423,14 @@ class Fetcher:
     async def _rest(self, wanted: int) -> None:
         """It is not time to look: sleep, once somebody is told what happens meanwhile."""
         if not wanted or not self.may_fetch():
-            if self.follows and self.lookout.is_in_charge:
+            if self.follows and self.on_call.is_in_charge:
                 # What has just come is about to start, after a breath: there may be room again.
                 await asyncio.sleep(0)
                 await asyncio.sleep(0)
                 if self.lost.is_time or (self._wanted(self._following()) and self.may_fetch()):
                     return
-            self.lookout.no_room()
-        elif not await self.lookout.may_rest():
+            self.on_call.no_room()
+        elif not await self.on_call.may_rest():
             self._woken = True
             return
         self.offer.consider()
@@ -460,7 +460,7 @@ class Fetcher:
     async def _back_off(self, error: Exception, failures: int) -> None:
         wait_s = backoff_s(failures, FIRST_RETRY_S, SLOWEST_RETRY_S)
         self._observers.emit(FetchFailed(error=words(error), retry_in_s=wait_s, failures=failures))
-        self.lookout.no_room()
+        self.on_call.no_room()
         self._woken = True
         await anyio.sleep(wait_s)
 

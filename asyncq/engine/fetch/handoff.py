@@ -20,11 +20,11 @@ from asyncq.domain.outcome import words
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.shield import shielded
-from asyncq.engine.fetch.unconfirmed import LostClaims
-from asyncq.store.database import Line
+from asyncq.engine.fetch.unconfirmed import UnconfirmedFetches
+from asyncq.store.database import ReconnectingConnection
 from asyncq.store.failures import is_unknown
+from asyncq.store.handoff import handed_over, withdraw_offer
 from asyncq.store.listen import Listening
-from asyncq.store.offers import handed_over, withdraw_offer
 
 IDLE_S = 0.002  # where jobs come faster than this, one look finds several
 DEADLINE_S = 5.0
@@ -34,7 +34,7 @@ WITHHELD_S = 10.0  # for how long no offer is made once there are too many versi
 STOP_S = 2.0  # how long a worker that stops tries to withdraw one
 
 
-class Offer:
+class Handoff:
     """The offer of one worker.
 
     Args:
@@ -54,7 +54,12 @@ class Offer:
     """
 
     def __init__(
-        self, line: Line, identity: Identity, observers: Observers, lost: LostClaims, expected: set[int]
+        self,
+        line: ReconnectingConnection,
+        identity: Identity,
+        observers: Observers,
+        lost: UnconfirmedFetches,
+        expected: set[int],
     ) -> None:
         self._line = line
         self._identity = identity
@@ -66,7 +71,7 @@ class Offer:
         self.receive: Callable[[int, list[Claim], float], object] = _nowhere
         self.wake: Callable[[], object] = _never
         self.token = self._heard = self._worker_id = 0
-        self._ear: Listening | None = None
+        self._connection: Listening | None = None
         self._start_soon: Callable[..., object] | None = None
         self._is_busy = self._has_stopped = False
         self._is_withdrawn = True
@@ -78,13 +83,13 @@ class Offer:
         """From now on it can be made; by this tasks are started."""
         self._start_soon = start_soon
 
-    def connected(self, ear: Listening) -> None:
+    def connected(self, connection: Listening) -> None:
         """The worker listens."""
-        self._ear = ear
+        self._connection = connection
 
     def lost(self) -> None:
         """It does not listen."""
-        self._ear = None
+        self._connection = None
         if self.token:
             self._soon(self._withdraw_until_done)
 
@@ -98,7 +103,9 @@ class Offer:
             # A busy worker does not ask whether it is taken.
             if self.token and (_now() - self._made_at > BUSY_S or not self.may_take()):
                 self._soon(self._make_another)
-        elif not self.token and not self._has_stopped and self._ear is not None and _now() >= self._withheld_until:
+        elif (
+            not self.token and not self._has_stopped and self._connection is not None and _now() >= self._withheld_until
+        ):
             self._soon(self._make)
 
     def heard(self, text: str) -> None:
@@ -148,8 +155,8 @@ class Offer:
 
     async def _make(self) -> None:
         await anyio.sleep(IDLE_S)
-        ear, worker_id = self._ear, self._identity.worker_id
-        if ear is None or self._has_stopped or not self.is_idle():
+        connection, worker_id = self._connection, self._identity.worker_id
+        if connection is None or self._has_stopped or not self.is_idle():
             return
         self.token, self._worker_id, self._is_withdrawn = self._identity.next_token(), worker_id, False
         self._expected.add(self.token)
@@ -159,13 +166,13 @@ class Offer:
             with anyio.CancelScope(shield=True):
                 async with self._one_at_a_time, asyncio.timeout(DEADLINE_S):
                     tasks = self._identity.tasks, self._identity.packable
-                    is_made = await ear.make_offer(worker_id, self.token, self._heard, *tasks)
+                    is_made = await connection.make_offer(worker_id, self.token, self._heard, *tasks)
         except (AsyncqError, TimeoutError) as error:
             self._is_unsure = is_unknown(error)
-            ear.drop()  # It may stand, and nobody would hear.
+            connection.drop()  # It may stand, and nobody would hear.
         if is_made is None:
             self._withheld_until = _now() + WITHHELD_S
-        if not is_made or ear is not self._ear:
+        if not is_made or connection is not self._connection:
             await self._withdraw_until_done()
 
     async def _make_another(self) -> None:

@@ -1,8 +1,8 @@
-"""Which idle worker hears of adds: one is on the lookout for all, and adds tell nobody while none is.
+"""The on-call worker: at most one idle worker is notified of adds, and adds notify nobody while none is on call.
 
-Adds tell nobody, or the one on the lookout. Whoever was on the lookout is in charge until it rests again or hands over.
-A worker that rests has looked for jobs after somebody had taken the lookout and all adds that told nobody had ended.
-Where workers are of several kinds, none can look for all: then one is always on the lookout, and each hears all.
+A worker that was on call stays in charge until it sleeps again or hands over. A worker sleeps only after one more
+fetch, made when some worker was on call and every add that notified nobody had ended. Workers with different tasks or
+flags cannot fetch for each other: then one is always on call, and every notification reaches all of them.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from functools import partial
 import anyio
 
 from asyncq.domain.errors import AsyncqError
-from asyncq.store.listen import ALL, Listening, Post
+from asyncq.store.listen import ALL, Listening, OnCallStatus
 
 DEADLINE_S = 5.0
 FIRST_RETRY_S = 0.005
 SLOWEST_RETRY_S = 0.25
-# How things are is asked again that often: who was on the lookout may be gone without a word.
+# How often the state is read again: the worker on call may have died.
 ASK_AGAIN_S = 30.0
 
 
-class Lookout:
-    """The lookout of one worker.
+class OnCall:
+    """The on-call state of one worker.
 
     Args:
         wake: Makes the fetcher look for jobs.
@@ -36,81 +36,81 @@ class Lookout:
         self._wake = wake
         self._wake_in = wake_in
         self._start_soon: Callable[..., object] | None = None
-        self._ear: Listening | None = None
-        self._speaking = 0
-        self._said = asyncio.Event()
+        self._connection: Listening | None = None
+        self._sending = 0
+        self._sent = asyncio.Event()
         self._forget()
 
     def _forget(self) -> None:
-        self._is_out = self._is_in_charge = self._is_covered = self._is_told = False
+        self._is_mine = self._is_in_charge = self._is_covered = self._is_notified = False
         self._is_mixed: bool | None = None  # not known
         self._ask_at = 0.0
         self._retry_s = FIRST_RETRY_S
         self._times_all = 0
 
     def open(self, start_soon: Callable[..., object]) -> None:
-        """From now on it can speak; by this tasks are started."""
+        """Allow statements from now on; `start_soon` starts tasks."""
         self._start_soon = start_soon
 
-    def connected(self, ear: Listening) -> None:
-        """The worker listens: nothing was heard before, so it looks for jobs."""
+    def connected(self, connection: Listening) -> None:
+        """The worker listens now. It may have missed notifications before, so it fetches."""
         self._forget()
-        self._ear = ear
+        self._connection = connection
         self._wake()
 
     def lost(self) -> None:
-        """It does not listen; the server has ended its lookout."""
+        """The LISTEN connection is lost; the server has ended the worker's turn on call."""
         self._forget()
-        self._ear = None
+        self._connection = None
 
     def heard(self, text: str) -> None:
-        """A notification came."""
+        """Handle a notification."""
         if text == ALL:
             self._is_covered, self._ask_at = False, 0.0
             self._times_all += 1
-        elif self._is_covered and not self._is_out and not self._is_mixed:
-            return  # Another worker is on the lookout.
-        elif self._is_told and self._is_out and not self._is_mixed:
-            # Adds come faster than this worker rests: they need not tell it, until it does. It stays in charge.
+        elif self._is_covered and not self._is_mine and not self._is_mixed:
+            return  # Another worker is on call.
+        elif self._is_notified and self._is_mine and not self._is_mixed:
+            # Adds come faster than this worker sleeps: until it sleeps, they need not notify it. It stays in charge.
             self._leave(tell_all=False)
-        self._is_told = True
+        self._is_notified = True
         self._wake()
 
     async def may_rest(self) -> bool:
-        """Before the worker sleeps with a free slot: make sure that it will hear, or another one for it.
+        """Make sure, before the worker sleeps with a free slot, that it is notified of adds, or another worker is.
 
         Returns:
-            Whether it may sleep; otherwise it has to look for jobs once more.
+            Whether it may sleep; otherwise it has to fetch once more.
 
         If cancelled, the answer is waited for.
         """
-        ear, now = self._ear, _now()
-        self._is_told = False
-        if ear is None or (self._is_covered and now < self._ask_at):
+        connection, now = self._connection, _now()
+        self._is_notified = False
+        if connection is None or (self._is_covered and now < self._ask_at):
             return True
         if now < self._ask_at:
             self._wake_in(self._ask_at - now)
             return True
-        was_out, times_all = self._is_out, self._times_all
-        found: Post | None = None
+        was_mine, times_all = self._is_mine, self._times_all
+        found: OnCallStatus | None = None
         try:
             with anyio.CancelScope(shield=True):
                 async with asyncio.timeout(DEADLINE_S):
-                    found = await ear.take_lookout(was_out=was_out)
+                    found = await connection.go_on_call(was_mine=was_mine)
         except (AsyncqError, TimeoutError):
-            ear.drop()  # It may be on the lookout without knowing it.
+            connection.drop()  # It may be on call without knowing it.
             self._ask_at = now + SLOWEST_RETRY_S
         if found is None:
             return True  # Until the listener has a new connection the worker polls.
-        if ear is self._ear and was_out == self._is_out:
-            # What was heard since comes first.
-            self._learn(found, now, is_covered=found.is_quiet and times_all == self._times_all)
+        if connection is self._connection and was_mine == self._is_mine:
+            # Notifications since then are newer than this answer.
+            self._learn(found, now, is_covered=found.adds_settled and times_all == self._times_all)
         return False
 
-    def _learn(self, found: Post, now: float, *, is_covered: bool) -> None:
+    def _learn(self, found: OnCallStatus, now: float, *, is_covered: bool) -> None:
         if found.is_mixed and not self._is_mixed:
-            self._speak(was_out=False, tell_all=True)  # The others have to know that each of them is needed.
-        self._is_out = self._is_in_charge = found.is_out
+            self._send(was_mine=False, tell_all=True)  # Each of the others has to fetch by itself.
+        self._is_mine = self._is_in_charge = found.is_mine
         self._is_mixed = found.is_mixed
         self._is_covered = is_covered
         if is_covered:
@@ -122,29 +122,29 @@ class Lookout:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether workers are known to be of several kinds: what this one leaves alone, another may be waiting for."""
+        """Whether workers are known to differ in tasks or flags: a job that this one skips may be for another."""
         return bool(self._is_mixed)
 
     @property
     def is_in_charge(self) -> bool:
-        """Whether others count on this worker to look out, so that they have to be told when it does not."""
+        """Whether the other workers rely on this one, and have to be notified when it leaves."""
         return self._is_in_charge
 
     def no_room(self) -> None:
-        """All slots are taken: another one has to look out."""
+        """All slots are taken: another worker has to be on call."""
         if not self._is_mixed:
             self._hand_over()
 
     async def stop(self) -> None:
-        """The worker stops: another one has to look out, whether or not they are of several kinds by now.
+        """Hand over, as the worker stops, and wait until the server knows.
 
-        Only when it returns, and that has been said, may the worker's row go, or the connection: else another one would
-        believe that it is covered.
+        The worker's row and the connection may go only after that: until then other workers believe that they are
+        covered.
         """
         self._hand_over()
-        while self._speaking:
-            self._said.clear()
-            await self._said.wait()
+        while self._sending:
+            self._sent.clear()
+            await self._sent.wait()
 
     def _hand_over(self) -> None:
         if self._is_in_charge:
@@ -152,26 +152,26 @@ class Lookout:
             self._leave(tell_all=True)
 
     def _leave(self, *, tell_all: bool) -> None:
-        was_out, self._is_out = self._is_out, False
+        was_mine, self._is_mine = self._is_mine, False
         self._is_covered = False
         self._ask_at = 0.0
-        if was_out or tell_all:
-            self._speak(was_out=was_out, tell_all=tell_all)
+        if was_mine or tell_all:
+            self._send(was_mine=was_mine, tell_all=tell_all)
 
-    def _speak(self, *, was_out: bool, tell_all: bool) -> None:
-        if self._ear is not None and self._start_soon is not None:
-            self._speaking += 1
-            self._start_soon(partial(self._tell, self._ear, was_out=was_out, tell_all=tell_all))
+    def _send(self, *, was_mine: bool, tell_all: bool) -> None:
+        if self._connection is not None and self._start_soon is not None:
+            self._sending += 1
+            self._start_soon(partial(self._tell, self._connection, was_mine=was_mine, tell_all=tell_all))
 
-    async def _tell(self, ear: Listening, *, was_out: bool, tell_all: bool) -> None:
+    async def _tell(self, connection: Listening, *, was_mine: bool, tell_all: bool) -> None:
         try:
             async with asyncio.timeout(DEADLINE_S):
-                await ear.leave_lookout(was_out=was_out, tell_all=tell_all)
+                await connection.leave_on_call(was_mine=was_mine, tell_all=tell_all)
         except (AsyncqError, TimeoutError):
-            ear.drop()  # Its lookout ends with it, and the listener says so.
+            connection.drop()  # Its turn ends with it, and the listener reports that.
         finally:
-            self._speaking -= 1
-            self._said.set()
+            self._sending -= 1
+            self._sent.set()
 
 
 def _now() -> float:

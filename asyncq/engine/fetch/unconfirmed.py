@@ -10,7 +10,7 @@ import asyncio
 from asyncq.domain.events import JobsReturned
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.shield import shielded
-from asyncq.store.database import Line
+from asyncq.store.database import ReconnectingConnection
 from asyncq.store.jobs import return_lost, still_lost
 from asyncq.store.workers import wake_workers
 
@@ -19,7 +19,7 @@ AGAIN_S = 30.0  # a fetch that was cut off may still be running in the server: l
 FORGET_S = 60.0  # from the first answer on: the server may have been away for long; not while somebody holds them
 
 
-class LostClaims:
+class UnconfirmedFetches:
     """The lost claims of one worker.
 
     Args:
@@ -27,7 +27,7 @@ class LostClaims:
         observers: Told of what was returned.
     """
 
-    def __init__(self, line: Line, observers: Observers) -> None:
+    def __init__(self, line: ReconnectingConnection, observers: Observers) -> None:
         self._line = line
         self._observers = observers
         self._noted: dict[tuple[int, int], float | None] = {}  # since when the server has been asked, if it has

@@ -9,29 +9,34 @@ from asyncq.domain.errors import AsyncqError
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.lease import HALF_GRACE_S, now_s
 from asyncq.engine.liveness.heartbeat import Heartbeat
-from asyncq.engine.liveness.start_gate import Admission
+from asyncq.engine.liveness.start_gate import StartGate
 from asyncq.engine.run.stuck import Stuck
-from asyncq.store.database import Line
+from asyncq.store.database import ReconnectingConnection
 from asyncq.store.workers import beat
 
 
-class StandIn:
+class FallbackHeartbeat:
     """The stand-in of one worker's heartbeat.
 
     Args:
         lines: The connections that it may use, the least busy one first; none is opened.
         identity: Whose heartbeat.
-        admission: Knows which claims have started.
+        start_gate: Knows which claims have started.
         heartbeat: Told of the answer.
         stuck: Knows which handlers are stuck.
     """
 
     def __init__(
-        self, lines: Sequence[Line], identity: Identity, admission: Admission, heartbeat: Heartbeat, stuck: Stuck
+        self,
+        lines: Sequence[ReconnectingConnection],
+        identity: Identity,
+        start_gate: StartGate,
+        heartbeat: Heartbeat,
+        stuck: Stuck,
     ) -> None:
         self._lines = lines
         self._identity = identity
-        self._admission = admission
+        self._start_gate = start_gate
         self._heartbeat = heartbeat
         self._stuck = stuck
         self._wanted = asyncio.Event()
@@ -49,13 +54,13 @@ class StandIn:
                 if line.is_open and await self._beat(line):
                     break
 
-    async def _beat(self, line: Line) -> bool:
+    async def _beat(self, line: ReconnectingConnection) -> bool:
         worker_id, sent_at = self._identity.worker_id, now_s()
         if not worker_id:
             return True
         try:
             async with asyncio.timeout(HALF_GRACE_S):
-                answer = await beat(line, worker_id, self._admission.started(), self._stuck.ids())
+                answer = await beat(line, worker_id, self._start_gate.started(), self._stuck.ids())
         except (AsyncqError, TimeoutError):
             return False  # The heartbeat tells of its own failure; without any proof the handlers are cancelled.
         self._heartbeat.stood_in(worker_id, answer, sent_at)

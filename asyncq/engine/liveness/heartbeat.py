@@ -16,8 +16,8 @@ import anyio.to_thread
 
 from asyncq.domain.options import WorkerOptions
 from asyncq.engine.base.lease import Lease
-from asyncq.engine.liveness.heartbeat_thread import END_S, Heart, Reactions, Wishes
-from asyncq.engine.liveness.loop_watchdog import Guardian
+from asyncq.engine.liveness.heartbeat_thread import END_S, HeartbeatCallbacks, HeartbeatCommands, HeartbeatThread
+from asyncq.engine.liveness.loop_watchdog import LoopWatchdog
 from asyncq.store.database import Database
 from asyncq.store.workers import Cancelled
 
@@ -37,18 +37,20 @@ class Heartbeat:
         self._options = options
         self._tasks = list(tasks)
         self._lease = lease
-        self._wishes = Wishes()
-        self._heart: Heart | None = None
+        self._wishes = HeartbeatCommands()
+        self._heart: HeartbeatThread | None = None
         self._thread: threading.Thread | None = None
 
-    def start(self, reactions: Reactions, guardian: Guardian) -> None:
+    def start(self, reactions: HeartbeatCallbacks, watchdog: LoopWatchdog) -> None:
         """Begin.
 
         Args:
             reactions: What to call.
-            guardian: Watches the worker's event loop from the thread.
+            watchdog: Watches the worker's event loop from the thread.
         """
-        self._heart = Heart(self._database, self._options, self._tasks, self._lease, reactions, guardian, self._wishes)
+        self._heart = HeartbeatThread(
+            self._database, self._options, self._tasks, self._lease, reactions, watchdog, self._wishes
+        )
         thread = threading.Thread(target=self._heart.run, name="asyncq heartbeat", daemon=True)
         thread.start()
         self._thread = thread
@@ -67,7 +69,7 @@ class Heartbeat:
         """
         asked: concurrent.futures.Future[int] = concurrent.futures.Future()
         self._wishes.registrations.append(asked)
-        self._call(Heart.stir)
+        self._call(HeartbeatThread.stir)
         if self.has_ended:
             self._wishes.refuse_all()
         return await asyncio.wrap_future(asked)
@@ -88,22 +90,22 @@ class Heartbeat:
             return
         self._wishes.keep_claims, self._wishes.forget_worker = keep_claims, forget_worker
         self._wishes.stop.set()
-        self._call(Heart.stir)
+        self._call(HeartbeatThread.stir)
         if self._thread is not None:
             # A thread of our own: those of the loop may all be taken by blocked handlers.
             await anyio.to_thread.run_sync(self._thread.join, END_S, limiter=anyio.CapacityLimiter(1))
 
     def beat_now(self) -> None:
         """Do not wait for the next beat; one that is under way is followed by another."""
-        self._call(Heart.hurry)
+        self._call(HeartbeatThread.hurry)
 
     def questioned(self) -> None:
         """Others ask whether this worker lives: here its connection may look well although the lock is free."""
-        self._call(Heart.answer)
+        self._call(HeartbeatThread.answer)
 
     def stood_in(self, worker_id: int, answer: Cancelled, sent_at: float) -> None:
         """A sign of life was written over another connection: only the lease counts until this one is back."""
-        self._call(Heart.stood_in, worker_id, answer, sent_at)
+        self._call(HeartbeatThread.stood_in, worker_id, answer, sent_at)
 
     def _call(self, method: Callable[..., object], *args: object) -> None:
         """Let the heart's thread call a method of its heart."""

@@ -26,11 +26,11 @@ from asyncq.domain.options import WorkerOptions
 from asyncq.domain.outcome import words
 from asyncq.engine.base.lease import BEATS_A_LEASE, GRACE_S, HALF_GRACE_S, Lease, look_in_s, now_s
 from asyncq.engine.base.outage import Outage
-from asyncq.engine.liveness.lease_state import Standing
-from asyncq.engine.liveness.loop_watchdog import Guardian, Note
+from asyncq.engine.liveness.lease_state import LeaseState
+from asyncq.engine.liveness.loop_watchdog import LoopWatchdog, Note
 from asyncq.store.database import Database
 from asyncq.store.failures import NO_ANSWER, is_answer, is_refusal, may_work_elsewhere
-from asyncq.store.lifeline import Lifeline
+from asyncq.store.heartbeat_connection import HeartbeatConnection
 from asyncq.store.workers import Cancelled
 
 END_S = 5.0
@@ -40,7 +40,7 @@ LATER_S = 0.5  # and how soon after that
 TELL_EVERY_S = 1.0
 
 
-class Reactions(msgspec.Struct, frozen=True):
+class HeartbeatCallbacks(msgspec.Struct, frozen=True):
     """What the heartbeat calls, in the worker's event loop.
 
     Attributes:
@@ -51,7 +51,7 @@ class Reactions(msgspec.Struct, frozen=True):
         cancelled: Running jobs were cancelled; with the worker's id and (job id, token) of each, at every beat as long
             as they run.
         named: These claims, each as `job/token`, have been named as started.
-        stand_in: A sign of life is wanted over another connection.
+        fallback: A sign of life is wanted over another connection.
         rescue: Another worker is dead.
         fail: This worker must not go on: the schema needs a newer release (at every beat from then on), or its
             heartbeat has failed.
@@ -65,14 +65,14 @@ class Reactions(msgspec.Struct, frozen=True):
     regained: Callable[[], None]
     cancelled: Callable[[int, Collection[tuple[int, int]]], None]
     named: Callable[[Collection[str]], None]
-    stand_in: Callable[[], None]
+    fallback: Callable[[], None]
     rescue: Callable[[], None]
     fail: Callable[[Exception], None]
     started: Callable[[], Sequence[str]]
     stuck: Callable[[], Sequence[int]]
 
 
-class Wishes:
+class HeartbeatCommands:
     """What a worker wants of its heart: either thread may touch it at any time.
 
     Attributes:
@@ -97,7 +97,7 @@ class Wishes:
             _fail(asked, StoreUnavailable("the heartbeat has stopped"))
 
 
-class Heart:
+class HeartbeatThread:
     """The heart of one worker; made in its event loop. Once it runs, other threads use `call`, and nothing else of it.
 
     Args:
@@ -106,7 +106,7 @@ class Heart:
         tasks: The names of its tasks.
         lease: What is proven here.
         reactions: What to call.
-        guardian: Watches the worker's event loop from here.
+        watchdog: Watches the worker's event loop from here.
         wishes: What the worker wants.
     """
 
@@ -116,25 +116,25 @@ class Heart:
         options: WorkerOptions,
         tasks: Sequence[str],
         lease: Lease,
-        reactions: Reactions,
-        guardian: Guardian,
-        wishes: Wishes,
+        reactions: HeartbeatCallbacks,
+        watchdog: LoopWatchdog,
+        wishes: HeartbeatCommands,
     ) -> None:
         self._database = database
         self._options = options
         self._tasks = tasks
         self._lease = lease
         self._reactions = reactions
-        self._guardian = guardian
+        self._watchdog = watchdog
         self._wishes = wishes
         self._pause_s = options.lease_s / BEATS_A_LEASE
         self._home = asyncio.get_running_loop()
         self._away: asyncio.AbstractEventLoop | None = None  # the thread's own, once it runs
         self._stirred = asyncio.Event()
         self._worker_id = 0
-        self._line = Lifeline(database, self._ended)
-        self._silent_lines: list[Lifeline] = []
-        self._standing = Standing(lease, self._doubted, self._gave_up)
+        self._line = HeartbeatConnection(database, self._ended)
+        self._silent_lines: list[HeartbeatConnection] = []
+        self._lease_state = LeaseState(lease, self._doubted, self._gave_up)
         self._outage = Outage("the heartbeat", lambda event: self._tell(reactions.emit, event))
         self._beat_at = self._look_at = 0.0
         self._told_at = float("-inf")
@@ -165,7 +165,7 @@ class Heart:
 
     def answer(self) -> None:
         """Others ask whether this worker lives: here its connection may look well although the lock is free."""
-        self._standing.lock_is_free()
+        self._lease_state.lock_is_free()
         self.hurry()
 
     def stood_in(self, worker_id: int, answer: Cancelled, sent_at: float) -> None:
@@ -184,8 +184,8 @@ class Heart:
 
     async def _live(self) -> None:
         self._away = asyncio.get_running_loop()
-        self._guardian.begin(self.stir)
-        self._standing.tick()
+        self._watchdog.begin(self.stir)
+        self._lease_state.tick()
         try:
             while not self._wishes.stop.is_set():
                 # Before the work: whoever asks for something meanwhile gets another round.
@@ -213,8 +213,8 @@ class Heart:
             return
         if now_s() >= self._beat_at:
             await self._beat()
-        if self._guardian.note is not None and self._line.is_open:
-            await self._write_note(self._guardian.note)
+        if self._watchdog.note is not None and self._line.is_open:
+            await self._write_note(self._watchdog.note)
         if now_s() >= self._look_at and self._line.is_open:
             await self._look()
 
@@ -243,7 +243,7 @@ class Heart:
                 continue
             self._worker_id = worker_id
             self._heard(worker_id, [], sent_at, holds=self._line.held_id == worker_id)
-            self._beat_at = sent_at + (self._pause_s if self._standing.state == "locked" else SOON_S)
+            self._beat_at = sent_at + (self._pause_s if self._lease_state.state == "locked" else SOON_S)
             self._look_at = sent_at
             if asked.set_running_or_notify_cancel():
                 asked.set_result(worker_id)
@@ -264,9 +264,9 @@ class Heart:
         self._heard(worker_id, cancelled, sent_at, holds=holds, names=names)
         await self._check_release()
 
-    async def _prove(self, line: Lifeline, worker_id: int, names: Sequence[str]) -> tuple[bool, Cancelled]:
+    async def _prove(self, line: HeartbeatConnection, worker_id: int, names: Sequence[str]) -> tuple[bool, Cancelled]:
         """Write a beat over a connection, which is opened if need be; returns whether it holds the lock too."""
-        async with asyncio.timeout(HALF_GRACE_S if self._standing.state == "doubted" else self._pause_s):
+        async with asyncio.timeout(HALF_GRACE_S if self._lease_state.state == "doubted" else self._pause_s):
             if not line.is_open:
                 await line.open()
             holds = await line.hold(worker_id)
@@ -274,7 +274,7 @@ class Heart:
 
     async def _prove_elsewhere(self, worker_id: int, names: Sequence[str]) -> tuple[bool, Cancelled] | None:
         """Write a beat over a new connection, which may lead to a server that takes writes; None if that fails."""
-        line = Lifeline(self._database, self._ended)
+        line = HeartbeatConnection(self._database, self._ended)
         try:
             answer = await self._prove(line, worker_id, names)
         except (AsyncqError, TimeoutError):
@@ -297,7 +297,7 @@ class Heart:
     async def _missed(self, error: Exception, sent_at: float) -> None:
         """A sign of life was not written, or its answer was lost."""
         if is_refusal(error):
-            self._standing.refused()
+            self._lease_state.refused()
         if is_answer(error) and self._line.held_id:
             await self._refused()
         else:
@@ -307,11 +307,11 @@ class Heart:
                 self._silent_lines.append(self._line)
             else:
                 self._line.drop()
-                self._standing.lock_is_free()
-            self._line = Lifeline(self._database, self._ended)
-        is_urgent = self._standing.state == "doubted" or self._silent_lines
+                self._lease_state.lock_is_free()
+            self._line = HeartbeatConnection(self._database, self._ended)
+        is_urgent = self._lease_state.state == "doubted" or self._silent_lines
         self._beat_at = now_s() + (SOON_S if is_urgent else min(self._pause_s, LATER_S))
-        self._tell(self._reactions.stand_in)
+        self._tell(self._reactions.fallback)
         failures = self._outage.failed()
         if failures == 1 or sent_at - self._told_at >= TELL_EVERY_S:
             self._told_at = sent_at
@@ -323,7 +323,7 @@ class Heart:
         A lock with which a beat was written is still held. A lock that was taken since may have been free for long: the
         row shows whether a rescue has declared the worker dead. From then on none can, until the lease is over.
         """
-        if self._line.is_proven and self._standing.state != "doubted":
+        if self._line.is_proven and self._lease_state.state != "doubted":
             return
         try:
             async with asyncio.timeout(HALF_GRACE_S):
@@ -332,11 +332,11 @@ class Heart:
             found = "unknown"
         match found:
             case "known":
-                self._standing.locked_again()
+                self._lease_state.locked_again()
             case "standby":
-                self._standing.refused()
+                self._lease_state.refused()
             case "gone" | "unknown":
-                self._standing.lock_is_free()
+                self._lease_state.lock_is_free()
             case _:
                 assert_never(found)
 
@@ -361,11 +361,11 @@ class Heart:
             return
         if cancelled is None:
             self._worker_id = 0
-            self._standing.lost()
+            self._lease_state.lost()
             self._tell(self._reactions.lost, worker_id)
             return
         self._outage.over()
-        if self._standing.proven(sent_at, holds=holds):
+        if self._lease_state.proven(sent_at, holds=holds):
             self._tell(self._reactions.regained)
         while self._silent_lines and not holds:
             # The row says now that no lock counts: this one may go, and a new connection takes it.
@@ -403,7 +403,7 @@ class Heart:
     async def _write_note(self, note: Note) -> None:
         """A job blocks the worker's event loop: say so in its row."""
         sent_at = now_s()
-        self._guardian.note = None
+        self._watchdog.note = None
         try:
             async with asyncio.timeout(self._pause_s):
                 await self._line.note_block(note.worker_id, note.job_id, note.token, note.error)
@@ -412,24 +412,24 @@ class Heart:
         except AsyncqError:
             self._beat_at = 0.0  # As in a look.
 
-    def _ended(self, line: Lifeline) -> None:
+    def _ended(self, line: HeartbeatConnection) -> None:
         """A connection has ended that nobody here closed: the server frees the lock."""
         if line is self._line:
-            self._standing.lock_is_free()
+            self._lease_state.lock_is_free()
             self.hurry()
         elif line in self._silent_lines:
             self._silent_lines.remove(line)
-            self._standing.lock_is_free()
+            self._lease_state.lock_is_free()
 
     def _doubted(self) -> None:
-        self._tell(self._reactions.stand_in)
+        self._tell(self._reactions.fallback)
 
     def _gave_up(self, reason: str) -> None:
         self._tell(self._reactions.doubted, self._worker_id, reason)
 
     async def _end(self) -> None:
-        self._guardian.end()
-        self._standing.leave()
+        self._watchdog.end()
+        self._lease_state.leave()
         worker_id, self._worker_id = self._worker_id, 0
         wishes = self._wishes
         if (wishes.keep_claims or wishes.forget_worker) and worker_id and self._line.is_open:

@@ -34,7 +34,7 @@ from asyncq.engine.base.lease import HALF_GRACE_S, TICK_S, Lease, now_s
 State = Literal["nobody", "locked", "leased", "doubted", "given up"]
 
 
-class Standing:
+class LeaseState:
     """The standing of one worker; of the heartbeat's thread, whose event loop its timers are in.
 
     Args:

@@ -21,7 +21,7 @@ from asyncq.domain.outcome import clean_error
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.records import LOGGER, job_fields, write
 from asyncq.engine.run import stacks
-from asyncq.engine.run.child_tasks import Leftovers
+from asyncq.engine.run.child_tasks import ChildTasks
 from asyncq.engine.run.executor import Executor
 from asyncq.engine.run.run import Run
 
@@ -52,14 +52,14 @@ class _Question:
         self.block: _Block | None = None
 
 
-class Guardian:
+class LoopWatchdog:
     """The guardian of one worker's event loop; made in that loop.
 
     Args:
         after_s: How long the loop may be silent; None watches nothing.
         identity: The worker.
         executor: Knows what runs.
-        leftovers: Knows what those have started.
+        child_tasks: Knows what those have started.
         emit: Takes events, in the loop.
 
     Attributes:
@@ -71,13 +71,13 @@ class Guardian:
         after_s: float | None,
         identity: Identity,
         executor: Executor,
-        leftovers: Leftovers,
+        child_tasks: ChildTasks,
         emit: Callable[[Event], None],
     ) -> None:
         self._after_s = after_s
         self._identity = identity
         self._executor = executor
-        self._leftovers = leftovers
+        self._child_tasks = child_tasks
         self._emit = emit
         self._home = asyncio.get_running_loop()
         self._thread_id = threading.get_ident()
@@ -186,15 +186,15 @@ class Guardian:
         for run in list(self._executor.running):
             if run.handler is task:
                 return run
-        found = self._leftovers.job_of(task)
+        found = self._child_tasks.job_of(task)
         return found if isinstance(found, Run) else None
 
-    def _others(self) -> list[Guardian]:
+    def _others(self) -> list[LoopWatchdog]:
         return [other for other in list(_all) if other is not self and other._home is self._home]
 
 
 # Without a lock, which a forked child could find locked for ever: each use is one step of the interpreter.
-_all: list[Guardian] = []
+_all: list[LoopWatchdog] = []
 
 
 def _warn(worker_id: int, silent_s: float, run: Run | None, stack: str) -> None:

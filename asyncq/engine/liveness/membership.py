@@ -16,11 +16,11 @@ from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.outage import Outage
 from asyncq.engine.fetch.fetcher import Fetcher
 from asyncq.engine.liveness.heartbeat import Heartbeat
-from asyncq.engine.liveness.start_gate import Admission
+from asyncq.engine.liveness.start_gate import StartGate
 from asyncq.engine.run.executor import Executor
 from asyncq.engine.run.stuck import Stuck
 from asyncq.store import workers as store
-from asyncq.store.database import Line
+from asyncq.store.database import ReconnectingConnection
 
 LEARN_S = 0.25  # how often a worker asks for the ids of tasks that it misses
 AGAIN_S = 1.0
@@ -38,7 +38,7 @@ class Membership:
         heartbeat: Registers it.
         fetcher: Holds claims that have not started, and fetches no more meanwhile.
         executor: Runs the others.
-        admission: Holds those that wait to be named.
+        start_gate: Holds those that wait to be named.
         stuck: Says when too many handlers are stuck to fetch more.
         observers: Told of what happens.
 
@@ -49,13 +49,13 @@ class Membership:
 
     def __init__(
         self,
-        line: Line,
+        line: ReconnectingConnection,
         identity: Identity,
         lease: Lease,
         heartbeat: Heartbeat,
         fetcher: Fetcher,
         executor: Executor,
-        admission: Admission,
+        start_gate: StartGate,
         stuck: Stuck,
         observers: Observers,
     ) -> None:
@@ -65,7 +65,7 @@ class Membership:
         self._heartbeat = heartbeat
         self._fetcher = fetcher
         self._executor = executor
-        self._admission = admission
+        self._start_gate = start_gate
         self._stuck = stuck
         self._observers = observers
         self._outage = Outage("registration", observers.emit)
@@ -157,7 +157,7 @@ class Membership:
     def _let_go(self, reason: str, worker_id: int) -> None:
         if claims := self._fetcher.buffer.drain():
             self._fetcher.give_back(claims, reason, worker_id)
-        self._admission.refuse()
+        self._start_gate.refuse()
         self._executor.cancel_all()
 
     async def leave(self) -> None:

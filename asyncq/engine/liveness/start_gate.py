@@ -15,11 +15,11 @@ from asyncq.domain.job import Claim
 from asyncq.engine.base.lease import Lease, now_s
 from asyncq.engine.run.executor import Executor
 
-SUSPECT = "WorkerLost: "
+POSSIBLE_KILLER = "WorkerLost: "
 MOST_NAMED = 1000
 
 
-class Admission:
+class StartGate:
     """The admission of one worker.
 
     Args:
@@ -42,7 +42,7 @@ class Admission:
         """How many claims wait to be named."""
         return len(self._asked)
 
-    def is_plain(self, claim: Claim) -> bool:
+    def may_start_now(self, claim: Claim) -> bool:
         """Whether a claim may start without further ado; asked for each job. Where it says no, `admit` decides."""
         return claim.last_error is None and claim.attempts + 1 < claim.max_attempts and now_s() < self._lease.ends_at
 
@@ -137,7 +137,7 @@ class Admission:
 def has_to_be_named(claim: Claim) -> bool:
     """Whether this is the last attempt of a job, or its last worker died while it ran."""
     is_last = claim.attempts + 1 >= claim.max_attempts
-    return is_last or (claim.last_error is not None and claim.last_error.startswith(SUSPECT))
+    return is_last or (claim.last_error is not None and claim.last_error.startswith(POSSIBLE_KILLER))
 
 
 def _name(job_id: int, token: int) -> str:

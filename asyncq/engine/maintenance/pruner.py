@@ -8,7 +8,7 @@ import random
 from asyncq.domain.events import JobsPruned
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.shield import shielded
-from asyncq.store.database import Line
+from asyncq.store.database import ReconnectingConnection
 from asyncq.store.pruning import FIRST_GATE, Pruned, prune, prune_gates
 
 BATCH = 500
@@ -27,7 +27,7 @@ class Pruner:
         failed_retention_s: How long jobs that failed for good are kept; None for ever.
     """
 
-    def __init__(self, line: Line, observers: Observers, failed_retention_s: float | None) -> None:
+    def __init__(self, line: ReconnectingConnection, observers: Observers, failed_retention_s: float | None) -> None:
         self._line = line
         self._observers = observers
         self._failed_retention_s = failed_retention_s

@@ -15,10 +15,10 @@ from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.outage import Outage
 from asyncq.engine.base.shield import shielded
-from asyncq.engine.fetch.cursor import Looks
+from asyncq.engine.fetch.cursor import FetchCursor
 from asyncq.engine.maintenance.pruner import Pruner
-from asyncq.engine.maintenance.vacuum_watch import Horizon
-from asyncq.store.database import Database, Line
+from asyncq.engine.maintenance.vacuum_watch import VacuumWatch
+from asyncq.store.database import Database, ReconnectingConnection
 from asyncq.store.transactions import end_transactions
 from asyncq.store.workers import Rescued, rescue_jobs, unknown_tasks
 
@@ -28,7 +28,7 @@ DEADLINE_S = 60.0
 REST_S = 2.0
 
 
-class Maintenance:
+class Rounds:
     """The rounds of one worker.
 
     Args:
@@ -37,24 +37,24 @@ class Maintenance:
         identity: Whose tasks are known.
         observers: Told what was done.
         failed_retention_s: How long jobs that failed for good are kept; None for ever.
-        looks: What looks for jobs cost this worker.
+        cursor: What looks for jobs cost this worker.
     """
 
     def __init__(
         self,
         database: Database,
-        line: Line,
+        line: ReconnectingConnection,
         identity: Identity,
         observers: Observers,
         failed_retention_s: float | None,
-        looks: Looks,
+        cursor: FetchCursor,
     ) -> None:
         self._line = line
-        self._apart = Line(database, "rescue", answer_s=DEADLINE_S)
+        self._apart = ReconnectingConnection(database, "rescue", answer_s=DEADLINE_S)
         self._identity = identity
         self._observers = observers
         self._pruner = Pruner(line, observers, failed_retention_s)
-        self._horizon = Horizon(line, identity, observers, looks)
+        self._horizon = VacuumWatch(line, identity, observers, cursor)
         self._rounds = -random.randint(1, FIRST_WITHIN)
         self._outage = Outage("maintenance", observers.emit)
         self._wanted = asyncio.Event()
@@ -125,7 +125,7 @@ class Maintenance:
             self._observers.emit(UnknownTasks(names=tuple(sorted(unknown))))
         return len(rescued)
 
-    async def _rescue(self, line: Line, thorough: bool) -> Sequence[Rescued]:
+    async def _rescue(self, line: ReconnectingConnection, thorough: bool) -> Sequence[Rescued]:
         async with shielded(line, DEADLINE_S):
             if ended := await end_transactions(line):
                 self._observers.emit(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from asyncq.domain.events import HorizonHeld
+from asyncq.domain.events import VacuumBlocked
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.shield import shielded
-from asyncq.engine.fetch.cursor import Looks
-from asyncq.store.checkup import horizon
-from asyncq.store.database import Line
+from asyncq.engine.fetch.cursor import FetchCursor
+from asyncq.store.checkup import vacuum_blockers
+from asyncq.store.database import ReconnectingConnection
 
 EVERY_S = 60.0
 TELL_EVERY_S = 600.0
@@ -21,21 +21,23 @@ MOST = 3
 DEADLINE_S = 10.0
 
 
-class Horizon:
+class VacuumWatch:
     """The watch of one worker over the price of its looks for jobs.
 
     Args:
         line: A connection, shared with the fetcher.
         identity: Who looks.
         observers: Told who is to blame.
-        looks: Knows what looks cost now, and what they cost at their best.
+        cursor: Knows what looks cost now, and what they cost at their best.
     """
 
-    def __init__(self, line: Line, identity: Identity, observers: Observers, looks: Looks) -> None:
+    def __init__(
+        self, line: ReconnectingConnection, identity: Identity, observers: Observers, cursor: FetchCursor
+    ) -> None:
         self._line = line
         self._identity = identity
         self._observers = observers
-        self._looks = looks
+        self._cursor = cursor
         self._look_at = self._tell_at = 0.0
         self._last_at = float("-inf")
 
@@ -49,13 +51,13 @@ class Horizon:
         If cancelled, the statement is waited for.
         """
         now = asyncio.get_running_loop().time()
-        if not self._looks.is_slow or now < max(self._look_at, self._tell_at):
+        if not self._cursor.is_slow or now < max(self._look_at, self._tell_at):
             return
         self._look_at = now + EVERY_S
-        cost_s, usual_s = self._looks.cost_s, self._looks.usual_s
+        cost_s, usual_s = self._cursor.cost_s, self._cursor.usual_s
         found = None
         async with shielded(self._line, DEADLINE_S):
-            found = await horizon(self._line, self._identity.worker_id, HELD_S, MOST)
+            found = await vacuum_blockers(self._line, self._identity.worker_id, HELD_S, MOST)
         if found is None:
             return
         most = next(iter(found.dead_rows), None)
@@ -66,7 +68,7 @@ class Horizon:
         if found.holders or is_lasting:
             self._tell_at = now + TELL_EVERY_S
             self._observers.emit(
-                HorizonHeld(
+                VacuumBlocked(
                     worker_id=self._identity.worker_id,
                     holders=tuple(map(str, found.holders)),
                     sees_all=found.sees_all,

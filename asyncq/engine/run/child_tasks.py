@@ -9,7 +9,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 
-class Leftovers:
+class ChildTasks:
     """The marks of one worker; several workers may share an event loop.
 
     Python 3.11 cannot ask a task for its context: there a task factory notes the mark when a task is created, unless
@@ -73,7 +73,7 @@ class Leftovers:
         return found
 
 
-_Owner = tuple[Leftovers, str, object]
+_Owner = tuple[ChildTasks, str, object]
 _owner: ContextVar[_Owner | None] = ContextVar("asyncq_job", default=None)
 _noted: WeakKeyDictionary[asyncio.Task[Any], _Owner] = WeakKeyDictionary()
 _users: dict[asyncio.AbstractEventLoop, int] = {}

@@ -20,7 +20,7 @@ from asyncq.domain.signature import Context
 from asyncq.domain.states import JobState
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing
 from asyncq.engine.base.records import JobLogger
-from asyncq.engine.run.transactions import Means, Settling
+from asyncq.engine.run.transactions import HandlerResources, Settling
 from asyncq.store.adding import add_jobs
 from asyncq.store.callers import check_connection, check_transaction
 from asyncq.store.database import CallersConnection, Connection, Record
@@ -55,16 +55,22 @@ class JobContext(Context):
             period. `ctx.cancelled.is_set()` works in threads too.
     """
 
-    __slots__ = ("_claim", "_means", "_registry", "_settling", "_task", "_worker_id", "cancelled")
+    __slots__ = ("_claim", "_registry", "_resources", "_settling", "_task", "_worker_id", "cancelled")
 
     def __init__(
-        self, claim: Claim, task: str, worker_id: int, registry: Registry, means: Means, settling: Settling
+        self,
+        claim: Claim,
+        task: str,
+        worker_id: int,
+        registry: Registry,
+        resources: HandlerResources,
+        settling: Settling,
     ) -> None:
         self._claim = claim
         self._task = task
         self._worker_id = worker_id
         self._registry = registry
-        self._means = means
+        self._resources = resources
         self._settling = settling
         self.cancelled = asyncio.Event()
 
@@ -124,7 +130,7 @@ class JobContext(Context):
             with lending():
                 yield self._settling.connection
             return
-        async with self._means.pool.acquire() as connection:
+        async with self._resources.pool.acquire() as connection:
             with lending():
                 yield connection
 
@@ -266,7 +272,7 @@ class JobContext(Context):
         return await self._add(checked, check_transaction(connection, autocommit))
 
     async def _add(self, specs: Sequence[JobSpec], connection: Connection | None) -> list[Added]:
-        database = self._means.database
+        database = self._resources.database
         if connection is not None:
             return await add_jobs(database, connection, specs)
         async with self.connection() as own:

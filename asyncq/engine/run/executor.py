@@ -19,10 +19,10 @@ from asyncq.engine.base import user_code
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.lease import Lease
 from asyncq.engine.base.observers import Observers
-from asyncq.engine.run.child_tasks import Leftovers
+from asyncq.engine.run.child_tasks import ChildTasks
 from asyncq.engine.run.context import JobContext
 from asyncq.engine.run.run import Run
-from asyncq.engine.run.transactions import JobTransaction, Means, OwnTransactions, Settling
+from asyncq.engine.run.transactions import HandlerResources, JobTransaction, OwnTransactions, Settling
 from asyncq.engine.run.verdict import describe, outcome_of
 
 COMPLETED = Completed()
@@ -42,18 +42,18 @@ class Executor:
     def __init__(
         self,
         identity: Identity,
-        means: Means,
+        resources: HandlerResources,
         observers: Observers,
         threads: CapacityLimiter,
-        leftovers: Leftovers,
+        child_tasks: ChildTasks,
         lease: Lease,
     ) -> None:
         self._identity = identity
-        self._means = means
+        self._resources = resources
         self._observers = observers
         self._threads = threads
         self._told_results: set[str] = set()
-        self._leftovers = leftovers
+        self._child_tasks = child_tasks
         self._lease = lease
         self._stopping = False
         self.running: set[Run] = set()
@@ -143,17 +143,17 @@ class Executor:
         task, worker_id = self._identity.task(claim.task_id), self._identity.worker_id
         if not task.signature.takes_context:
             return Run(claim, task, worker_id)
-        means = self._means
+        resources = self._resources
         settling: Settling
         if task.isolation is None:
-            settling = OwnTransactions(means, claim, task.name, worker_id)
+            settling = OwnTransactions(resources, claim, task.name, worker_id)
         else:
-            settling = JobTransaction(means, claim, task.name, worker_id, task.isolation)
-        context = JobContext(claim, task.name, worker_id, self._identity.registry, means, settling)
+            settling = JobTransaction(resources, claim, task.name, worker_id, task.isolation)
+        context = JobContext(claim, task.name, worker_id, self._identity.registry, resources, settling)
         return Run(claim, task, worker_id, context, settling)
 
     def _start(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> asyncio.Task[Any]:
-        variables = self._leftovers.mark(run.task.name, run)
+        variables = self._child_tasks.mark(run.task.name, run)
         return user_code.start(variables, self._handle, (run, args, kwargs))
 
     async def _handle(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

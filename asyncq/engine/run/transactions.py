@@ -30,14 +30,14 @@ from asyncq.domain.errors import (
 )
 from asyncq.domain.events import CommitUncertain, ErrorIgnored, JobEvent, SettleFailed, TransactionOpen
 from asyncq.domain.job import Claim
-from asyncq.domain.outcome import Completed, Failed, Hindered, Interrupted, Outcome, Returned, clean_error, words
+from asyncq.domain.outcome import Aborted, Completed, Failed, Interrupted, Outcome, Returned, clean_error, words
 from asyncq.domain.task import Isolation
 from asyncq.engine.base.backoff import backoff_s
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.outage import Outage
 from asyncq.engine.base.shield import shielded
 from asyncq.store import transactions as store
-from asyncq.store.database import Connection, Database, HandlerPool, Line
+from asyncq.store.database import Connection, Database, HandlerPool, ReconnectingConnection
 from asyncq.store.failures import is_transient
 
 TELL_AFTER_S = 60.0
@@ -49,7 +49,7 @@ SLOWEST_ASK_S = 1.0
 Settled = Literal["completed", "rerun", "cancelled here", "lost"]
 
 
-class Means:
+class HandlerResources:
     """What all runs of a worker work and are settled with.
 
     Args:
@@ -60,7 +60,9 @@ class Means:
         lease_s: How long a transaction whose connection was lost may go on, before it is ended.
     """
 
-    def __init__(self, database: Database, pool: HandlerPool, line: Line, observers: Observers, lease_s: float) -> None:
+    def __init__(
+        self, database: Database, pool: HandlerPool, line: ReconnectingConnection, observers: Observers, lease_s: float
+    ) -> None:
         self.database = database
         self.pool = pool
         self.line = line
@@ -111,8 +113,8 @@ class Settling:
         settled: What a transaction of the handler has made of the job: None, nothing: the completer settles it.
     """
 
-    def __init__(self, means: Means, claim: Claim, task: str, worker_id: int) -> None:
-        self._means = means
+    def __init__(self, resources: HandlerResources, claim: Claim, task: str, worker_id: int) -> None:
+        self._resources = resources
         self._claim = claim
         self._task = task
         self._worker_id = worker_id
@@ -154,20 +156,20 @@ class Settling:
 
     def _tell(self, kind: type[JobEvent], exception: BaseException | None = None, **fields: Any) -> None:
         event = kind(claim=self._claim, task=self._task, attempt=self._claim.attempts + 1, **fields)
-        self._means.observers.emit(event, exception)
+        self._resources.observers.emit(event, exception)
 
 
 class OwnTransactions(Settling):
     """Of a task that is not transactional: its handler may complete the job in transactions of its own."""
 
-    def __init__(self, means: Means, claim: Claim, task: str, worker_id: int) -> None:
-        super().__init__(means, claim, task, worker_id)
+    def __init__(self, resources: HandlerResources, claim: Claim, task: str, worker_id: int) -> None:
+        super().__init__(resources, claim, task, worker_id)
         self._completions: list[store.Held] = []
         self._asked_again = False
 
     async def complete(self, connection: Connection) -> None:
         ending = await store.complete_in(
-            self._means.database, connection, self._worker_id, self._claim, self._completions
+            self._resources.database, connection, self._worker_id, self._claim, self._completions
         )
         self._asked_again = self._asked_again or ending == "rerun"
 
@@ -176,7 +178,7 @@ class OwnTransactions(Settling):
             return outcome
         since = asyncio.get_running_loop().time()
         fates: list[store.Fate] = [
-            await self._means.fate(self._worker_id, self._claim, held, since, self._is_open)
+            await self._resources.fate(self._worker_id, self._claim, held, since, self._is_open)
             for held in reversed(self._completions)
         ]
         if "committed" in fates:
@@ -199,8 +201,10 @@ class OwnTransactions(Settling):
 class JobTransaction(Settling):
     """Of a transactional task: the transaction in which its handler works, and the job is completed."""
 
-    def __init__(self, means: Means, claim: Claim, task: str, worker_id: int, isolation: Isolation) -> None:
-        super().__init__(means, claim, task, worker_id)
+    def __init__(
+        self, resources: HandlerResources, claim: Claim, task: str, worker_id: int, isolation: Isolation
+    ) -> None:
+        super().__init__(resources, claim, task, worker_id)
         self._isolation = isolation
         self._transaction: store.Transaction | None = None
         self._held: store.Held | None = None
@@ -226,14 +230,14 @@ class JobTransaction(Settling):
 
         If cancelled, `end` cleans up.
         """
-        connection = await self._means.pool.take()
+        connection = await self._resources.pool.take()
         if (current := asyncio.current_task()) is not None and current.cancelling():
             # The driver has taken the cancellation for its own, as the connection came at the same moment.
-            await self._means.pool.put_back(connection)
+            await self._resources.pool.put_back(connection)
             raise asyncio.CancelledError
-        self._transaction = store.Transaction(self._means.database, connection, self._isolation)
+        self._transaction = store.Transaction(self._resources.database, connection, self._isolation)
         await self._transaction.begin()
-        held = await store.hold(self._means.database, connection, self._worker_id, self._claim)
+        held = await store.hold(self._resources.database, connection, self._worker_id, self._claim)
         if not held.stands:
             raise ClaimLost(self._claim.id)
         self._held = held
@@ -256,15 +260,15 @@ class JobTransaction(Settling):
         finally:
             await self._close()
         if isinstance(outcome, Failed) and (transaction.was_lost or (error is not None and store.is_conflict(error))):
-            return Hindered(outcome.error)
+            return Aborted(outcome.error)
         return outcome
 
     async def _complete(self, transaction: store.Transaction, held: store.Held) -> Outcome:
-        means = self._means
+        resources = self._resources
         try:
             async with asyncio.timeout(COMPLETE_S):
                 ending = await store.complete(
-                    means.database, transaction.connection, self._worker_id, self._claim, held.xid
+                    resources.database, transaction.connection, self._worker_id, self._claim, held.xid
                 )
         except (StoreError, TimeoutError) as error:
             # The way to the server was lost, or it refused: nothing is committed, since COMMIT was not sent.
@@ -276,7 +280,7 @@ class JobTransaction(Settling):
             return Completed()
         since = asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout(means.lease_s):
+            async with asyncio.timeout(resources.lease_s):
                 await transaction.commit()
         except (StoreUnavailable, TimeoutError) as error:
             self.abandon()
@@ -289,18 +293,18 @@ class JobTransaction(Settling):
     async def _find_out(self, held: store.Held, since: float, ending: Settled, error: Exception) -> Outcome:
         """The answer to COMMIT was lost."""
         self._tell(CommitUncertain, error=words(error))
-        fate = await self._means.fate(self._worker_id, self._claim, held, since, _nothing)
+        fate = await self._resources.fate(self._worker_id, self._claim, held, since, _nothing)
         match fate:
             case "committed":
                 self.settled = ending
             case "lost":
                 self.settled = "lost"
             case "aborted":
-                return Hindered(
+                return Aborted(
                     clean_error(f"CommitLost: the connection was lost at COMMIT, nothing was kept: {words(error)}")
                 )
             case "unknown" | "in progress":
-                return Hindered(
+                return Aborted(
                     clean_error(
                         "CommitUnknown: the connection was lost at COMMIT, and this server does not know transaction "
                         f"{held.xid}; the job was not completed here: {words(error)}"
@@ -323,7 +327,7 @@ class JobTransaction(Settling):
         transaction, self._transaction = self._transaction, None
         if transaction is not None:
             await transaction.roll_back()
-            await self._means.pool.put_back(transaction.connection)
+            await self._resources.pool.put_back(transaction.connection)
 
     def _tell_in(self, delay_s: float, open_s: float) -> None:
         """Tell after a while how long the transaction is open by then, and then after as long again."""
@@ -341,7 +345,7 @@ def _not_begun(outcome: Outcome, error: BaseException | None) -> Outcome:
         case ClaimLost():
             return Returned()  # Refused, unless its job was cancelled: then it ends so.
         case AsyncqError():
-            return Hindered(clean_error(f"{type(error).__name__}: {error}"))
+            return Aborted(clean_error(f"{type(error).__name__}: {error}"))
         case _:
             return outcome
 
@@ -351,7 +355,7 @@ def _undone(error: Exception) -> Outcome:
     is_our_doing = not isinstance(error, StoreError) or error.sqlstate != store.ENDED
     done = "the transaction was rolled back: " if is_our_doing else ""
     said = clean_error(f"{type(error).__name__}: {done}{words(error)}")
-    return Hindered(said) if isinstance(error, TimeoutError) or is_transient(error) else Failed(said)
+    return Aborted(said) if isinstance(error, TimeoutError) or is_transient(error) else Failed(said)
 
 
 def _said_of_own(fates: Sequence[store.Fate]) -> str:

@@ -14,12 +14,12 @@ from asyncq.domain.job import Claim
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.lease import HALF_GRACE_S, now_s
 from asyncq.engine.fetch.fetcher import Fetcher
-from asyncq.store.database import Line
+from asyncq.store.database import ReconnectingConnection
 from asyncq.store.failures import is_unknown
 from asyncq.store.jobs import settle_and_take
 
 
-class Succession:
+class ClaimNext:
     """The successions of one worker.
 
     Args:
@@ -28,7 +28,7 @@ class Succession:
         fetcher: Knows how many claims there is room for, and takes them.
     """
 
-    def __init__(self, line: Line, identity: Identity, fetcher: Fetcher) -> None:
+    def __init__(self, line: ReconnectingConnection, identity: Identity, fetcher: Fetcher) -> None:
         self._line = line
         self._identity = identity
         self._fetcher = fetcher

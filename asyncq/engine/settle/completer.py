@@ -43,10 +43,10 @@ from asyncq.engine.base.pace import Pace
 from asyncq.engine.base.shield import Patience, shielded
 from asyncq.engine.run.run import Run
 from asyncq.engine.run.transactions import Settled
-from asyncq.engine.settle.claim_next import Succession
-from asyncq.engine.settle.reporter import Announcer
+from asyncq.engine.settle.claim_next import ClaimNext
+from asyncq.engine.settle.reporter import Reporter
 from asyncq.store import jobs as store
-from asyncq.store.database import Line
+from asyncq.store.database import ReconnectingConnection
 from asyncq.store.failures import is_unknown
 from asyncq.store.workers import is_known
 
@@ -89,10 +89,10 @@ class Completer:
 
     Args:
         line: Its connection.
-        announcer: Tells what was committed.
+        reporter: Tells what was committed.
         observers: Told when writing fails.
         settled: Called with the settlements that were written: a queue was freed, a retry is due.
-        succession: Claims the jobs that follow in their queues.
+        claim_next: Claims the jobs that follow in their queues.
 
     Attributes:
         is_held: Whether handlers have held the event loop for much of the time, lately.
@@ -100,17 +100,17 @@ class Completer:
 
     def __init__(
         self,
-        line: Line,
-        announcer: Announcer,
+        line: ReconnectingConnection,
+        reporter: Reporter,
         observers: Observers,
         settled: Callable[[Iterable[Settlement]], None],
-        succession: Succession,
+        claim_next: ClaimNext,
     ) -> None:
         self._line = line
-        self._announcer = announcer
+        self._reporter = reporter
         self._observers = observers
         self._settled = settled
-        self._succession = succession
+        self._claim_next = claim_next
         self._well: dict[int, Run] = {}
         self._pending: dict[int, Ended] = {}
         self._writing_well: dict[int, Run] = {}
@@ -167,13 +167,13 @@ class Completer:
         settlement = settle(run.claim, outcome, run.task.retry, random.random())
         match settled:
             case "lost":
-                self._announcer.lost(run)
+                self._reporter.lost(run)
                 self._settled([])
             case "cancelled here":
-                self._announcer.cancelled(run, settlement)
+                self._reporter.cancelled(run, settlement)
                 self._settled([overruled(settlement, "cancelled")])
             case "completed" | "rerun":
-                self._announcer.settled(run, settlement, outcome)
+                self._reporter.settled(run, settlement, outcome)
                 self._settled([overruled(settlement, settled)])
             case _:
                 assert_never(settled)
@@ -200,10 +200,10 @@ class Completer:
     def _lose_older(self, job_id: int) -> None:
         """The same worker holds a newer claim of this job: an older one, if it is still here, was lost."""
         if job_id in self._well:
-            self._announcer.lost(self._well.pop(job_id))
+            self._reporter.lost(self._well.pop(job_id))
         for older in (self._pending, self._held_back):
             if job_id in older:
-                self._announcer.lost(older.pop(job_id).run)
+                self._reporter.lost(older.pop(job_id).run)
 
     def close(self) -> None:
         """End when everything is written."""
@@ -294,8 +294,8 @@ class Completer:
         """Write jobs that ended well, all that others can follow or none."""
         claims = [run.claim for run in runs]
         go_on: set[str] = set()
-        if _has_followers(runs[0]) and (room := await self._succession.room(worker_id)):
-            written, go_on = await self._succession.settle(worker_id, claims, room)
+        if _has_followers(runs[0]) and (room := await self._claim_next.room(worker_id)):
+            written, go_on = await self._claim_next.settle(worker_id, claims, room)
         else:
             written = await store.complete(self._line, worker_id, claims)
         # Told at once: if a statement that follows fails, the next try does not find them.
@@ -343,7 +343,7 @@ class Completer:
             ]
             runs = [run for run in runs if run.claim.id in written]
         if runs:
-            self._announcer.ended_well(runs)
+            self._reporter.ended_well(runs)
         # Of a queue that goes on there is nothing new.
         if ended := [run.claim for run in runs if run.claim.queue not in go_on]:
             self._settled([completion(claim) for claim in ended if claim.queue is not None])
@@ -368,11 +368,11 @@ class Completer:
         """
         run = ended.run
         if not written:
-            self._announcer.lost(run)
+            self._reporter.lost(run)
         elif ending == "cancelled" or (ending is None and run is not None and run.cancelled):
-            self._announcer.cancelled(run, ended.settlement)
+            self._reporter.cancelled(run, ended.settlement)
         else:
-            self._announcer.settled(run, ended.settlement, ended.outcome)
+            self._reporter.settled(run, ended.settlement, ended.outcome)
 
     async def _back_off(self, error: Exception, tries: int) -> None:
         wait_s = backoff_s(tries, FIRST_RETRY_S, SLOWEST_RETRY_S)

@@ -13,19 +13,19 @@ from asyncq.domain.events import (
     JobCompleted,
     JobEvent,
     JobFailed,
-    JobHindered,
     JobInterrupted,
     JobLost,
     JobRetried,
     JobSnoozed,
     ObserverFailed,
+    TransactionAborted,
     carrying,
 )
 from asyncq.domain.outcome import (
+    Aborted,
     Completed,
     Discarded,
     Failed,
-    Hindered,
     Interrupted,
     Outcome,
     RetryLater,
@@ -41,7 +41,7 @@ from asyncq.engine.run.run import Run
 JobEventT = TypeVar("JobEventT", bound=JobEvent)
 
 
-class Announcer:
+class Reporter:
     """Counts and announces.
 
     Attributes:
@@ -91,12 +91,12 @@ class Announcer:
                     self._attempt_failed(run, settlement)
                 else:
                     self._tell(JobInterrupted, run)
-            case Hindered(error):
+            case Aborted(error):
                 if settlement.attempts:
                     self.failed += 1
                     self._attempt_failed(run, settlement)
                 else:
-                    self._tell(JobHindered, run, error=error, delay_s=settlement.delay_s or 0.0)
+                    self._tell(TransactionAborted, run, error=error, delay_s=settlement.delay_s or 0.0)
             case Returned():
                 self.returned += 1
             case _:

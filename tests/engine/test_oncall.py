@@ -21,9 +21,9 @@ from asyncq.domain.events import (
 )
 from asyncq.engine.fetch import cursor, fetcher, oncall
 from asyncq.engine.fetch.fetcher import Fetcher
-from asyncq.engine.fetch.oncall import Lookout
-from asyncq.store.database import Line
-from asyncq.store.listen import ALL, Listening, Post
+from asyncq.engine.fetch.oncall import OnCall
+from asyncq.store.database import ReconnectingConnection
+from asyncq.store.listen import ALL, Listening, OnCallStatus
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
@@ -55,14 +55,14 @@ class Looks:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.of: Counter[int] = Counter()
-        real = Line.fetch
+        real = ReconnectingConnection.fetch
 
-        async def fetch(line: Line, name: str, *args: Any) -> Any:
+        async def fetch(line: ReconnectingConnection, name: str, *args: Any) -> Any:
             if name in ("fetch_plain_jobs", "next_due"):
                 self.of[id(line)] += 1
             return await real(line, name, *args)
 
-        monkeypatch.setattr(Line, "fetch", fetch)
+        monkeypatch.setattr(ReconnectingConnection, "fetch", fetch)
 
     async def have_ended(self) -> bool:
         """Whether nobody looks any more; of no worker is counted what came before."""
@@ -108,15 +108,15 @@ async def test_an_idle_worker_asks_one_thing_in_the_time_of_a_poll(
 ) -> None:
     """Whether anything is due; a fetch follows only then."""
     asked: list[str] = []
-    real = Line.fetch
+    real = ReconnectingConnection.fetch
 
-    async def fetch(line: Line, name: str, *args: Any) -> Any:
+    async def fetch(line: ReconnectingConnection, name: str, *args: Any) -> Any:
         asked.append(name)
         return await real(line, name, *args)
 
     async with session(dsn, schema) as sql, make_worker(nothing, poll=0.05).start():
         await settled(sql)
-        monkeypatch.setattr(Line, "fetch", fetch)
+        monkeypatch.setattr(ReconnectingConnection, "fetch", fetch)
         await anyio.sleep(0.5)
         names, count = set(asked), len(asked)
 
@@ -175,8 +175,8 @@ async def test_a_worker_that_is_full_for_a_moment_hands_over_unless_jobs_of_queu
         await real(own)
 
     monkeypatch.setattr(Fetcher, "prepare", prepare)
-    monkeypatch.setattr(Lookout, "no_room", lambda _: handed_over.set())
-    monkeypatch.setattr(Lookout, "is_in_charge", True)
+    monkeypatch.setattr(OnCall, "no_room", lambda _: handed_over.set())
+    monkeypatch.setattr(OnCall, "is_in_charge", True)
     monkeypatch.setattr(fetcher, "wanted_now", lambda *_: answers.pop() if answers else 1)
     async with make_worker(nothing).start():
         await anyio.sleep(0.3)
@@ -191,17 +191,17 @@ async def test_a_worker_that_stops_hands_over_before_it_is_gone(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However slow the connection is on which it says so: another one believes to be covered until then."""
-    real = Listening.leave_lookout
+    real = Listening.leave_on_call
 
-    async def leave_late(own: Listening, *, was_out: bool, tell_all: bool) -> None:
+    async def leave_late(own: Listening, *, was_mine: bool, tell_all: bool) -> None:
         await anyio.sleep(0.5)
-        await real(own, was_out=was_out, tell_all=tell_all)
+        await real(own, was_mine=was_mine, tell_all=tell_all)
 
     async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start() as first:
         await settled(sql)
         async with make_worker(nothing, poll=60).start():
             await settled(sql)
-            monkeypatch.setattr(Listening, "leave_lookout", leave_late)
+            monkeypatch.setattr(Listening, "leave_on_call", leave_late)
             await first.stop()
             await settled(sql)
             await client.add_job(nothing, job_key="k")  # no offer takes it
@@ -212,16 +212,16 @@ async def test_a_worker_that_is_given_the_lookout_while_it_stops_hands_over(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer is on its way at that moment."""
-    real, answers = Listening.take_lookout, asyncio.Event()
-    posts: list[Post] = []
+    real, answers = Listening.go_on_call, asyncio.Event()
+    posts: list[OnCallStatus] = []
 
-    async def answered_late(own: Listening, *, was_out: bool) -> Post:
-        posts.append(post := await real(own, was_out=was_out))
+    async def answered_late(own: Listening, *, was_mine: bool) -> OnCallStatus:
+        posts.append(post := await real(own, was_mine=was_mine))
         if len(posts) == 1:
             await answers.wait()
         return post
 
-    monkeypatch.setattr(Listening, "take_lookout", answered_late)
+    monkeypatch.setattr(Listening, "go_on_call", answered_late)
     async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start() as first:
         await wait_until(lambda: bool(posts), description="the lookout to be taken")
         async with make_worker(nothing, poll=60).start(), anyio.create_task_group() as group:
@@ -234,7 +234,7 @@ async def test_a_worker_that_is_given_the_lookout_while_it_stops_hands_over(
             await client.add_job(nothing, job_key="k")
             await seen.wait_for(JobCompleted)
 
-    assert (True, False) == (posts[0].is_out, posts[1].is_out)
+    assert (True, False) == (posts[0].is_mine, posts[1].is_mine)
 
 
 async def test_a_worker_that_stops_hands_over_before_its_handlers_have_ended(
@@ -337,7 +337,7 @@ async def test_a_burst_of_adds_from_many_connections_is_worked_off_without_the_p
 class FakeEar:
     """Says what it is told to, and notes what is said."""
 
-    def __init__(self, *posts: Post) -> None:
+    def __init__(self, *posts: OnCallStatus) -> None:
         self.posts = list(posts)
         self.left: list[tuple[bool, bool]] = []
         self.is_dropped = False
@@ -346,33 +346,33 @@ class FakeEar:
         """Note it."""
         self.is_dropped = True
 
-    async def take_lookout(self, *, was_out: bool) -> Post:
+    async def go_on_call(self, *, was_mine: bool) -> OnCallStatus:
         """The next answer."""
         return self.posts.pop(0)
 
-    async def leave_lookout(self, *, was_out: bool, tell_all: bool) -> None:
+    async def leave_on_call(self, *, was_mine: bool, tell_all: bool) -> None:
         """Note it."""
-        self.left.append((was_out, tell_all))
+        self.left.append((was_mine, tell_all))
 
 
 class Stand:
     """A lookout with a fake ear."""
 
-    def __init__(self, *posts: Post) -> None:
+    def __init__(self, *posts: OnCallStatus) -> None:
         self.wakes: list[float | None] = []
         self.ear = FakeEar(*posts)
-        self.lookout = Lookout(lambda: self.wakes.append(None), self.wakes.append)
-        self.lookout.connected(self.ear)  # type: ignore[arg-type]
+        self.on_call = OnCall(lambda: self.wakes.append(None), self.wakes.append)
+        self.on_call.connected(self.ear)  # type: ignore[arg-type]
         self.wakes.clear()
 
 
-OUT, COVERED = Post(True, True, False), Post(False, True, False)  # noqa: FBT003
-UNQUIET, MIXED = Post(True, False, False), Post(False, True, True)  # noqa: FBT003
+OUT, COVERED = OnCallStatus(True, True, False), OnCallStatus(False, True, False)  # noqa: FBT003
+UNQUIET, MIXED = OnCallStatus(True, False, False), OnCallStatus(False, True, True)  # noqa: FBT003
 
 
 async def rest(stand: Stand) -> list[bool]:
     """Try to rest, look once more, rest."""
-    return [await stand.lookout.may_rest(), await stand.lookout.may_rest()]
+    return [await stand.on_call.may_rest(), await stand.on_call.may_rest()]
 
 
 async def test_who_rests_looks_once_more_after_the_lookout_was_taken() -> None:
@@ -394,26 +394,26 @@ async def test_who_is_covered_by_another_does_not_hear_adds() -> None:
     """Unless all are told."""
     stand = Stand(COVERED, COVERED)
     await rest(stand)
-    stand.lookout.heard("")
+    stand.on_call.heard("")
     silent = len(stand.wakes)
-    stand.lookout.heard(ALL)
+    stand.on_call.heard(ALL)
 
     assert (0, 1) == (silent, len(stand.wakes))
-    assert not await stand.lookout.may_rest()
+    assert not await stand.on_call.may_rest()
 
 
 async def test_adds_that_come_faster_than_a_worker_rests_need_not_tell_it() -> None:
     """One alone does not end the lookout: at an easy pace each would be followed by a new one."""
     stand = Stand(OUT)
     async with anyio.create_task_group() as group:
-        stand.lookout.open(group.start_soon)
+        stand.on_call.open(group.start_soon)
         await rest(stand)
         for _ in range(2):
-            stand.lookout.heard("")
-            await stand.lookout.may_rest()
+            stand.on_call.heard("")
+            await stand.on_call.may_rest()
         easy = list(stand.ear.left)
         for _ in range(2):
-            stand.lookout.heard("")
+            stand.on_call.heard("")
 
     assert ([], [(True, False)]) == (easy, stand.ear.left)
 
@@ -423,63 +423,63 @@ async def test_who_was_on_the_lookout_hands_over_when_it_has_no_room_although_ad
     stand, covered = Stand(OUT), Stand(COVERED)
     async with anyio.create_task_group() as group:
         for one in (stand, covered):
-            one.lookout.open(group.start_soon)
+            one.on_call.open(group.start_soon)
             await rest(one)
             for _ in range(2):
-                one.lookout.heard("")
-            one.lookout.no_room()
-            one.lookout.no_room()
+                one.on_call.heard("")
+            one.on_call.no_room()
+            one.on_call.no_room()
 
     assert ([(True, False), (False, True)], []) == (stand.ear.left, covered.ear.left)
 
 
 async def test_who_stops_hands_over_although_workers_were_of_several_kinds_when_it_asked() -> None:
     """Others may have found since that one can look for all again: this one. Who has no room hears on for its kind."""
-    stand = Stand(Post(is_out=True, is_quiet=True, is_mixed=True))
+    stand = Stand(OnCallStatus(is_mine=True, adds_settled=True, is_mixed=True))
     async with anyio.create_task_group() as group:
-        stand.lookout.open(group.start_soon)
+        stand.on_call.open(group.start_soon)
         await rest(stand)
         await anyio.sleep(0.01)
         stand.ear.left.clear()
-        stand.lookout.no_room()
+        stand.on_call.no_room()
         await anyio.sleep(0.01)
         kept = list(stand.ear.left)
-        await stand.lookout.stop()
+        await stand.on_call.stop()
 
     assert ([], [(True, True)]) == (kept, stand.ear.left)
 
 
 @pytest.mark.parametrize("post", [OUT, COVERED])
-async def test_what_is_heard_while_a_worker_asks_comes_before_the_answer(post: Post) -> None:
+async def test_what_is_heard_while_a_worker_asks_comes_before_the_answer(post: OnCallStatus) -> None:
     """The one that was on the lookout has left meanwhile; whether this one is by now is not forgotten."""
     stand = Stand(post, COVERED)
-    ask = stand.ear.take_lookout
+    ask = stand.ear.go_on_call
     asked: list[bool] = []
 
-    async def hear_and_ask(*, was_out: bool) -> Post:
-        asked.append(was_out)
+    async def hear_and_ask(*, was_mine: bool) -> OnCallStatus:
+        asked.append(was_mine)
         if len(asked) == 1:
-            stand.lookout.heard(ALL)
-        return await ask(was_out=was_out)
+            stand.on_call.heard(ALL)
+        return await ask(was_mine=was_mine)
 
-    stand.ear.take_lookout = hear_and_ask  # type: ignore[method-assign]
-    first = await stand.lookout.may_rest()
+    stand.ear.go_on_call = hear_and_ask  # type: ignore[method-assign]
+    first = await stand.on_call.may_rest()
     await anyio.sleep(0.01)
 
     assert [False, False, True] == [first, *await rest(stand)]
-    assert [False, post.is_out] == asked
+    assert [False, post.is_mine] == asked
 
 
 async def test_a_connection_that_did_not_answer_is_dropped() -> None:
     """It may be on the lookout by now, and nobody would know: the server ends that with the connection."""
     stand = Stand()
 
-    async def fail(*, was_out: bool) -> Post:
+    async def fail(*, was_mine: bool) -> OnCallStatus:
         raise StoreUnavailable("no answer")
 
-    stand.ear.take_lookout = fail  # type: ignore[method-assign]
+    stand.ear.go_on_call = fail  # type: ignore[method-assign]
 
-    assert await stand.lookout.may_rest()
+    assert await stand.on_call.may_rest()
     assert stand.ear.is_dropped
 
 
@@ -487,9 +487,9 @@ async def test_the_first_worker_of_another_kind_tells_all() -> None:
     """The others believe that one of them can look for all."""
     stand = Stand(MIXED)
     async with anyio.create_task_group() as group:
-        stand.lookout.open(group.start_soon)
+        stand.on_call.open(group.start_soon)
         await rest(stand)
-        stand.lookout.heard("")
+        stand.on_call.heard("")
 
     assert ([(False, True)], [None]) == (stand.ear.left, stand.wakes)
 

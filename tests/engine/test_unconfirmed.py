@@ -9,9 +9,9 @@ from asyncq import Client, task
 from asyncq.domain.events import JobsReturned
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.fetch import unconfirmed
-from asyncq.engine.fetch.unconfirmed import LostClaims
+from asyncq.engine.fetch.unconfirmed import UnconfirmedFetches
 from asyncq.store import jobs
-from asyncq.store.database import Database, Line
+from asyncq.store.database import Database, ReconnectingConnection
 from tests.engine.seen import Seen
 
 WORKER, TOKEN = 7, 3
@@ -42,8 +42,8 @@ async def test_a_fetch_that_commits_after_the_first_look_is_found_by_the_next_on
     monkeypatch.setattr(unconfirmed, "AGAIN_S", 0.0)
     monkeypatch.setattr(unconfirmed, "FORGET_S", 0.3)
     added = await client.add_job(nothing)
-    line = Line(Database(dsn, schema), "fetch")
-    lost = LostClaims(line, Observers([seen]))
+    line = ReconnectingConnection(Database(dsn, schema), "fetch")
+    lost = UnconfirmedFetches(line, Observers([seen]))
     lost.note(WORKER, TOKEN)
     await asyncio.sleep(away_s)
     await lost.give_back()
@@ -62,8 +62,8 @@ async def test_a_token_is_forgotten_after_a_while(
     """No fetch takes that long."""
     monkeypatch.setattr(unconfirmed, "AGAIN_S", 0.0)
     monkeypatch.setattr(unconfirmed, "FORGET_S", 0.1)
-    line = Line(Database(dsn, schema), "fetch")
-    lost = LostClaims(line, Observers([seen]))
+    line = ReconnectingConnection(Database(dsn, schema), "fetch")
+    lost = UnconfirmedFetches(line, Observers([seen]))
     lost.note(WORKER, TOKEN)
     await lost.give_back()
     asked_again = lost.is_time
@@ -89,13 +89,13 @@ async def test_claims_that_somebody_holds_are_not_forgotten(
     monkeypatch.setattr(unconfirmed, "FORGET_S", 0.0)
     monkeypatch.setattr(jobs, "PACK_FROM", 1)
     added = await client.add_job(nothing)
-    line = Line(Database(dsn, schema), "fetch")
+    line = ReconnectingConnection(Database(dsn, schema), "fetch")
     if table == "_jobs":
         await claim(db, schema)
     else:
         (task_id,) = await db.fetchrow(f"select id from {schema}._tasks")
         await jobs.fetch_jobs(line, WORKER, TOKEN, 10, [task_id], None, jobs.START, packable=[task_id])
-    lost = LostClaims(line, Observers([seen]))
+    lost = UnconfirmedFetches(line, Observers([seen]))
     lost.note(WORKER, TOKEN)
     async with db.transaction():
         await db.execute(f"select from {schema}.{table} for update")

@@ -22,9 +22,9 @@ from asyncq.domain.events import (
 )
 from asyncq.engine.base import lease
 from asyncq.engine.fetch import handoff
-from asyncq.engine.fetch.handoff import Offer
+from asyncq.engine.fetch.handoff import Handoff
 from asyncq.engine.liveness.membership import Membership
-from asyncq.store.database import Line
+from asyncq.store.database import ReconnectingConnection
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import terminate
 from tests.engine.seen import Seen
@@ -68,13 +68,13 @@ class Asked:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.names: list[str] = []
-        real = Line.fetch
+        real = ReconnectingConnection.fetch
 
-        async def fetch(line: Line, name: str, *args: Any) -> Any:
+        async def fetch(line: ReconnectingConnection, name: str, *args: Any) -> Any:
             self.names.append(name)
             return await real(line, name, *args)
 
-        monkeypatch.setattr(Line, "fetch", fetch)
+        monkeypatch.setattr(ReconnectingConnection, "fetch", fetch)
 
     @property
     def looks(self) -> list[str]:
@@ -198,7 +198,7 @@ async def test_a_message_that_never_comes_costs_a_poll(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A link may be half open."""
-    monkeypatch.setattr(Offer, "heard", lambda offer, text: None)
+    monkeypatch.setattr(Handoff, "heard", lambda offer, text: None)
     async with session(dsn, schema) as sql, make_worker(nothing, poll=0.3).start():
         await offered(sql)
         added = await client.add_job(nothing)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from asyncq.engine.base.lease import Lease, now_s
-from asyncq.engine.liveness.start_gate import MOST_NAMED, Admission
+from asyncq.engine.liveness.start_gate import MOST_NAMED, StartGate
 from tests.engine.test_buffer import claim
 from tests.waiting import LIMIT_S
 
@@ -30,7 +30,7 @@ class Stand:
         self.beats = 0
         self.runs: set[Any] = set()
         executor: Any = SimpleNamespace(running=self.runs)
-        self.admission = Admission(self.lease, executor, self._beat_now)
+        self.admission = StartGate(self.lease, executor, self._beat_now)
 
     def _beat_now(self) -> None:
         self.beats += 1
@@ -70,7 +70,7 @@ async def test_a_suspect_waits_for_the_beat_that_names_it(stand: Stand) -> None:
 async def test_the_last_attempt_of_a_job_is_named_before_it_begins(stand: Stand, attempts: int, limit: int) -> None:
     """A worker that dies with it must not be followed by another one that makes it again."""
     last = msgspec.structs.replace(claim(7), attempts=attempts, max_attempts=limit)
-    is_plain = stand.admission.is_plain(last)
+    is_plain = stand.admission.may_start_now(last)
     asked = asyncio.get_running_loop().create_task(stand.admission.admit(last))
     await asyncio.sleep(0)
     waits = (is_plain, asked.done(), stand.admission.started())
@@ -154,12 +154,12 @@ async def test_those_who_wait_when_it_closes_do_not_start(stand: Stand) -> None:
 async def test_what_is_plain_starts_at_once_while_the_lease_is_held(stand: Stand) -> None:
     """The usual case: nothing failed before, and no beat is needed."""
     failed = msgspec.structs.replace(claim(8), last_error="ValueError: no")
-    plain = [stand.admission.is_plain(one) for one in (claim(7), failed, SUSPECT)]
+    plain = [stand.admission.may_start_now(one) for one in (claim(7), failed, SUSPECT)]
     admitted = await stand.admission.admit(failed)
     stand.lease.end()
 
     assert ([True, False, False], True, 0) == (plain, admitted, stand.beats)
-    assert not stand.admission.is_plain(claim(7))
+    assert not stand.admission.may_start_now(claim(7))
 
 
 async def test_those_who_wait_are_named_before_all_that_runs(stand: Stand) -> None:

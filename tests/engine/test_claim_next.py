@@ -23,7 +23,7 @@ from asyncq.engine.canceller import Canceller
 from asyncq.engine.fetch import cursor, fetcher
 from asyncq.engine.fetch.fetcher import Fetcher
 from asyncq.engine.settle import claim_next
-from asyncq.store.database import Line
+from asyncq.store.database import ReconnectingConnection
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to
 from tests.engine.seen import Seen
@@ -111,13 +111,13 @@ async def test_queues_go_on_without_a_fetch_while_nobody_waits(
 ) -> None:
     """It is asked now and then whether anything has become due; a slot that waits for a follower is not free."""
     monkeypatch.setattr(fetcher, "TURN_S", 0.1)
-    asked, real = Counter[str](), Line.fetch
+    asked, real = Counter[str](), ReconnectingConnection.fetch
 
-    async def fetch(line: Line, name: str, *args: Any) -> Any:
+    async def fetch(line: ReconnectingConnection, name: str, *args: Any) -> Any:
         asked[name] += 1
         return await real(line, name, *args)
 
-    monkeypatch.setattr(Line, "fetch", fetch)
+    monkeypatch.setattr(ReconnectingConnection, "fetch", fetch)
 
     @task(queue="line")
     async def short() -> None:

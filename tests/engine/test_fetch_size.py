@@ -8,7 +8,7 @@ import pytest
 from asyncq import Client, task
 from asyncq.domain.job import Claim
 from asyncq.engine.fetch import fetcher
-from asyncq.engine.fetch.fetch_size import AIM_S, LEAST, MOST, Batch
+from asyncq.engine.fetch.fetch_size import AIM_S, LEAST, MOST, FetchSize
 from tests.engine.conftest import MakeWorker
 
 LONG_S = 5 * AIM_S
@@ -33,7 +33,7 @@ async def nothing() -> None:
 )
 def test_a_fetch_takes_as_many_as_it_claims_in_time(claims: int, duration_s: float, size: float) -> None:
     """Jobs of queues cost several times as much as others: 500 at once would keep all of them from running for long."""
-    batch = Batch()
+    batch = FetchSize()
     batch.took(claims, duration_s, of_queues=True)
 
     assert size == batch.size
@@ -41,7 +41,7 @@ def test_a_fetch_takes_as_many_as_it_claims_in_time(claims: int, duration_s: flo
 
 def test_what_few_claims_took_says_nothing() -> None:
     """One job in 2 ms is no reason to take fewer of the next thousand."""
-    batch = Batch()
+    batch = FetchSize()
     batch.took(LEAST - 1, 10 * AIM_S, of_queues=True)
     batch.took(0, 10 * AIM_S, of_queues=True)
 
@@ -50,7 +50,7 @@ def test_what_few_claims_took_says_nothing() -> None:
 
 def test_a_batch_grows_again() -> None:
     """The server was busy with something else, and is not any more."""
-    batch = Batch()
+    batch = FetchSize()
     batch.took(MOST, 100 * AIM_S, of_queues=True)
     while batch.size < MOST:
         before = batch.size
@@ -62,7 +62,7 @@ def test_a_batch_grows_again() -> None:
 
 def test_jobs_without_a_queue_are_taken_in_full_batches() -> None:
     """However long they took: with two workers on two cores smaller ones made both a tenth slower."""
-    batch = Batch()
+    batch = FetchSize()
     batch.took(MOST, 100 * AIM_S, of_queues=True)
     batch.took(LEAST, 100 * AIM_S, of_queues=False)
 

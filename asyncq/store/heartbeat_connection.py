@@ -38,7 +38,7 @@ class Watched(msgspec.Struct, frozen=True):
     grace_left_s: float | None
 
 
-class Lifeline:
+class HeartbeatConnection:
     """One connection, from its opening to its end; a new one is another object.
 
     Args:
@@ -50,7 +50,7 @@ class Lifeline:
         is_proven: Whether a beat was written while it held that lock.
     """
 
-    def __init__(self, database: Database, ended: Callable[[Lifeline], None]) -> None:
+    def __init__(self, database: Database, ended: Callable[[HeartbeatConnection], None]) -> None:
         self._database = database
         self._ended = ended
         self._connection: asyncpg.Connection | None = None

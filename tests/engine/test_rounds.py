@@ -14,7 +14,7 @@ from asyncq.domain.events import (
     UnknownTasks,
 )
 from asyncq.engine.maintenance import rounds
-from asyncq.store.database import Line
+from asyncq.store.database import ReconnectingConnection
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 
@@ -128,18 +128,18 @@ async def test_tasks_that_nobody_here_knows_are_told_once(
     """A typo in a task's name, or a deploy in the wrong order; once is enough."""
     await client.add_job("strange")
     await client.add_job("stranger", queue="line")
-    rounds = asyncio.Semaphore(0)
+    looked = asyncio.Semaphore(0)
     real = rounds.unknown_tasks
 
     async def count(*args: object) -> list[str]:
         names = await real(*args)  # type: ignore[arg-type]
-        rounds.release()
+        looked.release()
         return names
 
     monkeypatch.setattr(rounds, "unknown_tasks", count)
     async with make_worker(nothing, lease=1).start():
         for _ in range(3):
-            await rounds.acquire()
+            await looked.acquire()
 
     assert [("strange", "stranger")] == [event.names for event in seen.of(UnknownTasks)]
 
@@ -150,7 +150,7 @@ async def test_a_look_at_all_claims_holds_up_no_fetch(
     """It reads every job that waits: a second for some millions of them."""
     real, asked = rounds.rescue_jobs, asyncio.Event()
 
-    async def wait_and_rescue(line: Line, *, thorough: bool) -> object:
+    async def wait_and_rescue(line: ReconnectingConnection, *, thorough: bool) -> object:
         asked.set()
         await (await line.connection()).execute("select pg_advisory_xact_lock(7, 7)")
         return await real(line, thorough=thorough)
@@ -172,7 +172,7 @@ async def test_one_round_in_so_many_reads_all_jobs_but_not_the_first_one_of_a_wo
     """A fleet that is started anew would read a table of millions once for each of its workers, all of them at once."""
     real, looks = rounds.rescue_jobs, asyncio.Queue[bool]()
 
-    async def note(line: Line, *, thorough: bool) -> object:
+    async def note(line: ReconnectingConnection, *, thorough: bool) -> object:
         looks.put_nowait(thorough)
         return await real(line, thorough=thorough)
 

@@ -1,4 +1,4 @@
-"""`Spares`: the client's connections are at hand again at once, and still the pool's."""
+"""`ClientPool`: the client's connections are at hand again at once, and still the pool's."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,9 +7,9 @@ import anyio
 import asyncpg
 import pytest
 
-from asyncq.store import spares
+from asyncq.store import client_pool
+from asyncq.store.client_pool import ClientPool
 from asyncq.store.database import is_closed
-from asyncq.store.spares import Spares
 from tests.waiting import wait_until
 
 
@@ -21,14 +21,14 @@ async def pool(dsn: str) -> AsyncIterator[asyncpg.Pool]:
 
 
 @pytest.fixture
-async def made(pool: asyncpg.Pool) -> AsyncIterator[Spares]:
+async def made(pool: asyncpg.Pool) -> AsyncIterator[ClientPool]:
     """Spares of that pool."""
-    made = Spares(pool)
+    made = ClientPool(pool)
     yield made
     await made.close()
 
 
-async def break_one(dsn: str, made: Spares) -> int:
+async def break_one(dsn: str, made: ClientPool) -> int:
     """Let a spare connection end, as a restart of the server does. Returns the process that served it."""
     broken = await made.acquire()
     pid = broken.get_server_pid()
@@ -40,7 +40,7 @@ async def break_one(dsn: str, made: Spares) -> int:
     return pid
 
 
-async def test_what_was_given_back_is_taken_again_without_the_pool(pool: asyncpg.Pool, made: Spares) -> None:
+async def test_what_was_given_back_is_taken_again_without_the_pool(pool: asyncpg.Pool, made: ClientPool) -> None:
     """The one that was used last, whose memory is warm."""
     first, second = await made.acquire(), await made.acquire()
     await made.release(first, is_well=True)
@@ -51,14 +51,14 @@ async def test_what_was_given_back_is_taken_again_without_the_pool(pool: asyncpg
     await made.release(again, is_well=True)
 
 
-async def test_after_a_failure_the_driver_looks_after_the_connection(pool: asyncpg.Pool, made: Spares) -> None:
+async def test_after_a_failure_the_driver_looks_after_the_connection(pool: asyncpg.Pool, made: ClientPool) -> None:
     """It may wait for a statement that it cancels."""
     await made.release(await made.acquire(), is_well=False)
 
     assert 1 == pool.get_idle_size()
 
 
-async def test_who_waits_gets_the_next_one(made: Spares) -> None:
+async def test_who_waits_gets_the_next_one(made: ClientPool) -> None:
     """With all in use nobody is passed over."""
     held = [await made.acquire(), await made.acquire()]
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
@@ -73,7 +73,7 @@ async def test_who_waits_gets_the_next_one(made: Spares) -> None:
         await made.release(connection, is_well=True)
 
 
-async def test_one_that_broke_meanwhile_is_replaced(dsn: str, made: Spares) -> None:
+async def test_one_that_broke_meanwhile_is_replaced(dsn: str, made: ClientPool) -> None:
     """A restart of the server ends all of them."""
     pid = await break_one(dsn, made)
     connection = await made.acquire()
@@ -83,10 +83,10 @@ async def test_one_that_broke_meanwhile_is_replaced(dsn: str, made: Spares) -> N
 
 
 async def test_those_that_nobody_uses_are_closed(
-    pool: asyncpg.Pool, made: Spares, monkeypatch: pytest.MonkeyPatch
+    pool: asyncpg.Pool, made: ClientPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The one that is used all the time stays."""
-    monkeypatch.setattr(spares, "IDLE_S", 0.05)
+    monkeypatch.setattr(client_pool, "IDLE_S", 0.05)
     for connection in [await made.acquire(), await made.acquire()]:
         await made.release(connection, is_well=True)
 
@@ -102,7 +102,7 @@ async def test_those_that_nobody_uses_are_closed(
     await made.release(connection, is_well=True)
 
 
-async def test_closing_waits_for_what_is_in_use_and_leaves_nothing(pool: asyncpg.Pool, made: Spares) -> None:
+async def test_closing_waits_for_what_is_in_use_and_leaves_nothing(pool: asyncpg.Pool, made: ClientPool) -> None:
     """A call that is under way may finish."""
     spare, used = await made.acquire(), await made.acquire()
     await made.release(spare, is_well=True)
@@ -115,7 +115,7 @@ async def test_closing_waits_for_what_is_in_use_and_leaves_nothing(pool: asyncpg
     assert 0 == pool.get_size()
 
 
-async def test_closing_waits_for_those_that_wait_for_a_connection(pool: asyncpg.Pool, made: Spares) -> None:
+async def test_closing_waits_for_those_that_wait_for_a_connection(pool: asyncpg.Pool, made: ClientPool) -> None:
     """Their calls are under way too; the driver would cut them off in the middle, and nobody knew what they did."""
 
     async def use() -> int:
@@ -138,7 +138,9 @@ async def test_closing_waits_for_those_that_wait_for_a_connection(pool: asyncpg.
     assert 0 == pool.get_size()
 
 
-async def test_closing_is_no_matter_of_those_that_broke_meanwhile(dsn: str, pool: asyncpg.Pool, made: Spares) -> None:
+async def test_closing_is_no_matter_of_those_that_broke_meanwhile(
+    dsn: str, pool: asyncpg.Pool, made: ClientPool
+) -> None:
     """The server may have been restarted since."""
     await break_one(dsn, made)
     await made.close()
@@ -146,7 +148,7 @@ async def test_closing_is_no_matter_of_those_that_broke_meanwhile(dsn: str, pool
     assert 0 == pool.get_size()
 
 
-async def test_a_close_that_is_cancelled_cuts_all_off(dsn: str, pool: asyncpg.Pool, made: Spares) -> None:
+async def test_a_close_that_is_cancelled_cuts_all_off(dsn: str, pool: asyncpg.Pool, made: ClientPool) -> None:
     """As in a task group that is cancelled, where no await completes: the server must not keep a connection for it."""
     spare, used = await made.acquire(), await made.acquire()
     pids = [spare.get_server_pid(), used.get_server_pid()]
@@ -168,11 +170,11 @@ async def test_a_connection_that_is_lost_by_the_time_it_is_tidied_is_no_error(ds
     lost, killer = await asyncpg.connect(dsn), await asyncpg.connect(dsn)
     await killer.execute(f"select pg_terminate_backend({lost.get_server_pid()})")
     await wait_until(lambda: is_closed(lost), description="the driver to notice")
-    token = spares._is_well.set(False)
+    token = client_pool._is_well.set(False)
     try:
-        await spares.tidy(lost)
+        await client_pool.tidy(lost)
     finally:
-        spares._is_well.reset(token)
+        client_pool._is_well.reset(token)
         await killer.close()
 
     assert is_closed(lost)

@@ -1,4 +1,4 @@
-"""A worker in a process of its own, to be stalled: `python -m tests.engine.guardian_program DSN SCHEMA BLOCKED_AFTER`.
+"""A worker in a process of its own, to be stalled: `python -m tests.engine.watchdog_program DSN SCHEMA BLOCKED_AFTER`.
 
 It says on its standard output what happens.
 """

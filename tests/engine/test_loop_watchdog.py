@@ -28,9 +28,9 @@ from asyncq.domain.events import (
     WorkerStopped,
     WorkerStopping,
 )
-from asyncq.engine.liveness.loop_watchdog import Guardian, _Question
+from asyncq.engine.liveness.loop_watchdog import LoopWatchdog, _Question
 from asyncq.engine.run import stacks
-from asyncq.store.lifeline import Lifeline
+from asyncq.store.heartbeat_connection import HeartbeatConnection
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.sql.locks import be_up_for_long
@@ -341,7 +341,7 @@ async def test_a_loop_that_is_busy_with_short_steps_is_not_blocked(
 
 async def test_a_process_that_was_stopped_accuses_nobody(dsn: str, schema: str, client: Client) -> None:
     """Neither of its threads ran: the loop has not answered, and no handler is to blame."""
-    words = ["-m", "tests.engine.guardian_program", dsn, schema, str(SOON)]
+    words = ["-m", "tests.engine.watchdog_program", dsn, schema, str(SOON)]
     process = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=asyncio.subprocess.PIPE)
     try:
         assert process.stdout is not None
@@ -379,7 +379,7 @@ async def test_a_look_that_comes_too_late_itself_accuses_nobody(make_worker: Mak
     async with make_worker(blocked_after=SOON).start() as worker:
         assert worker._running is not None
         run = worker._running
-        guardian = Guardian(SOON, run._identity, run._executor, run._leftovers, run._observers.emit)
+        guardian = LoopWatchdog(SOON, run._identity, run._executor, run._child_tasks, run._observers.emit)
         blocks = []
         for late_s in (10 * SOON, 0.0):
             long_ago = time.monotonic() - 10 * SOON
@@ -411,7 +411,7 @@ async def test_a_note_that_cannot_be_written_costs_nothing(
         tried.set()
         raise TimeoutError
 
-    monkeypatch.setattr(Lifeline, "note_block", refuse)
+    monkeypatch.setattr(HeartbeatConnection, "note_block", refuse)
     async with elsewhere(make_worker(blocker.task, blocked_after=SOON)):
         added = await client.add_job("block")
         await wait_until(tried.is_set, description="the note")

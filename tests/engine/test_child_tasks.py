@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from asyncq.engine.run.child_tasks import Leftovers
+from asyncq.engine.run.child_tasks import ChildTasks
 
 
 async def hang() -> None:
@@ -11,7 +11,7 @@ async def hang() -> None:
     await asyncio.Event().wait()
 
 
-def spawn(leftovers: Leftovers | None, name: str = "job") -> asyncio.Task[Any]:
+def spawn(leftovers: ChildTasks | None, name: str = "job") -> asyncio.Task[Any]:
     """Start a task as the handler of a worker would, or as anybody."""
     loop = asyncio.get_running_loop()
     return leftovers.mark(name).run(loop.create_task, hang()) if leftovers else loop.create_task(hang())
@@ -26,7 +26,7 @@ async def end(*tasks: asyncio.Task[Any]) -> None:
 
 async def test_tasks_that_a_handler_started_are_found_and_others_are_not() -> None:
     """The service's own tasks live in the same loop."""
-    leftovers = Leftovers()
+    leftovers = ChildTasks()
     leftovers.install()
     mine, other = spawn(leftovers, "send"), spawn(None)
     found = leftovers.find()
@@ -38,7 +38,7 @@ async def test_tasks_that_a_handler_started_are_found_and_others_are_not() -> No
 
 async def test_tasks_of_another_worker_s_handlers_are_not_found() -> None:
     """Two workers in one loop, one of which stops."""
-    first, second = Leftovers(), Leftovers()
+    first, second = ChildTasks(), ChildTasks()
     first.install()
     second.install()
     of_first, of_second = spawn(first), spawn(second)
@@ -55,7 +55,7 @@ async def test_the_loop_is_left_as_it_was() -> None:
     """The task factory of a loop belongs to the application."""
     loop = asyncio.get_running_loop()
     before = loop.get_task_factory()
-    first, second = Leftovers(), Leftovers()
+    first, second = ChildTasks(), ChildTasks()
     first.install()
     second.install()
     first.uninstall()
@@ -74,7 +74,7 @@ async def test_a_task_factory_of_the_application_stays_in_place() -> None:
 
     loop.set_task_factory(factory)
     try:
-        leftovers = Leftovers()
+        leftovers = ChildTasks()
         leftovers.install()
         during = loop.get_task_factory()
         leftovers.uninstall()
@@ -87,7 +87,7 @@ async def test_a_task_factory_of_the_application_stays_in_place() -> None:
 
 async def test_code_knows_whether_a_handler_of_the_worker_called_it() -> None:
     """So that `stop()` from a handler does not wait for itself."""
-    mine, other = Leftovers(), Leftovers()
+    mine, other = ChildTasks(), ChildTasks()
     context = mine.mark("job")
 
     assert (False, True, False) == (

@@ -8,12 +8,12 @@ import msgspec
 
 from asyncq.domain.job import Claim
 from asyncq.domain.moment import moment_of
-from asyncq.store.database import Line
+from asyncq.store.database import ReconnectingConnection
 
 _UNIX = moment_of(datetime(1970, 1, 1, tzinfo=UTC))
 
 
-class HandedOver(msgspec.Struct, frozen=True, array_like=True):
+class HandoffMessage(msgspec.Struct, frozen=True, array_like=True):
     """A job as `_add_keyless_job` in SQL sends it; without a clock it counts as late."""
 
     token: int
@@ -27,7 +27,7 @@ class HandedOver(msgspec.Struct, frozen=True, array_like=True):
     clock_us: int = 0
 
 
-_read = msgspec.json.Decoder(HandedOver).decode
+_read = msgspec.json.Decoder(HandoffMessage).decode
 
 
 def handed_over(text: str) -> tuple[Claim, float] | None:
@@ -51,7 +51,7 @@ def handed_over(text: str) -> tuple[Claim, float] | None:
     return claim, job.clock_us / 1_000_000
 
 
-async def withdraw_offer(line: Line, worker_id: int) -> tuple[bool, int | None]:
+async def withdraw_offer(line: ReconnectingConnection, worker_id: int) -> tuple[bool, int | None]:
     """Offer nothing from now on.
 
     Args:

@@ -11,7 +11,7 @@ from asyncq.domain.events import JobCompleted
 from asyncq.domain.job import Claim
 from asyncq.domain.moment import moment_of
 from asyncq.engine.fetch import cursor
-from asyncq.engine.fetch.cursor import CHEAP_S, FROM_START_S, IDLE_SHARE, MARGIN_S, NARROW_S, SHARE, SLOW_S, Looks
+from asyncq.engine.fetch.cursor import CHEAP_S, FROM_START_S, IDLE_SHARE, MARGIN_S, NARROW_S, SHARE, SLOW_S, FetchCursor
 from asyncq.store.jobs import START, Place
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
@@ -33,7 +33,7 @@ def place(number: int, priority: int = 0) -> Place:
     return Place(priority, NOON + timedelta(seconds=number), number)
 
 
-def look(of: Looks, began: float, took_s: float, *claims: Claim) -> Place:
+def look(of: FetchCursor, began: float, took_s: float, *claims: Claim) -> Place:
     """One look for two jobs."""
     begun = of.begin(began)
     of.took(begun, claims, WANTED)
@@ -64,7 +64,7 @@ def test_how_far_a_look_reaches(seen_so_far: cursor.Seen, is_cheap: bool, is_due
 
 def test_a_full_batch_is_followed_by_a_look_behind_it() -> None:
     """What was taken leaves dead entries: the next look need not walk over them."""
-    made = Looks()
+    made = FetchCursor()
     look(made, 0.0, 0.001, claim(1), claim(2))
 
     assert place(2) == made.begin(0.01).after
@@ -72,7 +72,7 @@ def test_a_full_batch_is_followed_by_a_look_behind_it() -> None:
 
 def test_while_jobs_come_a_look_begins_at_the_start_once_in_a_while() -> None:
     """A job of higher priority, or one that was committed late, lies behind the cursor."""
-    made = Looks()
+    made = FetchCursor()
     look(made, 0.0, 0.001, claim(1), claim(2))
     look(made, 0.01, 0.001, claim(3), claim(4))
 
@@ -81,7 +81,7 @@ def test_while_jobs_come_a_look_begins_at_the_start_once_in_a_while() -> None:
 
 def test_after_a_cheap_look_from_the_start_that_found_all_the_next_one_begins_there_too() -> None:
     """Nothing has piled up: each wake-up sees everything."""
-    made = Looks()
+    made = FetchCursor()
     look(made, 0.0, CHEAP_S / 2, claim(1))
 
     assert START is made.begin(0.011).after
@@ -89,7 +89,7 @@ def test_after_a_cheap_look_from_the_start_that_found_all_the_next_one_begins_th
 
 def test_expensive_looks_from_the_start_take_a_tenth_of_the_time() -> None:
     """Over a million dead entries one takes a tenth of a second; wake-ups in between leave out what it has seen."""
-    made = Looks()
+    made = FetchCursor()
     look(made, 0.0, 1.0, claim(1))
     early, late = look(made, 1.5, 0.001, claim(2)), made.begin(SHARE + 0.01).after
 
@@ -98,7 +98,7 @@ def test_expensive_looks_from_the_start_take_a_tenth_of_the_time() -> None:
 
 def test_expensive_looks_from_the_start_take_a_hundredth_of_the_time_while_nothing_asks_for_them() -> None:
     """A million jobs of others do not keep an idle worker busy: nothing has happened that it could have missed."""
-    made = Looks()
+    made = FetchCursor()
     first = made.begin(0.0, woken=True)
     made.took(first, [], WANTED)
     made.ended(first, 1.0, 1.0)
@@ -114,7 +114,7 @@ def test_expensive_looks_from_the_start_take_a_hundredth_of_the_time_while_nothi
 
 def test_a_worker_that_is_woken_all_the_time_looks_from_the_start_too() -> None:
     """It is put off by one look, not for ever."""
-    made = Looks()
+    made = FetchCursor()
     look(made, 0.0, 1.0)
     looks_so: list[bool] = []
     for number in range(3):
@@ -128,7 +128,7 @@ def test_a_worker_that_is_woken_all_the_time_looks_from_the_start_too() -> None:
 
 def test_a_look_that_goes_back_too_far_for_its_price_goes_back_less_for_a_while() -> None:
     """Jobs of others may come in such numbers that those of some seconds are many."""
-    made = Looks()
+    made = FetchCursor()
     look(made, 0.0, 1.0)
     look(made, 1.0, 0.5)
     narrow, wide = look(made, 2.0, 0.001), look(made, 1.5 + SHARE * 0.5, 0.001)
@@ -138,7 +138,7 @@ def test_a_look_that_goes_back_too_far_for_its_price_goes_back_less_for_a_while(
 
 def test_a_look_that_failed_has_seen_nothing() -> None:
     """The next one begins where it began: what it had to find would else be left out from then on."""
-    made = Looks()
+    made = FetchCursor()
     look(made, 0.0, 1.0, claim(1))
     look(made, 2.0, 0.001, claim(2), claim(3))
     failed, again = made.begin(2.0 + 2 * FROM_START_S).after, look(made, 2.001 + 2 * FROM_START_S, 0.001)
@@ -149,7 +149,7 @@ def test_a_look_that_failed_has_seen_nothing() -> None:
 
 def test_while_jobs_come_expensive_looks_take_a_tenth_of_the_time_too() -> None:
     """Else each look would be one from the start, and bring few jobs."""
-    made = Looks()
+    made = FetchCursor()
     look(made, 0.0, 1.0, claim(1), claim(2))
 
     assert (place(2), START) == (made.begin(1.0 + FROM_START_S).after, made.begin(SHARE + 0.01).after)
@@ -157,7 +157,7 @@ def test_while_jobs_come_expensive_looks_take_a_tenth_of_the_time_too() -> None:
 
 def test_a_job_of_higher_priority_does_not_take_the_cursor_back() -> None:
     """All that was due had been looked through."""
-    made = Looks()
+    made = FetchCursor()
     look(made, 0.0, 1.0, claim(7))
     look(made, 10.0, 1.0, claim(8, priority=-1))
 
@@ -166,7 +166,7 @@ def test_a_job_of_higher_priority_does_not_take_the_cursor_back() -> None:
 
 def test_a_full_batch_of_higher_priority_takes_the_cursor_back() -> None:
     """More of it may wait."""
-    made = Looks()
+    made = FetchCursor()
     look(made, 0.0, 1.0, claim(7))
     look(made, 10.0, 1.0, claim(8, priority=-1), claim(9, priority=-1))
 
@@ -178,7 +178,7 @@ def test_a_full_batch_of_higher_priority_takes_the_cursor_back() -> None:
 
 def test_jobs_of_queues_do_not_move_the_cursor() -> None:
     """They are found by other indexes."""
-    made = Looks()
+    made = FetchCursor()
     look(made, 0.0, 1.0, claim(1))
     look(made, 2.0, 0.001, claim(5, queue="q"))
 
@@ -187,7 +187,7 @@ def test_jobs_of_queues_do_not_move_the_cursor() -> None:
 
 def test_a_look_that_takes_much_longer_than_at_its_best_is_slow() -> None:
     """Then somebody asks who keeps the dead rows."""
-    made = Looks()
+    made = FetchCursor()
     said: list[bool] = [made.is_slow]
     for took_s in (0.003, 0.012, 0.016, 0.009, SLOW_S + 0.001):
         look(made, 100.0 * len(said), took_s)
@@ -198,7 +198,7 @@ def test_a_look_that_takes_much_longer_than_at_its_best_is_slow() -> None:
 
 def test_a_worker_that_never_saw_a_tidy_table_knows_slow_looks_too() -> None:
     """It was started while a snapshot was held."""
-    made = Looks()
+    made = FetchCursor()
     look(made, 0.0, 2 * SLOW_S)
 
     assert made.is_slow
@@ -236,7 +236,7 @@ async def test_jobs_whose_flag_is_allowed_again_are_found_however_expensive_look
 
     def is_calm() -> bool:
         assert worker._running is not None
-        return worker._running._fetcher.looks.due_at > asyncio.get_running_loop().time() + 60
+        return worker._running._fetcher.cursor.due_at > asyncio.get_running_loop().time() + 60
 
     worker = make_worker(nothing, poll=0.05, forbidden_flags=lambda: forbidden)
     await client.add_job(nothing, flags=["paused"])

@@ -7,7 +7,7 @@ import pytest
 
 from asyncq.engine.base.lease import Lease, now_s
 from asyncq.engine.liveness import lease_state
-from asyncq.engine.liveness.lease_state import Standing, State
+from asyncq.engine.liveness.lease_state import LeaseState, State
 from tests.waiting import wait_until
 
 LOST_LOCK = "the connection that holds its lock was lost"
@@ -21,7 +21,7 @@ class Worker:
         self.lease = Lease(lease_s)
         self.doubts: list[float] = []
         self.reasons: list[str] = []
-        self.standing = Standing(self.lease, lambda: self.doubts.append(now_s()), self.reasons.append)
+        self.standing = LeaseState(self.lease, lambda: self.doubts.append(now_s()), self.reasons.append)
 
     def bring(self, state: State) -> None:
         """Let it get there."""
@@ -35,7 +35,7 @@ class Worker:
 
 
 STATES: tuple[State, ...] = ("nobody", "locked", "leased", "doubted", "given up")
-EVENTS: dict[str, Callable[[Standing], object]] = {
+EVENTS: dict[str, Callable[[LeaseState], object]] = {
     "proven with the lock": lambda it: it.proven(now_s(), holds=True),
     "proven without it": lambda it: it.proven(now_s(), holds=False),
     "the lock is free": lambda it: it.lock_is_free(),

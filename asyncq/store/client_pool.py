@@ -37,7 +37,7 @@ async def tidy(connection: Connection) -> None:
             raise
 
 
-class Spares:
+class ClientPool:
     """The connections of a pool.
 
     Args:
@@ -46,7 +46,7 @@ class Spares:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._spares: list[Connection] = []  # the one used last is the last
+        self._client_pool: list[Connection] = []  # the one used last is the last
         self._unused = 0  # so many of the first were not used since the last look
         self._waiting = 0
         self._served = asyncio.Event()  # nobody waits
@@ -56,13 +56,13 @@ class Spares:
 
     def at_hand(self) -> Connection | None:
         """The connection that was used last, if it is not closed; None if there is none."""
-        return None if not self._spares or is_closed(self._spares[-1]) else self._last()
+        return None if not self._client_pool or is_closed(self._client_pool[-1]) else self._last()
 
     def keep(self, connection: Connection) -> bool:
         """Give back one with which all went well; whether that is done, and it needs no `release`."""
         if self._waiting or self._is_closed:
             return False
-        self._spares.append(connection)
+        self._client_pool.append(connection)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._look)
         return True
@@ -75,7 +75,7 @@ class Spares:
 
         If cancelled, none was taken.
         """
-        while self._spares:
+        while self._client_pool:
             if (connection := self.at_hand()) is not None:
                 return connection
             await self._give_back(self._last(), is_well=True)
@@ -110,8 +110,8 @@ class Spares:
         try:
             # The driver gives those that wait a connection while it closes, and closes that in the middle of its use.
             await self._served.wait()
-            while self._spares:
-                await hang_up(self._spares.pop())
+            while self._client_pool:
+                await hang_up(self._client_pool.pop())
             await self._pool.close()
         except BaseException:
             self._pool.terminate()
@@ -119,15 +119,15 @@ class Spares:
 
     def _look(self) -> None:
         """Close those that nobody has used for a while; of one that is closed the pool knows."""
-        for connection in self._spares[: self._unused]:
+        for connection in self._client_pool[: self._unused]:
             cut_off(connection)
-        del self._spares[: self._unused]
-        self._unused = len(self._spares)
-        self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._look) if self._spares else None
+        del self._client_pool[: self._unused]
+        self._unused = len(self._client_pool)
+        self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._look) if self._client_pool else None
 
     def _last(self) -> Connection:
-        self._unused = min(self._unused, len(self._spares) - 1)
-        return self._spares.pop()
+        self._unused = min(self._unused, len(self._client_pool) - 1)
+        return self._client_pool.pop()
 
     async def _give_back(self, connection: Connection, *, is_well: bool) -> None:
         _is_well.set(is_well)
@@ -138,7 +138,7 @@ class Loan:
     """A connection of a pool for the length of a block, which waits until one is free.
 
     Args:
-        spares: Whose.
+        client_pool: Whose.
         dsn: Where it leads, for the errors.
         connection: One that was taken already.
 
@@ -148,18 +148,18 @@ class Loan:
     If the beginning of the block is cancelled, none was taken.
     """
 
-    __slots__ = ("_connection", "_dsn", "_spares")
+    __slots__ = ("_client_pool", "_connection", "_dsn")
 
-    def __init__(self, spares: Spares, dsn: str, connection: Connection | None = None) -> None:
-        self._spares = spares
+    def __init__(self, client_pool: ClientPool, dsn: str, connection: Connection | None = None) -> None:
+        self._client_pool = client_pool
         self._dsn = dsn
         self._connection = connection
 
     async def __aenter__(self) -> Connection:
-        connection = self._connection or self._spares.at_hand()
+        connection = self._connection or self._client_pool.at_hand()
         if connection is None:
             with connecting(self._dsn):
-                connection = await self._spares.acquire()
+                connection = await self._client_pool.acquire()
         self._connection = connection
         return connection
 
@@ -169,4 +169,4 @@ class Loan:
             if error is not None:
                 tell_of_our_own(error, connection)
         finally:
-            await self._spares.release(connection, is_well=error is None)
+            await self._client_pool.release(connection, is_well=error is None)

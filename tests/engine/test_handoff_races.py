@@ -14,10 +14,10 @@ from asyncq.domain.job import Claim
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.fetch import cursor, handoff, unconfirmed
 from asyncq.engine.fetch.fetcher import Fetcher
-from asyncq.engine.fetch.oncall import Lookout
-from asyncq.engine.fetch.unconfirmed import LostClaims
+from asyncq.engine.fetch.oncall import OnCall
+from asyncq.engine.fetch.unconfirmed import UnconfirmedFetches
 from asyncq.store.arrays import array_text
-from asyncq.store.database import Database, Line
+from asyncq.store.database import Database, ReconnectingConnection
 from asyncq.store.listen import Listening
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
@@ -199,7 +199,7 @@ async def test_what_is_lost_while_a_busy_worker_is_about_to_leave_the_lookout_is
 ) -> None:
     """It goes round the loop for that, and does not fall asleep over it."""
     release, met = asyncio.Event(), list[Fetcher]()
-    real_prepare, real_give_back, given_back = Fetcher.prepare, LostClaims.give_back, asyncio.Event()
+    real_prepare, real_give_back, given_back = Fetcher.prepare, UnconfirmedFetches.give_back, asyncio.Event()
     armed = False
 
     @task
@@ -210,7 +210,7 @@ async def test_what_is_lost_while_a_busy_worker_is_about_to_leave_the_lookout_is
         met.append(fetcher)
         await real_prepare(fetcher)
 
-    async def give_back(lost: LostClaims) -> None:
+    async def give_back(lost: UnconfirmedFetches) -> None:
         await real_give_back(lost)
         given_back.set()
 
@@ -218,7 +218,7 @@ async def test_what_is_lost_while_a_busy_worker_is_about_to_leave_the_lookout_is
         met[0].lost.note(1, 1)
         met[0].wake()
 
-    def is_in_charge(_: Lookout) -> bool:
+    def is_in_charge(_: OnCall) -> bool:
         nonlocal armed
         if armed:
             armed = False
@@ -227,8 +227,8 @@ async def test_what_is_lost_while_a_busy_worker_is_about_to_leave_the_lookout_is
         return False
 
     monkeypatch.setattr(Fetcher, "prepare", prepare)
-    monkeypatch.setattr(LostClaims, "give_back", give_back)
-    monkeypatch.setattr(Lookout, "is_in_charge", property(is_in_charge))
+    monkeypatch.setattr(UnconfirmedFetches, "give_back", give_back)
+    monkeypatch.setattr(OnCall, "is_in_charge", property(is_in_charge))
     async with make_worker(wait, concurrency=1).start():
         await client.add_job(wait)
         await seen.wait_for(JobStarted)
@@ -244,10 +244,10 @@ async def test_a_claim_that_is_lost_while_others_are_returned_does_not_wait(
     dsn: str, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A broken link loses an offer and the answer to a fetch at the same time."""
-    line = Line(Database(dsn, schema), "test")
-    lost = LostClaims(line, Observers([]))
+    line = ReconnectingConnection(Database(dsn, schema), "test")
+    lost = UnconfirmedFetches(line, Observers([]))
 
-    async def return_lost(_: Line, worker_id: int, tokens: list[int]) -> list[int]:
+    async def return_lost(_: ReconnectingConnection, worker_id: int, tokens: list[int]) -> list[int]:
         if tokens == [1]:
             await anyio.sleep(0.01)
             lost.note(worker_id, 2)
@@ -286,8 +286,8 @@ class Stand:
         identity: Any = self
         ear: Any = self
         self.worker_id, self.tasks, self.packable = 7, {3: nothing}, [3]
-        self.lost = LostClaims(line, Observers([]))
-        self.offer = handoff.Offer(line, identity, Observers([]), self.lost, set())
+        self.lost = UnconfirmedFetches(line, Observers([]))
+        self.offer = handoff.Handoff(line, identity, Observers([]), self.lost, set())
         self.offer.is_idle, self.offer.receive = lambda: True, self._receive
         self.offer.connected(ear)
 
