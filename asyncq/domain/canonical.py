@@ -1,6 +1,6 @@
 """JSON values as canonical text: RFC 8785, strings in Unicode's form NFC first. Values that are equal have equal texts.
 
-sql/functions/canonical.sql is the same rule in SQL: what is accepted, refused and written is the same, to the byte.
+sql/functions/unique/canonical.sql is the same rule in SQL: it accepts, refuses and writes the same, to the byte.
 """
 
 from __future__ import annotations

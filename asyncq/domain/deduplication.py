@@ -1,6 +1,6 @@
 """What an add asks about other jobs: its key under a policy, and its request; the object that `_add_jobs` takes for it.
 
-sql/functions/dedupe.sql and singleton_key.sql are the same in SQL.
+sql/functions/unique/dedupe.sql and singleton_key.sql are the same in SQL.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Durations as ISO 8601 writes them: `PT1H`, `P3W4DT5H6M7.5S`. sql/functions/period.sql is the same rule in SQL."""
+"""Durations in ISO 8601, such as `PT1H` or `P3W4DT5H6M7.5S`; period.sql is the same rule in SQL."""
 
 from __future__ import annotations
 

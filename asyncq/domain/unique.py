@@ -1,8 +1,8 @@
-"""Unique jobs as the Open Job Spec defines them: the policy, the key of a job under it, and what a conflict comes to.
+"""Unique jobs as the Open Job Spec defines them: the policy, a job's key under it, and the outcome of a conflict.
 
-Pure: the store looks for the jobs that have the key. sql/functions/check_policy.sql and unique_key.sql are the same
-rules in SQL. Every error is `InvalidJob` with the code GWBUP; its field is the member of the policy that breaks a rule,
-such as `unique.period`, or the part of the job that has no canonical form: `type`, `queue`, `args` or `meta`.
+Pure: the store looks for the jobs that have the key. check_policy.sql and unique_key.sql of sql/functions/unique are
+the same rules in SQL. Every error is `InvalidJob` with the code GWBUP. Its field is the member of the policy that
+breaks a rule, such as `unique.period`, or the part of the job without a canonical form: type, queue, args or meta.
 """
 
 from __future__ import annotations

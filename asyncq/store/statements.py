@@ -7,6 +7,7 @@ the whole word, in identifiers, function bodies and string literals alike. For t
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache, lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -52,7 +53,8 @@ def texts(kind: str) -> dict[str, str]:
     """The SQL files of a kind, each read once.
 
     Args:
-        kind: The name of their folder: queries, functions or migrations.
+        kind: The name of their folder: queries, functions or migrations. The first two have a folder for each topic; no
+            two files of a kind share a name.
 
     Returns:
         The name of each file without its ending -> its text, in the order of the names.
@@ -60,12 +62,20 @@ def texts(kind: str) -> dict[str, str]:
     Raises:
         ConfigurationError: The folder is empty or missing: asyncq was packed without its files.
     """
-    below = folder() / kind
-    found = sorted(below.iterdir(), key=lambda file: file.name) if below.is_dir() else []
-    read = {file.name.removesuffix(".sql"): file.read_text("utf-8") for file in found if file.name.endswith(".sql")}
+    found = sorted(_below(folder() / kind), key=lambda file: file.name)
+    read = {file.name.removesuffix(".sql"): file.read_text("utf-8") for file in found}
     if not read:
         raise _missing(f"sql/{kind}")
     return read
+
+
+def _below(place: Traversable) -> Iterator[Traversable]:
+    """The SQL files of a folder and of those in it."""
+    for found in place.iterdir() if place.is_dir() else ():
+        if found.is_dir():
+            yield from _below(found)
+        elif found.name.endswith(".sql"):
+            yield found
 
 
 def sql_file(name: str) -> str:

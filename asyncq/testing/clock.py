@@ -176,7 +176,7 @@ _MARK_OF = """
 select to_regnamespace($1) is not null, pg_catalog.obj_description(to_regnamespace($1), 'pg_namespace')
 """
 
-# As plain as the real ones in sql/functions/clock.sql: they must inline, or plans would not follow.
+# As plain as the real ones in sql/functions/clock/clock.sql: they must inline, or plans would not follow.
 _MOVED_DOORS = """
 create or replace function asyncq.now() returns timestamptz
   language sql stable parallel safe

@@ -29,7 +29,7 @@ def test_the_innermost_frame_that_has_a_part_decides() -> None:
 
 def test_a_statement_is_known_by_its_file() -> None:
     """The server shows it without its comment, and with other parameters for constants."""
-    text = (folder() / "queries" / "settle_completed.sql").read_text()
+    text = (folder() / "queries" / "settle" / "settle_completed.sql").read_text()
     shown = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
 
     assert "settle_completed" == name_of(shown)

@@ -70,7 +70,7 @@ SECOND_LINE = {
 }
 # Their first call claims nothing, it lets the server plan them.
 PLANNED = {"fetch_jobs", "fetch_plain_jobs"}
-STATEMENTS = sorted({path.stem for path in (folder() / "queries").glob("*.sql")} - NOT_HERE)
+STATEMENTS = sorted({path.stem for path in (folder() / "queries").rglob("*.sql")} - NOT_HERE)
 
 DEAD = """
 with dead as (

@@ -94,7 +94,7 @@ async def test_a_package_without_its_files_says_so(
 async def test_a_package_without_one_file_names_it(dsn: str, wheel: Path, tmp_path: Path) -> None:
     """Not only its name, as a KeyError would."""
     async with fresh_database(dsn) as database:
-        options = {"PYTHONPATH": str(without(wheel, tmp_path, "queries/may_add.sql")), "DATABASE_URL": database}
+        options = {"PYTHONPATH": str(without(wheel, tmp_path, "queries/add/may_add.sql")), "DATABASE_URL": database}
         await asyncq("migrate", cwd=tmp_path, **options)
         done = await asyncq("add", "hello", "--json", cwd=tmp_path, **options)
 

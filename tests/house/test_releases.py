@@ -75,7 +75,7 @@ def test_a_release_is_built_from_the_checkout_with_what_a_worker_needs(
     assert {"asyncq", "sql", "pyproject.toml", "README.md", "LICENSE", "PKG-INFO"} == tops
     assert "9.8.7" == version_of(files["pyproject.toml"].decode())
     assert checksums(sql_files(), "sql/") == checksums(files, "sql/")
-    assert [] == [path for path in files if re.search(r"__pycache__|/testing/|/server/|/demo", path)]
+    assert [] == [path for path in files if re.search(r"__pycache__|/testing/|/server/", path)]
 
 
 @pytest.mark.parametrize("words", [[], ["next"], ["1.0", "2.0"], ["0.2.0.dev0"]], ids=" ".join)

@@ -63,7 +63,7 @@ grant all on all tables in schema {evil} to public;
 
 def called() -> list[str]:
     """The names that are called in sql/; what is no function of the server has no look-alike."""
-    paths = [*(folder() / "functions").glob("*.sql"), *(folder() / "queries").glob("*.sql")]
+    paths = [*(folder() / "functions").rglob("*.sql"), *(folder() / "queries").rglob("*.sql")]
     return sorted({name for path in paths for name in re.findall(r"\b([a-z_0-9]+)\(", path.read_text("utf-8"))})
 
 

@@ -96,7 +96,7 @@ def kinds_of_relations() -> dict[str, str]:
 
 def texts(kind: str) -> Iterator[tuple[str, str]]:
     """Name and text of each file of a folder in sql/, without comments."""
-    for path in sorted((folder() / kind).glob("*.sql")):
+    for path in sorted((folder() / kind).rglob("*.sql")):
         yield path.stem, code(path.read_text("utf-8"))
 
 

@@ -158,7 +158,7 @@ async def test_the_members_are_the_arguments_of_add_job(sql: Session) -> None:
 
 async def test_every_argument_of_the_core_is_given(sql: Session) -> None:
     """One that has a default could be forgotten without an error."""
-    text = (folder() / "functions" / "enqueue.sql").read_text("utf-8")
+    text = (folder() / "functions" / "add" / "enqueue.sql").read_text("utf-8")
     call = re.search(r"asyncq\._add_jobs\((.*?)\) as added", text, re.DOTALL)[1]
 
     assert await sql.value(ARGUMENTS, "_add_jobs") == re.findall(r"given\.(\w+)", call)

@@ -16,8 +16,8 @@ from asyncq.store.statements import folder, render
 from tests.sql.session import Session, session
 
 FILES = sorted(folder().rglob("*.sql"))
-QUERIES = sorted((folder() / "queries").glob("*.sql"))
-FUNCTIONS = sorted((folder() / "functions").glob("*.sql"))
+QUERIES = sorted((folder() / "queries").rglob("*.sql"))
+FUNCTIONS = sorted((folder() / "functions").rglob("*.sql"))
 
 LINE_1 = re.compile(r"-- (?P<name>\w+)\((?P<parameters>.*)\) -> (?P<columns>.+)")
 

@@ -213,7 +213,7 @@ async def test_what_sessions_of_strangers_call_sets_its_search_path(roles: Roles
             select proname from pg_catalog.pg_proc
             where pronamespace = 'asyncq'::regnamespace
               and not coalesce(proconfig, '{}') @> array['search_path=pg_catalog, pg_temp']""")
-    queries = "\n".join(path.read_text("utf-8") for path in (folder() / "queries").glob("*.sql"))
+    queries = "\n".join(path.read_text("utf-8") for path in (folder() / "queries").rglob("*.sql"))
     entries = {name for name in unset if not name.startswith("_") or f"asyncq.{name}(" in queries}
 
     assert set() == entries - INLINED

@@ -91,7 +91,7 @@ async def schema(dsn: str, shared: str) -> str:
     """The shared schema, empty and with its own clock."""
     async with session(dsn, shared) as cleaner:
         await cleaner.execute(EMPTY)
-        await cleaner.execute((folder() / "functions" / "clock.sql").read_text("utf-8"))
+        await cleaner.execute((folder() / "functions" / "clock" / "clock.sql").read_text("utf-8"))
     return shared
 
 

@@ -47,7 +47,7 @@ class Release(msgspec.Struct, frozen=True):
 
     def texts(self, kind: str) -> dict[str, str]:
         """Its SQL files of a kind, as `store.statements.texts` reads them."""
-        return {path.stem: path.read_text("utf-8") for path in sorted((self.sql / kind).glob("*.sql"))}
+        return {path.stem: path.read_text("utf-8") for path in sorted((self.sql / kind).rglob("*.sql"))}
 
     def _environment(self, schema: str) -> dict[str, str]:
         path = os.pathsep.join([str(self.place), str(FLEET)])

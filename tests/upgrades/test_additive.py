@@ -59,7 +59,7 @@ async def test_every_statement_of_the_old_release_fits_the_schema_of_this_one(
 ) -> None:
     """What it takes and gives is what the old code sends and reads; the workers of the other tests use but some."""
     here = Session(db, schema)
-    for path in sorted((old.sql / "queries").glob("*.sql")):
+    for path in sorted((old.sql / "queries").rglob("*.sql")):
         text = path.read_text("utf-8")
         said = LINE_1.fullmatch(text.splitlines()[0])
         assert said

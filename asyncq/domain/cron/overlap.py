@@ -1,6 +1,6 @@
 """What becomes of a slot while a job of its item waits or runs: a unique policy whose key is the item's.
 
-sql/functions/overlap.sql is the same in SQL.
+sql/functions/unique/overlap.sql is the same in SQL.
 """
 
 from __future__ import annotations

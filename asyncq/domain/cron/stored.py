@@ -1,6 +1,6 @@
 """Recurring items as the database has them: an item <-> the object that says the same in JSON.
 
-The members of that object are those of sql/functions/check_cron_item.sql.
+The members of that object are those of sql/functions/cron/check_cron_item.sql.
 """
 
 from __future__ import annotations
