@@ -265,8 +265,8 @@ INTERRUPTED = (2, 130)
 ONCE = {
     ".": ("benchmarks", "domain", "fundamentals", "house", "typing", "upgrades"),
     "engine": (
-        *("exceptions_of_events", "executor", "forks", "guardian", "isolation", "log_hint", "process_pools"),
-        *("signals", "stopwatch", "verdict"),
+        *("exceptions_of_events", "executor", "forks", "log_hint", "loop_watchdog", "process_pools"),
+        *("signals", "stopwatch", "user_code", "verdict"),
     ),
     "faces": (
         *("archive", "cli_add", "cli_crontab", "cli_jobs", "cli_jobs_change", "cli_main", "cli_worker"),

@@ -66,3 +66,8 @@ def test_programs_keep_the_modules_that_they_compile(monkeypatch: pytest.MonkeyP
 def test_what_runs_on_one_server_only_is_there(path: str) -> None:
     """pytest ignores a path that is not there: a file with a new name would run twice."""
     assert (CHECKOUT / path).exists()
+
+
+def test_the_tests_for_one_server_exist() -> None:
+    """A file that was renamed would run on both."""
+    assert [] == [path for path in x.once() if not (x.ROOT / path).exists()]
