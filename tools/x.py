@@ -270,7 +270,7 @@ ONCE = {
     ),
     "faces": (
         *("archive", "cli_add", "cli_crontab", "cli_jobs", "cli_jobs_change", "cli_main", "cli_worker"),
-        *("cli_worker_log", "cli_workers", "demo", "example_fastapi", "example_standalone", "example_testing"),
+        *("cli_worker_log", "cli_workers", "example_demo", "example_fastapi", "example_standalone", "example_testing"),
         *("json_log", "loading", "log", "log_tools", "signals_at_start"),
     ),
 }
@@ -314,9 +314,9 @@ def do_setup(arguments: Sequence[str]) -> int:
 
 
 def do_demo(arguments: Sequence[str]) -> int:
-    """Install asyncq with an embedded PostgreSQL, and run `asyncq demo`."""
+    """Install asyncq with an embedded PostgreSQL, and run examples/demo."""
     setup("demo")
-    return run([VENV / "bin" / "asyncq", "demo", *arguments])
+    return run([PYTHON, "-m", "examples.demo", *arguments])
 
 
 def do_test(arguments: Sequence[str]) -> int:

@@ -83,8 +83,8 @@ async def test_a_crontab_that_cannot_be_used_ends_the_worker_with_2_at_its_start
 
 async def test_the_options_of_a_worker_object_say_its_crontab(dsn: str, schema: str, tmp_path: Path) -> None:
     """As they say everything else."""
-    imports = "from asyncq import Worker\nfrom asyncq.cli.demo_tasks import TASKS\n"
-    write(tmp_path, {"app.py": f"{imports}worker = Worker({dsn!r}, TASKS, schema={schema!r})\n"})
+    application = f"{HELLO}\nfrom asyncq import Worker\nworker = Worker({dsn!r}, [hello], schema={schema!r})\n"
+    write(tmp_path, {"app.py": application})
 
     done = await asyncq("worker", "--tasks", "app:worker", "--crontab", "crontab", cwd=tmp_path)
 

@@ -1,4 +1,4 @@
-"""One worker process of the demo: `python -m asyncq.cli.demo_worker`, with its orders as the first line of its input.
+"""One worker process of the demo: `python -m examples.demo.worker`, with its orders as the first line of its input.
 
 It begins at the second line. The end of the input means that the parent is dead, however it died: then this process
 ends too, and first drops the schema if the server is not a throw-away one (which ends by itself).
@@ -16,9 +16,9 @@ from typing import NoReturn
 import msgspec
 
 from asyncq import AsyncqError, Worker
-from asyncq.cli.demo_crew import Orders
-from asyncq.cli.demo_place import Place, drop
-from asyncq.cli.demo_tasks import TASKS
+from examples.demo.crew import Orders
+from examples.demo.place import Place, drop
+from examples.demo.tasks import TASKS
 
 GRACE_S = 1.0
 

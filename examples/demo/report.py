@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from asyncq.cli import demo_tables as ask
-from asyncq.cli.demo_files import STDLIB
-from asyncq.cli.demo_tables import Tables
+from examples.demo import tables as ask
+from examples.demo.files import STDLIB
+from examples.demo.tables import Tables
 
 
 class Longest(msgspec.Struct, frozen=True):

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from asyncq.cli.demo_files import LONGEST, package_of
-from asyncq.cli.demo_place import Place
-from asyncq.cli.demo_tasks import STUMBLES
 from asyncq.store.failures import calling
+from examples.demo.files import LONGEST, package_of
+from examples.demo.place import Place
+from examples.demo.tasks import STUMBLES
 
 MAKE_TABLES = """
 create table packages (name text primary key, files_left int not null);

@@ -10,13 +10,13 @@ import anyio
 import msgspec
 
 from asyncq import Client
-from asyncq.cli.demo_crew import Crew, DemoFailed, Orders, crew
-from asyncq.cli.demo_files import STDLIB, python_files
-from asyncq.cli.demo_place import Place, place
-from asyncq.cli.demo_report import Report, read_report
-from asyncq.cli.demo_screen import Screen
-from asyncq.cli.demo_tables import Progress, Tables, tables
-from asyncq.cli.demo_tasks import STUMBLES, TASKS, URGENT_FILE, count_file, keep_appointment, stumble
+from examples.demo.crew import Crew, DemoFailed, Orders, crew
+from examples.demo.files import STDLIB, python_files
+from examples.demo.place import Place, place
+from examples.demo.report import Report, read_report
+from examples.demo.screen import Screen
+from examples.demo.tables import Progress, Tables, tables
+from examples.demo.tasks import STUMBLES, TASKS, URGENT_FILE, count_file, keep_appointment, stumble
 
 FUTURE = timedelta(seconds=2)
 URGENT = 20

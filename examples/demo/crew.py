@@ -2,7 +2,7 @@
 
 Each runs in a session of its own: Ctrl-C in the terminal reaches the parent alone, which stops them with SIGTERM. Each
 reads its orders from a pipe, and a second line when it is to begin; the end of the pipe tells it that its parent is
-dead (demo_worker.py).
+dead (worker.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import anyio.to_thread
 import msgspec
 
 from asyncq import AsyncqError
-from asyncq.cli.demo_place import Place
+from examples.demo.place import Place
 
 STOP_LIMIT_S = 3.0
 
@@ -59,7 +59,7 @@ class Crew:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
         for _ in range(self._size):
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "asyncq.cli.demo_worker"],
+                [sys.executable, "-P", "-m", "examples.demo.worker"],
                 bufsize=0,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""The jobs of the demo: four tasks, written as an application would write them, with its tables in demo_tables.py.
+"""The jobs of the demo: four tasks, written as an application would write them, with its tables in tables.py.
 
 A job can run twice: its worker may die after the write and before the job is settled. So every row has a key, and a
 second run of the same job changes nothing.
@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import anyio.to_thread
 
 from asyncq import ConstantRetry, JobContext, task
-from asyncq.cli.demo_files import STDLIB, count, package_of
+from examples.demo.files import STDLIB, count, package_of
 
 STUMBLES = 2
 RETRY_S = 0.25

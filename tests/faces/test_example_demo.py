@@ -1,4 +1,4 @@
-"""`asyncq demo`: its figures are right to the last word, and whatever ends it, nothing is left behind."""
+"""The demo: its figures are right to the last word, and whatever ends it, nothing is left behind."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ import pytest
 from anyio.to_thread import run_sync
 
 from asyncq import Client, Worker
-from asyncq.cli import demo, main
-from asyncq.cli.demo_files import Function, count
-from asyncq.cli.demo_place import place
-from asyncq.cli.demo_screen import Screen
-from asyncq.cli.demo_tables import tables
-from asyncq.cli.demo_tasks import TASKS, count_file
+from examples.demo import command
+from examples.demo.files import Function, count
+from examples.demo.place import place
+from examples.demo.screen import Screen
+from examples.demo.tables import tables
+from examples.demo.tasks import TASKS, count_file
 from tests.disk import roomy_folder
 from tests.faces.cli import environment
 from tests.waiting import wait_until
@@ -64,7 +64,7 @@ class Demo:
         self._log = log
         with log.open("wb") as output:
             self.process = subprocess.Popen(
-                [*before, sys.executable, "-c", PROGRAM, "demo", *words],
+                [*before, sys.executable, "-c", PROGRAM, *words],
                 cwd=home,
                 env=environment(**{MARK: self._mark, "TMPDIR": str(home), **more}),
                 stdin=subprocess.DEVNULL,
@@ -124,7 +124,7 @@ PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-from asyncq.cli import demo, main
+from examples.demo.command import main
 sys.exit(main())
 """
 
@@ -352,13 +352,13 @@ async def test_without_a_postgresql_one_sentence_says_so(start: Start) -> None:
 
 def test_an_empty_dsn_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """A variable that is not set must not start another server than the one that was meant."""
-    code = main(["demo", "--dsn", ""])
+    code = command.main(["--dsn", ""])
 
     assert (2, True) == (code, "--dsn is empty" in capsys.readouterr().err)
 
 
 async def test_a_reader_that_goes_away_ends_it_without_a_trace(start: Start) -> None:
-    """`asyncq demo | head` is no reason for a traceback, or for a server that stays."""
+    """`python -m examples.demo | head` is no reason for a traceback, or for a server that stays."""
     demo = start("--limit", "8", before=["sh", "-c", '"$0" "$@" | head -n 4'])
 
     await demo.end()
@@ -387,7 +387,7 @@ async def test_a_job_that_runs_twice_is_counted_once(dsn: str) -> None:
 def test_the_next_step_is_a_command_that_can_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:
     """After `make demo` the command is on nobody's path; and another folder of programs may have none."""
     monkeypatch.setenv("PATH", "")
-    words = demo._command().split()
+    words = command._command().split()
     done = subprocess.run([*words, "worker", "--help"], capture_output=True, text=True)
 
     assert (0, True) == (done.returncode, "usage: asyncq worker" in done.stdout)

@@ -1,4 +1,4 @@
-"""`asyncq demo`: the main job on real input, without any set-up; Ctrl-C at any moment ends it and leaves nothing."""
+"""The command of the demo: asyncq on real input, without any set-up; Ctrl-C at any moment leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,12 +17,13 @@ import anyio
 import anyio.lowlevel
 
 from asyncq.cli.failures import DATABASE, report
-from asyncq.cli.parsing import Commands, Usage, positive
+from asyncq.cli.output import drop_output, print_anything
+from asyncq.cli.parsing import Parser, Usage, positive
 from asyncq.domain.errors import AsyncqError
 
 if TYPE_CHECKING:
-    from asyncq.cli.demo_play import Options
-    from asyncq.cli.demo_screen import Screen
+    from examples.demo.play import Options
+    from examples.demo.screen import Screen
 
 VARIABLE = "ASYNCQ_TEST_DATABASE_URL"
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -51,19 +52,36 @@ Nothing is left behind: no process, no server, no schema, no file.
 Next: `{command} worker --help` for tasks of your own; docs/guide/README.md is the guide."""
 
 
-def add_parser(subparsers: Commands) -> None:
-    """Add the command `demo`.
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line says.
 
     Args:
-        subparsers: What `ArgumentParser.add_subparsers()` returned.
+        arguments: The words after the program's name; those of this process by default.
+
+    Returns:
+        The exit code, as `--help` lists them.
     """
-    parser = subparsers.add_parser("demo", help=PURPOSE.partition("\n")[0], description=PURPOSE, epilog=DETAILS)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    print_anything()
+    try:
+        return run(_parser().parse_args(words))
+    except Usage as error:
+        return report(error, as_json="--json" in words, with_traceback=False)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except BrokenPipeError:
+        return drop_output()
+
+
+def _parser() -> Parser:
+    parser = Parser(prog="python -m examples.demo", description=PURPOSE, epilog=DETAILS)
     add = parser.add_argument
     add("--dsn", metavar="DSN", help="use this server, in a schema of its own that is dropped at the end")
     add("--workers", metavar="N", type=positive, default=2, help="worker processes (default: 2)")
     add("-j", "--concurrency", metavar="N", type=positive, default=2, help="jobs at once in each (default: 2)")
     add("--limit", metavar="N", type=positive, help="count the first N files only (default: all)")
     add("--json", action="store_true", help="print the result as JSON, and all else to stderr")
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -84,9 +102,9 @@ def run(args: argparse.Namespace) -> int:
         raise Usage("--dsn is empty: is a variable not set?")
     with interruptions() as interruption:
         # Only now: importing takes a while, in which Ctrl-C is expected too.
-        from asyncq.cli.demo_play import Options
-        from asyncq.cli.demo_screen import Screen
         from asyncq.server import ServerBinariesNotFound
+        from examples.demo.play import Options
+        from examples.demo.screen import Screen
 
         screen = Screen(sys.stderr if args.json else sys.stdout)
         options = Options(args.dsn or os.environ.get(VARIABLE) or None, args.workers, args.concurrency, args.limit)
@@ -104,16 +122,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _play(options: Options, screen: Screen, interruption: Interruption, *, as_json: bool) -> None:
-    from asyncq.cli import demo_report
-    from asyncq.cli.demo_play import play
+    from examples.demo import report as written
+    from examples.demo.play import play
 
     with anyio.CancelScope() as scope, interruption.cancelling(scope):
         found = await play(options, screen)
         await anyio.lowlevel.checkpoint()
         if as_json:
-            print(demo_report.as_json(found), flush=True)
+            print(written.as_json(found), flush=True)
             return
-        for line in demo_report.as_text(found):
+        for line in written.as_text(found):
             screen.say(line)
         screen.say(NEXT.format(command=_command()))
 
