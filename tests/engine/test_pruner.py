@@ -9,7 +9,7 @@ import pytest
 
 from asyncq import Client, JobState, StoreUnavailable, task
 from asyncq.domain.events import JobCompleted, JobsPruned, MaintenanceFailed
-from asyncq.engine.maintenance import pruner
+from asyncq.engine.maintenance import pruner, rounds
 from asyncq.testing import MovableClock, run_due
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
@@ -98,13 +98,13 @@ async def test_pruning_is_not_done_in_every_round(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str, monkeypatch: Any
 ) -> None:
     """Rounds are as often as leases ask for; pruning is in no hurry."""
-    rounds = asyncio.Semaphore(0)
+    made = asyncio.Semaphore(0)
     calls: list[int] = []
     real, real_prune = rounds.unknown_tasks, pruner.prune
 
     async def count_round(*args: Any) -> list[str]:
         names = await real(*args)
-        rounds.release()
+        made.release()
         return names
 
     async def count_prune(*args: Any) -> pruner.Pruned:
@@ -115,7 +115,7 @@ async def test_pruning_is_not_done_in_every_round(
     monkeypatch.setattr(pruner, "prune", count_prune)
     async with make_worker(nothing, lease=1).start():
         for _ in range(4):
-            await rounds.acquire()
+            await made.acquire()
 
     assert [1] == calls
 

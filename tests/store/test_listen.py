@@ -14,7 +14,7 @@ async def test_an_add_is_heard(database: Database, sql: Session) -> None:
     """Once for each transaction."""
     heard: list[str] = []
     async with listening(database, heard.append, *QUIET) as listener:
-        await listener.go_on_call(was_out=False)
+        await listener.go_on_call(was_mine=False)
         await add(sql)
         await wait_until(lambda: heard, description="the notification")
 

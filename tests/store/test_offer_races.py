@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
 
-import anyio
 import asyncpg
 import pytest
 
@@ -12,13 +11,14 @@ from asyncq.store.handoff import handed_over
 from tests.sql.jobs import claimed
 from tests.sql.offering import OFFER
 from tests.sql.session import Session, session
-from tests.waiting import wait_until
+from tests.waiting import LIMIT_S, wait_until
 
 AT_ONCE = True
 HOLD = True
 LOOKS = True
 TOKENS = [1]
 WAY = {"is_statement": False}
+WAITS = "select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)))"
 
 
 @pytest.fixture
@@ -66,8 +66,11 @@ async def begun_during(adder: Session, sql: Session, act: Awaitable[object]) -> 
     async with asyncio.TaskGroup() as group, adder.connection.transaction():
         job_id = await add(adder)
         doing = group.create_task(_until_done(act))
-        with anyio.move_on_after(0.3):
-            await wait_until(doing.done, description="the act to end, or to wait for the add")
+
+        async def ended_or_waits() -> bool:
+            return doing.done() or await sql.value(WAITS, adder.connection.get_server_pid())
+
+        await wait_until(ended_or_waits, description="the act to end, or to wait for the add")
     return job_id
 
 
@@ -170,7 +173,7 @@ async def test_of_two_adds_at_once_one_takes_the_offer_and_none_waits(
     """The other one tells whoever looks out."""
     async with adder.connection.transaction():
         first = await add(adder)
-        with anyio.fail_after(2):
+        async with asyncio.timeout(LIMIT_S):
             await add(other)
 
     assert [first] == await claimed(sql)

@@ -15,15 +15,20 @@ A CancelledError beside other errors changes nothing.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import threading
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import cast
 
 from asyncq.domain.errors import Discard, RetryAfter, Snooze, seconds
 from asyncq.domain.outcome import Discarded, Failed, Interrupted, Outcome, RetryLater, Snoozed, clean_error, text_of
 from asyncq.engine.base import user_code
+
+_ENGINE = f"{Path(__file__).parents[1]}{os.sep}"
+"""The folder of the frames that come before the handler's in each traceback."""
 
 
 def outcome_of(error: BaseException, *, interrupted: bool) -> Outcome:
@@ -117,8 +122,9 @@ def _may_be_real() -> bool:
 
 def _traceback(error: BaseException) -> str:
     try:
-        # Without the frame of isolation.py, which is always the first.
-        shown = error.__traceback__.tb_next if error.__traceback__ is not None else None
+        shown = error.__traceback__
+        while shown is not None and shown.tb_frame.f_code.co_filename.startswith(_ENGINE):
+            shown = shown.tb_next
         return "".join(traceback.format_exception(type(error), error, shown, limit=-30))
     except user_code.USERS_ERRORS:  # of a __str__ or __repr__
         return "".join(traceback.format_tb(error.__traceback__, limit=-30))
