@@ -16,7 +16,7 @@ from functools import cache
 import asyncpg
 import msgspec
 
-from asyncq.domain.errors import ConfigurationError, SchemaMissing, SchemaTooNew
+from asyncq.domain.errors import ConfigurationError, SchemaError, SchemaMissing, SchemaTooNew
 from asyncq.domain.sentence import command
 from asyncq.store.database import Database, hang_up
 from asyncq.store.failures import calling, on_our_own
@@ -120,6 +120,7 @@ async def migrate(database: Database, say: Say = lambda _: None) -> Report:
 
     Raises:
         StoreError: The server refused, or the lock did not come in about a minute.
+        SchemaError: An unreleased version of asyncq made the schema.
         ConfigurationError: The schema holds another table _migrations.
         AccessDenied: The role may not create the schema, or cannot act for the owner of the one that is there.
         UnsupportedServer: The server lacks a feature that asyncq needs.
@@ -170,6 +171,7 @@ async def status(database: Database) -> Report:
 
     Raises:
         StoreError: The server refused.
+        SchemaError: An unreleased version of asyncq made the schema.
         ConfigurationError: The schema holds another table _migrations.
         SchemaTooNew: The schema holds a breaking migration that this release does not know.
     """
@@ -312,12 +314,20 @@ def _created(text: str) -> frozenset[str]:
 
 
 async def _applied(connection: asyncpg.Connection, schema: str) -> set[int]:
-    rows = await connection.fetch(render("select id from asyncq._migrations", schema))
+    """The numbers of the applied migrations; refuses a schema of an unreleased version."""
+    rows = await connection.fetch(render("select id, name from asyncq._migrations order by id", schema))
+    known = {migration.id: migration.name for migration in migrations()}
+    # Names are frozen: a release finds other names below its own version only if they were never released.
+    if strange := [row["name"] for row in rows if row["name"] != known.get(row["id"], row["name"])]:
+        raise SchemaError(
+            f"the schema {schema!r} was made by an unreleased version of asyncq: its migration {strange[0]} was never "
+            "part of a release; drop the schema, or move its jobs, and migrate into a new one"
+        )
     return {row["id"] for row in rows}
 
 
 async def _applied_if_any(connection: asyncpg.Connection, schema: str) -> set[int]:
-    """The numbers of what was applied; refuses a table that has our name by chance."""
+    """The numbers of the applied migrations; refuses a table that has our name by chance."""
     is_ours = await connection.fetchval(_IS_OURS, f"{schema}._migrations")
     if is_ours is None:
         return set()
@@ -358,6 +368,7 @@ async def check_version(connection: asyncpg.Connection, schema: str) -> int:
 
     Raises:
         SchemaMissing: The schema is missing, or older than this release needs.
+        SchemaError: An unreleased version of asyncq made it.
         ConfigurationError: It holds another table _migrations.
         SchemaTooNew: It holds a breaking migration that this release does not know.
     """

@@ -430,7 +430,7 @@ MUTANTS = [
     ),
     Mutant(
         "the notes of a crashed server stay",
-        "sql/migrations/000003_workers.sql",
+        "sql/migrations/000002_workers.sql",
         "create unlogged table",
         "create table",
         (f"{LEASES}::test_a_crash_of_one_backend_frees_all_locks_and_nobody_is_taken_for_dead",),
@@ -1098,7 +1098,7 @@ MUTANTS = [
     ),
     Mutant(
         "a claim that is half there is stored",
-        "sql/migrations/000002_jobs.sql",
+        "sql/migrations/000001_jobs.sql",
         "and (locked_at is null or lock_token is null)",
         "and locked_at is null",
         ("tests/sql/test_refuse_job.py",),

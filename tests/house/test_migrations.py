@@ -6,7 +6,7 @@ import pytest
 
 from asyncq.store.migrate import Migration, migrations
 
-BASELINE = 19  # the last migration of the first release, which runs on an empty database
+BASELINE = 5  # the last migration of the first release, which runs on an empty database
 GROWING = ("_jobs", "_ended_jobs", "_requests", "_gate")
 QUICK = re.compile(
     r"""
@@ -39,12 +39,11 @@ def slow_statements(migration: Migration) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    "migration", [each for each in migrations() if each.id > BASELINE], ids=lambda migration: migration.name
-)
-def test_a_migration_locks_no_large_table_for_long(migration: Migration) -> None:
+def test_no_migration_locks_a_large_table_for_long() -> None:
     """Build an index with `-- no transaction` and `create index concurrently`; add a constraint as `not valid`."""
-    assert [] == slow_statements(migration)
+    later = [migration for migration in migrations() if migration.id > BASELINE]
+
+    assert {} == {migration.name: slow for migration in later if (slow := slow_statements(migration))}
 
 
 @pytest.mark.parametrize(

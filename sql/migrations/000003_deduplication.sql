@@ -1,6 +1,7 @@
--- The gate of every deduplicated add, ended jobs that something asked to keep, and requests that may be made again.
+-- What deduplicated adds look at: gates, ended jobs that are kept, and requests that may be made again.
 
--- Logged: a prepared transaction outlives a crash of the server, and who comes after it has to find the gate that it passed.
+-- The gate of each key of a deduplicated add, which the adds of that key pass one after the other.
+-- Logged: a prepared transaction outlives a crash of the server, and the next add has to find the gate that it passed.
 create table asyncq._gate (
   key bigint constraint gate_pkey primary key,
   used_at timestamptz not null default pg_catalog.clock_timestamp()
@@ -8,11 +9,12 @@ create table asyncq._gate (
   -- Each add of a known key writes its gate, and no column of an index.
   fillfactor = 70,
   -- There may be millions, of which the same few are written again and again: a fiftieth, not the usual fifth. With the usual
-  -- pauses: nobody walks over dead gates.
+  -- pauses: no statement walks over dead gates.
   autovacuum_vacuum_threshold = 5000,
   autovacuum_vacuum_scale_factor = 0.02
 );
 
+-- Jobs that have ended, for as long as an add asked to keep them.
 create table asyncq._ended_jobs (
   id bigint constraint ended_jobs_pkey primary key,
   created_at timestamptz not null,
@@ -22,7 +24,7 @@ create table asyncq._ended_jobs (
   state text collate "C" not null constraint ended_jobs_state_check check (state in ('completed', 'cancelled', 'discarded')),
   unique_key bytea
 ) with (
-  -- What is pruned in a minute are the entries at the head of ended_jobs_keep_until, over which the next prune walks.
+  -- The rows that one prune deletes are the entries at the head of ended_jobs_keep_until, over which the next prune walks.
   autovacuum_vacuum_threshold = 5000,
   autovacuum_vacuum_scale_factor = 0.02
 );
@@ -30,10 +32,10 @@ create table asyncq._ended_jobs (
 -- add_job with a unique policy that looks at ended jobs.
 create index ended_jobs_unique_key on asyncq._ended_jobs (unique_key) where unique_key is not null;
 
--- prune: what no longer has to be kept.
+-- prune: rows that no longer have to be kept.
 create index ended_jobs_keep_until on asyncq._ended_jobs (keep_until);
 
--- Adds with an idempotency key: which job the first one came to, and the SHA-256 of what it asked for.
+-- Adds with an idempotency key: the job that the first add made or found, and the SHA-256 of what it asked for.
 create table asyncq._requests (
   keep_until timestamptz not null,
   job_id bigint not null,
@@ -47,5 +49,5 @@ create table asyncq._requests (
   autovacuum_vacuum_scale_factor = 0.02
 );
 
--- prune: what no longer has to be kept.
+-- prune: rows that no longer have to be kept.
 create index requests_keep_until on asyncq._requests (keep_until);

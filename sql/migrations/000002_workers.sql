@@ -1,0 +1,74 @@
+-- Workers, the runs of the server, and the hand-offs that idle workers offer.
+--
+-- Times and leases use the real clock always (clock_timestamp), never the clock that tests can move.
+
+-- Live workers, and dead ones whose claims have not all ended. A worker is dead when its lease is over, or when its advisory lock
+-- was free for longer than the grace (_is_live): any other worker returns its claims and removes it.
+--   doubted_at       when its lock was first seen free; its next beat clears it
+--   died_at          when a rescue declared the worker dead. Its row exists until its last claim has ended, and its id is never
+--                    used again.
+--   locks            whether a free lock says anything: false behind a pooler, and while its heartbeat has no connection
+--   forbidden_flags  those of its last fetch: explain reads them
+--   named            claims that have started, each as 'job/token': those that ran at its last beat
+--   stuck            jobs whose handlers were cancelled and still run
+--   cron             the recurring items of its crontab by their identifiers, as they are stored in _cron_items; null if it adds none
+create table asyncq._workers (
+  id int generated always as identity constraint workers_pkey primary key,
+  started_at timestamptz not null default pg_catalog.clock_timestamp(),
+  last_seen timestamptz not null default pg_catalog.clock_timestamp(),
+  doubted_at timestamptz,
+  died_at timestamptz,
+  lease interval not null,
+  pid int not null,
+  concurrency int not null,
+  locks boolean not null default false,
+  host text collate "C" not null,
+  tasks text[] collate "C" not null,
+  forbidden_flags text[] collate "C",
+  named text[] collate "C" not null default '{}',
+  stuck bigint[] not null default '{}',
+  cron jsonb
+) with (
+  -- Beats write no column of an index: with room on the page they need no new entries, and readers remove the dead ones.
+  fillfactor = 70,
+  -- A few rows, written all the time and read by each worker: vacuum removes early what readers could not.
+  autovacuum_vacuum_threshold = 1000,
+  autovacuum_vacuum_scale_factor = 0,
+  autovacuum_vacuum_cost_delay = 0,
+  vacuum_truncate = off
+);
+
+-- Since when this run of the server is known. Unlogged on purpose: it is empty after a crash and after the promotion of a standby,
+-- when all locks are free although no worker has died.
+create unlogged table asyncq._server_runs (
+  only_one boolean not null default true constraint server_runs_pkey primary key,
+  since timestamptz not null default pg_catalog.clock_timestamp(),
+  constraint server_runs_one check (only_one)
+);
+
+-- A new schema has no worker that an outage could have cut off. Without this row the current run, and with it a return window,
+-- would begin when the first worker asks.
+insert into asyncq._server_runs (since) values (pg_catalog.pg_postmaster_start_time());
+
+-- What idle workers offer: to run the next job that is added by itself at once. What is offered is an empty batch: the add fills it
+-- and sends the job along, so that no worker has to look for it. A worker has a row here for as long as it has one in _workers: a
+-- rescue must find whatever was taken.
+--   token         of the batch; null: nothing is offered. The offer is taken when that batch is gone, or not empty.
+--   channel       where the worker hears of the job, a secret: who knows it could make the worker run what is no job
+--   task_ids      the tasks that the worker knows
+--   packable_ids  those of task_ids whose jobs a batch may hold
+create table asyncq._offers (
+  token bigint,
+  worker_id int constraint offers_pkey primary key
+    constraint offers_worker_id_fkey references asyncq._workers on delete cascade,
+  channel text collate "C",
+  task_ids int[],
+  packable_ids int[]
+) with (
+  -- As for _workers: a few rows, written all the time, and no column of an index changes.
+  fillfactor = 50,
+  autovacuum_vacuum_threshold = 1000,
+  autovacuum_vacuum_scale_factor = 0,
+  autovacuum_vacuum_cost_delay = 0,
+  vacuum_truncate = off
+);

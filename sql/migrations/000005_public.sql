@@ -1,0 +1,67 @@
+-- The public view over jobs, whose columns may be added at its end and are never removed, and the type of a job to be added.
+
+-- Rows of _jobs as the public view shows them: for statements that know that their job has a row, and need not look into batches.
+create view asyncq._shown_jobs as
+select
+  job.id,
+  job.queue as queue_name,
+  task.identifier as task_identifier,
+  job.priority,
+  job.run_at,
+  least(job.attempts + (job.locked_by is not null)::int, greatest(job.attempts, job.max_attempts))::smallint as attempts,
+  job.max_attempts,
+  job.last_error,
+  job.created_at,
+  job.updated_at,
+  job.key,
+  job.locked_at,
+  job.locked_by::text as locked_by,
+  job.revision,
+  job.flags
+from asyncq._jobs as job
+join asyncq._tasks as task on task.id = job.task_id;
+
+-- Rows and members of batches. The union is inside and the names of the tasks outside: so the index of _jobs serves a page in the
+-- order of ids.
+create view asyncq.jobs as
+select
+  job.id,
+  job.queue as queue_name,
+  task.identifier as task_identifier,
+  job.priority,
+  job.run_at,
+  least(job.attempts + (job.locked_by is not null)::int, greatest(job.attempts, job.max_attempts))::smallint as attempts,
+  job.max_attempts,
+  job.last_error,
+  job.created_at,
+  job.updated_at,
+  job.key,
+  job.locked_at,
+  job.locked_by::text as locked_by,
+  job.revision,
+  job.flags
+from (
+  select id, queue, task_id, priority, run_at, attempts, max_attempts, last_error, created_at, updated_at, key, locked_at,
+    locked_by, revision, flags
+  from asyncq._jobs
+  union all
+  select packed.id, packed.queue, packed.task_id, packed.priority, packed.run_at, 0::smallint, packed.max_attempts, null,
+    packed.created_at, packed.created_at, null, batch.locked_at, batch.locked_by, 0, null
+  from asyncq._batches as batch
+  cross join lateral unnest(
+      batch.ids, batch.queue, batch.task_id, batch.priority, batch.run_at, batch.max_attempts, batch.created_at)
+    with ordinality as packed(id, queue, task_id, priority, run_at, max_attempts, created_at, place)
+  where get_bit(batch.open, packed.place::int - 1) = 1) as job
+join asyncq._tasks as task on task.id = job.task_id;
+
+-- What add_jobs takes.
+create type asyncq.job_spec as (
+  identifier text,
+  payload json,
+  queue_name text,
+  run_at timestamptz,
+  max_attempts smallint,
+  job_key text,
+  priority smallint,
+  flags text[]
+);

@@ -1,2 +1,0 @@
--- No table changes. Jobs that are brought back from the dead pass the gate of their unique key, as adds of it do, so that an add
--- need not look again for what has come to life since it passed.

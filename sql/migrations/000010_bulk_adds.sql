@@ -1,1 +1,0 @@
--- No table changes. Many adds are answered with one row, made without a row for each of them; _add_jobs is made of that.

@@ -1,2 +1,0 @@
--- No table changes. Arrays that are merged under a key are held to the limit of a payload; recurring items whose jobs somebody
--- holds keep the others waiting for two tries in all; payloads of stored items are nested 500 levels deep at most.

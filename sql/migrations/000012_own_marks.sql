@@ -1,9 +1,0 @@
--- No table changes. A transactional task whose transaction cancels or replaces its own job ends so, with what else it did.
--- The counts of a large table have a row for each state that is estimated, also where the sample has met no job of it.
--- No literal of a function depends on standard_conforming_strings.
--- Adds refuse a meta that readers may refuse, and a payload with half of a surrogate pair.
--- A transaction that cannot be ended is told of, and waited for no longer than ten seconds.
--- What is an argument of add_cron_item is no option of it.
--- A page of very many jobs that have failed does not read them all.
--- An id that an ended job has keeps no other job from ending; a thorough look frees the queues of which no job runs.
--- Whoever needs the names of tasks waits for a lock on their table, but not for a name that is not committed yet.

@@ -1,1 +1,0 @@
--- No table changes. Workers offer nothing while a snapshot keeps the versions of their offers, over which each add would walk.

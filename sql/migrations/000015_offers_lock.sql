@@ -1,1 +1,0 @@
--- No table changes. A session that makes offers for a second worker lets go of their lock as often as it has taken it.

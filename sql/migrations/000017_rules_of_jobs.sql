@@ -1,1 +1,0 @@
--- No table changes. What a row of _jobs must be is the predicate of the index jobs_rules, see 000002.

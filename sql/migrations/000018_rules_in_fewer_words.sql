@@ -1,1 +1,0 @@
--- No table changes. The rules of jobs_rules use fewer functions.

@@ -1,1 +1,0 @@
--- No table changes. The predicate of jobs_rules says whether a row breaks a rule, _refuse_job names the rule.

@@ -1,1 +1,0 @@
--- No table changes. Functions that look for the claims of a worker read only claims, by the index jobs_claims.

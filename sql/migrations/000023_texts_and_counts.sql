@@ -1,2 +1,0 @@
--- No table changes. explain and violations write times in UTC and ISO 8601, with any settings of the session. counts reports at
--- least the running jobs that live workers have named.
