@@ -32,7 +32,7 @@ WOKEN_LIMIT = 2
 CALM_S = 2.0
 SERVER = {"shared_buffers": "1GB", "max_wal_size": "8GB", "max_connections": "500"}
 # What an idle worker asks for other reasons than to find jobs: whether others have died, and its own sign of life.
-FETCHING = ("fetch_jobs", "fetch_plain_jobs", "next_due")
+FETCHING = ("fetch_jobs", "next_due")
 
 
 async def _process(*words: str) -> Process:

@@ -15,7 +15,7 @@ import asyncpg
 
 from asyncq.server import available_binaries, start
 from asyncq.store.arrays import array_text, sent_numbers
-from asyncq.store.jobs import PACK_FROM
+from asyncq.store.claim import PACK_FROM
 from asyncq.store.pruning import FIRST_GATE
 from asyncq.store.statements import DEFAULT_SCHEMA, query
 from benchmarks.scale.fill import AT_ONCE, OURS, task_id
@@ -130,8 +130,8 @@ class Crowd:
         """Claim the first jobs as a worker does, in their rows or as a batch; returns their ids."""
         self.token += 1
         tasks = array_text([self.task])
-        arguments = (worker, self.token, limit, tasks, *[None] * 6, False, pack_from, tasks)
-        rows = await self.helper.fetch(query("fetch_plain_jobs", DEFAULT_SCHEMA), *arguments)
+        arguments = (worker, self.token, limit, tasks, *[None] * 6, pack_from, tasks)
+        rows = await self.helper.fetch(query("fetch_jobs", DEFAULT_SCHEMA), *arguments)
         return [
             number for row in rows for number in ([row["id"]] if row["ids"] is None else sent_numbers(row["ids"], "q"))
         ]

@@ -13,7 +13,7 @@ import asyncpg
 
 from asyncq import Client
 from asyncq.store.arrays import array_text, sent_numbers
-from asyncq.store.jobs import PACK_FROM
+from asyncq.store.claim import PACK_FROM
 from asyncq.store.statements import DEFAULT_SCHEMA, query
 from benchmarks.peers.asyncq.tasks import noop
 from benchmarks.scale.fill import KINDS, OURS, Kind, fill, task_id
@@ -77,14 +77,10 @@ async def fetch(database: Database, limit: int) -> Fetch:
     tasks = [await task_id(database, OURS)]
 
     async def explain() -> int:
-        blocks = 0
-        for text, arguments in statements(tasks, limit).items():
-            how = f"explain (analyze, buffers, format json) {text}"
-            answer = await database.connection.fetchval(how, *arguments)
-            root = json.loads(answer)[0]["Plan"]
-            blocks += root["Shared Hit Blocks"] + root["Shared Read Blocks"]
-            if root["Actual Rows"]:
-                break
+        how = f"explain (analyze, buffers, format json) {query('fetch_jobs', DEFAULT_SCHEMA)}"
+        answer = await database.connection.fetchval(how, *fetch_arguments(tasks, limit))
+        root = json.loads(answer)[0]["Plan"]
+        blocks: int = root["Shared Hit Blocks"] + root["Shared Read Blocks"]
         return blocks
 
     blocks, _ = await rolled_back(database, explain)
@@ -94,20 +90,15 @@ async def fetch(database: Database, limit: int) -> Fetch:
 
 async def claim(connection: asyncpg.Connection, tasks: list[int], limit: int) -> int:
     """Claim jobs as a worker does; returns how many."""
-    rows: list[Any] = []
-    for text, arguments in statements(tasks, limit).items():
-        rows = rows or await connection.fetch(text, *arguments)
-    # What was claimed as a batch is told in one row.
-    return sum(1 if row.get("ids") is None else len(sent_numbers(row["ids"], "q")) for row in rows)
+    rows = await connection.fetch(query("fetch_jobs", DEFAULT_SCHEMA), *fetch_arguments(tasks, limit))
+    # A batch is one row.
+    return sum(1 if row["ids"] is None else len(sent_numbers(row["ids"], "q")) for row in rows)
 
 
-def statements(tasks: list[int], limit: int) -> dict[str, tuple[Any, ...]]:
-    """What a worker asks one after the other, until it finds something, and the arguments."""
-    arguments = (WORKER, next(tokens), limit, array_text(tasks), *[None] * 6)
-    return {
-        query("fetch_plain_jobs", DEFAULT_SCHEMA): (*arguments, False, PACK_FROM, arguments[3]),
-        query("fetch_jobs", DEFAULT_SCHEMA): (*arguments, PACK_FROM, arguments[3]),
-    }
+def fetch_arguments(tasks: list[int], limit: int) -> tuple[Any, ...]:
+    """The arguments of a worker's fetch."""
+    known = array_text(tasks)
+    return (WORKER, next(tokens), limit, known, *[None] * 6, PACK_FROM, known)
 
 
 async def rolled_back(database: Database, act: Callable[[], Awaitable[int]]) -> tuple[int, float]:

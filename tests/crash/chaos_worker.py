@@ -16,7 +16,7 @@ import asyncpg
 
 from asyncq import ConstantRetry, JobContext, StoreUnavailable, task
 from asyncq.cli import logs
-from asyncq.store import jobs
+from asyncq.store import claim
 from asyncq.testing import make_worker
 from tests.crash.clocks import true_ns
 
@@ -135,7 +135,7 @@ async def slot(item: str, ctx: JobContext) -> None:
 def main() -> None:
     """Run the worker."""
     logs.configure("info", "text")
-    jobs.PACK_FROM = 2
+    claim.PACK_FROM = 2
     worker = make_worker(
         sys.argv[1],
         [note, crowd, pay, book, tip, slot],

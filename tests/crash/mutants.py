@@ -41,6 +41,12 @@ class Mutant:
     tests: tuple[str, ...]
 
 
+# Of fetch_jobs: the node that locks jobs without a queue.
+PLAIN_JOBS = """ as is_packable
+    from asyncq._jobs as job
+    where job.queue is null and asyncq._is_ready(job)
+      and priority = priorities.priority
+"""
 MUTANTS = [
     Mutant(
         "a running worker does not see that the schema needs a newer release",
@@ -123,7 +129,7 @@ MUTANTS = [
     Mutant(
         "a fetch takes as many jobs as it may, however long that takes",
         "asyncq/engine/fetch/fetcher.py",
-        "self._batch.took(len(claims), self._took_s, of_queues=self._forms.brings_queues)",
+        "self._batch.took(len(claims), self._took_s, of_queues=any(claim.queue is not None for claim in claims))",
         "self._batch.took(0, self._took_s, of_queues=True)",
         ("tests/engine/test_fetch_size.py",),
     ),
@@ -479,10 +485,9 @@ MUTANTS = [
     ),
     Mutant(
         "a job is due by the clock of its worker",
-        "asyncq/store/jobs.py",
-        'rows = [] if form == "all"',
-        "own = datetime.now().astimezone()\n    arguments = (*arguments[:-2], own, after.since_s)\n"
-        '    rows = [] if form == "all"',
+        "asyncq/store/claim.py",
+        "*place, None, after.since_s)",
+        "*place, datetime.now().astimezone(), after.since_s)",
         ("tests/store/test_jobs.py::test_jobs_are_due_by_the_clock_of_the_schema_not_by_that_of_this_process",),
     ),
     Mutant(
@@ -609,20 +614,13 @@ MUTANTS = [
     ),
     Mutant(
         "what a batch has no room for is packed",
-        "sql/queries/claim/fetch_plain_jobs.sql",
-        " and asyncq._is_packable(job) as is_packable",
-        " as is_packable",
+        "sql/queries/claim/fetch_jobs.sql",
+        " and asyncq._is_packable(job) as is_packable\n    from asyncq._jobs as job\n    where job.queue is null",
+        " as is_packable\n    from asyncq._jobs as job\n    where job.queue is null",
         ("tests/sql/test_is_packable.py",),
     ),
     Mutant(
         "what has moved before it was locked is left",
-        "sql/queries/claim/fetch_plain_jobs.sql",
-        "    union all\n    select id from moved))",
-        "  ))",
-        ("tests/store/test_fetch_races.py::test_a_claim_shows_the_newest_payload",),
-    ),
-    Mutant(
-        "what has moved before it was locked is left, among jobs of queues",
         "sql/queries/claim/fetch_jobs.sql",
         "    union all\n    select id from moved))",
         "  ))",
@@ -630,7 +628,7 @@ MUTANTS = [
     ),
     Mutant(
         "all jobs of a batch are told as created when they are due",
-        "asyncq/store/jobs.py",
+        "asyncq/store/claim.py",
         'sent_numbers(created, "q") if created else moments',
         "moments",
         ("tests/store/test_fetched_claims.py",),
@@ -693,16 +691,16 @@ MUTANTS = [
     ),
     Mutant(
         "a fetch begins at the job that was taken last",
-        "sql/queries/claim/fetch_plain_jobs.sql",
-        "and (run_at, id) > (priorities.after_run_at",
-        "and (run_at, id) >= (priorities.after_run_at",
+        "sql/queries/claim/fetch_jobs.sql",
+        PLAIN_JOBS + "      and (run_at, id) > (",
+        PLAIN_JOBS + "      and (run_at, id) >= (",
         ("tests/sql/test_fetch_jobs.py::test_a_fetch_begins_after_the_cursor",),
     ),
     Mutant(
         "the order of a fetch is left to the plan",
-        "sql/queries/claim/fetch_plain_jobs.sql",
-        "order by run_at, id limit $3::int\n",
-        "limit $3::int\n",
+        "sql/queries/claim/fetch_jobs.sql",
+        "order by run_at, id limit $3\n    for update",
+        "limit $3\n    for update",
         ("tests/sql/test_fetch_jobs.py::test_the_order_does_not_hang_on_the_plan",),
     ),
     Mutant(

@@ -63,13 +63,13 @@ NOT_HERE = {
 # What runs only after another failure.
 SECOND_LINE = {
     "hold_lock": "beat",
-    "return_lost": "fetch_plain_jobs",
+    "return_lost": "fetch_jobs",
     "still_held": "settle_completed",
-    "still_lost": "fetch_plain_jobs",
+    "still_lost": "fetch_jobs",
     "unpack": "settle_changed",
 }
 # Their first call claims nothing, it lets the server plan them.
-PLANNED = {"fetch_jobs", "fetch_plain_jobs"}
+PLANNED = {"fetch_jobs"}
 STATEMENTS = sorted({path.stem for path in (folder() / "queries").rglob("*.sql")} - NOT_HERE)
 
 DEAD = """

@@ -10,7 +10,7 @@ import pytest
 from asyncq import Client, JobContext, StoreUnavailable, Task, task
 from asyncq.domain.events import JobCancelled, JobCompleted, JobFailed, JobLost, JobRetried, JobStarted
 from asyncq.engine.fetch import fetcher
-from asyncq.store import jobs
+from asyncq.store import claim, jobs
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.waiting import wait_until
@@ -24,7 +24,7 @@ gate = asyncio.Event()
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was called, the gate is shut; small fetches claim batches too, since what one brings is chance."""
     global gate
-    monkeypatch.setattr(jobs, "PACK_FROM", 2)
+    monkeypatch.setattr(claim, "PACK_FROM", 2)
     calls.clear()
     gate = asyncio.Event()
 

@@ -12,7 +12,7 @@ from asyncq.domain.job import Claim
 from asyncq.domain.moment import moment_of
 from asyncq.engine.fetch import cursor
 from asyncq.engine.fetch.cursor import CHEAP_S, FROM_START_S, IDLE_SHARE, MARGIN_S, NARROW_S, SHARE, SLOW_S, FetchCursor
-from asyncq.store.jobs import START, Place
+from asyncq.store.claim import START, Place
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.waiting import wait_until

@@ -58,7 +58,7 @@ class Looks:
         real = ReconnectingConnection.fetch
 
         async def fetch(line: ReconnectingConnection, name: str, *args: Any) -> Any:
-            if name in ("fetch_plain_jobs", "next_due"):
+            if name in ("fetch_jobs", "next_due"):
                 self.of[id(line)] += 1
             return await real(line, name, *args)
 

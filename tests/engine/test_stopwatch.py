@@ -9,7 +9,7 @@ import pytest
 from asyncq import Client, task
 from asyncq.engine.base.stopwatch import TICK_S, Stopwatch
 from asyncq.engine.fetch.cursor import FetchCursor
-from asyncq.store.jobs import Place
+from asyncq.store.claim import Place
 from tests.engine.conftest import MakeWorker
 
 BLOCK_S = 0.6

@@ -10,7 +10,7 @@ from asyncq.domain.events import JobsReturned
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.fetch import unconfirmed
 from asyncq.engine.fetch.unconfirmed import UnconfirmedFetches
-from asyncq.store import jobs
+from asyncq.store import claim as claims
 from asyncq.store.database import Database, ReconnectingConnection
 from tests.engine.seen import Seen
 
@@ -87,14 +87,14 @@ async def test_claims_that_somebody_holds_are_not_forgotten(
     """However long a transaction keeps a row of them, or of their batch: nobody else would ever return them."""
     monkeypatch.setattr(unconfirmed, "AGAIN_S", 0.0)
     monkeypatch.setattr(unconfirmed, "FORGET_S", 0.0)
-    monkeypatch.setattr(jobs, "PACK_FROM", 1)
+    monkeypatch.setattr(claims, "PACK_FROM", 1)
     added = await client.add_job(nothing)
     line = ReconnectingConnection(Database(dsn, schema), "fetch")
     if table == "_jobs":
         await claim(db, schema)
     else:
         (task_id,) = await db.fetchrow(f"select id from {schema}._tasks")
-        await jobs.fetch_jobs(line, WORKER, TOKEN, 10, [task_id], None, jobs.START, packable=[task_id])
+        await claims.fetch_jobs(line, WORKER, TOKEN, 10, [task_id], None, claims.START, packable=[task_id])
     lost = UnconfirmedFetches(line, Observers([seen]))
     lost.note(WORKER, TOKEN)
     async with db.transaction():

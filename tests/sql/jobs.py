@@ -1,6 +1,7 @@
 """What the tests do with jobs in SQL: add, claim, settle, look."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -11,13 +12,10 @@ from asyncq.store.arrays import array_numbers, array_text, sent_numbers
 from tests.sql.session import Session
 
 WORKER = 1
-FORMS = {
-    "fetch_jobs": ("fetch_jobs", 1000),
-    "fetch_plain_jobs": ("fetch_plain_jobs", 1000),
-    "packed": ("fetch_plain_jobs", 1),
-    "all packed": ("fetch_jobs", 1),
-}
-"""The forms of a fetch: a statement, and from how many jobs on it claims a batch."""
+PACK_FROM = {"rows": 1000, "packed": 1}
+"""The forms of a claim, and from how many jobs on a fetch claims a batch."""
+OF_A_BATCH = ("ids", "task_ids", "queues", "limits", "priorities", "due", "created", "payloads")
+"""The columns of `fetch_jobs` that are filled for a batch alone."""
 _tokens = count(1001)
 
 
@@ -61,41 +59,63 @@ async def fetch(
     after: tuple[Any, Any, Any] = (None, None, None),
     now: Any = None,
     since_s: float | None = None,
-    form: str = "fetch_jobs",
-    beside: bool = False,
-) -> list[asyncpg.Record]:
+    form: str = "rows",
+) -> list[dict[str, Any]]:
     """Claim jobs, of all tasks by default. Returns the claims in order of running."""
     names = "" if tasks is None else "where identifier = any($1::text[])"
     ids = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
-    statement, pack_from = FORMS[form]
-    token = token or (next(_tokens) if pack_from == 1 else 1)  # a batch has one of its own
-    further = [*([beside] if statement == "fetch_plain_jobs" else []), pack_from, array_text(ids)]
-    rows = await sql.run(statement, worker, token, limit, array_text(ids), forbidden, *after, now, since_s, *further)
-    if statement == "fetch_plain_jobs":
-        rows = [{**row, "lock_token": token, "queue": None} for row in told(rows)]
-    return sorted(rows, key=lambda row: (row["priority"], read_moment(row["run_at"]), row["id"]))
+    token = token or (next(_tokens) if PACK_FROM[form] == 1 else 1)  # a batch has one of its own
+    arguments = (
+        worker,
+        token,
+        limit,
+        array_text(ids),
+        forbidden,
+        *after,
+        now,
+        since_s,
+        PACK_FROM[form],
+        array_text(ids),
+    )
+    return sorted(
+        jobs_of(await sql.run("fetch_jobs", *arguments), token),
+        key=lambda job: (job["priority"], read_moment(job["run_at"]), job["id"]),
+    )
 
 
-def told(rows: Sequence[asyncpg.Record]) -> list[dict[str, Any]]:
-    """The jobs of which the rows of `fetch_plain_jobs` tell, those of a batch among them, each as a row of its own."""
-    return [job for row in rows for job in ([dict(row)] if row["ids"] is None else _of_batch(row))]
+def jobs_of(rows: Sequence[asyncpg.Record], token: int) -> list[dict[str, Any]]:
+    """The jobs of an answer of `fetch_jobs`, those of a batch among them, each as a row of its own."""
+    return [job for row in rows for job in ([_of_row(row)] if row["ids"] is None else _of_batch(row, token))]
 
 
-def _of_batch(row: asyncpg.Record) -> list[dict[str, Any]]:
-    moments = sent_numbers(row["due"], "q")
+def _of_row(row: asyncpg.Record) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in OF_A_BATCH}
+
+
+def _of_batch(row: asyncpg.Record, token: int) -> list[dict[str, Any]]:
+    ids, due = sent_numbers(row["ids"], "q"), sent_numbers(row["due"], "q")
+    columns = zip(
+        ids,
+        sent_numbers(row["task_ids"], "i"),
+        [None] * len(ids) if row["queues"] is None else json.loads(row["queues"]),
+        sent_numbers(row["limits"], "h"),
+        sent_numbers(row["priorities"], "h"),
+        due,
+        due if row["created"] is None else sent_numbers(row["created"], "q"),
+        row["payloads"].split("\x1e"),
+        strict=True,
+    )
     return [
-        {"id": id_, "task_id": task_id, "max_attempts": limit, "priority": priority, "payload": payload, "key": None}
-        | {"run_at": due.to_bytes(8, "big", signed=True), "rest": None}
-        for id_, task_id, limit, priority, due, payload in zip(
-            sent_numbers(row["ids"], "q"),
-            sent_numbers(row["task_ids"], "i"),
-            sent_numbers(row["limits"], "h"),
-            sent_numbers(row["priorities"], "h"),
-            moments,
-            row["payloads"].split("\x1e"),
-            strict=True,
-        )
+        _of_row(row)
+        | {"id": id_, "task_id": task_id, "queue": queue, "lock_token": token, "attempts": 0, "max_attempts": limit}
+        | {"interruptions": 0, "priority": priority, "revision": 0, "run_at": _sent(run_at)}
+        | {"created_at": _sent(created), "updated_at": _sent(created), "payload": payload}
+        for id_, task_id, queue, limit, priority, run_at, created, payload in columns
     ]
+
+
+def _sent(moment: int) -> bytes:
+    return moment.to_bytes(8, "big", signed=True)
 
 
 async def fetched(sql: Session, limit: int = 100, **options: Any) -> list[int]:
@@ -103,7 +123,7 @@ async def fetched(sql: Session, limit: int = 100, **options: Any) -> list[int]:
     return [row["id"] for row in await fetch(sql, limit, **options)]
 
 
-async def complete(sql: Session, claims: Sequence[asyncpg.Record], worker: int = WORKER) -> list[int]:
+async def complete(sql: Session, claims: Sequence[Mapping[str, Any]], worker: int = WORKER) -> list[int]:
     """Settle claims as completed. Returns the ids that were written."""
     pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
     (row,) = await sql.run("settle_completed", worker, *texts(pairs))
@@ -117,7 +137,7 @@ def texts(pairs: Sequence[tuple[int, int]]) -> tuple[str, str]:
 
 async def settle_and_take(
     sql: Session,
-    claims: Sequence[asyncpg.Record],
+    claims: Sequence[Mapping[str, Any]],
     limit: int = 100,
     *,
     worker: int = WORKER,
@@ -135,7 +155,7 @@ async def settle_and_take(
 
 async def change(
     sql: Session,
-    claims: Sequence[asyncpg.Record],
+    claims: Sequence[Mapping[str, Any]],
     *,
     worker: int = WORKER,
     attempts: int = 0,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from asyncq.store.claim import read_claim
 from asyncq.store.handoff import handed_over
-from asyncq.store.jobs import read_claim
 from tests.sql.jobs import fetch
 from tests.sql.offering import AT_ONCE, CHANNEL, FIRST, HOLD, OFFER, add_at_once, holders, offering
 from tests.sql.session import Session, session
@@ -41,7 +41,7 @@ async def test_what_is_told_is_what_a_fetch_would_bring(own: Session, idle: Sess
 
     assert (meta is None) == bool(unpacked)
     assert (job, PAYLOAD, (worker, FIRST, True)) == (claim and claim.id, claim and claim.payload, tuple(held)[:3])
-    assert read_claim(*row) == claim
+    assert read_claim(*row.values()) == claim
     assert 0 <= await own.value("select extract(epoch from clock_timestamp())::float8") - made_at < 60
 
 

@@ -1,13 +1,13 @@
-"""`fetch_jobs` and its short form against a model of ten lines of Python, on tables that nobody thought of."""
+"""`fetch_jobs` against a model of ten lines of Python, on tables that nobody thought of."""
 
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.soaking import TIMES
-from tests.sql.jobs import WORKER, told
+from tests.sql.jobs import WORKER, jobs_of
 from tests.sql.session import Session
 
 
@@ -120,45 +120,12 @@ async def test_a_fetch_claims_what_the_model_says(
     """Every rule at once: order, limit, queues, tasks, flags, dead and claimed jobs, the cursor."""
     await store(sql, rows)
     asked = (WORKER, 1, limit, "{1,2}", ["bad"])
-    claims = await sql.run("fetch_jobs", *asked, *await place(sql, cursor), None, since_s, pack_from, "{1,2}")
+    answer = await sql.run("fetch_jobs", *asked, *await place(sql, cursor), None, since_s, pack_from, "{1,2}")
+    claims = jobs_of(answer, 1)
     locked = await sql.values("select name from asyncq._queues where locked_by = $1 order by name", WORKER)
 
     assert expected(rows, limit, cursor, since_s) == {claim["id"] for claim in claims}
     assert sorted(claim["queue"] for claim in claims if claim["queue"]) == locked
-
-
-@settings(max_examples=120 * TIMES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    rows=st.lists(ROWS, max_size=25).map(one_claim_a_queue),
-    limit=st.integers(1, 8),
-    cursor=CURSORS,
-    since_s=SINCE,
-    beside=st.booleans(),
-    pack_from=st.integers(1, 9),
-)
-async def test_the_short_form_claims_the_same_or_nothing(
-    sql: Session,
-    rows: list[Row],
-    limit: int,
-    cursor: tuple[int, int, int] | None,
-    since_s: float | None,
-    beside: bool,
-    pack_from: int,
-) -> None:
-    """It is for tables in which no job of a queue waits, or where these do not matter; else it claims nothing."""
-    rows = [Row(None, *astuple(row)[1:]) if index % 25 and not row.claimed else row for index, row in enumerate(rows)]
-    await store(sql, rows)
-    asked = (WORKER, 1, limit, "{1,2}", ["bad"])
-    packing = (pack_from, "{1,2}")
-    claims = await sql.run("fetch_plain_jobs", *asked, *await place(sql, cursor), None, since_s, beside, *packing)
-    serial_waits = any(row.queue and not row.claimed and row.attempts < 2 for row in rows)
-    if beside:
-        # Their ids are places in the list: those of queues become jobs whose time has not come.
-        rows = [replace(row, seconds=1) if row.queue else row for row in rows]
-
-    assert (set() if serial_waits and not beside else expected(rows, limit, cursor, since_s)) == {
-        claim["id"] for claim in told(claims)
-    }
 
 
 async def place(sql: Session, cursor: tuple[int, int, int] | None) -> tuple[Any, Any, Any]:

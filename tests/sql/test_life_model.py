@@ -87,10 +87,8 @@ class World:
         worker = self.workers[place]
         self._token += 1
         expected = {*self._next(most)}
-        form = "packed" if packs else "fetch_plain_jobs"
+        form = "packed" if packs else "rows"
         claims = await fetch(self._sql, most, worker=worker, token=self._token, form=form)
-        form = "all packed" if packs else "fetch_jobs"
-        claims = claims or await fetch(self._sql, most, worker=worker, token=self._token, form=form)
 
         assert expected == {claim["id"] for claim in claims}
         for claim in claims:

@@ -16,7 +16,7 @@ async def test_they_are_the_rows_that_claims_in_their_rows_would_be(sql: Session
     for number in range(5):
         await sql.rows(ADD, f"t{number % 2}", f'{{"n" :  {number}.0}}', number, number + 1, number % 3)
     async with sql.connection.transaction():
-        await fetch(sql, token=7, form="fetch_plain_jobs")
+        await fetch(sql, token=7)
         usual = await sql.values(f"{CLAIM} from asyncq._jobs as job order by id")
         await sql.execute("update asyncq._jobs set locked_by = null, locked_at = null, lock_token = null")
         await fetch(sql, token=7, form="packed")

@@ -10,8 +10,8 @@ async def test_they_are_those_of_claims_that_stand(sql: Session) -> None:
     """Neither of what has ended, nor of what is claimed in rows or waits; jobs without a queue have none."""
     for queue in ("a", "b", "c", "c", None):
         await add(sql, queue=queue)
-    packed = await fetch(sql, 2, form="all packed")
-    mixed = await fetch(sql, form="all packed")
+    packed = await fetch(sql, 2, form="packed")
+    mixed = await fetch(sql, form="packed")
     await add(sql, queue="in a row")
     await fetch(sql)
 

@@ -111,14 +111,6 @@ class Explainer:
             *(str(pack_from), "'{1,2,3,4,5}'"),
         )
 
-    async def fetch_plain(self, limit: int, *, beside: bool = False, pack_from: int = 1000) -> Plan:
-        """The same by the short form."""
-        return await self.explain(
-            *("fetch_plain_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'"),
-            *("null", "null, null, null", "null", "null", str(beside).lower()),
-            *(str(pack_from), "'{1,2,3,4,5}'"),
-        )
-
     async def settle(self, name: str, *arrays: str) -> Plan:
         """Explain a statement over the claims of worker 7: their ids, their tokens, more arrays of as many elements."""
         ids = await self._sql.values("select id from asyncq._jobs where locked_by = 7 order by id")
@@ -162,13 +154,13 @@ async def test_a_fetch_reads_a_few_rows_for_each_that_it_takes(full: Explainer, 
 
 @pytest.mark.parametrize("analysed", [False, True])
 @pytest.mark.parametrize("limit", [1, 500])
-async def test_the_short_form_reads_what_it_takes(dsn: str, analysed: bool, limit: int) -> None:
+async def test_a_fetch_beside_no_queues_reads_what_it_takes(dsn: str, analysed: bool, limit: int) -> None:
     """Each row is read twice: to lock it, and to claim it."""
     async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
         await sql.execute(FILL + READY + FUTURE + DEAD + "delete from asyncq._jobs where queue is not null;")
         if analysed:
             await sql.execute("analyze asyncq._jobs")
-        plan = await Explainer(sql).fetch_plain(limit)
+        plan = await Explainer(sql).fetch(limit)
 
     assert_no_scan_of_jobs(plan)
     assert plan.rows <= 3 * limit + 10

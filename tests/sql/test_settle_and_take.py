@@ -25,7 +25,7 @@ async def test_a_claim_has_the_columns_of_a_fetch(sql: Session) -> None:
     fetched = await fetch(sql)
     _, (claim,) = await settle_and_take(sql, fetched)
 
-    assert ["settled", *fetched[0].keys()] == [*claim.keys(), "is_packed"]
+    assert ["settled", *fetched[0]] == [*claim.keys()]
     assert {**fetched[0], "id": 0, "lock_token": 0, "created_at": 0, "updated_at": 0, "run_at": 0} == {
         **{key: value for key, value in claim.items() if key != "settled"},
         "id": 0,
@@ -33,7 +33,6 @@ async def test_a_claim_has_the_columns_of_a_fetch(sql: Session) -> None:
         "created_at": 0,
         "updated_at": 0,
         "run_at": 0,
-        "is_packed": False,
     }
 
 

@@ -83,7 +83,7 @@ async def fetcher(dsn: str, schema: str, gate: Gate) -> AsyncIterator[Session]:
     """A session whose fetches and successions can be held at the gate: they are planned already."""
     async with session(dsn, schema, **GATED) as opened:
         await fetched(opened, 0)
-        await fetched(opened, 0, form="fetch_plain_jobs")
+        await fetched(opened, 0)
         await settle_and_take(opened, [])
         yield opened
 

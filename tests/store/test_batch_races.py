@@ -136,7 +136,7 @@ async def test_the_queues_of_batches_stay_locked_while_their_worker_lives(sql: S
     worker = await register(sql)
     await add(sql, queue="q")
     await add(sql, queue="r")
-    claims = await fetch(sql, worker=worker, form="all packed")
+    claims = await fetch(sql, worker=worker, form="packed")
 
     assert ([], ["q", "r"]) == (await sql.values(RESCUE_ALL), await locked_queues(sql))
     await complete(sql, claims[:1], worker)
@@ -150,7 +150,7 @@ async def test_the_queues_of_a_batch_that_somebody_holds_stay_locked_after_its_w
     """Its jobs may be settled at this moment: the next rescue finds both."""
     dead = await register(sql, silent_s=31.0)
     await add(sql, queue="q")
-    await fetch(sql, worker=dead, form="all packed")
+    await fetch(sql, worker=dead, form="packed")
     async with other.connection.transaction():
         await other.rows("select from asyncq._batches for update")
         during = (await sql.values(RESCUE_ALL), await locked_queues(sql))
@@ -217,7 +217,7 @@ async def test_a_call_leaves_alone_what_ran_in_a_batch_when_it_came(
     await add(sql, queue="q")
     await sql.rows("select id from asyncq.add_job('t')")
     await sql.execute("update asyncq._jobs set attempts = 1 where id = 2")
-    claims = await fetch(sql, 1, form="all packed")
+    claims = await fetch(sql, 1, form="packed")
     touched: list[list[int]] = []
 
     async def call() -> None:

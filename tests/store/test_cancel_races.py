@@ -23,7 +23,7 @@ from tests.waiting import wait_until
 Act = Callable[[Session, list[asyncpg.Record]], Awaitable[object]]
 
 LEVELS = ("read_committed", "repeatable_read", "serializable")
-FORMS = pytest.mark.parametrize("form", ["fetch_jobs", "packed", "all packed"])
+FORMS = pytest.mark.parametrize("form", ["rows", "packed"])
 CANCEL = "select id, locked_by from asyncq.cancel_jobs(array[$1::bigint])"
 EMPTY = """
 drop policy if exists gate on asyncq._jobs;

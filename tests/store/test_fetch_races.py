@@ -14,7 +14,7 @@ from tests.store.gate import Gate
 
 BOTH = pytest.mark.parametrize(
     ("queue", "form"),
-    [(None, "fetch_jobs"), (None, "fetch_plain_jobs"), (None, "packed"), ("q", "fetch_jobs"), ("q", "all packed")],
+    [(None, "rows"), (None, "packed"), ("q", "rows"), ("q", "packed")],
 )
 
 CHANGES = {
@@ -60,14 +60,14 @@ async def test_a_job_that_a_batch_has_no_room_for_any_more_is_claimed_in_its_row
     assert [[stay]] == await other.values("select ids from asyncq._batches")
 
 
-@pytest.mark.parametrize(("queue", "form"), [(None, "packed"), (None, "all packed"), ("q", "all packed")])
+@pytest.mark.parametrize("queue", [None, "q"])
 async def test_a_job_that_was_written_meanwhile_is_claimed_in_its_row_beside_the_batch(
-    gate: Gate, fetcher: Session, other: Session, queue: str | None, form: str
+    gate: Gate, fetcher: Session, other: Session, queue: str | None
 ) -> None:
     """The batch is taken by place, and it has moved: left there, locked, it would be nobody's."""
     moved, stay = await add(fetcher, queue=queue), await add(fetcher, queue=queue and "other")
     move_it = other.execute(f"""update asyncq._jobs set payload = '{{"new": 1}}' where id = {moved}""")
-    claims = await gate.during(fetch(fetcher, form=form), move_it)
+    claims = await gate.during(fetch(fetcher, form="packed"), move_it)
 
     assert [(moved, '{"new": 1}'), (stay, "{}")] == [(claim["id"], claim["payload"]) for claim in claims]
     assert [moved] == await other.values("select id from asyncq._jobs where locked_by is not null")

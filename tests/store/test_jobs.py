@@ -14,8 +14,8 @@ from asyncq.domain.states import JobState
 from asyncq.store import adding
 from asyncq.store import jobs as store
 from asyncq.store.admin import get_job
+from asyncq.store.claim import START, Place, fetch_jobs, next_due_s
 from asyncq.store.database import Database, ReconnectingConnection
-from asyncq.store.jobs import START, Place
 from asyncq.testing import MovableClock
 from tests.sql.jobs import add, add_many
 from tests.sql.session import Session
@@ -154,7 +154,7 @@ async def test_a_running_job_shows_its_worker_and_its_failed_attempts(
     """The view counts the attempt that runs; `Job.attempts` does not."""
     job_id = await add(sql)
     await sql.execute("update asyncq._jobs set attempts = 2")
-    await store.fetch_jobs(line, 7, 1, 1, [1], None, START)
+    await fetch_jobs(line, 7, 1, 1, [1], None, START)
     job = await get_job(database, sql.connection, job_id)
 
     assert (2, "7", JobState.ACTIVE, False) == (job.attempts, job.locked_by, job.state, job.locked_at is None)
@@ -169,7 +169,7 @@ async def test_jobs_are_due_by_the_clock_of_the_schema_not_by_that_of_this_proce
         await add(sql, queue=queue, run_at=f"now() + make_interval(mins => 30 * sign({hours})::int)")
     async with MovableClock(dsn, sql.schema) as clock:
         await clock.move(timedelta(hours=hours))
-        claims = [await store.fetch_jobs(line, 7, token, 1, [1], None, START) for token in (1, 2)]
+        claims = [await fetch_jobs(line, 7, token, 1, [1], None, START) for token in (1, 2)]
 
     assert found == [bool(each) for each in claims]
 
@@ -274,7 +274,7 @@ async def test_times_with_any_offset_arrive(database: Database, sql: Session, zo
 async def test_claims_come_in_the_order_of_running(line: ReconnectingConnection, sql: Session) -> None:
     """The statement returns them as it likes."""
     await add_many(sql, 30, priority="-(i % 3)", queue="case when i % 4 = 0 then 'q' || i end")
-    claims = await store.fetch_jobs(line, 1, 1, 100, [1], None, START)
+    claims = await fetch_jobs(line, 1, 1, 100, [1], None, START)
 
     assert 30 == len(claims)
     assert sorted(claim.place for claim in claims) == [claim.place for claim in claims]
@@ -286,7 +286,7 @@ async def test_a_claim_says_everything_about_its_job(line: ReconnectingConnectio
         select asyncq.add_job('t', '{"a": 1}', 'q', flags := '{f}', max_attempts := 9, priority := 3,
           options := '{"meta": {"m": 1}}');
         update asyncq._jobs set attempts = 2, interruptions = 1, revision = 4, last_error = 'e', key = 'k'""")
-    (claim,) = await store.fetch_jobs(line, 7, 42, 1, [1], None, START)
+    (claim,) = await fetch_jobs(line, 7, 42, 1, [1], None, START)
     row = await sql.row("""
         select id, task_id, queue, lock_token as token, attempts, max_attempts, interruptions, priority, revision,
           run_at, created_at, updated_at, key, flags, payload, meta, last_error, false as is_packed
@@ -299,9 +299,9 @@ async def test_a_claim_says_everything_about_its_job(line: ReconnectingConnectio
 async def test_a_fetch_goes_on_at_a_place(line: ReconnectingConnection, sql: Session) -> None:
     """The place of the last claim of one fetch is where the next one begins."""
     await add_many(sql, 4)
-    first = await store.fetch_jobs(line, 1, 1, 2, [1], None, START)
+    first = await fetch_jobs(line, 1, 1, 2, [1], None, START)
     await sql.execute("update asyncq._jobs set locked_by = null, locked_at = null, lock_token = null")
-    second = await store.fetch_jobs(line, 1, 2, 10, [1], None, Place(*first[-1].place))
+    second = await fetch_jobs(line, 1, 2, 10, [1], None, Place(*first[-1].place))
 
     assert ([1, 2], [3, 4]) == ([claim.id for claim in first], [claim.id for claim in second])
 
@@ -312,8 +312,8 @@ async def test_a_job_at_either_end_of_the_calendar_is_fetched_like_any_other(
     """One that the driver cannot decode would take its batch with it, at each fetch anew."""
     await add(sql, run_at="'0001-01-01 00:00:00+00'")
     await add(sql)
-    claims = await store.fetch_jobs(line, 1, 1, 10, [1], None, START)
-    again = await store.fetch_jobs(line, 1, 2, 10, [1], None, Place(*claims[0].place))
+    claims = await fetch_jobs(line, 1, 1, 10, [1], None, START)
+    again = await fetch_jobs(line, 1, 2, 10, [1], None, Place(*claims[0].place))
 
     assert [datetime(1, 1, 1, tzinfo=UTC)] == [claim.run_at for claim in claims[:1]]
     assert (2, 0) == (len(claims), len(again))
@@ -321,18 +321,18 @@ async def test_a_job_at_either_end_of_the_calendar_is_fetched_like_any_other(
 
 async def test_the_next_due_time_is_in_seconds(line: ReconnectingConnection, sql: Session) -> None:
     """None when there is nothing to wait for."""
-    nothing = await store.next_due_s(line, 0.5)
+    nothing = await next_due_s(line, 0.5)
     await add(sql, run_at="now() + interval '60 s'")
 
     assert nothing is None
-    assert await store.next_due_s(line, 0.5) == pytest.approx(60, abs=1)
+    assert await next_due_s(line, 0.5) == pytest.approx(60, abs=1)
 
 
 async def test_lost_claims_are_returned(line: ReconnectingConnection, sql: Session) -> None:
     """By the numbers of the fetches whose answer never came."""
     await add_many(sql, 3)
-    await store.fetch_jobs(line, 1, 5, 2, [1], None, START)
-    await store.fetch_jobs(line, 1, 6, 1, [1], None, START)
+    await fetch_jobs(line, 1, 5, 2, [1], None, START)
+    await fetch_jobs(line, 1, 6, 1, [1], None, START)
 
     assert {1, 2} == await store.return_lost(line, 1, [5])
     assert [3] == await sql.values("select id from asyncq._jobs where locked_by is not null")

@@ -10,7 +10,7 @@ from asyncq.domain.errors import StoreError
 from asyncq.domain.job import Claim, JobSpec
 from asyncq.domain.task import Isolation
 from asyncq.store import adding, transactions
-from asyncq.store import jobs as store
+from asyncq.store.claim import START, fetch_jobs
 from asyncq.store.database import Database, ReconnectingConnection
 from tests.sql.jobs import WORKER, claimed
 from tests.sql.session import Session, session
@@ -24,7 +24,7 @@ async def running(database: Database, sql: Session, line: ReconnectingConnection
     """A job with the key `k`, claimed."""
     await adding.add_jobs(database, sql.connection, AGAIN)
     ids = await sql.values("select id from asyncq._tasks")
-    (claim,) = await store.fetch_jobs(line, WORKER, 1, 10, ids, None, store.START)
+    (claim,) = await fetch_jobs(line, WORKER, 1, 10, ids, None, START)
     return claim
 
 

@@ -27,7 +27,7 @@ import msgspec
 from msgspec.structs import replace
 
 from asyncq.domain.job import Claim
-from asyncq.store.jobs import START, Place
+from asyncq.store.claim import START, Place
 
 FROM_START_S = 0.1  # while jobs come, a look from the start at least this often: jobs may land behind the cursor
 CHEAP_S = 0.01  # a look from the start that takes longer is not for every wake-up
@@ -197,11 +197,6 @@ class FetchCursor:
                 self._seen = replace(self._seen, cursor=START, all_at=None)
         elif look.is_wide:
             self._wide_at = now + (SHARE - 1) * cost_s if cost_s > CHEAP_S else now
-
-    @property
-    def is_dear(self) -> bool:
-        """Whether the last look from the start was not cheap, and the last one of any kind brought less than wanted."""
-        return self._seen.is_at_end and not self.is_cheap
 
     @property
     def is_slow(self) -> bool:

@@ -25,13 +25,12 @@ from asyncq.engine.base.stopwatch import Stopwatch
 from asyncq.engine.fetch.buffer import Buffer
 from asyncq.engine.fetch.cursor import FetchCursor, Reach, Scan
 from asyncq.engine.fetch.fetch_size import FetchSize
-from asyncq.engine.fetch.forms import Forms
 from asyncq.engine.fetch.handoff import Handoff
 from asyncq.engine.fetch.oncall import OnCall
 from asyncq.engine.fetch.unconfirmed import UnconfirmedFetches
+from asyncq.store.claim import START, Place, fetch_jobs, next_due_s, plan, poll
 from asyncq.store.database import ReconnectingConnection
 from asyncq.store.failures import is_unknown
-from asyncq.store.jobs import START, Form, Place, fetch_jobs, next_due_s, plan, poll
 from asyncq.store.listen import Listening
 from asyncq.store.workers import tell_flags
 
@@ -115,7 +114,6 @@ class Fetcher:
         self._sent_at = self._looked_at = float("-inf")
         self._after = START
         self._asked = self._promised = 0  # claims that a fetch, and successions, may bring
-        self._forms = Forms()
         self._took_s = 0.0
         self._batch = FetchSize()
 
@@ -234,11 +232,8 @@ class Fetcher:
         # What was forbidden before may be runnable now.
         look = self.cursor.begin(sent_at, woken or forbidden != self.flags_of(worker_id))
         self._after = look.after
-        is_dear = look.reach == "everything" and self.cursor.is_dear
-        form = self._forms.choose(sent_at, woken=woken, is_dear=is_dear)
         with Stopwatch() as answer:
-            claims = await self._claim(worker_id, wanted, forbidden, look.after, form)
-        saw_all = self._forms.took(claims, wanted, _now()) and len(claims) < wanted
+            claims = await self._claim(worker_id, wanted, forbidden, look.after)
         if not self.receive(worker_id, claims):
             return 0
         if claims:
@@ -247,8 +242,10 @@ class Fetcher:
                 self._observers.emit(JobsFetched(count=len(claims), wanted=wanted, duration_s=_now() - sent_at))
         self.cursor.took(look, claims, wanted)
         self._took_s = _now() - sent_at
-        self._batch.took(len(claims), self._took_s, of_queues=self._forms.brings_queues)
-        self._left = left_by(saw_all, look.reach, may_begin_at_start=self.cursor.may_begin_at_start(_now()))
+        self._batch.took(len(claims), self._took_s, of_queues=any(claim.queue is not None for claim in claims))
+        self._left = left_by(
+            len(claims) < wanted, look.reach, may_begin_at_start=self.cursor.may_begin_at_start(_now())
+        )
         if self._left != "more" and claims:
             await asyncio.sleep(0)  # The handlers start before this worker thinks of its rest.
         with Stopwatch() as alarm:
@@ -319,9 +316,7 @@ class Fetcher:
         else:
             self.receive(worker_id, claims)
 
-    async def _claim(
-        self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place, form: Form
-    ) -> list[Claim]:
+    async def _claim(self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place) -> list[Claim]:
         token, tasks, packable = self._identity.next_token(), self._identity.tasks, self._identity.packable
         self.expected.add(token)
         self._asked = wanted
@@ -330,7 +325,7 @@ class Fetcher:
             async with shielded(self._line, self._patience.deadline_s):
                 sent_at = now_s()
                 await self._tell_flags(worker_id, forbidden)
-                claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after, form, packable)
+                claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after, packable)
                 is_late = now_s() - sent_at > HALF_GRACE_S
             if claims and is_late:
                 claims = await self._still_held(worker_id, claims)

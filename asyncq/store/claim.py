@@ -1,0 +1,165 @@
+"""The fetch: claim due jobs, and ask when the next one is due. Rows in, structs out; every rule stands in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from asyncq.domain.job import Claim
+from asyncq.domain.moment import read_moment
+from asyncq.store.arrays import array_text, sent_numbers
+from asyncq.store.database import ReconnectingConnection
+
+_place = attrgetter("priority", "due", "id")
+_read_queues = msgspec.json.Decoder(list[str | None]).decode
+# Where the columns of a batch begin in a row of `fetch_jobs`.
+_BATCH = 17
+
+# The least batch: what a smaller one saves is lost where a single job of it has to be unpacked.
+PACK_FROM = 100
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where the next fetch begins: behind this place in the order of running; the start by default.
+
+    Attributes:
+        since_s: Jobs without a queue that became due longer ago, in seconds, are left out; none by default.
+    """
+
+    priority: int | None = None
+    run_at: datetime | None = None
+    id: int | None = None
+    since_s: float | None = None
+
+
+START = Place()
+
+
+async def fetch_jobs(
+    line: ReconnectingConnection,
+    worker_id: int,
+    token: int,
+    limit: int,
+    task_ids: Collection[int],
+    forbidden_flags: Sequence[str] | None,
+    after: Place,
+    packable: Collection[int] = (),
+) -> list[Claim]:
+    """Claim due jobs.
+
+    Args:
+        line: The worker's connection for fetching.
+        worker_id: Who claims.
+        token: A number that this worker never used before.
+        limit: How many at most.
+        task_ids: The tasks that the worker knows.
+        forbidden_flags: Jobs with one of these are left alone.
+        after: Where to begin.
+        packable: The tasks whose jobs may be claimed in a batch: their handlers do not complete them by themselves.
+
+    Returns:
+        The claims, in the order in which they are to run.
+
+    Raises:
+        StoreError: See `failures.calling`. The server may have claimed jobs whose answer was lost; they come back after
+            the lease.
+
+    If cancelled, claims may be lost until the lease ends: callers shield it.
+    """
+    known, place = array_text(task_ids), (after.priority, after.run_at, after.id)
+    arguments = (worker_id, token, limit, known, forbidden_flags, *place, None, after.since_s)
+    claims: list[Claim] = []
+    for row in await line.fetch("fetch_jobs", *arguments, PACK_FROM, array_text(packable)):
+        if row[0] is None:
+            claims += _read_batch(token, *row[_BATCH:])
+        else:
+            claims.append(read_claim(*row[:_BATCH]))
+    return in_order(claims)
+
+
+async def plan(line: ReconnectingConnection) -> None:
+    """Let the server plan `fetch_jobs` on this connection, which takes longer than a fetch.
+
+    Raises:
+        StoreError: See `failures.calling`.
+    """
+    await fetch_jobs(line, 0, 0, 0, [], None, START)
+
+
+def in_order(claims: Iterable[Claim]) -> list[Claim]:
+    """The claims in the order in which they are to run."""
+    return sorted(claims, key=_place)
+
+
+def read_claim(*row: Any) -> Claim:
+    """A job that was claimed in its row: the columns of `fetch_jobs` up to last_error."""
+    return Claim(*row[:9], *map(read_moment, row[9:12]), *row[12:])
+
+
+def _read_batch(
+    token: int,
+    ids: bytes,
+    task_ids: bytes,
+    queues: str | None,
+    limits: bytes,
+    priorities: bytes,
+    due: bytes,
+    created: bytes | None,
+    payloads: str,
+) -> list[Claim]:
+    """The jobs of a batch, which were only added: an array of each column in which they differ."""
+    moments, numbers = sent_numbers(due, "q"), sent_numbers(ids, "q")
+    names = [None] * len(numbers) if queues is None else _read_queues(queues)
+    # fmt: off
+    return [
+        Claim(
+            id, task_id, queue, token, 0, max_attempts, 0, priority, 0,
+            due, created, created, None, None, payload, None, None, is_packed=True,
+        )
+        for id, task_id, queue, max_attempts, priority, due, created, payload in zip(
+            numbers, sent_numbers(task_ids, "i"), names, sent_numbers(limits, "h"), sent_numbers(priorities, "h"),
+            moments, sent_numbers(created, "q") if created else moments, payloads.split("\x1e"), strict=True,
+        )
+    ]
+    # fmt: on
+
+
+async def next_due_s(line: ReconnectingConnection, since_s: float | None, after: Place = START) -> float | None:
+    """How long until the next job is due.
+
+    Args:
+        line: The worker's connection for fetching.
+        since_s: Seconds since the last fetch was sent: jobs that became due since then count; None: all that are due.
+        after: Where that fetch began: jobs without a queue that lie before it do not count.
+
+    Returns:
+        Seconds, 0 or less if one is due already; None when no job waits for its time.
+
+    Raises:
+        StoreError: See `failures.calling`.
+    """
+    rows = await line.fetch("next_due", since_s, None, after.priority, after.run_at, after.id, None, None)
+    delay_s: float | None = rows[0]["delay_s"]
+    return delay_s
+
+
+async def poll(line: ReconnectingConnection, worker_id: int, offer: int) -> tuple[float | None, bool]:
+    """The one question of an idle worker.
+
+    Args:
+        line: The worker's connection for fetching.
+        worker_id: Who asks.
+        offer: The token of the offer that it has made, 0 if none.
+
+    Returns:
+        As `next_due_s`, of all jobs that are due or will be; whether the offer was taken.
+
+    Raises:
+        StoreError: See `failures.calling`.
+    """
+    (row,) = await line.fetch("next_due", None, None, None, None, None, worker_id, offer)
+    return row["delay_s"], row["is_taken"]
