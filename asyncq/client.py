@@ -21,8 +21,7 @@ from asyncq.domain.options import whole_number
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing, Task
 from asyncq.store import admin as store
-from asyncq.store.adding import add_jobs
-from asyncq.store.at_once import AtOnce
+from asyncq.store.add import HandoffHints, add_jobs
 from asyncq.store.callers import check_transaction
 from asyncq.store.client_pool import ClientPool, Loan, tidy
 from asyncq.store.database import CallersConnection, Connection, Database, set_up
@@ -32,7 +31,6 @@ from asyncq.store.migrate import Report, check_version, migrate
 from asyncq.store.policies import check_policies
 from asyncq.store.retries import Retries, pauses
 from asyncq.store.roles import WayIn, way_in
-from asyncq.store.shortcut import Shortcut
 from asyncq.store.statements import DEFAULT_SCHEMA
 
 
@@ -74,7 +72,8 @@ class Client:
         retry_for: timedelta | float = 0,
     ) -> None:
         self._database = Database(dsn, schema)
-        self._at_once = AtOnce(keeps_statements=not self._database.is_pooled)
+        # A pooler's sessions keep no prepared statements.
+        self._hints = None if self._database.is_pooled else HandoffHints()
         self._registry = None if tasks is None else Registry(tasks)
         if not isinstance(idempotency_window, timedelta) or not timedelta(0) < idempotency_window <= LONGEST_WINDOW:  # pyright: ignore[reportUnnecessaryIsInstance]
             said = f"idempotency_window is a timedelta above 0 of at most {LONGEST_WINDOW.days} days"
@@ -84,7 +83,6 @@ class Client:
         self._max_payload = whole_number("max_payload", max_payload, 1, LARGEST_PAYLOAD)
         self._pool_size = whole_number("pool_size", pool_size, 1, 1000)
         self._pool: ClientPool | None = None
-        self._shortcut: Shortcut | None = None
         self._used: _Use | None = None
         self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
         self.admin = Admin(self._database, self._without_limits)
@@ -155,8 +153,6 @@ class Client:
                 if self._way_in == "directly":
                     await check_version(connection, self._database.schema)
                     await check_policies(connection, self._database.schema)
-                    if self._pool is not None and self._at_once.keeps_statements:
-                        self._shortcut = Shortcut(self._database, self._pool, self._at_once)
         except BaseException:
             await self._close()
             raise
@@ -166,7 +162,6 @@ class Client:
         with connecting(self._database.dsn):
             await pool
         self._pool, self._home = ClientPool(pool), (os.getpid(), asyncio.get_running_loop())
-        self._shortcut = None
 
     async def close(self) -> None:
         """Close the pool, also for blocks that are open; calls that are running may finish for a few seconds.
@@ -183,7 +178,7 @@ class Client:
 
     async def _close(self) -> None:
         is_home = self._is_home()
-        pool, self._pool, self._shortcut = self._pool, None, None
+        pool, self._pool = self._pool, None
         if pool is None or not is_home:
             return
         with suppress(TimeoutError):
@@ -285,17 +280,7 @@ class Client:
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
         spec = make_spec(task, payload, options, registry=self._registry, strict=True, max_payload=self._max_payload)
-        retries: Retries | None = None
-        caller = check_transaction(connection, autocommit)
-        if caller is None and self._shortcut is not None:
-            began = asyncio.get_running_loop().time()
-            try:
-                if (added := await self._shortcut.add(spec)) is not None:
-                    return added
-            except AsyncqError as error:
-                retries = self._retries([spec], began)
-                await retries.pause(error)
-        (added,) = await self._add([spec], caller, retries)
+        (added,) = await self._add([spec], check_transaction(connection, autocommit))
         return accepted(added)
 
     async def add_jobs(
@@ -344,28 +329,28 @@ class Client:
             raise JobNotFound(job_id)
         return job
 
-    async def _add(
-        self, specs: Sequence[JobSpec], connection: Connection | None, retries: Retries | None = None
-    ) -> list[Added]:
+    async def _add(self, specs: Sequence[JobSpec], connection: Connection | None) -> list[Added]:
         if connection is not None:
             return await self._add_on(connection, specs, None)
         began = asyncio.get_running_loop().time()
+        retries: Retries | None = None
         while True:
             try:
                 async with self._connection() as own:
-                    return await self._add_on(own, specs, self._at_once)
+                    return await self._add_on(own, specs, self._hints)
             except AsyncqError as error:
-                retries = retries or self._retries(specs, began)
+                if retries is None:
+                    has_keys = all(spec.idempotency_key for spec in specs)
+                    retries = Retries(began + self._retry_for_s, has_keys=has_keys)
                 await retries.pause(error)
 
-    def _retries(self, specs: Sequence[JobSpec], began: float) -> Retries:
-        return Retries(began + self._retry_for_s, has_keys=all(spec.idempotency_key for spec in specs))
-
-    async def _add_on(self, connection: Connection, specs: Sequence[JobSpec], at_once: AtOnce | None) -> list[Added]:
+    async def _add_on(
+        self, connection: Connection, specs: Sequence[JobSpec], hints: HandoffHints | None
+    ) -> list[Added]:
         # A client that was never opened asks the first connection that it is given.
         if self._way_in is None:
             self._way_in = await way_in(connection, self._database.schema)
-        return await add_jobs(self._database, connection, specs, self._way_in, self._window, at_once=at_once)
+        return await add_jobs(self._database, connection, specs, self._way_in, self._window, hints=hints)
 
     def _connection(self) -> Loan:
         if self._pool is None:

@@ -123,6 +123,17 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     rerun: bool = False
     idempotency_key: str | None = None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the job has nothing but a task, a payload, attempts and a priority: it can run now, as one row."""
+        return self.queue is None and self.run_at is None and not self.flags and self.meta is None and self.is_keyless
+
+    @property
+    def is_keyless(self) -> bool:
+        """Whether the job has no key and asks nothing about other jobs."""
+        asks = self.unique is not None or self.singleton or self.idempotency_key is not None
+        return self.job_key is None and not asks
+
     def with_options(self, **options: Unpack[JobOptions]) -> Self:
         """A copy with other options.
 

@@ -140,7 +140,6 @@ class Loan:
     Args:
         client_pool: Whose.
         dsn: Where it leads, for the errors.
-        connection: One that was taken already.
 
     Raises:
         StoreError: As `failures.connecting` says, if none can be opened; as `failures.on_our_own`, in the block.
@@ -150,13 +149,13 @@ class Loan:
 
     __slots__ = ("_client_pool", "_connection", "_dsn")
 
-    def __init__(self, client_pool: ClientPool, dsn: str, connection: Connection | None = None) -> None:
+    def __init__(self, client_pool: ClientPool, dsn: str) -> None:
         self._client_pool = client_pool
         self._dsn = dsn
-        self._connection = connection
+        self._connection: Connection | None = None
 
     async def __aenter__(self) -> Connection:
-        connection = self._connection or self._client_pool.at_hand()
+        connection = self._client_pool.at_hand()
         if connection is None:
             with connecting(self._dsn):
                 connection = await self._client_pool.acquire()

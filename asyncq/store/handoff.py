@@ -14,7 +14,7 @@ _UNIX = moment_of(datetime(1970, 1, 1, tzinfo=UTC))
 
 
 class HandoffMessage(msgspec.Struct, frozen=True, array_like=True):
-    """A job as `_add_keyless_job` in SQL sends it; without a clock it counts as late."""
+    """A job as `fill_slot` sends it; without a clock it counts as late."""
 
     token: int
     id: int

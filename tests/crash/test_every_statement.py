@@ -19,7 +19,6 @@ from tests.waiting import wait_until
 # Statements of administration, cron, the guardian, tests, clients alone, and roles: this life does not use them, each
 # has tests of its own.
 NOT_HERE = {
-    "add_at_once",
     "add_cron_item",
     "add_slots",
     "administer_jobs",
@@ -33,7 +32,7 @@ NOT_HERE = {
     "end_transaction",
     "enqueue",
     "explain",
-    "fill_offer",
+    "fill_slot",
     "find_worker",
     "first_jobs",
     "force_unlock_workers",
@@ -42,7 +41,6 @@ NOT_HERE = {
     "hold_ear",
     "holders",
     "insert_job",
-    "insert_plain_job",
     "is_eldest",
     "list_jobs",
     "list_workers",

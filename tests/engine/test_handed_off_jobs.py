@@ -1,12 +1,11 @@
-"""What becomes of a job that its add has claimed for an idle worker, in a batch or as a row: as if it were fetched."""
+"""What becomes of a job that its add has claimed for an idle worker: as if it were fetched."""
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
-from asyncq import Client, JobContext, Task, task
+from asyncq import Client, task
 from asyncq.domain.events import JobCancelled, JobCompleted, JobFailed, JobRetried, JobsReturned, JobStarted
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
@@ -40,15 +39,6 @@ async def packed() -> None:
     await run()
 
 
-@task(retry=[0, 0], max_attempts=2)
-async def whole(ctx: JobContext) -> None:
-    """Could complete its job by itself, so that no batch holds it."""
-    await run()
-
-
-both_ways = pytest.mark.parametrize("way", [packed, whole], ids=["in a batch", "as a row"])
-
-
 @pytest.fixture
 async def sql(dsn: str, schema: str) -> AsyncIterator[Session]:
     """A session that commits each statement."""
@@ -56,12 +46,12 @@ async def sql(dsn: str, schema: str) -> AsyncIterator[Session]:
         yield opened
 
 
-async def hand_over(sql: Session, client: Client, seen: Seen, way: Task[Any]) -> int:
+async def hand_over(sql: Session, client: Client, seen: Seen) -> int:
     """Add a job that takes the offer of the only worker, and wait until it runs. Its id."""
     await wait_until(lambda: sql.value(f"select ({STANDING}) > 0"), description="an offer")
-    added = await client.add_job(way)
+    added = await client.add_job(packed)
     await seen.wait_for(JobStarted)
-    assert (way is whole) == await sql.value("select exists (select from asyncq._jobs)")
+    assert not await sql.value("select exists (select from asyncq._jobs)")
     return added.id
 
 
@@ -70,13 +60,10 @@ async def is_gone(sql: Session) -> bool:
     return not await sql.rows("select from asyncq._all_jobs()")
 
 
-@both_ways
-async def test_it_is_shown_as_running(
-    sql: Session, client: Client, make_worker: MakeWorker, seen: Seen, way: Task[Any]
-) -> None:
+async def test_it_is_shown_as_running(sql: Session, client: Client, make_worker: MakeWorker, seen: Seen) -> None:
     """To whoever asks."""
-    async with make_worker(way, poll=60).start():
-        job_id = await hand_over(sql, client, seen, way)
+    async with make_worker(packed, poll=60).start():
+        job_id = await hand_over(sql, client, seen)
         job = await client.get_job(job_id)
         counts = await client.admin.counts()
         gate.set()
@@ -85,15 +72,14 @@ async def test_it_is_shown_as_running(
     assert ("active", 0, 1) == (job.state, job.attempts, counts.active)
 
 
-@both_ways
 async def test_it_is_tried_again_after_a_failure(
-    sql: Session, client: Client, make_worker: MakeWorker, seen: Seen, way: Task[Any]
+    sql: Session, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
     """The failure is written into a row."""
     global failures
     failures = 1
-    async with make_worker(way, poll=60).start():
-        job_id = await hand_over(sql, client, seen, way)
+    async with make_worker(packed, poll=60).start():
+        job_id = await hand_over(sql, client, seen)
         gate.set()
         await seen.wait_for(JobCompleted)
         await wait_until(lambda: is_gone(sql), description="the job to end")
@@ -101,15 +87,14 @@ async def test_it_is_tried_again_after_a_failure(
     assert ([job_id], [job_id]) == (seen.ids(JobRetried), seen.ids(JobCompleted))
 
 
-@both_ways
 async def test_it_stays_with_its_error_when_it_fails_for_good(
-    sql: Session, client: Client, make_worker: MakeWorker, seen: Seen, way: Task[Any]
+    sql: Session, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
     """To be looked at."""
     global failures
     failures = 2
-    async with make_worker(way, poll=60).start():
-        await hand_over(sql, client, seen, way)
+    async with make_worker(packed, poll=60).start():
+        await hand_over(sql, client, seen)
         gate.set()
         await seen.wait_for(JobFailed)
     attempts, error = await sql.row("select attempts, last_error from asyncq._jobs")
@@ -117,13 +102,10 @@ async def test_it_stays_with_its_error_when_it_fails_for_good(
     assert (2, True) == (attempts, "as it was told" in error)
 
 
-@both_ways
-async def test_it_is_cancelled_while_it_runs(
-    sql: Session, client: Client, make_worker: MakeWorker, seen: Seen, way: Task[Any]
-) -> None:
+async def test_it_is_cancelled_while_it_runs(sql: Session, client: Client, make_worker: MakeWorker, seen: Seen) -> None:
     """Its handler is told."""
-    async with make_worker(way, poll=60).start():
-        job_id = await hand_over(sql, client, seen, way)
+    async with make_worker(packed, poll=60).start():
+        job_id = await hand_over(sql, client, seen)
         cancelled = [job.id for job in await client.admin.cancel_jobs([job_id])]
         await seen.wait_for(JobCancelled)
         await wait_until(lambda: is_gone(sql), description="the job to end")
@@ -131,24 +113,22 @@ async def test_it_is_cancelled_while_it_runs(
     assert ([job_id], []) == (cancelled, seen.ids(JobCompleted))
 
 
-@both_ways
 async def test_it_goes_back_when_its_worker_stops_and_it_does_not_end(
-    sql: Session, client: Client, make_worker: MakeWorker, seen: Seen, way: Task[Any]
+    sql: Session, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
     """Nobody is to blame: no attempt is counted."""
-    async with make_worker(way, poll=60, grace=0).start():
-        job_id = await hand_over(sql, client, seen, way)
+    async with make_worker(packed, poll=60, grace=0).start():
+        job_id = await hand_over(sql, client, seen)
 
     assert (job_id, 0, None) == tuple(await sql.row("select id, attempts, locked_by from asyncq._jobs"))
 
 
-@both_ways
 async def test_it_is_run_by_another_worker_after_its_own_was_declared_dead(
-    sql: Session, client: Client, make_worker: MakeWorker, seen: Seen, way: Task[Any]
+    sql: Session, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
     """The attempt counts: it may be what killed the worker. The first run is told."""
-    async with make_worker(way, poll=60).start():
-        job_id = await hand_over(sql, client, seen, way)
+    async with make_worker(packed, poll=60).start():
+        job_id = await hand_over(sql, client, seen)
         await sql.rows("select from asyncq.force_unlock_workers(array(select id::text from asyncq._workers))")
         await seen.wait_for(JobStarted, 2)
         attempts = await sql.value("select attempts from asyncq._all_jobs()")

@@ -8,7 +8,7 @@ import asyncpg
 import msgspec
 import pytest
 
-from asyncq import Client, JobContext, Task, task
+from asyncq import Client, JobContext, task
 from asyncq.domain.events import (
     JobCancelled,
     JobCompleted,
@@ -28,7 +28,7 @@ from asyncq.store.database import ReconnectingConnection
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import terminate
 from tests.engine.seen import Seen
-from tests.sql.offering import OFFER, STANDING, add_at_once, leave_versions
+from tests.sql.offering import OFFER, STANDING, add_plain, leave_versions
 from tests.sql.session import Session, session
 from tests.waiting import wait_until
 
@@ -48,14 +48,6 @@ async def nothing() -> None:
 @task
 async def other() -> None:
     """Of another worker."""
-
-
-@task
-async def with_context(ctx: JobContext) -> None:
-    """Could complete its job by itself, so that no batch holds it."""
-
-
-both_ways = pytest.mark.parametrize("way", [nothing, with_context], ids=["in a batch", "as a row"])
 
 
 async def offered(sql: Session, count: int = 1) -> None:
@@ -82,23 +74,16 @@ class Asked:
         return [name for name in self.names if name.startswith("fetch")]
 
 
-@both_ways
 async def test_a_job_that_is_added_starts_without_a_look(
-    dsn: str,
-    schema: str,
-    client: Client,
-    make_worker: MakeWorker,
-    seen: Seen,
-    monkeypatch: pytest.MonkeyPatch,
-    way: Task[Any],
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Again and again: the offer is made anew once the worker is idle."""
-    async with session(dsn, schema) as sql, make_worker(way, poll=60).start():
+    async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start():
         await offered(sql)
         asked = Asked(monkeypatch)
         ids: list[int] = []
         for _ in range(3):
-            ids.append((await client.add_job(way)).id)
+            ids.append((await client.add_job(nothing)).id)
             await seen.wait_for(JobCompleted, len(ids))
             await offered(sql)
 
@@ -185,7 +170,7 @@ async def test_what_was_taken_as_the_connection_broke_that_listens_is_returned(
     async with session(dsn, schema) as sql, session(dsn, schema) as adder, make_worker(nothing, poll=60).start():
         await offered(sql)
         async with adder.connection.transaction():
-            job = await add_at_once(adder, nothing.name)
+            job = await add_plain(adder, nothing.name)
             await terminate(db, schema, "listen")
             await seen.wait_for(ListenConnected, 2)
         await seen.wait_for(JobCompleted, limit_s=5)
@@ -207,21 +192,14 @@ async def test_a_message_that_never_comes_costs_a_poll(
     assert [added.id] == seen.ids(JobStarted)
 
 
-@both_ways
 async def test_a_job_whose_message_comes_late_goes_back_and_runs_once(
-    dsn: str,
-    schema: str,
-    client: Client,
-    make_worker: MakeWorker,
-    seen: Seen,
-    monkeypatch: pytest.MonkeyPatch,
-    way: Any,
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A rescue may have returned it meanwhile. If none has, a fetch finds it without waiting for the poll."""
     monkeypatch.setattr(lease, "HALF_GRACE_S", -1.0)
-    async with session(dsn, schema) as sql, make_worker(way, poll=60).start():
+    async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start():
         await offered(sql)
-        added = await client.add_job(way)
+        added = await client.add_job(nothing)
         await seen.wait_for(JobCompleted, limit_s=5)
 
     assert [(added.id,)] == [event.job_ids for event in seen.of(JobsReturned)]
@@ -256,7 +234,7 @@ async def test_a_worker_that_stops_while_its_offer_is_being_taken_returns_the_jo
                 async with make_worker(nothing, poll=60).start():
                     await offered(sql)
                     await adder.execute("begin")
-                    await add_at_once(adder, nothing.name)
+                    await add_plain(adder, nothing.name)
 
             group.create_task(work())
             await seen.wait_for(WorkerStopping)
@@ -277,7 +255,7 @@ async def test_a_job_that_is_cancelled_on_its_way_never_starts(
     async with session(dsn, schema) as sql, session(dsn, schema) as adder, make_worker(nothing, poll=60).start():
         await offered(sql)
         async with adder.connection.transaction():
-            job = await add_at_once(adder, nothing.name)
+            job = await add_plain(adder, nothing.name)
             await adder.rows("select from asyncq.cancel_jobs(array[$1::bigint])", job)
         await seen.wait_for(JobCancelled)
 

@@ -22,11 +22,10 @@ from asyncq.store.listen import Listening
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
-from tests.sql.offering import STANDING
+from tests.sql.offering import STANDING, add_plain
 from tests.sql.session import Session, session
 from tests.waiting import wait_until
 
-AT_ONCE = True
 SOON_S = 5.0
 
 
@@ -55,7 +54,8 @@ async def stands(sql: Session) -> None:
 
 async def add(sql: Session) -> int:
     """Add a job as a client does that commits at once."""
-    ((job_id,),) = await sql.run("add_keyless_job", "nothing", "{}", *[None] * 6, AT_ONCE)
+    job_id = await add_plain(sql, "nothing")
+    assert job_id is not None
     return job_id
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import asyncq.store.retries
 from asyncq import AsyncqError, Client, DuplicateJob, InvalidJob, StoreError, StoreUnavailable, UniquePolicy
-from asyncq.store import at_once
+from asyncq.store import add
 from asyncq.store.retries import pause_before_another_try
 from tests.engine.faults import Link, link_to
 from tests.waiting import wait_until
@@ -306,8 +306,8 @@ async def test_an_add_that_met_a_conflict_is_made_again(
     *,
     is_frequent: bool,
 ) -> None:
-    """The server has rolled it back, whoever was in its way; also one that took the shortcut, after another."""
-    monkeypatch.setattr(at_once, "BLIND_S", 60.0)
+    """The server has rolled it back, whoever was in its way; also one that is inserted without a look."""
+    monkeypatch.setattr(add, "LOOK_S", 60.0)
     before = [(await client.add_job("pay")).id] if is_frequent else []
     await db.execute(
         f"""

@@ -1,4 +1,7 @@
-"""What a fetch asks of a job stands in one place: so explain, which asks the same, cannot say anything else."""
+"""What a fetch asks of a job stands in one place: so explain, which asks the same, cannot say anything else.
+
+So do the defaults of an add and what a batch has room for.
+"""
 
 import re
 from collections.abc import Iterable
@@ -16,6 +19,9 @@ QUESTIONS = {
     "is_known": r"\btask_id\s*(?:=|<>)\s*(?:any|all)\b",
     "is_allowed": r"\bflags\s*\?[|&]",
     "is_leased": r"\blast_seen\s*[+<]",
+    "max_attempts": r"\bcoalesce\([^()]*,\s*25\)",
+    "priority": r"\bcoalesce\([^()]*priority\w*,\s*0\)|\bcoalesce\(given,\s*0\)",
+    "fits_batch": r"\bpayload(?:::\w+)?\)\s*<=\s*\d",
 }
 FILES = [*(folder() / "queries").rglob("*.sql"), *(folder() / "functions").rglob("*.sql")]
 
@@ -42,6 +48,9 @@ def test_a_question_is_answered_in_one_function_only(question: str) -> None:
         ("is_known", "task_id = any($4)"),
         ("is_allowed", "not flags ?| $5"),
         ("is_leased", "last_seen + lease < clock_timestamp()"),
+        ("max_attempts", "coalesce(spec.max_attempts, 25)"),
+        ("priority", "array[coalesce(given.priority, 0)::smallint]"),
+        ("fits_batch", "octet_length(job.payload::text) <= 1000"),
     ],
 )
 def test_the_scan_sees_a_copy(question: str, text: str) -> None:

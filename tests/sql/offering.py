@@ -1,14 +1,12 @@
 """A worker that offers to take a job, and adds that may take the offer, in SQL."""
 
-from typing import Any
-
 from asyncq.store.arrays import array_text
 from tests.sql.session import Session
 from tests.waiting import wait_until
 
 CHANNEL = "asyncq:secret"
 FIRST = 11
-AT_ONCE = HOLD = True
+HOLD = LOOKS = True
 # The one offer: its token, and whether it is taken.
 OFFER = """select offer.token, offer.token is not null and not exists (
   select from asyncq._batches as batch
@@ -25,16 +23,6 @@ VERSIONS = {
             (lock_token, locked_at, locked_by, open, ids, run_at, created_at, task_id, priority, max_attempts, payload)
         select nullif(number, 100001), now(), -1, '', '{}', '{}', '{}', '{}', '{}', '{}', '{}'""",
 }
-# In the order of the statement's parameters.
-BARE: dict[str, Any] = {
-    "payload": "{}",
-    "queue": None,
-    "run_at": None,
-    "max_attempts": None,
-    "priority": None,
-    "flags": None,
-    "meta": None,
-}
 
 
 async def register(sql: Session) -> int:
@@ -44,23 +32,40 @@ async def register(sql: Session) -> int:
     return worker
 
 
-async def offering(
-    sql: Session, token: int, *, worker: int = 0, packs: bool = True, task: str = "t", channel: str = CHANNEL
-) -> int:
-    """A worker that offers to take a job of a task, in a batch if it packs. Its id."""
+async def offering(sql: Session, token: int, *, worker: int = 0, task: str = "t", channel: str = CHANNEL) -> int:
+    """A worker that offers to take a job of a task. Its id."""
     worker = worker or await register(sql)
-    known = await sql.values("select id from asyncq._tasks where identifier = $1", task)
-    packable = array_text(known if packs else [])
-    ((is_made,),) = await sql.run("make_offer", worker, token, 0, array_text(known), packable, channel, HOLD)
+    known = array_text(await sql.values("select id from asyncq._tasks where identifier = $1", task))
+    ((is_made,),) = await sql.run("make_offer", worker, token, 0, known, known, channel, HOLD)
     assert is_made
     return worker
 
 
-async def add_at_once(sql: Session, task: str = "t", **options: Any) -> int | None:
-    """Add a job on a connection that commits at once."""
-    given = BARE | options
-    ((job_id,),) = await sql.run("add_keyless_job", task, *given.values(), AT_ONCE)
-    return job_id
+async def fill(
+    sql: Session, task: str = "t", payload: str = "{}", max_attempts: int | None = None, priority: int | None = None
+) -> int | None:
+    """Add a job for a worker that waits; its id, or None if none does."""
+    rows = await sql.run("fill_slot", task, payload, max_attempts, priority)
+    return rows[0]["id"] if rows else None
+
+
+async def insert(
+    sql: Session,
+    task: str = "t",
+    payload: str = "{}",
+    max_attempts: int | None = None,
+    priority: int | None = None,
+    *,
+    looks: bool = not LOOKS,
+) -> int | None:
+    """Add a job for anybody; its id, or None if it was not added."""
+    rows = await sql.run("insert_job", task, payload, max_attempts, priority, looks)
+    return rows[0]["id"] if rows else None
+
+
+async def add_plain(sql: Session, task: str = "t") -> int | None:
+    """Add a job as a client does that expects a worker to wait for it; its id, or None if the task is not stored."""
+    return await fill(sql, task) or await insert(sql, task)
 
 
 async def holders(sql: Session) -> list[int | None]:

@@ -1,20 +1,19 @@
-"""`_add_keyless_job`, and the insert in its place while nobody makes offers: one plain add, as `_add_jobs` does it."""
+"""`_add_keyless_job` and `insert_job`: one add, as `_add_jobs` does it."""
 
+import json
 from collections.abc import Awaitable, Callable
-from itertools import product
 from typing import Any
 
 import pytest
 
 from tests.sql.keyed import ROWS
+from tests.sql.offering import FIRST, LOOKS, holders, offering
 from tests.sql.session import Session, session
 from tests.sql.test_wake_for import TIMES
 from tests.waiting import wait_until
 
 Way = Callable[..., Awaitable[int | None]]
 FULL = ("t", '{"p": 1}', "q", "2040-01-01T00:00:00+00:00", 3, -7, '{"f": true}', '{"m": 1}')
-IN_A_TRANSACTION = False  # not at once
-LOOKS = True
 PLAIN = ("t", '{"p": 1}', None, None, 3, -7, None, None)
 BARE = ("t", "[]", None, None, None, None, None, None)
 TWIN = """
@@ -24,33 +23,26 @@ select id from asyncq._add_jobs(array[$1], array[$2::text]::json[], array[$3], a
 
 
 async def call(sql: Session, *values: Any) -> int | None:
-    """As the client does in a transaction of its caller's."""
-    ((job_id,),) = await sql.run("add_keyless_job", *values, IN_A_TRANSACTION)
+    """As the client does on connections of its callers."""
+    ((job_id,),) = await sql.run("add_keyless_job", *values)
     return job_id
 
 
 async def insert(sql: Session, *values: Any) -> int | None:
     """As the client does on its own connections."""
-    rows = await sql.run("insert_job", *values, LOOKS)
-    return rows[0]["id"] if rows else None
-
-
-async def insert_plain(sql: Session, *values: Any) -> int | None:
-    """As the client does there if a job can run now and has nothing besides."""
     task, payload, *queue_and_time, max_attempts, priority, flags, meta = values
     assert [None] * 4 == [*queue_and_time, flags, meta]
-    rows = await sql.run("insert_plain_job", task, payload, max_attempts, priority, LOOKS)
+    rows = await sql.run("insert_job", task, payload, max_attempts, priority, LOOKS)
     return rows[0]["id"] if rows else None
 
 
 both_ways = pytest.mark.parametrize("add", [call, insert])
-all_ways = pytest.mark.parametrize("add", [call, insert, insert_plain])
 
 
 @pytest.mark.parametrize(
     ("add", "values"),
-    [*product((call, insert), (FULL, BARE)), *product((insert_plain,), (PLAIN, BARE))],
-    ids=["call full", "call bare", "insert full", "insert bare", "insert plain", "insert bare plain"],
+    [(call, FULL), (call, BARE), (insert, PLAIN), (insert, BARE)],
+    ids=["call full", "call bare", "insert plain", "insert bare"],
 )
 async def test_the_row_is_that_of_add_jobs(sql: Session, values: tuple[Any, ...], add: Way) -> None:
     """Every argument ends in its column, and what is null is the default."""
@@ -62,7 +54,7 @@ async def test_the_row_is_that_of_add_jobs(sql: Session, values: tuple[Any, ...]
     assert twin == row
 
 
-@all_ways
+@both_ways
 @pytest.mark.parametrize("retired", [False, True])
 async def test_a_task_that_is_not_stored_or_is_about_to_be_removed_is_left_to_add_jobs(
     sql: Session, add: Way, *, retired: bool
@@ -75,13 +67,12 @@ async def test_a_task_that_is_not_stored_or_is_about_to_be_removed_is_left_to_ad
     assert [] == await sql.rows(ROWS)
 
 
-@both_ways
 @pytest.mark.parametrize("time", TIMES)
-async def test_a_worker_is_told_of_a_job_that_is_due_soon(dsn: str, own: Session, time: str, add: Way) -> None:
+async def test_a_worker_is_told_of_a_job_that_is_due_soon(dsn: str, own: Session, time: str) -> None:
     """Of others it finds out by itself in time."""
     await own.execute("select asyncq._store_tasks('{t}')")
     run_at = await own.value(f"select ({time})::text")
-    told = await heard(dsn, own, add, "t", "{}", None, run_at, None, None, None, None)
+    told = await heard(dsn, own, call, "t", "{}", None, run_at, None, None, None, None)
 
     assert TIMES[time] == (told == ["jobs", "mark"])
 
@@ -90,13 +81,28 @@ async def test_a_worker_is_told_of_a_plain_job(dsn: str, own: Session) -> None:
     """It is always due."""
     await own.execute("select asyncq._store_tasks('{t}')")
 
-    assert ["jobs", "mark"] == await heard(dsn, own, insert_plain, *BARE)
+    assert ["jobs", "mark"] == await heard(dsn, own, insert, *BARE)
 
 
-@all_ways
+@both_ways
 async def test_nobody_is_told_of_what_was_not_added(dsn: str, own: Session, add: Way) -> None:
     """The add that follows tells."""
     assert ["mark"] == await heard(dsn, own, add, "new", "{}", None, None, None, None, None, None)
+
+
+async def test_an_insert_that_looks_does_nothing_while_a_worker_waits(own: Session, idle: Session) -> None:
+    """One that does not look, or whose job no batch has room for, adds the job for anybody."""
+    large = ("t", json.dumps("x" * 1000), *BARE[2:])
+    await offering(idle, FIRST)
+    looked = await insert(own, *BARE)
+    added = [await insert(own, *large)]
+    ((job_id, _),) = await own.run("insert_job", "t", "{}", None, None, not LOOKS)
+    await idle.execute("select pg_advisory_unlock_shared(asyncq._lock_space(), -2147483648)")
+    added += [job_id, await insert(own, *BARE)]
+
+    assert looked is None
+    assert added == await own.values("select id from asyncq._jobs order by id")
+    assert [None] * 3 == await holders(own)
 
 
 async def heard(dsn: str, own: Session, add: Way, *values: Any) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asyncq.store.adding import Document
+from asyncq.store.add import Document
 from asyncq.store.statements import folder
 from tests.sql.session import Session
 

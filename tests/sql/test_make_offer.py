@@ -3,7 +3,7 @@
 import pytest
 
 from tests.sql.jobs import add_many
-from tests.sql.offering import CHANNEL, OFFER, add_at_once, leave_versions, offering, register
+from tests.sql.offering import CHANNEL, OFFER, add_plain, leave_versions, offering, register
 from tests.sql.session import Session, session
 
 FIRST, SECOND = 11, 12
@@ -37,20 +37,19 @@ async def test_an_offer_stands_until_it_is_taken_or_withdrawn(own: Session, idle
 async def test_who_withdraws_is_told_what_was_claimed(own: Session, idle: Session) -> None:
     """Whether it was heard of is the worker's to know."""
     worker = await offering(idle, FIRST)
-    await add_at_once(own)
+    await add_plain(own)
     (withdrawn,) = await own.run("withdraw_offer", worker)
 
     assert (FIRST, (None, False)) == (withdrawn["token"], await offer(own))
 
 
-@pytest.mark.parametrize("packs", [True, False], ids=["in a batch", "as a row"])
 @pytest.mark.parametrize("heard", [0, FIRST])
 async def test_an_offer_that_was_taken_is_renewed_only_by_who_has_heard_of_it(
-    own: Session, idle: Session, heard: int, *, packs: bool
+    own: Session, idle: Session, heard: int
 ) -> None:
     """Otherwise its job would be forgotten."""
-    worker = await offering(idle, FIRST, packs=packs)
-    await add_at_once(own)
+    worker = await offering(idle, FIRST)
+    await add_plain(own)
     is_made = await make(idle, worker, SECOND, heard=heard)
 
     assert (heard == FIRST) == is_made
@@ -74,18 +73,16 @@ async def test_only_one_connection_speaks_for_a_worker(dsn: str, own: Session, i
     assert (FIRST, False) == await offer(own)
 
 
-@pytest.mark.parametrize("packs", [True, False], ids=["in a batch", "as a row"])
 async def test_a_worker_is_not_removed_while_its_offer_stands_or_was_taken_or_it_holds_a_batch(
-    own: Session, idle: Session, *, packs: bool
+    own: Session, idle: Session
 ) -> None:
     """It would leave a claim that nobody returns."""
-    worker = await offering(idle, FIRST, packs=packs)
+    worker = await offering(idle, FIRST)
     refused = await own.run("remove_worker", worker)
-    await add_at_once(own)
+    await add_plain(own)
     refused += await own.run("remove_worker", worker)
     await own.run("withdraw_offer", worker)
-    if packs:
-        refused += await own.run("remove_worker", worker)
+    refused += await own.run("remove_worker", worker)
     await own.execute("delete from asyncq._batches")
     removed = await own.run("remove_worker", worker)
 
@@ -114,7 +111,7 @@ async def test_nothing_is_offered_while_there_are_many_versions_of_offers(
 ) -> None:
     """As under a snapshot that is held. Each add would walk over them; so none looks for an offer any more."""
     worker = await offering(idle, FIRST)
-    await add_at_once(own)
+    await add_plain(own)
     await leave_versions(own)
     seen = [await own.value("select asyncq._has_offers()")]
     async with session(dsn, own.schema) as other:
@@ -131,7 +128,7 @@ async def test_nothing_is_offered_while_there_are_many_versions_of_offers(
 async def test_nothing_is_offered_while_there_are_many_versions_of_batches(own: Session, idle: Session) -> None:
     """Each job that was handed over leaves two of them."""
     worker = await offering(idle, FIRST)
-    await add_at_once(own)
+    await add_plain(own)
     await leave_versions(own, "_batches")
     is_made = await make(idle, worker, SECOND, heard=FIRST, hold=False)
 

@@ -133,11 +133,9 @@ async def test_the_lookalikes_are_executed_where_nothing_protects(roles: Roles, 
 STATEMENTS = {
     "may_add": "",
     "add_jobs": "('t', '{}', '{q}', null, '{1}', '{k}', '{1}', null, 'replace', null, null)",
-    "add_keyless_job": "('t', '{}', 'q', '2000-01-01', 3, 1, '{}', '{}', true)",
-    "add_at_once": "('t', '{}', 'q', '2000-01-01', 3, 1, '{}', '{}')",
-    "insert_job": "('t', '{}', 'q', '2000-01-01', 3, 1, '{}', '{}', true)",
-    "insert_plain_job": "('t', '{}', 3, 1, true)",
-    "fill_offer": "('t', '{}', 3, 1)",
+    "add_keyless_job": "('t', '{}', 'q', '2000-01-01', 3, 1, '{}', '{}')",
+    "insert_job": "('t', '{}', 3, 1, true)",
+    "fill_slot": "('t', '{}', 3, 1)",
     "get_job": "(1)",
     "enqueue": '(\'[{"identifier": "t"}]\')',
 }
@@ -151,14 +149,14 @@ async def test_no_lookalike_is_executed_by_a_statement_of_the_client(roles: Role
         session(roles.dsn, roles.schema) as idle,
         misled(roles, role, USUAL.format(evil=evil)) as sql,
     ):
-        if name == "fill_offer":
+        if name == "fill_slot":
             await offering(idle, TOKEN)
         await sql.execute("begin")
         # It raises if one is.
         said = await sql.connection.execute(f"prepare it as {query(name, roles.schema)}; execute it {STATEMENTS[name]}")
         await sql.execute("rollback")
 
-    assert said in ("SELECT 0", "SELECT 1", "INSERT 0 0", "INSERT 0 1") or (said, name) == ("UPDATE 1", "fill_offer")
+    assert said in ("SELECT 0", "SELECT 1", "INSERT 0 0", "INSERT 0 1") or (said, name) == ("UPDATE 1", "fill_slot")
 
 
 @task
@@ -190,6 +188,7 @@ async def test_no_lookalike_is_executed_by_a_worker(roles: Roles, evil: str) -> 
 # These are inlined into the statements that call them, which a setting of their own would prevent. They call nothing by
 # a bare name that the server does not match exactly.
 INLINED = {"now", "clock", "_job", "_state", "_wake_workers"} | {
+    "_fits_batch",
     "_has_failed",
     "_has_offers",
     "_is_heard",
@@ -201,6 +200,8 @@ INLINED = {"now", "clock", "_job", "_state", "_wake_workers"} | {
     "_is_packable",
     "_is_ready",
     "_lock_space",
+    "_max_attempts",
+    "_priority",
 }
 
 

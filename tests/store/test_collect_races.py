@@ -22,23 +22,17 @@ LEVELS = ("read_committed", "repeatable_read", "serializable")
 
 async def add_keyless(sql: Session) -> int | None:
     """Add a job of task t by the short way."""
-    ((job_id,),) = await sql.run("add_keyless_job", "t", "{}", *[None] * 7)
+    ((job_id,),) = await sql.run("add_keyless_job", "t", "{}", *[None] * 6)
     return job_id
 
 
 async def insert(sql: Session) -> int | None:
     """Add one by the shortest way."""
-    rows = await sql.run("insert_job", "t", "{}", *[None] * 7)
+    rows = await sql.run("insert_job", "t", "{}", *[None] * 3)
     return rows[0]["id"] if rows else None
 
 
-async def insert_plain(sql: Session) -> int | None:
-    """Add one that has nothing besides its payload."""
-    rows = await sql.run("insert_plain_job", "t", "{}", *[None] * 3)
-    return rows[0]["id"] if rows else None
-
-
-WAYS = (add, add_keyless, insert, insert_plain)
+WAYS = (add, add_keyless, insert)
 
 
 async def task_id(sql: Session) -> int | None:

@@ -6,7 +6,7 @@ import pytest
 
 from asyncq.domain.errors import StoreError
 from asyncq.domain.job import JobSpec
-from asyncq.store import adding
+from asyncq.store import add
 from asyncq.store.database import Database
 from asyncq.store.failures import is_transient
 from tests.sql.session import Session, session
@@ -30,8 +30,8 @@ async def test_an_add_of_a_name_that_came_meanwhile_is_kept_or_refused(
     try:
         async with sql.connection.transaction(isolation=level):
             await sql.rows("select from asyncq._tasks")
-            await adding.add_jobs(database, other.connection, NEW)
-            await adding.add_jobs(database, sql.connection, NEW)
+            await add.add_jobs(database, other.connection, NEW)
+            await add.add_jobs(database, sql.connection, NEW)
     except StoreError as error:
         refused = error
     kept = await sql.value("select count(*) from asyncq._jobs")
@@ -52,14 +52,14 @@ async def test_an_add_waits_for_another_add_of_the_same_new_name(
     async def add_too() -> None:
         try:
             async with sql.connection.transaction(isolation=level):
-                await adding.add_jobs(database, sql.connection, NEW)
+                await add.add_jobs(database, sql.connection, NEW)
         except StoreError as error:
             refused.append(error)
 
     async with session(database.dsn, database.schema) as watcher:
         transaction = other.connection.transaction()
         await transaction.start()
-        await adding.add_jobs(database, other.connection, NEW)
+        await add.add_jobs(database, other.connection, NEW)
         async with anyio.create_task_group() as group:
             group.start_soon(add_too)
             await wait_until(lambda: waits(watcher, pid), description="the second add to wait for the first one")
@@ -80,7 +80,7 @@ async def test_adds_of_the_same_new_names_in_opposite_orders_do_not_deadlock(dsn
     async def add_all(specs: list[JobSpec]) -> None:
         connection = await asyncpg.connect(dsn)
         try:
-            added.append(len(await adding.add_jobs(database, connection, specs)))
+            added.append(len(await add.add_jobs(database, connection, specs)))
         finally:
             await connection.close(timeout=5)
 
@@ -93,11 +93,11 @@ async def test_adds_of_the_same_new_names_in_opposite_orders_do_not_deadlock(dsn
 
 async def test_adds_of_known_names_do_not_wait_for_each_other(database: Database, sql: Session, other: Session) -> None:
     """Names are stored once; after that an add writes nothing but its job."""
-    await adding.add_jobs(database, sql.connection, NEW)
+    await add.add_jobs(database, sql.connection, NEW)
     await sql.execute("set lock_timeout = '100ms'")
     async with other.connection.transaction():
-        await adding.add_jobs(database, other.connection, NEW)
-        (added,) = await adding.add_jobs(database, sql.connection, NEW)
+        await add.add_jobs(database, other.connection, NEW)
+        (added,) = await add.add_jobs(database, sql.connection, NEW)
 
     assert "added" == added.outcome
 
@@ -108,12 +108,12 @@ async def test_an_add_does_not_wait_for_a_fetch_or_a_settlement_of_its_queue(
     """A queue's row is written when its jobs start and end; an add only reads it."""
     from tests.sql.jobs import complete, fetch
 
-    await adding.add_jobs(database, sql.connection, NEW)
+    await add.add_jobs(database, sql.connection, NEW)
     await sql.execute("set lock_timeout = '100ms'")
     async with other.connection.transaction():
         claims = await fetch(other)
-        await adding.add_jobs(database, sql.connection, NEW)
+        await add.add_jobs(database, sql.connection, NEW)
         await complete(other, claims)
-        await adding.add_jobs(database, sql.connection, NEW)
+        await add.add_jobs(database, sql.connection, NEW)
 
     assert 2 == await sql.value("select count(*) from asyncq._jobs")

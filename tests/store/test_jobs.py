@@ -11,8 +11,8 @@ import pytest
 from asyncq.domain.errors import InvalidJob, StoreError, StoreUnavailable, TransactionUnusable
 from asyncq.domain.job import Added, JobKeyMode, JobSpec
 from asyncq.domain.states import JobState
-from asyncq.store import adding
 from asyncq.store import jobs as store
+from asyncq.store.add import add_jobs
 from asyncq.store.admin import get_job
 from asyncq.store.claim import START, Place, fetch_jobs, next_due_s
 from asyncq.store.database import Database, ReconnectingConnection
@@ -50,7 +50,7 @@ async def strange(dsn: str) -> AsyncIterator[asyncpg.Connection]:
 async def test_a_job_is_added_and_read_as_it_was_given(database: Database, sql: Session, names: list[str]) -> None:
     """Every field, there and back."""
     await sql.rows("select asyncq._store_tasks($1::text[])", names)
-    (added,) = await adding.add_jobs(database, sql.connection, [FULL])
+    (added,) = await add_jobs(database, sql.connection, [FULL])
     job = await get_job(database, sql.connection, added.id)
 
     assert Added(added.id, "added", None, None) == added
@@ -69,7 +69,7 @@ async def test_a_job_is_added_and_read_as_it_was_given(database: Database, sql: 
 async def test_a_job_of_defaults_is_added(database: Database, sql: Session, names: list[str]) -> None:
     """None means the server's default."""
     await sql.rows("select asyncq._store_tasks($1::text[])", names)
-    (added,) = await adding.add_jobs(database, sql.connection, [JobSpec(task="t")])
+    (added,) = await add_jobs(database, sql.connection, [JobSpec(task="t")])
     job = await get_job(database, sql.connection, added.id)
 
     assert ("{}", None, 25, 0, (), None) == (
@@ -82,7 +82,7 @@ async def test_a_job_of_defaults_is_added(database: Database, sql: Session, name
 async def test_many_jobs_are_answered_in_the_order_of_their_specs(database: Database, sql: Session) -> None:
     """And have their ids in that order."""
     specs = [JobSpec(task=f"t{number % 5}", queue=f"q{number % 3}") for number in range(20)]
-    ids = [added.id for added in await adding.add_jobs(database, sql.connection, specs)]
+    ids = [added.id for added in await add_jobs(database, sql.connection, specs)]
     names = await sql.values("select task_identifier from asyncq.jobs order by id")
 
     assert sorted(ids) == ids
@@ -115,7 +115,7 @@ async def test_what_some_jobs_of_a_call_say_is_said_of_them_alone(database: Data
     for groups in ([specs], [[spec] for spec in specs]):
         transaction = sql.connection.transaction()
         await transaction.start()
-        added = [one for group in groups for one in await adding.add_jobs(database, sql.connection, group)]
+        added = [one for group in groups for one in await add_jobs(database, sql.connection, group)]
         stored.append(await sql.rows(FIELDS))
         await transaction.rollback()
 
@@ -126,10 +126,10 @@ async def test_what_some_jobs_of_a_call_say_is_said_of_them_alone(database: Data
 
 async def test_the_answers_that_say_more_belong_to_their_jobs(database: Database, sql: Session) -> None:
     """Between those that were only added."""
-    (held,) = await adding.add_jobs(database, sql.connection, [JobSpec(task="t", job_key="k", run_at=SOON)])
+    (held,) = await add_jobs(database, sql.connection, [JobSpec(task="t", job_key="k", run_at=SOON)])
     mode = JobKeyMode.UNSAFE_DEDUPE
     specs = [JobSpec(task="t", job_key=key, job_key_mode=mode) for key in ("a", "k", None, "a", "b")]
-    added = await adding.add_jobs(database, sql.connection, specs)
+    added = await add_jobs(database, sql.connection, specs)
 
     assert Added(held.id, "deduplicated", held.id, JobState.SCHEDULED) == added[1]
     assert Added(added[0].id, "deduplicated", added[0].id, JobState.AVAILABLE) == added[3]
@@ -140,7 +140,7 @@ async def test_adding_nothing_asks_nothing(database: Database) -> None:
     """Not even a connection is touched."""
     nobody: Any = None
 
-    assert [] == await adding.add_jobs(database, nobody, [])
+    assert [] == await add_jobs(database, nobody, [])
 
 
 async def test_a_job_that_is_not_there_is_none(database: Database, sql: Session) -> None:
@@ -178,7 +178,7 @@ async def test_adds_work_on_a_connection_with_codecs_of_its_own(
     database: Database, strange: asyncpg.Connection
 ) -> None:
     """The caller's connection keeps its ways: only text and integers cross."""
-    (added,) = await adding.add_jobs(database, strange, [FULL])
+    (added,) = await add_jobs(database, strange, [FULL])
 
     assert "added" == added.outcome
 
@@ -186,7 +186,7 @@ async def test_adds_work_on_a_connection_with_codecs_of_its_own(
 async def test_adds_work_on_a_connection_whose_pool_made_it_a_proxy(dsn: str, database: Database) -> None:
     """That is what `pool.acquire()` gives."""
     async with asyncpg.create_pool(dsn, min_size=0, max_size=1) as pool, pool.acquire() as connection:
-        (added,) = await adding.add_jobs(database, connection, [FULL])
+        (added,) = await add_jobs(database, connection, [FULL])
 
     assert "added" == added.outcome
 
@@ -195,7 +195,7 @@ async def test_an_add_is_part_of_the_callers_transaction(database: Database, sql
     """It is there when the transaction commits, and only then."""
     transaction = sql.connection.transaction()
     await transaction.start()
-    (added,) = await adding.add_jobs(database, sql.connection, [FULL])
+    (added,) = await add_jobs(database, sql.connection, [FULL])
     await transaction.rollback()
 
     assert await get_job(database, sql.connection, added.id) is None
@@ -208,7 +208,7 @@ async def test_an_add_in_an_aborted_transaction_says_so(database: Database, sql:
     with pytest.raises(asyncpg.PostgresError):
         await sql.rows("select 1 / 0")
     with pytest.raises(TransactionUnusable, match="aborted: an earlier statement in it failed") as error:
-        await adding.add_jobs(database, sql.connection, [FULL])
+        await add_jobs(database, sql.connection, [FULL])
     await transaction.rollback()
 
     assert "25P02" == error.value.sqlstate
@@ -218,7 +218,7 @@ async def test_an_add_in_a_read_only_transaction_says_so(database: Database, sql
     """Or on a replica."""
     async with sql.connection.transaction(readonly=True):
         with pytest.raises(TransactionUnusable, match="read only") as error:
-            await adding.add_jobs(database, sql.connection, [FULL])
+            await add_jobs(database, sql.connection, [FULL])
 
     assert "25006" == error.value.sqlstate
 
@@ -226,7 +226,7 @@ async def test_an_add_in_a_read_only_transaction_says_so(database: Database, sql
 async def test_a_job_that_the_server_refuses_names_the_field_and_the_code(database: Database, sql: Session) -> None:
     """Somebody may call the store with a spec that was not checked; the server checks again."""
     with pytest.raises(InvalidJob, match="at least 1 is needed") as error:
-        await adding.add_jobs(database, sql.connection, [JobSpec(task="t"), JobSpec(task="t", max_attempts=0)])
+        await add_jobs(database, sql.connection, [JobSpec(task="t"), JobSpec(task="t", max_attempts=0)])
 
     assert ("GWBMA", "max_attempts") == (error.value.code, error.value.field)
     assert 0 == await sql.value("select count(*) from asyncq._jobs")
@@ -247,7 +247,7 @@ async def test_a_connection_that_is_in_use_is_no_lost_connection(database: Datab
         sql.connection._stmt_exclusive_section,
         pytest.raises(StoreError, match="another task uses") as error,
     ):
-        await adding.add_jobs(database, sql.connection, [FULL])
+        await add_jobs(database, sql.connection, [FULL])
 
     assert not isinstance(error.value, StoreUnavailable)
 
@@ -257,7 +257,7 @@ async def test_a_connection_that_was_closed_before_has_sent_nothing(dsn: str, da
     connection = await asyncpg.connect(dsn)
     await connection.close(timeout=5)
     with pytest.raises(StoreUnavailable, match="is closed") as error:
-        await adding.add_jobs(database, connection, [FULL])
+        await add_jobs(database, connection, [FULL])
 
     assert "not_sent" == error.value.outcome
 
@@ -266,7 +266,7 @@ async def test_a_connection_that_was_closed_before_has_sent_nothing(dsn: str, da
 async def test_times_with_any_offset_arrive(database: Database, sql: Session, zone: timezone) -> None:
     """Offsets with seconds are no syntax of PostgreSQL."""
     run_at = datetime(2040, 1, 1, tzinfo=zone)
-    await adding.add_jobs(database, sql.connection, [JobSpec(task="t", run_at=run_at)])
+    await add_jobs(database, sql.connection, [JobSpec(task="t", run_at=run_at)])
 
     assert run_at == await sql.value("select run_at from asyncq._jobs")
 

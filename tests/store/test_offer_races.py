@@ -9,15 +9,12 @@ import pytest
 from asyncq.store.arrays import array_text
 from asyncq.store.handoff import handed_over
 from tests.sql.jobs import claimed
-from tests.sql.offering import OFFER
+from tests.sql.offering import OFFER, add_plain
 from tests.sql.session import Session, session
 from tests.waiting import LIMIT_S, wait_until
 
-AT_ONCE = True
 HOLD = True
-LOOKS = True
 TOKENS = [1]
-WAY = {"is_statement": False}
 WAITS = "select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)))"
 
 
@@ -45,19 +42,10 @@ async def worker(sql: Session, ear: Session) -> int:
     return row["id"]
 
 
-@pytest.fixture(params=["function", "statement"], autouse=True)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether what hands a job over is the function or one statement: each race of this file is run with both."""
-    monkeypatch.setitem(WAY, "is_statement", request.param == "statement")
-
-
 async def add(sql: Session) -> int:
     """Add a job as a client does that commits at once."""
-    if WAY["is_statement"]:
-        plain = ("t", "{}", None, None)
-        rows = await sql.run("fill_offer", *plain) or await sql.run("insert_plain_job", *plain, not LOOKS)
-        return rows[0]["id"]
-    ((job_id,),) = await sql.run("add_keyless_job", "t", "{}", *[None] * 6, AT_ONCE)
+    job_id = await add_plain(sql)
+    assert job_id is not None
     return job_id
 
 
@@ -159,7 +147,11 @@ async def test_an_add_that_fails_after_it_has_taken_an_offer_leaves_it_as_it_was
     sql: Session, adder: Session, worker: int
 ) -> None:
     """The next one takes it."""
-    await adder.refusal("select asyncq._add_keyless_job('t', '{}', null, null, 0, null, null, '{}', true)")
+    failing = adder.connection.transaction()
+    await failing.start()
+    await add(adder)
+    await adder.refusal("select 1 / 0")
+    await failing.rollback()
     before = await sql.rows(OFFER)
     job_id = await add(adder)
 

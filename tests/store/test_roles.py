@@ -10,8 +10,7 @@ import pytest
 from asyncq.domain.errors import AccessDenied, ConfigurationError, InvalidJob, SchemaMissing
 from asyncq.domain.job import Added, JobSpec
 from asyncq.domain.unique import UniquePolicy
-from asyncq.store.adding import add_jobs
-from asyncq.store.at_once import AtOnce
+from asyncq.store.add import HandoffHints, add_jobs
 from asyncq.store.database import Database
 from asyncq.store.migrate import check_version, migrate
 from asyncq.store.roles import WayIn, apply, script, way_in
@@ -136,14 +135,14 @@ async def test_no_field_of_a_spec_is_lost_on_the_way(
         return [] if ".enqueue(" in query else [{"ids": [1], "ords": None}]
 
     monkeypatch.setattr(asyncpg.Connection, "fetch", lambda _, *parameters: fetch(*parameters))
-    at_once = AtOnce(keeps_statements=True)
-    ways: list[tuple[WayIn, int, AtOnce | None]] = [
-        *(("directly", 1, at_once), ("directly", 1, None)),
+    hints = HandoffHints()
+    ways: list[tuple[WayIn, int, HandoffHints | None]] = [
+        *(("directly", 1, hints), ("directly", 1, None)),
         *(("directly", 2, None), ("by_enqueue", 1, None)),
     ]
-    for way, count, is_at_once in ways:
+    for way, count, given in ways:
         for spec in specs:
-            await add_jobs(database, sql.connection, [spec] * count, way, at_once=is_at_once)
+            await add_jobs(database, sql.connection, [spec] * count, way, hints=given)
 
     assert [] == [one for one, other in zip(sent[::2], sent[1::2], strict=True) if one == other]
 

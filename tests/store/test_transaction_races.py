@@ -9,7 +9,7 @@ import pytest
 from asyncq.domain.errors import StoreError
 from asyncq.domain.job import Claim, JobSpec
 from asyncq.domain.task import Isolation
-from asyncq.store import adding, transactions
+from asyncq.store import add, transactions
 from asyncq.store.claim import START, fetch_jobs
 from asyncq.store.database import Database, ReconnectingConnection
 from tests.sql.jobs import WORKER, claimed
@@ -22,7 +22,7 @@ AGAIN = [JobSpec(task="t", job_key="k")]
 
 async def running(database: Database, sql: Session, line: ReconnectingConnection) -> Claim:
     """A job with the key `k`, claimed."""
-    await adding.add_jobs(database, sql.connection, AGAIN)
+    await add.add_jobs(database, sql.connection, AGAIN)
     ids = await sql.values("select id from asyncq._tasks")
     (claim,) = await fetch_jobs(line, WORKER, 1, 10, ids, None, START)
     return claim
@@ -43,7 +43,7 @@ async def run_in_transaction(
         holding = await transactions.hold(database, handler.connection, WORKER, claim)
         held.set()
         await go_on.wait()
-        await adding.add_jobs(database, handler.connection, AGAIN)
+        await add.add_jobs(database, handler.connection, AGAIN)
         ending = await transactions.complete(database, handler.connection, WORKER, claim, holding.xid)
         await transaction.commit()
     except StoreError as error:
@@ -69,7 +69,7 @@ async def test_a_handler_and_an_outside_add_of_its_key_that_came_first_do_not_de
         group.start_soon(handle, handler)
         await held.wait()
         async with other.connection.transaction():
-            added = await adding.add_jobs(database, other.connection, AGAIN)
+            added = await add.add_jobs(database, other.connection, AGAIN)
             go_on.set()
             await wait_until(lambda: blocked(sql, handler), description="the handler to come to the gate")
 
@@ -87,13 +87,13 @@ async def test_an_outside_add_that_comes_second_waits_for_the_handler(
     outcomes: list[str] = []
 
     async def add_outside() -> None:
-        outcomes.extend(item.outcome for item in await adding.add_jobs(database, other.connection, AGAIN))
+        outcomes.extend(item.outcome for item in await add.add_jobs(database, other.connection, AGAIN))
 
     async with session(dsn, schema, deadlock_timeout="20ms") as handler, anyio.create_task_group() as group:
         transaction = transactions.Transaction(database, handler.connection, level)
         await transaction.begin()
         held = await transactions.hold(database, handler.connection, WORKER, claim)
-        await adding.add_jobs(database, handler.connection, AGAIN)
+        await add.add_jobs(database, handler.connection, AGAIN)
         group.start_soon(add_outside)
         await wait_until(lambda: blocked(sql, other), description="the add to wait at the gate")
         ending = await transactions.complete(database, handler.connection, WORKER, claim, held.xid)

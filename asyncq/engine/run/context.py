@@ -21,7 +21,7 @@ from asyncq.domain.states import JobState
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing
 from asyncq.engine.base.records import JobLogger
 from asyncq.engine.run.transactions import HandlerResources, Settling
-from asyncq.store.adding import add_jobs
+from asyncq.store.add import add_jobs
 from asyncq.store.callers import check_connection, check_transaction
 from asyncq.store.database import CallersConnection, Connection, Record
 from asyncq.store.failures import lending

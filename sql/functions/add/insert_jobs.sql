@@ -18,8 +18,8 @@ begin
     insert into asyncq._jobs
       (run_at, created_at, updated_at, task_id, priority, max_attempts, queue, key, flags, payload, meta, unique_key,
         keep_until, keep_states)
-    select coalesce(spec.run_at, moment), moment, moment, spec.task_id, coalesce(spec.priority, 0),
-      coalesce(spec.max_attempts, 25), spec.queue, spec.key, spec.flags, coalesce(spec.payload, '{}'), spec.meta,
+    select coalesce(spec.run_at, moment), moment, moment, spec.task_id, asyncq._priority(spec.priority),
+      asyncq._max_attempts(spec.max_attempts), spec.queue, spec.key, spec.flags, coalesce(spec.payload, '{}'), spec.meta,
       case when spec.dedupe is not null then decode(spec.dedupe ->> 'key', 'hex') end,
       case when spec.dedupe is not null then asyncq._kept_until(spec.dedupe, moment) end,
       case when spec.dedupe is not null then asyncq._kept_states(spec.dedupe) end

@@ -17,7 +17,7 @@ begin
       payload = asyncq._merged_payload(job.payload, coalesce(given.payload, '{}')),
       run_at = case when given.mode = 'preserve_run_at' and job.attempts = 0 then job.run_at
         else coalesce(given.run_at, moment) end,
-      max_attempts = coalesce(given.max_attempts, 25), priority = coalesce(given.priority, 0),
+      max_attempts = asyncq._max_attempts(given.max_attempts), priority = asyncq._priority(given.priority),
       flags = given.flags, meta = given.meta, unique_key = decode(given.dedupe ->> 'key', 'hex'),
       keep_until = greatest(job.keep_until, asyncq._kept_until(given.dedupe, job.created_at)),
       keep_states = case when asyncq._kept_states(given.dedupe) <@ job.keep_states then job.keep_states

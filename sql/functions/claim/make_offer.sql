@@ -8,7 +8,7 @@
 -- hold: this session does not hold the locks yet that say that it listens for this worker, and makes offers.
 -- heard: the token of the last offer that was taken and heard of. One that was taken without a word stays as it is: its job is
 -- to be returned first. A worker that was declared dead offers nothing.
--- packable_ids: of the tasks, those whose jobs a batch may hold; of others the job gets a row of its own.
+-- packable_ids: of the tasks, those whose jobs a batch may hold. Jobs of other tasks are not handed over.
 -- An offer that is lost in a crash was of a connection that is lost too: its commit need not be waited for.
 
 create or replace function asyncq._make_offer(

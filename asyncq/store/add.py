@@ -1,10 +1,19 @@
-"""Adds: specs in, one round trip, answers out; every rule stands in SQL or in the domain."""
+"""Adds: specs in, one round trip, answers out; every rule stands in SQL or in the domain.
+
+| what is added, and where | statement |
+| --- | --- |
+| a plain job, on a connection of our own, while a worker waits for it | `fill_slot` |
+| a plain job, on a connection of our own | `insert_job` |
+| one job without a key, on any connection | `add_keyless_job` |
+| any jobs | `add_jobs`; `enqueue` for a role that may do nothing else |
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import asyncpg
 import msgspec
@@ -12,7 +21,6 @@ import msgspec
 from asyncq.domain.deduplication import DEFAULT_WINDOW, options, question
 from asyncq.domain.job import Added, JobSpec, Outcome
 from asyncq.domain.states import JobState
-from asyncq.store.at_once import AtOnce
 from asyncq.store.database import Database
 from asyncq.store.failures import tell_of_call
 from asyncq.store.roles import WayIn
@@ -23,6 +31,38 @@ _json = msgspec.json.Encoder()
 # Stands between the elements of a text; neither JSON nor a task's name can hold it.
 _BETWEEN = "\x1e"
 
+# How often an add looks for a worker that waits for a job of its task. An add that looks in vain costs as much as two.
+LOOK_S = 0.02
+
+# What a plain add does first: fill a slot; insert the job unless workers wait, and then fill a slot; or insert it.
+Step = Literal["fill", "look", "insert"]
+
+
+class HandoffHints:
+    """For which tasks a worker may wait, as the adds of one client have found out.
+
+    Of many adds at the same time one looks for a waiting worker, or fills a slot: each slot is for one job, and the
+    others would ask in vain. They insert, and so notify the on-call worker.
+    """
+
+    def __init__(self) -> None:
+        self._filled: set[str] = set()  # tasks for which the last look found a slot
+        self._look_at: dict[str, float] = {}  # when an add of a task may look again
+
+    def next_step(self, task: str) -> Step:
+        """What an add of this task does first."""
+        now = asyncio.get_running_loop().time()
+        is_expected = task in self._filled
+        if not is_expected and now < self._look_at.get(task, now):
+            return "insert"
+        self._filled.discard(task)
+        self._look_at[task] = now + LOOK_S
+        return "fill" if is_expected else "look"
+
+    def filled(self, task: str) -> None:
+        """Take note that a worker waited for a job of this task: it will soon wait for the next one."""
+        self._filled.add(task)
+
 
 async def add_jobs(
     database: Database,
@@ -31,7 +71,7 @@ async def add_jobs(
     way_in: WayIn = "directly",
     window: timedelta = DEFAULT_WINDOW,
     *,
-    at_once: AtOnce | None = None,
+    hints: HandoffHints | None = None,
 ) -> list[Added]:
     """Add jobs in one round trip, on any connection, inside its transaction if it has one.
 
@@ -41,8 +81,9 @@ async def add_jobs(
         specs: The jobs, checked.
         way_in: What the connection's role may call, see `roles.way_in`.
         window: For how long idempotency keys hold.
-        at_once: Given if the connection is in no transaction, and so commits at once: then a job that is added alone
-            may be claimed for a worker that offers to take one.
+        hints: Given if the connection is our own, is in no transaction, and keeps prepared statements: then a plain job
+            that is added alone is one statement. On other connections the server would plan that each time, so a
+            function adds the job, whose plans the server's session keeps.
 
     Returns:
         What each add came to, in the order of the specs.
@@ -57,9 +98,13 @@ async def add_jobs(
     if not specs:
         return []
     try:
-        is_short = len(specs) == 1 and way_in == "directly" and _is_keyless(specs[0])
-        if is_short and (job_id := await _add_keyless(database, connection, specs[0], at_once)):
-            return [Added(job_id)]
+        if len(specs) == 1 and way_in == "directly" and specs[0].is_keyless:
+            if hints is not None and specs[0].is_plain:
+                job_id = await _add_plain(database, connection, specs[0], hints)
+            else:
+                job_id = await _add_keyless(database, connection, specs[0])
+            if job_id is not None:
+                return [Added(job_id)]
         if way_in == "by_enqueue":
             documents = _documents(specs, window)
             check_size("specs", [documents])
@@ -79,32 +124,25 @@ async def add_jobs(
     return added
 
 
-def _is_keyless(spec: JobSpec) -> bool:
-    """Whether a job asks nothing about others, and has no key."""
-    return spec.job_key is None and spec.unique is None and not spec.singleton and spec.idempotency_key is None
-
-
-async def _add_keyless(
-    database: Database, connection: asyncpg.Connection, spec: JobSpec, at_once: AtOnce | None
+async def _add_plain(
+    database: Database, connection: asyncpg.Connection, spec: JobSpec, hints: HandoffHints
 ) -> int | None:
-    """Add such a job; its id, or None if `add_jobs` has to do it."""
-    if at_once is None or not at_once.keeps_statements:
-        values = *_values(spec), at_once is not None
-        ((job_id,),) = await connection.fetch(database.query("add_keyless_job"), *values)
-        return job_id
-    way, cursor = at_once.way(spec)
-    plain = (spec.task, spec.payload, spec.max_attempts, spec.priority)
-    if way == "fill_offer":
-        if rows := await connection.fetch(database.query(way), *plain):
-            at_once.learn(spec.task, packs=True)
-            return rows[0]["id"]
-        way = "insert_plain_job"
-    if way != "add_at_once":
-        values = plain if way == "insert_plain_job" else _values(spec)
-        if rows := await connection.fetch(database.query(way), *values, cursor):
-            return rows[0]["id"]
-    ((job_id, packs),) = await connection.fetch(database.query("add_at_once"), *_values(spec))
-    at_once.learn(spec.task, packs=packs)
+    """Add a plain job; its id, or None if its task is not stored yet."""
+    values = (spec.task, spec.payload, spec.max_attempts, spec.priority)
+    insert = database.query("insert_job")
+    step = hints.next_step(spec.task)
+    if step == "look" and (rows := await connection.fetch(insert, *values, True)):  # noqa: FBT003
+        return rows[0]["id"]
+    if step != "insert" and (rows := await connection.fetch(database.query("fill_slot"), *values)):
+        hints.filled(spec.task)
+        return rows[0]["id"]
+    rows = await connection.fetch(insert, *values, False)  # noqa: FBT003
+    return rows[0]["id"] if rows else None
+
+
+async def _add_keyless(database: Database, connection: asyncpg.Connection, spec: JobSpec) -> int | None:
+    """Add a job without a key; its id, or None if its task is not stored yet."""
+    ((job_id,),) = await connection.fetch(database.query("add_keyless_job"), *_values(spec))
     return job_id
 
 

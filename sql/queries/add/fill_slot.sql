@@ -1,6 +1,8 @@
--- fill_offer(identifier text, payload json, max_attempts int, priority int) -> id bigint, told void
--- What _add_keyless_job does where a batch has room for the job and a worker offers one, as one statement that the session plans once.
--- No row, and nothing is done, if no such offer stands at this moment.
+-- fill_slot(identifier text, payload json, max_attempts int, priority int) -> id bigint, told void
+-- Add one plain job and claim it for a worker that waits for one: the job fills the empty batch of the worker's offer, and the
+-- message has all that a run needs, as asyncq/store/handoff.py reads it. A notification has room for 8,000 bytes.
+-- No row, and nothing is done, if no worker waits at this moment, or if a batch has no room for the payload.
+-- The batch is locked until the commit. No add waits for another one: it skips a locked batch, and workers that have missed beats.
 -- No bare name or operator stands here that the server does not match exactly.
 -- Looked for once, however the planner joins: else each row of the table could find another offer.
 with free as materialized (
@@ -16,13 +18,13 @@ with free as materialized (
       and exists (select from asyncq._workers as maker where maker.id = made.worker_id and asyncq._is_heard(maker))
     for no key update skip locked
   ) as batch
-  where known.identifier = $1::text and known.retired_in is null
+  where known.identifier = $1::text and known.retired_in is null and asyncq._fits_batch($2::json)
   limit 1
 )
 update asyncq._batches as filled
 set open = '1', ids = array[pg_catalog.nextval('asyncq._jobs_id_seq')], run_at = array[asyncq.now()], created_at = array[asyncq.now()],
-  locked_at = asyncq.now(), task_id = array[free.task_id], priority = array[coalesce($4::int, 0)::smallint],
-  max_attempts = array[coalesce($3::int, 25)::smallint], payload = array[$2::json]
+  locked_at = asyncq.now(), task_id = array[free.task_id], priority = array[asyncq._priority($4::int)],
+  max_attempts = array[asyncq._max_attempts($3::int)], payload = array[$2::json]
 from free
 where filled.ctid = free.place
 returning filled.ids[1] as id, pg_catalog.pg_notify(free.channel, pg_catalog.json_build_array(
