@@ -185,7 +185,6 @@ grant execute on function
   asyncq._priority,
   asyncq._prune,
   asyncq._prune_gates,
-  asyncq._refuse_job,
   asyncq._register_crontabs,
   asyncq._remove_job,
   asyncq._replace_jobs,

@@ -52,7 +52,16 @@ create table asyncq._jobs (
   last_error text collate "C",
   unique_key bytea,
   keep_states text[] collate "C",
-  rerun json
+  rerun json,
+  -- These four protect the workers: they could not decode such a row, or its claim would have no owner. Whatever else is said about
+  -- a job, such as the length of a name, the functions check.
+  constraint jobs_run_at_check check (run_at >= '0001-01-01 00:00:00+00' and run_at < '10000-01-01 00:00:00+00'),
+  constraint jobs_attempts_check check (attempts >= 0 and max_attempts >= 1),
+  constraint jobs_claim_check check (
+    locked_by is null and locked_at is null and lock_token is null
+    or locked_by is not null and locked_at is not null and lock_token is not null),
+  -- A job that waits is cancelled by its end, and asked for again by a change.
+  constraint jobs_running_check check (locked_by is not null or cancelled_at is null and rerun is null)
 ) with (
   -- Each job leaves two dead rows within seconds. Vacuum removes them as soon as there are 10,000; of a large backlog, when they
   -- are a hundredth of it, since each vacuum reads the indexes in full.
@@ -80,35 +89,6 @@ create table asyncq._jobs (
 comment on column asyncq._jobs.cancelled_at is 'It runs, but was cancelled: its worker is told, and whatever its result, it ends as cancelled.';
 comment on column asyncq._jobs.keep_until is 'Once it has ended in one of keep_states, _ended_jobs has a row of it until then.';
 comment on column asyncq._jobs.rerun is 'It runs, and was asked for again: the payload with which it begins anew when this run ends.';
-
--- What a row must be is the predicate of an index that is always empty: each statement that inserts reads and plans the
--- expressions of a check anew, while the session keeps those of an index. The function gets its body with the other functions.
-create function asyncq._refuse_job(
-  id bigint, run_at timestamptz, attempts smallint, max_attempts smallint, queue text, key text, unique_key bytea, locked_by int,
-  locked_at timestamptz, lock_token bigint, cancelled_at timestamptz, rerun json, keep_until timestamptz, keep_states text[]
-) returns boolean
-  language plpgsql immutable parallel safe
-  as $$ begin return null; end $$;
-
--- It is never read, and no row belongs to it: the function refuses the row, which breaks a rule of the predicate.
-create index jobs_rules on asyncq._jobs (asyncq._refuse_job(
-    id, run_at, attempts, max_attempts, queue, key, unique_key, locked_by, locked_at, lock_token, cancelled_at, rerun, keep_until,
-    keep_states
-  ))
-  where run_at < '0001-01-01 00:00:00+00' or run_at >= '10000-01-01 00:00:00+00'
-    or attempts < 0
-    or max_attempts < 1
-    or length(queue) > 128
-    or key = '' or length(key) > 512
-    or octet_length(unique_key) <> 32
-    or locked_by is null and (locked_at is not null or lock_token is not null)
-    or locked_by is not null and (locked_at is null or lock_token is null)
-    -- What waits is cancelled by being ended, and run again by being changed.
-    or locked_by is null and (cancelled_at is not null or rerun is not null)
-    or keep_until is null and keep_states is not null
-    or keep_until is not null and keep_states is null;
-
-comment on index asyncq.jobs_rules is 'Always empty, and never read: what it is on refuses the rows of its predicate, which break a rule.';
 
 -- fetch_jobs, next_due, unknown_tasks: ready and future jobs without a queue, in the order in which they run.
 create index jobs_ready on asyncq._jobs (priority, run_at, id)

@@ -1058,9 +1058,9 @@ MUTANTS = [
     Mutant(
         "a claim that is half there is stored",
         "sql/migrations/000001_jobs.sql",
-        "and (locked_at is null or lock_token is null)",
-        "and locked_at is null",
-        ("tests/sql/test_refuse_job.py",),
+        "and locked_at is not null and lock_token is not null",
+        "and locked_at is not null",
+        ("tests/sql/test_job_rules.py",),
     ),
     Mutant(
         "a job that has to be judged is handed over",

@@ -143,7 +143,6 @@ WORKER = {
     "function _priority": "execute",
     "function _prune": "execute",
     "function _prune_gates": "execute",
-    "function _refuse_job": "execute",
     "function _register_crontabs": "execute",
     "function _remove_job": "execute",
     "function _replace_jobs": "execute",
