@@ -17,7 +17,7 @@ PURPOSE = """\
 Install asyncq's schema, or bring it up to date.
 
 Safe to run at every deploy and from many machines at once: one does the work,
-the others wait for it. It waits for a lock for two seconds at a time at most,
+the others wait for it. It waits for a lock for half a second at a time at most,
 so that nobody queues up behind it, and says who holds it. On a database that is
 newer than this release it changes nothing, and the exit code is 0."""
 
