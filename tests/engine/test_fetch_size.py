@@ -85,7 +85,9 @@ async def test_a_worker_whose_fetches_of_queues_take_long_takes_fewer_jobs_at_on
     options = [{"queue": queue.format(number)} if queue else {} for number in range(1_000)]
     await client.add_jobs([nothing.job().with_options(**one) for one in options])
     monkeypatch.setattr(fetcher, "fetch_jobs", fetch)
-    monkeypatch.setattr(fetcher, "STALE_S", 3600.0)  # What waits for a slot does not go back, to be fetched twice.
+    # Claims that wait for a slot, or came late, do not go back, to be fetched twice.
+    monkeypatch.setattr(fetcher, "STALE_S", 3600.0)
+    monkeypatch.setattr(fetcher, "HALF_GRACE_S", 3600.0)
     await make_worker(nothing, concurrency=MOST).run_once()
 
     assert (MOST, then, 1_000) == (brought[0], max(brought[1:]), sum(brought))
