@@ -91,8 +91,15 @@ class Returned(msgspec.Struct, frozen=True):
 Outcome = Completed | Failed | RetryLater | Discarded | Snoozed | Interrupted | Aborted | Returned
 
 
-# What became of a job that is not settled in the plain way; a completed one was to be kept.
-Ending = Literal["completed", "cancelled", "rerun"]
+Ending = Literal["written", "cancelled", "rerun", "held", "lost"]
+"""What became of a settlement.
+
+    written      as it says
+    cancelled    a mark of the job's row overruled it
+    rerun        the same
+    held         nothing: somebody else locks the row; to be tried again
+    lost         nothing: the worker holds this claim no more
+"""
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):
@@ -171,22 +178,22 @@ def completion(claim: Claim) -> Settlement:
 
 
 def overruled(settlement: Settlement, ending: Ending) -> Settlement:
-    """What was written instead of a settlement, because of a mark in the job's row.
+    """What a settlement makes of the row, where a mark in the row may overrule it.
 
     Args:
         settlement: What the run came to.
-        ending: What became of the job.
+        ending: What became of it.
 
     Returns:
-        What that makes of the row.
+        The settlement, or what was written instead.
     """
     match ending:
-        case "completed":
-            return settlement
         case "cancelled":
             return Settlement(settlement.id, settlement.token, settlement.queue, done=True)
         case "rerun":
             return Settlement(settlement.id, settlement.token, settlement.queue, delay_s=0.0)
+        case "written" | "held" | "lost":
+            return settlement
         case _:
             assert_never(ending)
 

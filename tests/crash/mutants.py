@@ -233,9 +233,9 @@ MUTANTS = [
     ),
     Mutant(
         "a failed settlement leaves its queue locked",
-        "sql/queries/settle/settle_changed.sql",
-        "where name = any(array(select queue from held where queue is not null)) and locked_by = $1",
-        "where false",
+        "sql/functions/settle/release.sql",
+        "where name = any(queues) and locked_by = any(owners);",
+        "where false;",
         ("tests/sql/test_settle.py::test_a_settlement_without_numbers_only_unlocks",),
     ),
     Mutant(
@@ -269,16 +269,9 @@ MUTANTS = [
     Mutant(
         "each settlement that is held up puts off all others",
         "asyncq/engine/settle/completer.py",
-        "        if later and not self._held_back:",
-        "        if later:",
+        "        if held and not self._held_back:",
+        "        if held:",
         ("tests/engine/test_completer.py::test_a_row_that_is_free_again_is_settled_however_many_others_are_held",),
-    ),
-    Mutant(
-        "what was written before the server went away counts as lost",
-        "asyncq/store/jobs.py",
-        "        if written:  # by the statements before",
-        "        if not written:  # by the statements before",
-        ("tests/engine/test_batches.py::test_what_was_written_before_the_server_went_away_from_a_batch_is_not_lost",),
     ),
     Mutant(
         "lost claims that somebody holds are forgotten",
@@ -401,10 +394,17 @@ MUTANTS = [
     ),
     Mutant(
         "a job that was cancelled while it ran is tried again",
-        "sql/queries/settle/settle_changed.sql",
-        "and cancelled_at is null and rerun is null",
-        "and rerun is null",
-        ("tests/sql/test_settle_special.py::test_the_plain_statements_leave_marked_jobs_alone",),
+        "sql/functions/settle/release.sql",
+        "from asyncq._end_marked(ids) as ended;",
+        "from asyncq._end_marked('{}') as ended;",
+        ("tests/sql/test_settle_rest.py::test_a_marked_job_ends_as_its_mark_says_whatever_its_run_came_to",),
+    ),
+    Mutant(
+        "a settlement of another claim of the same job is written",
+        "sql/functions/settle/settle_rest.sql",
+        "where job.id = given.id and job.locked_by = worker and job.lock_token = given.token\n      for",
+        "where job.id = given.id and job.locked_by = worker\n      for",
+        ("tests/sql/test_settle.py::test_nobody_settles_the_claim_of_another",),
     ),
     Mutant(
         "the key of a removed job that runs on lets it be tried again",
@@ -677,10 +677,10 @@ MUTANTS = [
     ),
     Mutant(
         "what failed in a batch stays there",
-        "asyncq/store/jobs.py",
-        "if missed and await _ids(",
-        "if not missed and await _ids(",
-        ("tests/engine/test_batches.py",),
+        "sql/functions/settle/settle_rest.sql",
+        "perform asyncq._unpack_claims(worker, array(select distinct unnest(tokens)));",
+        "",
+        ("tests/sql/test_settle_rest.py::test_the_batches_of_its_claims_are_unpacked_and_no_others",),
     ),
     Mutant(
         "jobs that their handlers may complete are packed",
@@ -1191,8 +1191,8 @@ MUTANTS = [
     Mutant(
         "a settlement that is put off forgets that it may be committed",
         "asyncq/engine/settle/completer.py",
-        "uncertain=uncertain or ended.uncertain)",
-        "uncertain=False)",
+        "ended, uncertain=uncertain or ended.uncertain\n",
+        "ended, uncertain=False\n",
         ("tests/engine/test_told_and_committed.py",),
     ),
     Mutant(

@@ -62,9 +62,7 @@ NOT_HERE = {
 SECOND_LINE = {
     "hold_lock": "beat",
     "return_lost": "fetch_jobs",
-    "still_held": "settle_completed",
     "still_lost": "fetch_jobs",
-    "unpack": "settle_changed",
 }
 # Their first call claims nothing, it lets the server plan them.
 PLANNED = {"fetch_jobs"}

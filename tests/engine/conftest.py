@@ -36,7 +36,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
     """A closed gate before every write."""
     made = Gate()
     monkeypatch.setattr(completer.store, "complete", made.before(completer.store.complete))
-    monkeypatch.setattr(completer.store, "settle", made.before(completer.store.settle))
+    monkeypatch.setattr(completer.store, "settle_rest", made.before(completer.store.settle_rest))
     return made
 
 

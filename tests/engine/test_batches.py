@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 import asyncpg
@@ -9,8 +10,10 @@ import pytest
 
 from asyncq import Client, JobContext, StoreUnavailable, Task, task
 from asyncq.domain.events import JobCancelled, JobCompleted, JobFailed, JobLost, JobRetried, JobStarted
+from asyncq.domain.outcome import Ending, Settlement
 from asyncq.engine.fetch import fetcher
-from asyncq.store import claim, jobs
+from asyncq.engine.settle import completer
+from asyncq.store import claim
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.waiting import wait_until
@@ -235,26 +238,26 @@ async def _is_empty(db: asyncpg.Connection, schema: str) -> bool:
 async def test_what_was_written_before_the_server_went_away_from_a_batch_is_not_lost(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of two failures in one write the first is committed when the batch of the second is to be unpacked: it counts."""
-    statement = jobs._ids
-    cut: list[str] = []
+    """Of two failures in one write one is in a batch and one is not: both are committed, or none, and tried again."""
+    statement = completer.store.settle_rest
+    cut: list[int] = []
 
-    async def cut_once(line: Any, name: str, *args: Any) -> list[int]:
-        if name == "unpack" and not cut:
-            cut.append(name)
+    async def cut_once(line: Any, worker_id: int, settlements: Collection[Settlement]) -> dict[int, Ending]:
+        if not cut:
+            cut.append(worker_id)
             raise StoreUnavailable("the server cannot be reached", outcome="not_sent")
-        return await statement(line, name, *args)
+        return await statement(line, worker_id, settlements)
 
     @task(max_attempts=1)
     async def fail_with_context(ctx: JobContext) -> None:
         await gate.wait()
         raise ValueError
 
-    monkeypatch.setattr(jobs, "_ids", cut_once)
+    monkeypatch.setattr(completer.store, "settle_rest", cut_once)
     async with make_worker(fail, fail_with_context, concurrency=3).start():
         await client.add_jobs([fail.job(1), fail.job(2), fail_with_context.job()])
         await seen.wait_for(JobStarted, 3)
         gate.set()
         await seen.wait_for(JobFailed, 3)
 
-    assert (["unpack"], []) == (cut, seen.of(JobLost))
+    assert (1, []) == (len(cut), seen.of(JobLost))

@@ -19,7 +19,7 @@ from asyncq.domain.events import (
     WorkerStopped,
 )
 from asyncq.domain.job import Claim
-from asyncq.domain.outcome import Settlement
+from asyncq.domain.outcome import Ending, Settlement
 from asyncq.engine import supervisor
 from asyncq.engine.fetch import fetcher
 from asyncq.engine.settle import completer
@@ -128,16 +128,16 @@ async def test_what_was_written_before_the_server_went_away_is_done(
     client: Client, make_worker: MakeWorker, seen: Seen, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A batch takes several statements: one that was never sent says nothing of those before it."""
-    real = completer.store.settle_special
+    real = completer.store.settle_rest
     failed: list[Collection[Settlement]] = []
 
-    async def settle_special(line: Any, worker_id: int, settlements: Collection[Settlement]) -> Any:
+    async def settle_rest(line: Any, worker_id: int, settlements: Collection[Settlement]) -> Any:
         if not failed:
             failed.append(settlements)
             raise StoreUnavailable("the server cannot be reached", outcome="not_sent")
         return await real(line, worker_id, settlements)
 
-    monkeypatch.setattr(completer.store, "settle_special", settle_special)
+    monkeypatch.setattr(completer.store, "settle_rest", settle_rest)
     async with make_worker(nothing, concurrency=1).start():
         await client.add_job(nothing)
         await wait_until(lambda: bool(gate.batches), description="the first write to begin")
@@ -387,14 +387,15 @@ async def test_a_settlement_that_was_held_up_makes_way_for_that_of_a_newer_claim
     """Whoever held the row has taken the claim away: what the first run came to is not tried again."""
     monkeypatch.setattr(completer, "LATER_S", 3600.0)
     held_back = asyncio.Event()
-    real = completer.store.still_held
+    real = completer.store.settle_rest
 
-    async def note(*args: Any) -> set[int]:
-        later = await real(*args)
-        held_back.set()
-        return later
+    async def note(*args: Any) -> dict[int, Ending]:
+        endings = await real(*args)
+        if "held" in endings.values():
+            held_back.set()
+        return endings
 
-    monkeypatch.setattr(completer.store, "still_held", note)
+    monkeypatch.setattr(completer.store, "settle_rest", note)
     entered, leave = asyncio.Event(), asyncio.Event()
 
     @task

@@ -9,7 +9,7 @@ import pytest
 
 from asyncq.engine.base.shield import Patience, shielded
 from asyncq.store.database import Database, ReconnectingConnection
-from asyncq.store.jobs import settle_special
+from asyncq.store.settle import settle_rest
 
 
 def test_each_answer_that_does_not_come_doubles_the_deadline_up_to_a_limit() -> None:
@@ -41,7 +41,7 @@ async def test_a_deadline_says_what_it_waited_for_and_how_long(dsn: str, schema:
             await db.execute(f"lock table {schema}._jobs")
             with pytest.raises(TimeoutError, match=r"^no answer from PostgreSQL within 0\.05 s$"):
                 async with shielded(line, 0.05):
-                    await settle_special(line, 1, [])
+                    await settle_rest(line, 1, [])
     finally:
         await line.close()
 
@@ -53,7 +53,7 @@ async def test_whoever_is_cancelled_meanwhile_waits_for_the_answer(dsn: str, sch
     with anyio.CancelScope() as scope:
         async with shielded(line, 5.0):
             scope.cancel()
-            answered.append(await settle_special(line, 1, []))
+            answered.append(await settle_rest(line, 1, []))
         await anyio.lowlevel.checkpoint()
     await line.close()
 

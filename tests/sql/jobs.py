@@ -153,37 +153,35 @@ async def settle_and_take(
     return [row["settled"] for row in rows if row["settled"]], [row for row in rows if not row["settled"]]
 
 
-async def change(
+async def settle_rest(
     sql: Session,
     claims: Sequence[Mapping[str, Any]],
     *,
     worker: int = WORKER,
+    done: bool = False,
     attempts: int = 0,
     delay_s: float | None = None,
     error: str | None = None,
     interruptions: int | None = None,
-    now: Any = None,
-) -> list[int]:
-    """Settle claims that go on living, all in the same way. Returns the ids that were written."""
+) -> dict[int, str]:
+    """Settle claims, all in the same way. Returns what became of each."""
     pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
-    count = len(pairs)
-    rows = await sql.run(
-        "settle_changed",
-        worker,
-        [id_ for id_, _ in pairs],
-        [token for _, token in pairs],
-        [attempts] * count,
-        [delay_s] * count,
-        [error] * count,
-        [interruptions] * count,
-        now,
-    )
-    written = [row["id"] for row in rows]
-    if len(written) < count and await sql.run("unpack", worker, sorted({token for _, token in pairs})):
-        missed = [claim for claim in claims if claim["id"] not in written]
-        more = {"attempts": attempts, "delay_s": delay_s, "error": error, "interruptions": interruptions, "now": now}
-        written += await change(sql, missed, worker=worker, **more)
-    return written
+    numbers = [[value] * len(pairs) for value in (done, attempts, delay_s, error, interruptions)]
+    rows = await sql.run("settle_rest", worker, [id_ for id_, _ in pairs], [token for _, token in pairs], *numbers)
+    return {row["id"]: row["ending"] for row in rows}
+
+
+async def change(sql: Session, claims: Sequence[asyncpg.Record], *, worker: int = WORKER, **values: Any) -> list[int]:
+    """Settle claims that go on living, all in the same way. Returns the ids that were written so."""
+    endings = await settle_rest(sql, claims, worker=worker, **values)
+    return sorted(id_ for id_, ending in endings.items() if ending == "written")
+
+
+async def still_held(sql: Session, claims: Sequence[asyncpg.Record], worker: int = WORKER) -> list[int]:
+    """Of these claims, those that the worker holds."""
+    rows = await sql.rows("select id, lock_token from asyncq._all_jobs() where locked_by = $1", worker)
+    held = {tuple(row) for row in rows}
+    return sorted(claim["id"] for claim in claims if (claim["id"], claim["lock_token"]) in held)
 
 
 async def locked_queues(sql: Session) -> list[str]:

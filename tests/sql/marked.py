@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import asyncpg
-
-from tests.sql.jobs import WORKER
 from tests.sql.session import Session
 
 CANCEL = "select from asyncq.cancel_jobs(array[$1::bigint])"
@@ -22,15 +19,6 @@ ALL_ENDS = ["completed", "cancelled", "discarded"]
 async def keep(sql: Session, job: int, states: Sequence[str] = ALL_ENDS) -> None:
     """Ask for a job to be kept, for an hour, once it has ended in one of these states."""
     await sql.rows(KEEP, job, states)
-
-
-async def settle_special(
-    sql: Session, claims: Sequence[asyncpg.Record], *, done: bool = True, worker: int = WORKER
-) -> dict[int, str]:
-    """Settle what the plain statements leave alone. Returns the ids that were written, with what became of them."""
-    pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
-    ids, tokens = [id_ for id_, _ in pairs], [token for _, token in pairs]
-    return {row["id"]: row["ending"] for row in await sql.run("settle_special", worker, ids, tokens, [done] * len(ids))}
 
 
 async def ended(sql: Session) -> list[tuple[int, str]]:

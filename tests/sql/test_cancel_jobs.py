@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.sql.jobs import add, claimed, complete, fetch, fetched, locked_queues
+from tests.sql.jobs import add, claimed, complete, fetch, fetched, locked_queues, settle_rest
 from tests.sql.keyed import add_one, hold, stored
-from tests.sql.marked import ended, keep, settle_special
+from tests.sql.marked import ended, keep
 from tests.sql.session import Session
 
 CANCEL = "select * from asyncq.cancel_jobs($1::bigint[])"
@@ -41,7 +41,7 @@ async def test_a_job_that_runs_is_cancelled_for_everybody_but_its_worker(sql: Se
     assert ([before], "1") == (cancelled, cancelled[0]["locked_by"])
     assert ("cancelled", [job], ["q"]) == (await sql.value(STATE, job), await claimed(sql), await locked_queues(sql))
     assert "added" == (await add_one(sql)).outcome
-    assert {job: "cancelled"} == await settle_special(sql, claims)
+    assert {job: "cancelled"} == await settle_rest(sql, claims, done=True)
 
 
 async def test_a_job_that_has_failed_for_good_and_one_that_is_not_there_are_left_alone(sql: Session) -> None:
@@ -108,4 +108,4 @@ async def test_a_cancelled_job_that_completes_nevertheless_is_not_completed(sql:
     await sql.rows(CANCEL, [job])
 
     assert [] == await complete(sql, claims)
-    assert ({job: "cancelled"}, [(job, "cancelled")]) == (await settle_special(sql, claims), await ended(sql))
+    assert ({job: "cancelled"}, [(job, "cancelled")]) == (await settle_rest(sql, claims, done=True), await ended(sql))

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.soaking import TIMES
-from tests.sql.jobs import add, change, complete, fetch
-from tests.sql.marked import CANCEL, settle_special
+from tests.sql.jobs import add, complete, fetch, settle_rest
+from tests.sql.marked import CANCEL
 from tests.sql.session import Session
 
 ATTEMPTS = 2
@@ -110,13 +110,18 @@ class World:
         ids = [id_ for id_, life in sorted(self.lives.items()) if life.worker == worker][:most]
         claims = [self.claims.pop(id_) for id_ in ids]
         if failures is None:
-            plain = await complete(self._sql, claims, worker)
+            written = await complete(self._sql, claims, worker)
+            claims_left = [claim for claim in claims if claim["id"] not in written]
         else:
-            plain = await change(self._sql, claims, worker=worker, attempts=failures)
-        special = await settle_special(self._sql, claims, done=failures is None, worker=worker)
+            written, claims_left = [], claims
+        endings = await settle_rest(
+            self._sql, claims_left, done=failures is None, worker=worker, attempts=failures or 0
+        )
+        cancelled = {id_ for id_ in ids if self.lives[id_].cancelled}
 
-        assert {*ids} == {*plain, *special}
-        assert {id_ for id_ in ids if self.lives[id_].cancelled} == {*special}
+        assert {*ids} == {*written, *endings}
+        assert {id_: "cancelled" if id_ in cancelled else "written" for id_ in endings} == endings
+        assert failures is not None or cancelled == {*endings}
         self.spent += [(worker, claim) for claim in claims]
         for id_ in ids:
             self._let_go(id_, failures)
@@ -145,8 +150,8 @@ class World:
         """Let workers settle what they held once, and dead ones return it: nothing of it counts."""
         for worker, claim in self.spent:
             assert [] == await complete(self._sql, [claim], worker)
-            assert [] == await change(self._sql, [claim], worker=worker)
-            assert {} == await settle_special(self._sql, [claim], worker=worker)
+            for done in (False, True):
+                assert {claim["id"]: "lost"} == await settle_rest(self._sql, [claim], done=done, worker=worker)
             if worker not in self.workers:
                 assert [] == await self._sql.run("return_lost", worker, [claim["lock_token"]])
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import asyncpg
 import pytest
 
-from tests.sql.jobs import add, change, claimed, complete, fetch, locked_queues
-from tests.sql.marked import ASK_AGAIN, CANCEL, ended, keep, settle_special
+from tests.sql.jobs import add, claimed, complete, fetch, locked_queues, settle_rest
+from tests.sql.marked import ASK_AGAIN, CANCEL, ended, keep
 from tests.sql.session import Session
 
 WORKERS = (1, 2)
@@ -103,17 +103,17 @@ class World:
             self.lives[job].mark = "again"
 
     async def settle(self) -> None:
-        """What the completer does with some claims of a worker: the plain statement, then the special one."""
+        """What the completer does with some claims of a worker: good ends first, then the rest."""
         worker, done = self._chance.choice(WORKERS), self._chance.random() < 0.5
         jobs = [job for job in self._running() if self.lives[job].worker == worker and self._chance.random() < 0.7]
         claims = [life.claim for job in jobs if (life := self.lives[job]).claim is not None]
         failures = self._chance.choice([0, 1, ATTEMPTS])
-        plain = (
-            complete(self._sql, claims, worker) if done else change(self._sql, claims, worker=worker, attempts=failures)
-        )
-        written = {*await plain, *await settle_special(self._sql, claims, done=done, worker=worker)}
+        written = await complete(self._sql, claims, worker) if done else []
+        rest = [claim for claim in claims if claim["id"] not in written]
+        endings = await settle_rest(self._sql, rest, done=done, worker=worker, attempts=failures)
 
-        assert set(jobs) == written
+        assert set(jobs) == {*written, *endings}
+        assert {"held", "lost"}.isdisjoint(endings.values())
         for job in jobs:
             self.lives[job].let_go(completed=done, failures=failures)
 

@@ -1,4 +1,4 @@
-"""`settle_completed`, `settle_changed`, `still_held`: the end of a claim, and whose it is."""
+"""`settle_completed` and `settle_rest`: the end of a claim, and whose it is."""
 
 import pytest
 
@@ -62,15 +62,15 @@ async def test_a_batch_settles_each_job_with_its_own_numbers(sql: Session) -> No
     ids = [claim["id"] for claim in await fetch(sql, 200)]
     numbers = range(200)
     rows = await sql.run(
-        "settle_changed",
+        "settle_rest",
         WORKER,
         ids,
         [1] * 200,
+        [False] * 200,
         [number % 3 for number in numbers],
         [None if number % 2 else float(number) for number in numbers],
         [None if number % 5 else f"error {number}" for number in numbers],
         [None if number % 7 else number % 10 for number in numbers],
-        None,
     )
     stored = await sql.rows("""
         select id, attempts, extract(epoch from run_at - now())::int as delay, last_error, interruptions
@@ -140,21 +140,6 @@ async def test_attempts_are_added_and_end_at_the_limit(sql: Session, attempts: i
     await change(sql, claims, attempts=added)
 
     assert expected == await sql.value("select attempts from asyncq._jobs")
-
-
-async def test_the_claims_that_are_still_held_are_told_apart(sql: Session) -> None:
-    """What was not written is either lost, or held up by somebody and to be tried again."""
-    await add_many(sql, 4)
-    claims = await fetch(sql)
-    await complete(sql, claims[:1])
-    await sql.execute(f"""
-        update asyncq._jobs set locked_by = 8 where id = {claims[1]["id"]};
-        update asyncq._jobs set lock_token = 8 where id = {claims[2]["id"]}""")
-    rows = await sql.run(
-        "still_held", WORKER, [claim["id"] for claim in claims], [claim["lock_token"] for claim in claims]
-    )
-
-    assert [claims[3]["id"]] == [row["id"] for row in rows]
 
 
 async def test_claims_of_a_lost_answer_are_returned_by_their_token(sql: Session) -> None:

@@ -86,7 +86,7 @@ async def test_a_queue_whose_next_job_is_not_to_run_here_is_freed(sql: Session, 
 
 
 @pytest.mark.parametrize("mark", ["cancelled_at = now()", "rerun = '{}'", "keep_until = now(), keep_states = '{}'"])
-async def test_what_is_left_to_settle_special_frees_nothing(sql: Session, mark: str) -> None:
+async def test_what_is_left_to_settle_rest_frees_nothing(sql: Session, mark: str) -> None:
     """Its queue is taken as long as it is not settled."""
     await add_many(sql, 2, queue="'q'")
     claims = await fetch(sql)

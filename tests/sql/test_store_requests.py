@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.sql.jobs import fetch
+from tests.sql.jobs import fetch, settle_rest
 from tests.sql.keyed import Done, stored
-from tests.sql.marked import settle_special
 from tests.sql.session import Session
 from tests.sql.unique import WINDOW_S, ask, ask_all, hold, spec
 
@@ -28,7 +27,7 @@ async def test_a_request_comes_to_the_same_job_again(sql: Session) -> None:
     waiting = await ask(sql, idempotency_key="k")
     claims = await fetch(sql)
     running = await ask(sql, idempotency_key="k")
-    await settle_special(sql, claims, done=True)
+    await settle_rest(sql, claims, done=True)
     gone = await ask(sql, idempotency_key="k")
 
     assert Done("added", first.id) == first
@@ -78,7 +77,7 @@ async def test_a_dropped_request_is_remembered(sql: Session, given: dict[str, An
     held = await ask(sql, **given)
     dropped = await ask(sql, **given, idempotency_key="r")
     states, left_s = await kept(sql)
-    await settle_special(sql, await fetch(sql), done=True)
+    await settle_rest(sql, await fetch(sql), done=True)
     again = await ask(sql, **given, idempotency_key="r")
 
     assert Done("deduplicated", held.id, held.id, "available") == dropped

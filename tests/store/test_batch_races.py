@@ -4,10 +4,9 @@ What a cancel meets is in test_cancel_races.py, what a fetch meets in test_fetch
 """
 
 import anyio
-import asyncpg
 import pytest
 
-from tests.sql.jobs import add, add_many, change, claimed, complete, fetch, fetched, locked_queues
+from tests.sql.jobs import add, add_many, change, claimed, complete, fetch, fetched, locked_queues, still_held
 from tests.sql.session import Session, session
 from tests.store.gate import Gate
 from tests.store.test_cancel_races import CANCEL, is_waiting
@@ -23,13 +22,6 @@ create policy gate on asyncq._batches using (asyncq.passes());
 BATCHES = "select count(*) from asyncq._batches"
 
 
-async def held(sql: Session, claims: list[asyncpg.Record], worker: int = 1) -> list[int]:
-    """Of these claims, those that stand."""
-    pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
-    rows = await sql.run("still_held", worker, [id_ for id_, _ in pairs], [token for _, token in pairs])
-    return sorted(row["id"] for row in rows)
-
-
 async def test_a_settlement_passes_by_a_batch_that_is_being_unpacked(sql: Session, other: Session) -> None:
     """It waits for nobody, says that the claims stand, and finds the rows the next time."""
     await add_many(sql, 3)
@@ -38,11 +30,11 @@ async def test_a_settlement_passes_by_a_batch_that_is_being_unpacked(sql: Sessio
     await sql.execute("set lock_timeout = '100ms'")
     async with other.connection.transaction():
         await other.rows(UNPACK)
-        during = (await complete(sql, claims), await change(sql, claims), await held(sql, claims))
+        during = (await complete(sql, claims), await change(sql, claims), await still_held(sql, claims))
 
     assert ([], [], ids) == during
     assert ids == await complete(sql, claims)
-    assert ([], [], 0) == (await held(sql, claims), await claimed(sql), await sql.value(BATCHES))
+    assert ([], [], 0) == (await still_held(sql, claims), await claimed(sql), await sql.value(BATCHES))
 
 
 async def test_who_unpacks_a_batch_while_it_is_settled_waits_and_gets_what_is_left(
@@ -80,7 +72,7 @@ async def test_a_settlement_whose_batch_is_unpacked_after_its_snapshot_writes_no
     written = await gate.during(complete(guarded, mixed), other.rows(UNPACK))
     rest = [claim for claim in mixed if claim["id"] not in written]
 
-    assert sorted(claim["id"] for claim in rest) == await held(other, mixed)
+    assert sorted(claim["id"] for claim in rest) == await still_held(other, mixed)
     assert sorted(claim["id"] for claim in rest) == await complete(other, rest)
     assert 0 == await other.value("select count(*) from asyncq._jobs")
 
@@ -98,7 +90,7 @@ async def test_a_settlement_whose_batch_was_settled_after_its_snapshot_says_that
     written = await gate.during(complete(guarded, claims[others:]), complete(other, claims[:others]))
     left = [claim["id"] for claim in claims[others:]]
 
-    assert ([], left) == (written, await held(other, claims))
+    assert ([], left) == (written, await still_held(other, claims))
     assert left == await complete(other, claims)
     assert 0 == await other.value(BATCHES)
 
@@ -291,7 +283,7 @@ async def test_a_worker_that_lost_its_batch_settles_nothing_of_it(sql: Session) 
     assert ([], [], []) == (
         await complete(sql, lost, 77),
         await change(sql, lost, worker=77),
-        await held(sql, lost, 77),
+        await still_held(sql, lost, 77),
     )
     assert [claim["id"] for claim in lost] == await claimed(sql)
 

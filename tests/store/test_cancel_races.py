@@ -14,8 +14,8 @@ from asyncq.store.admin import cancel_jobs
 from asyncq.store.database import Database
 from asyncq.store.statements import folder
 from asyncq.testing import temporary_schema
-from tests.sql.jobs import add, change, claimed, complete, fetch, locked_queues
-from tests.sql.marked import ASK_AGAIN, ended, keep, settle_special
+from tests.sql.jobs import add, change, claimed, complete, fetch, locked_queues, settle_rest
+from tests.sql.marked import ASK_AGAIN, ended, keep
 from tests.sql.session import Session, session
 from tests.store.gate import Gate
 from tests.waiting import wait_until
@@ -159,28 +159,38 @@ async def test_a_settlement_that_comes_while_a_cancel_stands_open_is_made_after_
     claims = await fetch(sql)
     async with other.connection.transaction():
         await other.rows(CANCEL, job)
-        plain = await (complete(sql, claims) if done else change(sql, claims, attempts=1))
-        special = await settle_special(sql, claims, done=done)
-        ids, tokens = [claims[0]["id"]], [claims[0]["lock_token"]]
-        later = [row["id"] for row in await sql.run("still_held", 1, ids, tokens)]
+        during = (await complete(sql, claims), await settle_rest(sql, claims, done=done, attempts=1))
 
-    assert ([], {}, [job]) == (plain, special, later)
-    assert {job: "cancelled"} == await settle_special(sql, claims, done=done)
+    assert ([], {job: "held"}) == during
+    assert {job: "cancelled"} == await settle_rest(sql, claims, done=done, attempts=1)
     assert ([(job, "cancelled")], []) == (await ended(sql), await locked_queues(sql))
 
 
-@pytest.mark.parametrize("settle", [complete, change])
 @pytest.mark.parametrize("mark", [CANCEL, ASK_AGAIN], ids=["cancelled", "asked again"])
-async def test_a_mark_that_comes_during_a_settlement_is_heeded(
-    gate: Gate, guarded: Session, other: Session, settle: Callable[..., Awaitable[list[int]]], mark: str
+async def test_a_mark_that_comes_while_a_good_end_is_written_is_heeded(
+    gate: Gate, guarded: Session, other: Session, mark: str
 ) -> None:
     """The settlement has seen the row without it: that it has none is checked again when the row is locked."""
     job = await add(other)
     claims = await fetch(other)
-    await settle(guarded, [{**claims[0], "lock_token": 99}])
+    await complete(guarded, [{**claims[0], "lock_token": 99}])
 
-    assert [] == await gate.during(settle(guarded, claims), other.rows(mark, job))
+    assert [] == await gate.during(complete(guarded, claims), other.rows(mark, job))
     assert [job] == await claimed(other)
+
+
+@pytest.mark.parametrize("done", [True, False])
+@pytest.mark.parametrize(("mark", "ending"), [(CANCEL, "cancelled"), (ASK_AGAIN, "rerun")])
+async def test_a_mark_that_comes_while_the_rest_is_written_is_heeded(
+    gate: Gate, guarded: Session, other: Session, mark: str, ending: str, done: bool
+) -> None:
+    """The marks are read after the row is locked, whatever the statement has seen before."""
+    job = await add(other)
+    claims = await fetch(other)
+    await settle_rest(guarded, [{**claims[0], "lock_token": 99}], done=done)
+
+    assert {job: ending} == await gate.during(settle_rest(guarded, claims, done=done), other.rows(mark, job))
+    assert [] == await claimed(other)
 
 
 @pytest.mark.parametrize("mark", [CANCEL, ASK_AGAIN], ids=["cancelled", "asked again"])
@@ -191,10 +201,10 @@ async def test_a_marked_claim_that_changes_hands_during_its_settlement_is_not_se
     job = await add(other, queue="q")
     claims = await fetch(other)
     await other.rows(mark, job)
-    await settle_special(guarded, [{**claims[0], "lock_token": 99}])
+    await settle_rest(guarded, [{**claims[0], "lock_token": 99}])
     take_over = other.execute("update asyncq._jobs set lock_token = 2")
 
-    assert {} == await gate.during(settle_special(guarded, claims), take_over)
+    assert {job: "lost"} == await gate.during(settle_rest(guarded, claims), take_over)
     assert ([job], ["q"]) == (await claimed(other), await locked_queues(other))
 
 

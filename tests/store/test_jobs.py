@@ -11,11 +11,11 @@ import pytest
 from asyncq.domain.errors import InvalidJob, StoreError, StoreUnavailable, TransactionUnusable
 from asyncq.domain.job import Added, JobKeyMode, JobSpec
 from asyncq.domain.states import JobState
-from asyncq.store import jobs as store
 from asyncq.store.add import add_jobs
 from asyncq.store.admin import get_job
 from asyncq.store.claim import START, Place, fetch_jobs, next_due_s
 from asyncq.store.database import Database, ReconnectingConnection
+from asyncq.store.settle import return_lost
 from asyncq.testing import MovableClock
 from tests.sql.jobs import add, add_many
 from tests.sql.session import Session
@@ -334,5 +334,5 @@ async def test_lost_claims_are_returned(line: ReconnectingConnection, sql: Sessi
     await fetch_jobs(line, 1, 5, 2, [1], None, START)
     await fetch_jobs(line, 1, 6, 1, [1], None, START)
 
-    assert {1, 2} == await store.return_lost(line, 1, [5])
+    assert {1, 2} == await return_lost(line, 1, [5])
     assert [3] == await sql.values("select id from asyncq._jobs where locked_by is not null")

@@ -16,7 +16,7 @@ import anyio
 import asyncpg
 import pytest
 
-from tests.sql.jobs import are_left, change, complete, fetch
+from tests.sql.jobs import are_left, complete, fetch, settle_rest
 from tests.sql.session import Session, session
 
 KEYS = ("a", "b", "c")
@@ -145,18 +145,15 @@ class Players:
         if way == "abandon":
             self.ledger.runs[claim["id"]].append(seen)
             return
-        written: list[int] = []
-        for _ in range(200):
-            if way == "complete":
-                written = await complete(sql, [claim], worker=player)
-            else:
-                attempts = {"fail": 1, "discard": 32767, "return": 0}[way]
-                written = await change(
-                    sql, [claim], worker=player, attempts=attempts, delay_s=0.0 if attempts else None, error="e"
-                )
-            if written or not await sql.run("still_held", player, [claim["id"]], [claim["lock_token"]]):
+        is_written = way == "complete" and bool(await complete(sql, [claim], worker=player))
+        attempts = {"fail": 1, "discard": 32767}.get(way, 0)
+        for _ in range(0 if is_written else 200):
+            values: dict[str, Any] = {"attempts": attempts, "delay_s": 0.0 if attempts else None, "error": "e"}
+            endings = await settle_rest(sql, [claim], worker=player, done=way == "complete", **values)
+            is_written = endings[claim["id"]] not in ("held", "lost")
+            if endings[claim["id"]] != "held":
                 break
-        if way != "return" or not written:
+        if way != "return" or not is_written:
             self.ledger.runs[claim["id"]].append(seen)
 
     async def _rescue(self, sql: Session) -> list[asyncpg.Record]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from asyncq.domain.outcome import Settlement
-from asyncq.store import jobs as store
+from asyncq.store import settle as store
 from asyncq.store.database import ReconnectingConnection
 from tests.sql.jobs import WORKER, add, add_many, change, claimed, complete, fetch, locked_queues
 from tests.sql.session import Session
@@ -34,12 +34,12 @@ async def test_a_row_that_somebody_holds_is_reported_as_later_and_not_waited_for
     ended = settlements(claims, kind)
     async with other.connection.transaction():
         await other.rows("select from asyncq._jobs where id = $1 for update", claims[1]["id"])
-        written = await store.settle(line, WORKER, ended)
-        later = await store.still_held(line, WORKER, ended)
+        endings = await store.settle_rest(line, WORKER, ended)
+        queues = await locked_queues(sql)
+    first, second, third = (claim["id"] for claim in claims)
 
-    assert ({claims[0]["id"], claims[2]["id"]}, {claims[1]["id"]}) == (written, later)
-    assert ["q2"] == await locked_queues(sql)
-    assert {claims[1]["id"]} == await store.settle(line, WORKER, ended)
+    assert ({first: "written", second: "held", third: "written"}, ["q2"]) == (endings, queues)
+    assert {first: "lost", second: "written", third: "lost"} == await store.settle_rest(line, WORKER, ended)
     assert [] == await locked_queues(sql)
 
 
@@ -51,8 +51,7 @@ async def test_a_claim_that_was_taken_over_is_lost(line: ReconnectingConnection,
     await sql.rows("select from asyncq._rescue_jobs(true)")
     new = await fetch(sql, worker=2, token=2)
 
-    assert set() == await store.settle(line, WORKER, settlements(old, kind))
-    assert set() == await store.still_held(line, WORKER, settlements(old, kind))
+    assert {new[0]["id"]: "lost"} == await store.settle_rest(line, WORKER, settlements(old, kind))
     assert ([new[0]["id"]], ["q"]) == (await claimed(sql), await locked_queues(sql))
 
 
@@ -66,7 +65,7 @@ async def test_a_claim_of_the_same_worker_from_a_later_fetch_is_another_claim(
     await sql.rows("select from asyncq._rescue_jobs(true)")
     await fetch(sql, token=2)
 
-    assert set() == await store.settle(line, WORKER, settlements(old, kind))
+    assert {old[0]["id"]: "lost"} == await store.settle_rest(line, WORKER, settlements(old, kind))
     assert [old[0]["id"]] == await claimed(sql)
 
 
@@ -107,7 +106,7 @@ async def test_settling_in_any_order_settles_all(line: ReconnectingConnection, s
     ended = settlements(await fetch(sql, 50), COMPLETED)
     mixed = [*ended[::2], *ended[1::2]]
 
-    assert {item.id for item in ended} == await store.settle(line, WORKER, mixed)
+    assert {item.id: "written" for item in ended} == await store.settle_rest(line, WORKER, mixed)
 
 
 async def test_all_kinds_of_ends_are_settled_in_one_call(line: ReconnectingConnection, sql: Session) -> None:
@@ -118,12 +117,12 @@ async def test_all_kinds_of_ends_are_settled_in_one_call(line: ReconnectingConne
     ended = [
         Settlement(claim["id"], claim["lock_token"], None, **kind) for claim, kind in zip(claims, kinds, strict=True)
     ]
-    written = await store.settle(line, WORKER, ended)
+    endings = await store.settle_rest(line, WORKER, ended)
     left = await sql.rows(
         "select attempts, last_error, extract(epoch from run_at - now())::int from asyncq._jobs order by id"
     )
 
-    assert {claim["id"] for claim in claims} == written
+    assert {claim["id"]: "written" for claim in claims} == endings
     assert [(1, "e", 60), (0, None, 5), (0, None, 0)] == [tuple(row) for row in left]
 
 
@@ -132,16 +131,15 @@ async def test_settling_twice_changes_nothing(line: ReconnectingConnection, sql:
     await add_many(sql, 2)
     first, second = await fetch(sql)
     ended = [*settlements([first], COMPLETED), *settlements([second], FAILED)]
-    await store.settle(line, WORKER, ended)
+    await store.settle_rest(line, WORKER, ended)
 
-    assert set() == await store.settle(line, WORKER, ended)
+    assert {item.id: "lost" for item in ended} == await store.settle_rest(line, WORKER, ended)
     assert [1] == await sql.values("select attempts from asyncq._jobs")
 
 
-async def test_settling_nothing_asks_nothing(line: ReconnectingConnection) -> None:
-    """No connection is opened for it."""
-    assert set() == await store.settle(line, WORKER, [])
-    assert not line.is_open
+async def test_settling_nothing_is_no_error(line: ReconnectingConnection) -> None:
+    """Empty arrays are arrays."""
+    assert {} == await store.settle_rest(line, WORKER, [])
 
 
 async def test_a_settlement_does_not_free_a_queue_that_it_does_not_hold(
@@ -151,6 +149,6 @@ async def test_a_settlement_does_not_free_a_queue_that_it_does_not_hold(
     await add(sql, queue="q")
     claims = await fetch(sql)
     await sql.execute("update asyncq._queues set locked_by = 2")
-    await store.settle(line, WORKER, settlements(claims, COMPLETED))
+    await store.settle_rest(line, WORKER, settlements(claims, COMPLETED))
 
     assert ["q"] == await locked_queues(sql)

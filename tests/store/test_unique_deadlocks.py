@@ -8,7 +8,7 @@ import pytest
 
 from asyncq.testing import temporary_schema
 from tests.faces.program import fresh_database
-from tests.sql.jobs import change, complete, fetch
+from tests.sql.jobs import change, complete, fetch, settle_rest
 from tests.sql.session import Session
 from tests.sql.unique import STRATEGIES, ask_all, spec
 from tests.store.test_key_deadlocks import DEADLOCKS, at_once
@@ -94,9 +94,7 @@ def worker(number: int, rounds: int) -> Callable[[Session], Awaitable[None]]:
             half = len(claims) // 2
             await complete(mine, claims[:half], worker=number)
             await change(mine, claims[half:], worker=number, attempts=rng.choice((0, 1, 32767)))
-            pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
-            ids, tokens = [id_ for id_, _ in pairs], [token for _, token in pairs]
-            await mine.run("settle_special", number, ids, tokens, [True] * len(pairs))
+            await settle_rest(mine, claims, worker=number, done=True)
             if turn % 10 == 0:
                 await mine.run("rescue_jobs", THOROUGH)
 

@@ -14,7 +14,7 @@ import anyio
 import asyncpg
 import pytest
 
-from tests.sql.jobs import are_left, change, complete, fetch
+from tests.sql.jobs import are_left, complete, fetch, settle_rest
 from tests.sql.keyed import Done
 from tests.sql.session import Session, session
 from tests.sql.unique import ask
@@ -165,16 +165,12 @@ class Players:
         if way == "abandon":
             return
         await anyio.sleep(rng.random() / 500)
-        pair = [claim["id"]], [claim["lock_token"]]
-        while True:
-            written: list[Any] = [*await sql.run("settle_special", player, *pair, [way == "complete"])]
-            if not written and way == "complete":
-                written += await complete(sql, [claim], worker=player)
-            elif not written:
-                attempts = {"fail": 1, "return": 0}[way]
-                written += await change(sql, [claim], worker=player, attempts=attempts, delay_s=0.0, error="e")
-            if written or not await sql.run("still_held", player, *pair):
-                return
+        if way == "complete" and await complete(sql, [claim], worker=player):
+            return
+        values: dict[str, Any] = {"done": way == "complete", "delay_s": 0.0, "error": "e"}
+        values["attempts"] = int(way == "fail")
+        while "held" in (await settle_rest(sql, [claim], worker=player, **values)).values():
+            pass
 
     async def rescue(self, sql: Session, _player: int) -> None:
         """No worker of this test has a row: all claims are rescued now and then, those of the living too."""

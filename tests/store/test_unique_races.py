@@ -17,7 +17,7 @@ import pytest
 from asyncq import Client
 from asyncq.store.statements import folder
 from asyncq.testing import temporary_schema
-from tests.sql.jobs import change, complete, fetch
+from tests.sql.jobs import change, complete, fetch, settle_rest
 from tests.sql.keyed import Done
 from tests.sql.session import Session, session
 from tests.sql.unique import STRATEGIES, ask, ask_all, spec
@@ -345,7 +345,7 @@ async def test_a_job_that_ended_during_the_wait_is_seen_as_ended(sql: Session, o
     adder = Adder(other, "read_committed", unique=policy)
     transaction = sql.connection.transaction()
     await transaction.start()
-    await sql.run("settle_special", 1, [job], [claims[0]["lock_token"]], [True])
+    assert {job: "written"} == await settle_rest(sql, claims, worker=1, done=True)
     async with anyio.create_task_group() as group:
         group.start_soon(adder.add)
         await wait_until(lambda: is_waiting(sql, other), description="the add to wait")
@@ -425,7 +425,7 @@ async def test_one_job_of_a_key_waits_or_runs_whatever_comes_at_once(
                 claims = await fetch(mine, token=token)
                 with anyio.CancelScope(shield=True):
                     await complete(mine, claims)
-                    await mine.run("settle_special", 1, *claims_of(claims), [True] * len(claims))
+                    await settle_rest(mine, claims, worker=1, done=True)
                 if scope.cancel_called:
                     return
                 await anyio.sleep(0.001)

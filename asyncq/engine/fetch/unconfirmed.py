@@ -11,7 +11,7 @@ from asyncq.domain.events import JobsReturned
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.shield import shielded
 from asyncq.store.database import ReconnectingConnection
-from asyncq.store.jobs import return_lost, still_lost
+from asyncq.store.settle import return_lost, still_lost
 from asyncq.store.workers import wake_workers
 
 DEADLINE_S = 30.0

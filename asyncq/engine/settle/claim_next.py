@@ -16,7 +16,7 @@ from asyncq.engine.base.lease import HALF_GRACE_S, now_s
 from asyncq.engine.fetch.fetcher import Fetcher
 from asyncq.store.database import ReconnectingConnection
 from asyncq.store.failures import is_unknown
-from asyncq.store.jobs import settle_and_take
+from asyncq.store.settle import settle_and_take
 
 
 class ClaimNext:

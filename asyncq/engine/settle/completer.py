@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from itertools import groupby
 from operator import attrgetter
@@ -45,7 +46,7 @@ from asyncq.engine.run.run import Run
 from asyncq.engine.run.transactions import Settled
 from asyncq.engine.settle.claim_next import ClaimNext
 from asyncq.engine.settle.reporter import Reporter
-from asyncq.store import jobs as store
+from asyncq.store import settle as store
 from asyncq.store.database import ReconnectingConnection
 from asyncq.store.failures import is_unknown
 from asyncq.store.workers import is_known
@@ -174,7 +175,7 @@ class Completer:
                 self._settled([overruled(settlement, "cancelled")])
             case "completed" | "rerun":
                 self._reporter.settled(run, settlement, outcome)
-                self._settled([overruled(settlement, settled)])
+                self._settled([settlement if settled == "completed" else overruled(settlement, "rerun")])
             case _:
                 assert_never(settled)
 
@@ -282,15 +283,15 @@ class Completer:
             uncertain: Whether an earlier try may have been committed although its answer was lost. A claim that is not
                 held any more then counts as settled by it, unless a rescue has declared the worker dead.
         """
-        # Those that ended well come first: their queues go on.
+        # Good ends come first: their queues go on. Those that are not written by it join the others.
         for worker_id, group in groupby([*self._writing_well.values()], _worker_id):
             # Apart: a succession knows rows alone.
             for runs in _by_kind([*group]):
-                await self._write_well(worker_id, runs, uncertain)
+                await self._write_well(worker_id, runs)
         for worker_id, part in groupby([*self._writing.values()], _worker_id):
-            await self._write_part(worker_id, [*part], uncertain)
+            await self._write_rest(worker_id, [*part], uncertain)
 
-    async def _write_well(self, worker_id: int, runs: list[Run], uncertain: bool) -> None:
+    async def _write_well(self, worker_id: int, runs: list[Run]) -> None:
         """Write jobs that ended well, all that others can follow or none."""
         claims = [run.claim for run in runs]
         go_on: set[str] = set()
@@ -299,80 +300,62 @@ class Completer:
         else:
             written = await store.complete(self._line, worker_id, claims)
         # Told at once: if a statement that follows fails, the next try does not find them.
-        missed = self._conclude_well(runs, written, go_on)
-        self._writing.update({ended.settlement.id: ended for ended in missed})
-        if missed:
-            await self._sort_out(worker_id, [ended.settlement for ended in missed], uncertain)
+        self._conclude_well(runs, written, go_on)
 
-    async def _write_part(self, worker_id: int, part: list[Ended], uncertain: bool) -> None:
-        settlements = [ended.settlement for ended in part]
-        written = await store.settle(self._line, worker_id, settlements)
-        self._conclude([ended for ended in part if ended.settlement.id in written], {})
-        if missed := [settlement for settlement in settlements if settlement.id not in written]:
-            await self._sort_out(worker_id, missed, uncertain)
-
-    async def _sort_out(self, worker_id: int, missed: list[Settlement], uncertain: bool) -> None:
-        """Settlements that were not written: special ones, rows that others hold, claims that were lost."""
-        special = await store.settle_special(self._line, worker_id, missed)
-        self._conclude([self._writing[job_id] for job_id in special], special)
-        missed = [settlement for settlement in missed if settlement.id not in special]
-        later = await store.still_held(self._line, worker_id, missed) if missed else set[int]()
-        if later and not self._held_back:  # Those that follow do not put it off.
-            self._later_at = time.perf_counter() + LATER_S
-        for job_id in later:
-            ended = self._writing.pop(job_id)
-            # Our own earlier try may hold the row, and be committed later.
-            self._held_back[job_id] = msgspec.structs.replace(ended, uncertain=uncertain or ended.uncertain)
-        gone = [self._writing[settlement.id] for settlement in missed if settlement.id not in later]
-        in_doubt = [ended for ended in gone if uncertain or ended.uncertain]
+    async def _write_rest(self, worker_id: int, part: list[Ended], uncertain: bool) -> None:
+        """Write all other ends. A job that somebody else locks is put off; a claim that is lost may be in doubt."""
+        endings = await store.settle_rest(self._line, worker_id, [ended.settlement for ended in part])
+        by_ending: defaultdict[Ending, list[Ended]] = defaultdict(list)
+        for ended in part:
+            by_ending[endings[ended.settlement.id]].append(ended)
+        self._put_off(by_ending.pop("held", []), uncertain)
+        lost = by_ending.pop("lost", [])
+        for ending, those in by_ending.items():
+            self._conclude(those, ending)
+        in_doubt = [ended for ended in lost if uncertain or ended.uncertain]
         if in_doubt and await is_known(self._line, worker_id):
-            self._conclude(in_doubt, {})
-            gone = [ended for ended in gone if not (uncertain or ended.uncertain)]
-        self._conclude(gone, {}, written=False)
+            # An earlier try was committed, but its answer was lost: a run that was cancelled here ended as cancelled.
+            self._conclude([ended for ended in in_doubt if _is_cancelled(ended)], "cancelled")
+            self._conclude([ended for ended in in_doubt if not _is_cancelled(ended)], "written")
+            lost = [ended for ended in lost if not (uncertain or ended.uncertain)]
+        self._conclude(lost, "lost")
 
-    def _conclude_well(self, runs: list[Run], written: set[int], go_on: Collection[str]) -> list[Ended]:
-        """It is known which of these were written; returns the others."""
+    def _put_off(self, held: list[Ended], uncertain: bool) -> None:
+        """Somebody else locks these rows; our own earlier try may be the one, and be committed later."""
+        if held and not self._held_back:  # Those that follow do not put it off.
+            self._later_at = time.perf_counter() + LATER_S
+        for ended in held:
+            del self._writing[ended.settlement.id]
+            self._held_back[ended.settlement.id] = msgspec.structs.replace(
+                ended, uncertain=uncertain or ended.uncertain
+            )
+
+    def _conclude_well(self, runs: list[Run], written: set[int], go_on: Collection[str]) -> None:
+        """It is known which of these were written."""
         for run in runs:
             del self._writing_well[run.claim.id]
-        missed: list[Ended] = []
+            if run.claim.id not in written:
+                self._writing[run.claim.id] = Ended(completion(run.claim), run.worker_id, run, Completed())
         if len(written) < len(runs):
-            missed = [
-                Ended(completion(run.claim), run.worker_id, run, Completed())
-                for run in runs
-                if run.claim.id not in written
-            ]
             runs = [run for run in runs if run.claim.id in written]
         if runs:
             self._reporter.ended_well(runs)
         # Of a queue that goes on there is nothing new.
         if ended := [run.claim for run in runs if run.claim.queue not in go_on]:
             self._settled([completion(claim) for claim in ended if claim.queue is not None])
-        return missed
 
-    def _conclude(self, part: list[Ended], endings: dict[int, Ending], *, written: bool = True) -> None:
-        """It is known what became of these."""
-        changes: list[Settlement] = []
+    def _conclude(self, part: list[Ended], ending: Ending) -> None:
+        """It is known what became of these: report it."""
         for ended in part:
-            settlement = ended.settlement
-            del self._writing[settlement.id]
-            ending = endings.get(settlement.id)
-            self._announce(ended, ending, written)
-            changes.append(settlement if ending is None else overruled(settlement, ending))
+            del self._writing[ended.settlement.id]
+            if ending == "lost":
+                self._reporter.lost(ended.run)
+            elif ending == "cancelled":
+                self._reporter.cancelled(ended.run, ended.settlement)
+            else:
+                self._reporter.settled(ended.run, ended.settlement, ended.outcome)
         if part:
-            self._settled(changes)
-
-    def _announce(self, ended: Ended, ending: Ending | None, written: bool) -> None:
-        """Tell what was committed, once it is known.
-
-        Without an answer that said so, a job counts as cancelled if this worker was told before.
-        """
-        run = ended.run
-        if not written:
-            self._reporter.lost(run)
-        elif ending == "cancelled" or (ending is None and run is not None and run.cancelled):
-            self._reporter.cancelled(run, ended.settlement)
-        else:
-            self._reporter.settled(run, ended.settlement, ended.outcome)
+            self._settled([overruled(ended.settlement, ending) for ended in part])
 
     async def _back_off(self, error: Exception, tries: int) -> None:
         wait_s = backoff_s(tries, FIRST_RETRY_S, SLOWEST_RETRY_S)
@@ -401,6 +384,10 @@ def _by_kind(runs: list[Run]) -> list[list[Run]]:
 def _has_followers(run: Run) -> bool:
     """Whether the next job of its queue may be claimed as this one is settled; after a batch a fetch does."""
     return run.claim.queue is not None and not run.claim.is_packed
+
+
+def _is_cancelled(ended: Ended) -> bool:
+    return ended.run is not None and ended.run.cancelled
 
 
 def _never() -> bool:

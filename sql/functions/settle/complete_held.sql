@@ -1,5 +1,5 @@
 -- Complete a job inside the transaction that held its claim, and with all that this transaction has done. The same ends as in
--- settle_completed and settle_special; but it waits for who holds the row, and judges it as it is then: at REPEATABLE READ and
+-- settle_completed and _settle_rest; but it waits for who holds the row, and judges it as it is then: at REPEATABLE READ and
 -- SERIALIZABLE the transaction gets 40001 if somebody has written it meanwhile.
 --
 --   the claim                  what becomes of the job                            answer

@@ -3,7 +3,7 @@
 -- tokens stand beside them: width_bucket finds an id's place by binary search. All are texts of arrays: the driver writes a
 -- text sooner than an array, and would ask the catalog about an array before the first one. Rows that another transaction
 -- holds are skipped, never waited for; those that were cancelled, asked for again or are to be kept are left to
--- settle_special; so are those that changed at the very moment, which have moved from the place where they were locked.
+-- settle_rest; so are those that changed at the very moment, which have moved from the place where they were locked.
 -- written are the ids of those that were, null for all: as rows, they would cost the client more than all else that it does
 -- with this statement. Those that were claimed in a batch are closed in it; with the last one that is open the batch goes.
 with given as materialized (select $2::text::bigint[] as ids, $3::text::bigint[] as tokens),

@@ -1,4 +1,4 @@
-"""The hot path after a claim: settle, return. Rows in, structs out; every rule stands in SQL or in the domain."""
+"""The ends of claims. Each statement changes only claims that the worker holds, by its id and the fetch's token."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from operator import attrgetter
 from typing import Any
 
-from asyncq.domain.errors import StoreError, StoreUnavailable
 from asyncq.domain.job import Claim
 from asyncq.domain.outcome import Ending, Settlement
 from asyncq.store.arrays import array_numbers, array_text
@@ -16,7 +15,7 @@ from asyncq.store.database import ReconnectingConnection
 _id = attrgetter("id")
 
 
-async def complete(line: ReconnectingConnection, worker_id: int, ended: Collection[Claim | Settlement]) -> set[int]:
+async def complete(line: ReconnectingConnection, worker_id: int, ended: Collection[Claim]) -> set[int]:
     """Write that jobs ended well, where the worker still holds the very claims.
 
     Args:
@@ -25,7 +24,7 @@ async def complete(line: ReconnectingConnection, worker_id: int, ended: Collecti
         ended: At most one for each job.
 
     Returns:
-        The ids of the jobs that were written. Those that `settle_special` has to write are not among them.
+        The ids of the jobs that were written. Those that `settle_rest` has to write are not among them.
 
     Raises:
         StoreError: See `failures.calling`. All was written or nothing: what is settled twice changes nothing.
@@ -35,59 +34,6 @@ async def complete(line: ReconnectingConnection, worker_id: int, ended: Collecti
     ids, tokens = _claims(sorted(ended, key=_id))
     (row,) = await line.fetch("settle_completed", worker_id, array_text(ids), array_text(tokens))
     return set(ids if row["written"] is None else array_numbers(row["written"]))
-
-
-async def settle(line: ReconnectingConnection, worker_id: int, settlements: Collection[Settlement]) -> set[int]:
-    """Write what runs came to, where the worker still holds the very claims.
-
-    Args:
-        line: The worker's connection for settling.
-        worker_id: Whose claims they are.
-        settlements: At most one for each job.
-
-    Returns:
-        The ids of the jobs that were written. Those that `settle_special` has to write are not among them.
-
-    Raises:
-        StoreError: See `failures.calling`. Part of it may have been written, of which a `StoreUnavailable` tells as an
-            unknown outcome: what is settled twice changes nothing.
-
-    If cancelled, the same holds: callers shield it.
-    """
-    written: set[int] = set()
-    in_order = sorted(settlements, key=_id)
-    try:
-        if done := [item for item in in_order if item.done]:
-            written |= await complete(line, worker_id, done)
-        changed = [item for item in in_order if not item.done]
-        written |= await _change(line, worker_id, changed)
-        missed = [item for item in changed if item.id not in written]
-        if missed and await _ids(line, "unpack", worker_id, sorted({item.token for item in missed})):
-            written |= await _change(line, worker_id, missed)
-    except StoreError as error:
-        if written:  # by the statements before, each of which is committed
-            raise StoreUnavailable(str(error), outcome="unknown", sqlstate=error.sqlstate) from error
-        raise
-    return written
-
-
-async def _change(line: ReconnectingConnection, worker_id: int, settlements: Sequence[Settlement]) -> set[int]:
-    """Write what goes on living, as far as it is no part of a batch; the ids that were written."""
-    if not settlements:
-        return set()
-    return set(
-        await _ids(
-            line,
-            "settle_changed",
-            worker_id,
-            *_claims(settlements),
-            [item.attempts for item in settlements],
-            [item.delay_s for item in settlements],
-            [item.error for item in settlements],
-            [item.interruptions for item in settlements],
-            None,
-        )
-    )
 
 
 async def settle_and_take(
@@ -133,34 +79,36 @@ async def settle_and_take(
     return written, in_order(claims)
 
 
-async def settle_special(
+async def settle_rest(
     line: ReconnectingConnection, worker_id: int, settlements: Collection[Settlement]
 ) -> dict[int, Ending]:
-    """Write settlements that `settle` has left alone: of jobs that were cancelled, asked for again, or are to be kept.
+    """Write the ends that `complete` does not write, where the worker still holds the very claims.
 
     Args:
         line: The worker's connection for settling.
         worker_id: Whose claims they are.
-        settlements: Those that were not written.
+        settlements: At most one for each job.
 
     Returns:
-        The id of each job that was written -> what became of it.
+        The id of each job -> what became of its settlement.
 
     Raises:
-        StoreError: See `failures.calling`. All were written or none: what is settled twice changes nothing.
+        StoreError: See `failures.calling`. All was written or nothing: what is settled twice changes nothing.
 
     If cancelled, the same holds: callers shield it.
     """
-    in_order = sorted(settlements, key=_id)
-    done = [item.done for item in in_order]
-    rows = await line.fetch("settle_special", worker_id, *_claims(in_order), done)
+    items = sorted(settlements, key=_id)
+    rows = await line.fetch(
+        "settle_rest",
+        worker_id,
+        *_claims(items),
+        [item.done for item in items],
+        [item.attempts for item in items],
+        [item.delay_s for item in items],
+        [item.error for item in items],
+        [item.interruptions for item in items],
+    )
     return {row["id"]: row["ending"] for row in rows}
-
-
-async def still_held(line: ReconnectingConnection, worker_id: int, settlements: Collection[Settlement]) -> set[int]:
-    """Of settlements that were not written: the jobs whose claims the worker still holds."""
-    in_order = sorted(settlements, key=_id)
-    return set(await _ids(line, "still_held", worker_id, *_claims(in_order)))
 
 
 async def return_lost(line: ReconnectingConnection, worker_id: int, tokens: Collection[int]) -> set[int]:

@@ -1,0 +1,58 @@
+-- End the claims of jobs whose rows the caller has locked, and free their queues. Every end of a claim goes through here, but for
+-- the good ends of settle_completed, settle_and_take and _complete_held.
+--
+--   the job                              what becomes of it                                     ending
+--   was cancelled                        it ends as cancelled                                   cancelled
+--   was asked for again while it ran     it begins anew                                         rerun
+--   is done                              it ends as completed, and is kept where asked          written
+--   any other                            it waits, with the values below                        written
+--
+-- The other arrays have one element for each id; a missing array or element leaves the column as it is. attempts are added;
+-- delays_s count from now, or from run_at if that is later. ids may contain nulls: these places are skipped.
+
+create or replace function asyncq._release(
+  ids bigint[], done boolean[] default null, attempts int[] default null, delays_s float8[] default null, errors text[] default null,
+  interruptions int[] default null)
+  returns table (id bigint, ending text)
+  language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  -- Each row is found by its id, even where the server knows nothing of the table yet; the workers' connections disable sorts.
+  set enable_seqscan = off
+  set enable_sort = on
+  as $$
+#variable_conflict use_column
+declare
+  queues text[];
+  owners int[];
+  completed bigint[];
+begin
+  select array_agg(job.queue), array_agg(distinct job.locked_by) into queues, owners
+    from asyncq._jobs as job where job.id = any(ids) and job.queue is not null;
+  return query select ended.id, ended.ending from asyncq._end_marked(ids) as ended;
+  completed := array(
+    select job.id from unnest(ids, done) as given(id, done) join asyncq._jobs as job on job.id = any(array[given.id])
+    where given.done and job.locked_by is not null);
+  if cardinality(completed) > 0 then
+    perform asyncq._end_jobs(completed, 'completed');
+  end if;
+  return query
+    select unnest(completed), 'written';
+  return query
+    update asyncq._jobs as job
+    set locked_by = null, locked_at = null, lock_token = null, updated_at = asyncq.now(),
+      -- A row whose attempts were used up meanwhile (its key was given to a newer request) stays dead.
+      attempts = least(job.attempts + coalesce(given.attempts, 0), greatest(job.attempts, job.max_attempts)),
+      -- A discarded job gets all attempts at once, but has made only one more.
+      attempts_made = case when job.attempts_made is not null or given.attempts > 1
+        then coalesce(job.attempts_made, job.attempts) + least(coalesce(given.attempts, 0), 1) end,
+      run_at = coalesce(greatest(job.run_at, asyncq.now()) + make_interval(secs => given.delay_s), job.run_at),
+      last_error = coalesce(given.error, job.last_error),
+      interruptions = coalesce(given.interruptions, job.interruptions)
+    from unnest(ids, _release.attempts, delays_s, errors, _release.interruptions)
+      as given(id, attempts, delay_s, error, interruptions)
+    -- One probe for each claim, whatever the planner expects of the arrays. Jobs that began anew have no claim any more.
+    where job.id = any(array[given.id]) and job.locked_by is not null
+    returning job.id, 'written';
+  delete from asyncq._queues where name = any(queues) and locked_by = any(owners);
+end
+$$;

@@ -1,0 +1,44 @@
+-- Settle the runs that settle_completed does not settle: those that failed, were snoozed or interrupted, and claims that are
+-- returned; and good ends that it has left alone, of jobs that were cancelled, asked for again, are to be kept, or were locked.
+-- The batches of these claims are unpacked. A claim is settled only where this worker still holds it; rows and batches that
+-- another transaction locks are skipped, never waited for. Lock order: batches, jobs by id, queues. The caller sorts ids.
+-- Returns each id once, with the ending of _release, or with 'held' (locked by somebody else: try again) or 'lost' (the claim
+-- belongs to this worker no more).
+
+create or replace function asyncq._settle_rest(
+  worker int, ids bigint[], tokens bigint[], done boolean[], attempts int[], delays_s float8[], errors text[], interruptions int[])
+  returns table (id bigint, ending text)
+  language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  as $$
+#variable_conflict use_column
+declare
+  held bigint[];
+begin
+  perform asyncq._unpack_claims(worker, array(select distinct unnest(tokens)));
+  -- Null for each claim that is not locked here. The fence stands in the node that locks: it is checked on the newest row.
+  held := array(
+    select (
+      select job.id from asyncq._jobs as job
+      where job.id = given.id and job.locked_by = worker and job.lock_token = given.token
+      for update skip locked)
+    from unnest(ids, tokens) as given(id, token));
+  return query
+    select ended.id, ended.ending
+    from asyncq._release(held, done, attempts, delays_s, errors, interruptions) as ended;
+  return query
+    select given.id, case when
+        exists (
+          select from asyncq._jobs as job
+          where job.id = given.id and job.locked_by = worker and job.lock_token = given.token)
+        or exists (
+          select from asyncq._batches as batch
+          cross join lateral (select width_bucket(given.id, batch.ids)) as member(place)
+          where batch.locked_by = worker and batch.lock_token = given.token
+            and case when batch.ids[member.place] = given.id then get_bit(batch.open, member.place - 1) = 1 end)
+      then 'held' else 'lost' end
+    from unnest(ids, tokens, held) as given(id, token, held)
+    where given.held is null;
+end
+$$;
