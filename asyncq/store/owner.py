@@ -82,7 +82,7 @@ async def _become(connection: asyncpg.Connection, schema: str, how: str) -> bool
 
 
 async def hand_over(connection: asyncpg.Connection, schema: str, names: Collection[str]) -> None:
-    """Give the schema's owner what others have made in it when they migrated: older releases did not act as the owner.
+    """Give the schema's owner what others have made in it, such as a superuser who restored a dump without owners.
 
     Args:
         connection: A connection, in a transaction, that does not act as the owner yet.

@@ -1,5 +1,7 @@
 """The checks of `_jobs`: a row that a worker could not decode, or whose claim has no owner, is not stored."""
 
+import json
+
 import pytest
 
 from tests.sql.session import Session
@@ -67,3 +69,24 @@ async def test_a_time_that_a_worker_cannot_hold_is_not_stored(sql: Session) -> N
     assert ["jobs_run_at_check"] * len(times) == names
     for time in ("0001-01-01 00:00:00+00", "9999-12-31 23:59:59.999999+00"):
         await sql.rows(insert, time)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "code"),
+    [("queue_name", "q" * 129, "GWBQN"), ("job_key", "", "GWBJK"), ("job_key", "k" * 513, "GWBJK")],
+    ids=["queue", "no key", "key"],
+)
+async def test_each_add_refuses_a_length_that_no_check_refuses(
+    sql: Session, column: str, value: str, code: str
+) -> None:
+    """The functions alone know these limits."""
+    spec = json.dumps({"identifier": "t", column: value})
+    adds = {
+        f"select asyncq.add_job('t', {column} := $1)": value,
+        "select asyncq.add_jobs(array[json_populate_record(null::asyncq.job_spec, $1::text::json)])": spec,
+        "select asyncq.enqueue($1::text::json)": spec,
+    }
+    errors = [await sql.refusal(text, given) for text, given in adds.items()]
+
+    assert [(code, column)] * 3 == [(error.sqlstate, error.column_name) for error in errors]
+    assert [] == await sql.values("select id from asyncq._jobs")

@@ -65,7 +65,7 @@ async def test_what_a_superuser_makes_belongs_to_the_owner(
 async def test_a_superuser_gives_the_owner_what_somebody_else_has_made(
     new: Database, bare: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Older releases left it to whoever migrated; what a role has been granted it keeps, and what is not ours too."""
+    """As after a restore without owners. Roles keep what they were granted, and what is not ours keeps its owner."""
     async with group_of(new) as group:
         release(monkeypatch, migration(TABLE))
         await migrate(new)
