@@ -83,7 +83,7 @@ def busy(result: Scale) -> str:
     """Workers that drain."""
     return table(
         "Busy workers",
-        "Processes that drain one table of jobs that do nothing, on the cores that the server uses too. CPU for each "
+        "Processes drain one table of jobs that do nothing, on the cores that the server uses too. CPU for each "
         "job, in microseconds.",
         ("processes", "jobs/s", "CPU of the server", "of the workers"),
         (
@@ -97,8 +97,8 @@ def idle(result: Scale) -> str:
     """Workers without work."""
     return table(
         "Idle workers",
-        "Processes that have nothing to do, all listening. A question is a transaction. CPU is a share of one core. "
-        "The memory of a connection is what its process on the server shares with nobody.",
+        "Processes have nothing to do, and all listen. A query is a transaction. CPU is a share of one core. The "
+        "memory of a connection is what its process on the server shares with no other.",
         (
             "processes",
             "transactions/s",
@@ -175,9 +175,9 @@ def parts_of_model(parts: Parts) -> str:
     }
     return table(
         "The model: its parts",
-        f"Measured: {parts.cores} cores, `fdatasync` {parts.fsync_ms:.3f} ms, the way to the server and back "
-        f"{parts.trip_ms:.3f} ms, the log {number(parts.log_mb_per_s)} MB/s, {parts.held_us:.2f} us more of a "
-        "fetch for each job at the front that another transaction is claiming; and microseconds (us) of CPU a job. "
+        f"Measured: {parts.cores} cores, `fdatasync` {parts.fsync_ms:.3f} ms, a round trip to the server of "
+        f"{parts.trip_ms:.3f} ms, a log of {number(parts.log_mb_per_s)} MB/s. A fetch takes {parts.held_us:.2f} us "
+        "more for each job at the front that another transaction is claiming. The table has microseconds (us) of CPU a job. "
         f"Fitted to the drain by one process: overlap {parts.overlap:.2f} (1: no part of a job's way overlaps with "
         "another; 16: the slowest part alone counts).",
         ("work", "CPU of the server", "of our process", "WAL, bytes"),
@@ -194,11 +194,11 @@ def checks(found: Sequence[Check]) -> str:
     near = sum(abs(check.error) <= NEAR for check in told)
     unrest = sum(check.others > BUSY for check in found)
     words = (
-        f"{near} of {len(told)} predictions are within {NEAR:.0%} of what was measured. A slower disk is made by "
-        "`commit_delay`, a longer way by a relay that delays what it passes on; how slow and how long is measured by "
-        "the least statement that waits for it. The cores that other programs used meanwhile, the relay among them, "
-        "are taken off; that processes wait for a core then is not in the model. The CPU of an add was measured in the "
-        "first run of each kind."
+        f"{near} of {len(told)} predictions are within {NEAR:.0%} of what was measured. A slower disk is simulated by "
+        "`commit_delay`, a longer round trip by a relay with a delay. The least statement that waits for it measures "
+        "how long it is. The cores that other programs used meanwhile, the relay among them, are subtracted. The model "
+        "does not know that processes then wait for a core. The CPU of an add was measured in the first run of each "
+        "kind."
     )
     if unrest:
         words += f" **Other programs used more than {BUSY:g} cores in {unrest} of these runs.**"
@@ -224,12 +224,12 @@ def estimates(found: Sequence[Estimate]) -> str:
     """What the model says of other machines."""
     return table(
         "The model: estimates",
-        "**Each figure is an estimate** (est.), none was measured: a server of its own with so many cores like those "
-        "here and a disk that writes as much a second, workers and producers on other machines, jobs that do nothing. "
-        "Rather too high than too low: the model knows nothing of what cores take from each other but for the claims "
-        "of others (caches, memory, further locks), nor of what the network can carry; what lies far above the "
-        f"measured rates is arithmetic, no more. Processes: as many as come to {model.ENOUGH:.0%} of what "
-        f"{model.MOST_WORKERS} would.",
+        "**Each figure is an estimate** (est.), none was measured. The server has a machine of its own, with so many "
+        "cores like those here and a disk that writes as much a second. Workers and producers run on other machines, "
+        "and jobs do nothing. The estimates are more likely too high than too low. Of what cores take from each other "
+        "the model knows only the claims of other workers, not caches, memory and further locks. It does not know the "
+        "limit of the network. Figures far above the measured rates are arithmetic, no more. The processes are as many "
+        f"as reach {model.ENOUGH:.0%} of the rate of {model.MOST_WORKERS}.",
         (
             "cores, fsync, round trip",
             "drain by 1 process",

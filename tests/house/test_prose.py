@@ -9,7 +9,7 @@ from tests.house.prose import DIALECT, faults, length, sentences
 CHECKOUT = Path(__file__).parents[2]
 PAGES = [
     *(CHECKOUT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
-    *(CHECKOUT / "docs" / name for name in ("architecture.md", "glossary.md", "performance.md")),
+    *(CHECKOUT / "docs" / name for name in ("architecture.md", "glossary.md", "performance.md", "scale.md")),
     CHECKOUT / "docs/guarantees.md",
     *sorted((CHECKOUT / "docs/guide").glob("*.md")),
     *sorted((CHECKOUT / "examples").glob("*/README.md")),
