@@ -415,7 +415,7 @@ MUTANTS = [
     ),
     Mutant(
         "a request that is made again makes another job",
-        "sql/functions/add/add_distinct_jobs.sql",
+        "sql/functions/add/resolve_unique.sql",
         "  if exists (select from unnest(dedupes) as given where given ? 'request') then",
         "  if false then",
         ("tests/sql/test_store_requests.py",),

@@ -57,3 +57,15 @@ async def test_job_keys_and_requests_may_change_what_others_see(sql: Session) ->
     """One of them is enough."""
     assert not await alike(sql, ASK, None, job_keys=[None, "k"])
     assert not await alike(sql, ASK, {"request": "r"})
+
+
+@pytest.mark.parametrize("document", [{"keep": True}, {key: ASK[key] for key in ASK if key != "key"}], ids=str)
+async def test_documents_without_a_key_share_nothing(sql: Session, document: dict[str, Any]) -> None:
+    """The first one would answer the others, and they would be lost."""
+    assert not await alike(sql, document, document)
+    assert not await alike(sql, ASK, ASK, document)
+
+
+async def test_a_condition_that_cannot_be_answered_counts_as_false(sql: Session) -> None:
+    """A null would not count."""
+    assert not await alike(sql, ASK, {"key": "bb"})

@@ -17,18 +17,18 @@ LOCK = "select from asyncq._jobs where id = $1 for no key update nowait"
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        (["a"], "free"),
-        (["a", None, "b"], "free"),
-        ([None], "free"),
-        (["k"], "held"),
-        (["a", "k", None], "held"),
-        (["a", "a"], "doubled"),
-        (["a", None, "k", "a"], "doubled"),
-        (["k", "k"], "doubled"),
+        (["a"], "new"),
+        (["a", None, "b"], "new"),
+        ([None], "new"),
+        (["k"], "taken"),
+        (["a", "k", None], "taken"),
+        (["a", "a"], "repeated"),
+        (["a", None, "k", "a"], "repeated"),
+        (["k", "k"], "repeated"),
     ],
 )
 async def test_what_the_act_has_to_heed_is_said(sql: Session, keys: list[str | None], said: str) -> None:
-    """A call with free keys is as simple as one without keys."""
+    """A call with new keys is as simple as one without keys."""
     await hold(sql, "scheduled")
 
     assert said == await sql.value(HOLD, keys)
@@ -83,15 +83,15 @@ async def held(sql: Session, *specs: dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     ("specs", "said"),
     [
-        ([{"task": "u"}], "free"),
-        ([{"task": "t"}], "held"),
-        ([{"task": "t", "force": True}], "free"),
-        ([{"task": "u"}, {"task": "v"}], "free"),
-        ([{"task": "u"}, {"task": "u"}], "doubled"),
-        ([{"task": "u"}, {"task": "u", "subject": "a"}], "free"),
-        ([{"task": "u", "idempotency_key": "a"}, {"task": "v", "idempotency_key": "a"}], "doubled"),
-        ([{"task": "u", "idempotency_key": "k", "force": True, "job_key": "k"}], "held"),
-        ([{"task": "u"}, {"task": "v", "force": True, "job_key": "k"}], "doubled"),
+        ([{"task": "u"}], "new"),
+        ([{"task": "t"}], "taken"),
+        ([{"task": "t", "force": True}], "new"),
+        ([{"task": "u"}, {"task": "v"}], "new"),
+        ([{"task": "u"}, {"task": "u"}], "repeated"),
+        ([{"task": "u"}, {"task": "u", "subject": "a"}], "new"),
+        ([{"task": "u", "idempotency_key": "a"}, {"task": "v", "idempotency_key": "a"}], "repeated"),
+        ([{"task": "u", "idempotency_key": "k", "force": True, "job_key": "k"}], "taken"),
+        ([{"task": "u"}, {"task": "v", "force": True, "job_key": "k"}], "repeated"),
     ],
     ids=str,
 )

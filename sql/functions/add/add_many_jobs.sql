@@ -27,7 +27,7 @@ create or replace function asyncq._add_many_jobs(
 #variable_conflict use_column
 declare
   asks boolean;
-  keys text := 'free';
+  keys text := 'new';
   soon timestamptz;
   is_due boolean;
 begin
@@ -42,7 +42,7 @@ begin
   elsif array_remove(job_keys, null) <> '{}' then
     keys := asyncq._hold_keys(job_keys);
   end if;
-  if keys = 'free' then
+  if keys = 'new' then
     perform asyncq._store_tasks(identifiers);
     ids := asyncq._insert_jobs(
       identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, metas, dedupes, null);
@@ -55,19 +55,19 @@ begin
       into ids, ords, outcomes, existing_ids, existing_states
       from (
         select held.*, held.outcome <> 'added' or held.existing_id is not null as is_special
-        from asyncq._add_held_jobs(
+        from asyncq._add_in_pieces(
           identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, job_key_modes, metas,
           case when asks then dedupes end, keys) as held) as done;
   end if;
   -- Those that ask about others and met some have told the listeners.
-  if asks and keys <> 'free' then
+  if asks and keys <> 'new' then
     return;
   end if;
   -- The instant decides who is told, not the start of the transaction, which may be long ago. A worker looks for its next
   -- due job at least once a minute by itself: only what is due before that must wake it. A job that had its key
   -- before may be due at another time than the call says, or run.
   soon := asyncq.clock() + interval '60 s';
-  if keys = 'free' then
+  if keys = 'new' then
     is_due := run_ats is null or array_position(run_ats, null) is not null or soon >= any(run_ats);
   else
     is_due := exists (

@@ -1,17 +1,19 @@
--- Whether jobs that share a key under a unique policy can be added at once: each of them is barred by the first one, or by what
--- bars that. So nothing in the call replaces, forces or reruns a job, or has a job key or an idempotency key; and the
--- jobs of a key look at the same states, for the same period, among them those in which a new job is.
+-- Whether jobs that share a key under a unique policy can be added by _add_first_of_each_key: each is barred by the first one, or
+-- by what bars that. So nothing in the call replaces, forces or reruns a job, or has a job key or an idempotency key; and the jobs
+-- of a key look at the same states, for the same period, among them those in which a new job is. A document without a key shares
+-- nothing with others like it. A condition that is null would not count, so it is false.
 
 create or replace function asyncq._all_ask_alike(job_keys text[], dedupes jsonb[]) returns boolean
   language sql immutable
   as $$
-  select coalesce(array_remove(job_keys, null) = '{}', true) and bool_and(
-    not given.dedupe ?| '{request,rerun}'
+  select coalesce(array_remove(job_keys, null) = '{}', true) and bool_and(coalesce(
+    given.dedupe ? 'key'
+    and not given.dedupe ?| '{request,rerun}'
     and given.dedupe ->> 'on_conflict' in ('ignore', 'reject')
     and given.dedupe -> 'states' ?& '{available,scheduled}'
     and coalesce(asyncq._period(given.dedupe ->> 'period') > '0', true)
     and given.dedupe -> 'states' = given.first -> 'states'
-    and given.dedupe ->> 'period' is not distinct from given.first ->> 'period')
+    and given.dedupe ->> 'period' is not distinct from given.first ->> 'period', false))
   from (
     select spec.dedupe, first_value(spec.dedupe) over (partition by spec.dedupe ->> 'key' order by spec.ord) as first
     from unnest(dedupes) with ordinality as spec(dedupe, ord)

@@ -3,8 +3,8 @@
 -- the mode or strategy: one that merely looks would drop a request for a job that is being taken, or has just ended.
 -- Job keys, keys under unique policies and idempotency keys have gates of their own kinds; of a job that has failed for good
 -- the last two are not held, unless a policy looks at such jobs. A forced add waits for no holder.
--- Returns what the act has to heed: jobs of the call may meet each other ('doubled' keys, mostly); other jobs 'held' the keys,
--- or may be remembered; or neither ('free').
+-- Returns what the act has to heed: jobs of the call may meet each other ('repeated' keys, mostly); the keys are 'taken':
+-- other jobs have them, or may be remembered; or neither ('new').
 
 create or replace function asyncq._hold_keys(job_keys text[], dedupes jsonb[] default null) returns text
   language plpgsql volatile
@@ -44,10 +44,10 @@ begin
     is_held := found or asyncq._looks_back(dedupes);
   end if;
   return case
-    when passed < cardinality(keys) then 'doubled'
-    when coalesce(cardinality(dedupes), 0) > 1 and asyncq._mixes_keys(job_keys, dedupes) then 'doubled'
-    when is_held then 'held'
-    else 'free'
+    when passed < cardinality(keys) then 'repeated'
+    when coalesce(cardinality(dedupes), 0) > 1 and asyncq._mixes_keys(job_keys, dedupes) then 'repeated'
+    when is_held then 'taken'
+    else 'new'
   end;
 end
 $$;

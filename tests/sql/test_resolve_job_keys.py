@@ -1,4 +1,4 @@
-"""`_add_keyed_jobs`: many adds in one call, some of whose keys are held; each has a mode of its own."""
+"""`_resolve_job_keys`: many adds in one call, some of whose keys are held; each has a mode of its own."""
 
 from tests.sql.keyed import MODES, STATES, Done, Spec, add_all, add_one, hold, names, stored
 from tests.sql.session import Session

@@ -1,4 +1,4 @@
-"""`_add_distinct_jobs`: many adds in one call that share no key; each question with its own answer."""
+"""`_resolve_unique`: many adds in one call that share no key; each question with its own answer."""
 
 from typing import Any
 

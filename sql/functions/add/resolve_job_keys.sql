@@ -1,5 +1,5 @@
--- The act of adding jobs whose keys some jobs hold already: their gates are passed, the holders locked. No two have the same
--- key, unless neither does more than to look at its holder (unsafe_dedupe). decided (null for none) has an outcome for each
+-- Add jobs whose job keys other jobs may have; the gates are passed, the holders locked, and no two jobs have the same key.
+-- decided (null for none) has an outcome for each
 -- job: those that are not 'added' are left alone, and not in the answer.
 --
 --   the job that has the key           replace                        preserve_run_at          unsafe_dedupe
@@ -11,7 +11,7 @@
 --
 -- Each lateral subquery is one index probe, and each update is bound to ids, whatever the planner knows of the table.
 
-create or replace function asyncq._add_keyed_jobs(
+create or replace function asyncq._resolve_job_keys(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
   priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[], dedupes jsonb[], decided text[])
   returns table (ord bigint, outcome text, id bigint, existing_id bigint, existing_state text)

@@ -1,6 +1,6 @@
 -- Add jobs that all ask alike (_all_ask_alike): the first one of each key is added, or is barred; it answers the others.
 
-create or replace function asyncq._add_first_jobs(
+create or replace function asyncq._add_first_of_each_key(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], priorities int[],
   flags jsonb[], metas jsonb[], dedupes jsonb[])
   returns table (ord bigint, outcome text, id bigint, existing_id bigint, existing_state text)
@@ -43,7 +43,7 @@ begin
   select array_agg(done.outcome order by done.ord), array_agg(done.id order by done.ord),
       array_agg(done.existing_id order by done.ord), array_agg(done.existing_state order by done.ord)
     into outcomes, ids, existing_ids, existing_states
-    from asyncq._add_distinct_jobs(
+    from asyncq._resolve_unique(
       identifiers, payloads, queue_names, run_ats, max_attempts, null, priorities, flags, null, metas, dedupes) as done;
   return query
     select answer.ord, case when answer.is_first then outcomes[answer.place] else answer.refusal end,

@@ -1,4 +1,4 @@
-"""`_add_doubled_jobs`: the same key several times in one call, as if the jobs were added one by one."""
+"""`_add_in_pieces` without policies: a job key several times in one call, as if the jobs were added one by one."""
 
 import random
 from collections.abc import Sequence

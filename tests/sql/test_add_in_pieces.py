@@ -1,4 +1,4 @@
-"""`_add_sharing_jobs`: the same key several times in one call, as if the jobs were added one by one."""
+"""`_add_in_pieces`: the same key several times in one call, as if the jobs were added one by one."""
 
 import random
 from collections.abc import Awaitable, Callable, Sequence

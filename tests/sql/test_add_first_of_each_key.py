@@ -1,4 +1,4 @@
-"""`_add_first_jobs`: the first job of each key answers the others; which calls come here, `_all_ask_alike` says."""
+"""`_add_first_of_each_key`: the first job of each key answers the others; `_all_ask_alike` says for which calls."""
 
 from tests.sql.keyed import Done
 from tests.sql.session import Session

@@ -1,4 +1,4 @@
--- Act on jobs no two of which share a key; the gates are passed, the holders locked. Three questions in turn: was this very
+-- Add jobs of which some ask about others, and no two share a key; the gates are passed, the holders locked. Three questions in turn: was this very
 -- request made before (idempotency keys), does another job bar it (unique policies), does another job have its job key?
 --
 --   the newest job that bars it      ignore          reject      rerun           replace
@@ -9,7 +9,7 @@
 -- To rerun is to remember the payload, with which the job begins anew when its run ends. It is for the case that only running
 -- jobs bar the request: one that waits will run later than now anyhow.
 
-create or replace function asyncq._add_distinct_jobs(
+create or replace function asyncq._resolve_unique(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
   priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[], dedupes jsonb[])
   returns table (ord bigint, outcome text, id bigint, existing_id bigint, existing_state text)
@@ -79,7 +79,7 @@ begin
       where held.outcome <> 'added'
       union all
       select done.ord, done.outcome, done.id, done.existing_id, done.existing_state
-      from asyncq._add_keyed_jobs(
+      from asyncq._resolve_job_keys(
         identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, job_key_modes, metas,
         dedupes, outcomes) as done) as done;
   if exists (select from unnest(dedupes) as given where given ? 'request') then
