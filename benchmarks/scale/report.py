@@ -177,9 +177,9 @@ def parts_of_model(parts: Parts) -> str:
         "The model: its parts",
         f"Measured: {parts.cores} cores, `fdatasync` {parts.fsync_ms:.3f} ms, a round trip to the server of "
         f"{parts.trip_ms:.3f} ms, a log of {number(parts.log_mb_per_s)} MB/s. A fetch takes {parts.held_us:.2f} us "
-        "more for each job at the front that another transaction is claiming. The table has microseconds (us) of CPU a job. "
-        f"Fitted to the drain by one process: overlap {parts.overlap:.2f} (1: no part of a job's way overlaps with "
-        "another; 16: the slowest part alone counts).",
+        "more for each job at the front that another transaction is claiming. The table has microseconds (us) of CPU a "
+        f"job. Fitted to the drain by one process: overlap {parts.overlap:.2f} (1: no part of a job's way overlaps "
+        "with another; 16: the slowest part alone counts).",
         ("work", "CPU of the server", "of our process", "WAL, bytes"),
         (
             (name, number(each.server_us), number(each.client_us), number(each.wal_bytes))
