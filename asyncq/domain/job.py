@@ -212,7 +212,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
             stored by an earlier release and cannot be read: nested too deep, or with a number beyond all limits.
         locked_by: The id of the worker that runs it.
         revision: How often a keyed add changed it.
-        interruptions: How often in a row a shutdown interrupted it, or its transaction was hindered.
+        interruptions: How often in a row a shutdown interrupted it, or its transaction was aborted.
     """
 
     id: int

@@ -7,7 +7,7 @@
     Discarded      dead at once                                   all; one was made
     Snoozed        waits                                          + 0
     Interrupted    due at once; the 11th in a row fails           + 0
-    Hindered       due soon; the 11th in a row fails              + 0
+    Aborted        due soon; the 11th in a row fails              + 0
     Returned       due as it was, never started                   + 0
 
 Two marks of a running job's row overrule that, whatever the outcome; only the database knows them:
@@ -16,7 +16,7 @@ Two marks of a running job's row overrule that, whatever the outcome; only the d
     cancelled      gone                                           -
     rerun          begins anew: it was asked for again            0
 
-A job that a shutdown interrupted, or whose transaction was hindered, ten times in a row may itself be the cause: the
+A job that a shutdown interrupted, or whose transaction was aborted, ten times in a row may itself be the cause: the
 eleventh time counts.
 """
 
@@ -33,8 +33,8 @@ from asyncq.domain.retry import RetryPolicy
 MAX_INTERRUPTIONS = 10
 MAX_ERROR = 16 * 1024
 FALLBACK_DELAY_S = 60.0
-FIRST_HINDRANCE_S = 0.02
-LONGEST_HINDRANCE_S = 10.0
+FIRST_ABORT_DELAY_S = 0.02
+LONGEST_ABORT_DELAY_S = 10.0
 
 
 class Completed(msgspec.Struct, frozen=True):
@@ -162,7 +162,7 @@ def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float) -
                 claim.id,
                 claim.token,
                 claim.queue,
-                delay_s=_hindrance_s(claim.interruptions, random),
+                delay_s=_abort_delay_s(claim.interruptions, random),
                 error=error,
                 interruptions=claim.interruptions + 1,
             )
@@ -216,9 +216,9 @@ def _failure(claim: Claim, error: str, delay_s: float | None, policy: RetryPolic
     )
 
 
-def _hindrance_s(times_before: int, random: float) -> float:
-    """How long a hindered run waits: who got into its way should be gone, and not meet it again; at most some 10 s."""
-    return min(FIRST_HINDRANCE_S * 2.0**times_before, LONGEST_HINDRANCE_S) * (0.5 + random / 2)
+def _abort_delay_s(times_before: int, random: float) -> float:
+    """The wait after an aborted transaction: random, so that two jobs do not conflict again; at most 10 s."""
+    return min(FIRST_ABORT_DELAY_S * 2.0**times_before, LONGEST_ABORT_DELAY_S) * (0.5 + random / 2)
 
 
 def _delay_s(policy: RetryPolicy, attempt: int, random: float) -> tuple[float, str]:

@@ -69,7 +69,7 @@ SENTENCES = [
         logging.WARNING,
         lambda e: (
             (
-                "job %s (%s, attempt %s of %s) was hindered, nothing of it was kept; next try in %.1f s, no attempt "
+                "the transaction of job %s (%s, attempt %s of %s) was aborted; next try in %.1f s, no attempt "
                 "counted: %s"
             ),
             *_job(e),

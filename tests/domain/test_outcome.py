@@ -99,15 +99,15 @@ TABLE: list[tuple[str, Claim, Outcome, Settlement]] = [
             dead=True,
         ),
     ),
-    ("hindered", claim(), Aborted("E"), settlement(delay_s=0.015, error="E", interruptions=1)),
+    ("aborted", claim(), Aborted("E"), settlement(delay_s=0.015, error="E", interruptions=1)),
     (
-        "hindered the tenth time",
+        "aborted the tenth time",
         claim(interruptions=9),
         Aborted("E"),
         settlement(delay_s=7.5, error="E", interruptions=10),
     ),
     (
-        "hindered the eleventh time",
+        "aborted the eleventh time",
         claim(interruptions=10),
         Aborted("E"),
         settlement(attempts=1, delay_s=10.0, error="E", interruptions=0),

@@ -2,7 +2,7 @@
 
 When a worker dies, a job loses an attempt only if the worker's row names it: no other record shows that it had begun.
 Each beat names the running jobs. Two kinds of jobs are named before they begin, and wait for the commit of that beat:
-the last attempt of a job, which must not run twice; and a suspect, a job whose last worker died while it ran.
+the last attempt of a job, which must not run twice; and a job whose last worker died while it ran.
 """
 
 from __future__ import annotations
