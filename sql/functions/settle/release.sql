@@ -8,11 +8,12 @@
 --   any other                            it waits, with the values below                        written
 --
 -- The other arrays have one element for each id; a missing array or element leaves the column as it is. attempts are added;
--- delays_s count from now, or from run_at if that is later. ids may contain nulls: these places are skipped.
+-- delays_s count from now, or from run_at if that is later. ids may contain nulls: these places are skipped. A queue that another
+-- transaction locks is waited for; a rescue must not wait, and frees the queues itself.
 
 create or replace function asyncq._release(
   ids bigint[], done boolean[] default null, attempts int[] default null, delays_s float8[] default null, errors text[] default null,
-  interruptions int[] default null)
+  interruptions int[] default null, frees_queues boolean default true)
   returns table (id bigint, ending text)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
@@ -53,6 +54,8 @@ begin
     -- One probe for each claim, whatever the planner expects of the arrays. Jobs that began anew have no claim any more.
     where job.id = any(array[given.id]) and job.locked_by is not null
     returning job.id, 'written';
-  delete from asyncq._queues where name = any(queues) and locked_by = any(owners);
+  if frees_queues then
+    delete from asyncq._queues where name = any(queues) and locked_by = any(owners);
+  end if;
 end
 $$;

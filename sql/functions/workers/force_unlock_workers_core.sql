@@ -19,7 +19,6 @@ declare
   forgotten int[];
   held bigint[];
   cancelled bigint[];
-  queues text[];
   patience constant text := current_setting('lock_timeout');
   holder record;
 begin
@@ -52,15 +51,8 @@ begin
   end;
   perform set_config('lock_timeout', patience, true);
   cancelled := array(select job.id from asyncq._jobs as job where job.id = any(held) and job.cancelled_at is not null);
-  -- Those of these claims only: a worker that lives may take others at this moment.
-  queues := array(select job.queue from asyncq._jobs as job where job.id = any(held) and job.queue is not null);
   return query select touched.shown, touched.document from asyncq._shown(cancelled) as touched;
-  perform asyncq._end_marked(held);
-  update asyncq._jobs as job
-    set locked_by = null, locked_at = null, lock_token = null, updated_at = asyncq.now(),
-      attempts = least(job.attempts + 1, greatest(job.attempts, job.max_attempts)), attempts_made = job.attempts_made + 1
-    where job.id = any(held) and job.locked_by is not null;
-  delete from asyncq._queues as queue where queue.name = any(queues);
+  perform asyncq._release(held, attempts => array_fill(1, array[cardinality(held)]));
   if cardinality(held) > 0 then
     perform asyncq._wake_workers();
   end if;

@@ -24,6 +24,10 @@ declare
   gone int[];
   dead int[];
   held bigint[];
+  owners int[];
+  ran boolean[];
+  marked boolean[];
+  errors text[];
 begin
   -- The rows stay locked: no other rescue takes the same workers, and a late heartbeat waits and is then refused. A worker within
   -- its lease is gone only if its lock is free. If the lock is held, the worker is back, and its next beat will say so.
@@ -76,28 +80,26 @@ begin
       order by offer.worker_id for update skip locked));
   held := array(
     select id from asyncq._jobs where locked_by = any(gone) and lock_token is not null order by id for update skip locked);
-  perform asyncq._end_marked(held);
-  return query
-    with lost as materialized (
-      select job.id, job.locked_by as worker_id,
+  select array_agg(lost.id), array_agg(lost.worker_id), array_agg(lost.ran), array_agg(lost.is_marked),
+      array_agg('WorkerLost: worker ' || lost.worker_id || case when lost.left_its_lock
+          then ' has died, or lost every connection' else ' was not heard of for longer than its lease' end
+        || case when lost.ran then '' else '; whether it had begun this job is not known, so no attempt is counted' end)
+    into held, owners, ran, marked, errors
+    from (
+      select job.id, job.locked_by as worker_id, job.cancelled_at is not null or job.rerun is not null as is_marked,
         asyncq._is_leased(worker) as left_its_lock,
         -- Hashed, once for all claims: a search of each worker's list would compare each claim with each name.
         (job.locked_by, job.id || '/' || job.lock_token) in (
           select beaten.id, claim from asyncq._workers as beaten cross join lateral unnest(beaten.named) as claim
           where beaten.id = any(gone)) as ran
       from asyncq._jobs as job left join asyncq._workers as worker on worker.id = job.locked_by
-      where job.id = any(held) and job.locked_by = any(gone))
-    update asyncq._jobs as job
-    set attempts = case when lost.ran
-        then least(job.attempts + 1, greatest(job.attempts, job.max_attempts)) else job.attempts end,
-      attempts_made = job.attempts_made + lost.ran::int,
-      last_error = 'WorkerLost: worker ' || lost.worker_id || case when lost.left_its_lock
-          then ' has died, or lost every connection' else ' was not heard of for longer than its lease' end
-        || case when lost.ran then '' else '; whether it had begun this job is not known, so no attempt is counted' end,
-      locked_by = null, locked_at = null, lock_token = null, updated_at = asyncq.now()
-    -- One probe for each claim, whatever the planner expects: a condition on all ids beside the join was probed for each claim.
-    from lost where job.id = any(array[lost.id])
-    returning job.id, lost.worker_id, job.attempts, job.max_attempts, lost.ran;
+      where job.id = any(held) and job.locked_by = any(gone)) as lost;
+  perform asyncq._release(held, attempts => ran::int[], errors => errors, frees_queues => false);
+  return query
+    select job.id, claim.worker_id, job.attempts, job.max_attempts, claim.ran
+    from unnest(held, owners, ran, marked) as claim(id, worker_id, ran, is_marked)
+    join asyncq._jobs as job on job.id = any(array[claim.id])
+    where not claim.is_marked;
   -- `offset 0`: each queue and each worker is looked up. An anti-join could read the claims of all workers.
   delete from asyncq._queues
     where name = any(array(
