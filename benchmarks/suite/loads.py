@@ -21,6 +21,7 @@ SLOTS = 10
 SPREAD_MS = 60.0  # between due times
 WAITING = 1_000  # jobs that keep all workers busy before the first add, and until after the last
 LONGEST_S = 60.0
+LONG_S = 240.0
 
 
 def beside_workers(task: str, *, waiting: int = 0, listen: bool = True) -> Run:
@@ -97,7 +98,15 @@ def with_handlers(task: str) -> Run:
     return run
 
 
+async def run_failures(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
+    """Each job fails once and is retried at once. Every call is checked; the figure counts each job once."""
+    async with stage.postgres.copy(peer, variant, size, task="flaky") as jobs:
+        seen = await drain(peer, variant, jobs, 2 * size, loop=stage.loop, task="flaky", longest_s=LONG_S)
+    return seen | {"value": seen["value"] / 2}
+
+
 LOADS: dict[str, Work] = {
+    "failures": Work(code="W3", title="drain, each job fails once", unit=RATE, run=run_failures),
     "pollers": Work(
         code="W10",
         title="add, 64 producers beside 4 busy workers that only poll",

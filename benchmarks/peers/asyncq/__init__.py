@@ -30,6 +30,7 @@ PEER = Peer(
         "stuck": {"default": 50_000},
         "snapshot": {"default": 1_000_000},
         "strangers": {"default": 50_000},
+        "failures": {"default": 50_000},
         "pollers": {"default": 20_000},
         "listeners": {"default": 20_000},
         "runners": {"default": 5_000},

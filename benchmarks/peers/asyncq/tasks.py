@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from asyncq import Task, task
+from asyncq import ConstantRetry, JobContext, Task, task
 from benchmarks.peers.role import Note
 
 
@@ -48,6 +48,14 @@ async def hold() -> None:
 @task
 async def stranger() -> None:
     """Run nowhere."""
+
+
+@task(retry=ConstantRetry(0))
+async def flaky(id: int, ctx: JobContext) -> None:
+    """Fail the first time. The two calls of a job have numbers of their own: all of them are 0 to 2 * jobs - 1."""
+    note(2 * id + ctx.attempt - 1)
+    if ctx.attempt == 1:
+        raise ValueError("the first attempt fails")
 
 
 def nap_s(number: int) -> float:
@@ -92,7 +100,7 @@ async def cpu_2(item: Letter) -> None:
         pass
 
 
-TASKS: dict[str, Task[...]] = {each.name: each for each in (noop, hold, nap, second, wait_1, wait_20, cpu_2)}
+TASKS: dict[str, Task[...]] = {each.name: each for each in (noop, hold, flaky, nap, second, wait_1, wait_20, cpu_2)}
 WITH_LETTERS = ("wait_1", "wait_20", "cpu_2")
 
 
