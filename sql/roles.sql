@@ -120,7 +120,7 @@ grant execute on function
   asyncq._counts,
   asyncq._cron_definition,
   asyncq._cron_status,
-  asyncq._dedupe,
+  asyncq._extra,
   asyncq._digest,
   asyncq._document,
   asyncq._due_slots,

@@ -1,6 +1,6 @@
-"""What an add asks about other jobs: its key under a policy, and its request; the object that `_add_jobs` takes for it.
+"""The record of the options of a job that have no array of their own: its key under a policy, and its request.
 
-sql/functions/unique/dedupe.sql and singleton_key.sql are the same in SQL.
+sql/functions/unique/extra.sql and singleton_key.sql are the same in SQL.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ def singleton_key(task: str, subject: str | None = None) -> str:
     return hashlib.sha256(f'{{{start}"type":{quote(task)}}}'.encode()).hexdigest()
 
 
-def question(spec: JobSpec, window: timedelta = DEFAULT_WINDOW) -> str | None:
-    """What an add asks about other jobs.
+def extra(spec: JobSpec, window: timedelta = DEFAULT_WINDOW) -> str | None:
+    """The record of the options that `_add_jobs` takes as one object: what an add asks about other jobs.
 
     Args:
         spec: The job, checked.
         window: For how long its idempotency key holds.
 
     Returns:
-        JSON text for `_add_jobs`; None when it asks nothing.
+        JSON text for `_add_jobs`; None when there is nothing to say.
 
     Raises:
         InvalidJob: With the code GWBUP: the job has no key under its policy.

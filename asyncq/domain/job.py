@@ -332,7 +332,7 @@ def _is_name(task: str) -> bool:
 
 
 def _check_policy(spec: JobSpec) -> None:
-    """Check what a spec says about other jobs, as sql/functions/unique/dedupe.sql does."""
+    """Check what a spec says about other jobs, as sql/functions/unique/extra.sql does."""
     if spec.unique is None and spec.subject is None and spec.singleton is spec.force is spec.rerun is False:
         return
     if spec.unique is not None and not isinstance(spec.unique, UniquePolicy):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import asyncpg
 import msgspec
 
-from asyncq.domain.deduplication import DEFAULT_WINDOW, options, question
+from asyncq.domain.deduplication import DEFAULT_WINDOW, extra, options
 from asyncq.domain.job import Added, JobSpec, Outcome
 from asyncq.domain.states import JobState
 from asyncq.store.database import Database
@@ -182,7 +182,7 @@ def _columns(specs: Sequence[JobSpec], window: timedelta) -> tuple[Sequence[Any]
         joined("flags", _flags, ()),
         joined("job_key_mode"),
         joined("meta"),
-        _BETWEEN.join([question(spec, window) or "" for spec in specs]) if asks else None,
+        _BETWEEN.join([extra(spec, window) or "" for spec in specs]) if asks else None,
     )
 
 

@@ -195,5 +195,5 @@ def _columns(slot: Slot) -> tuple[Any, ...]:
         spec.priority,
         _json.encode(dict.fromkeys(spec.flags, True)).decode() if spec.flags else None,
         spec.job_key_mode or "replace",
-        slot.item.question(spec),
+        slot.item.extra(spec),
     )

@@ -416,7 +416,7 @@ MUTANTS = [
     Mutant(
         "a request that is made again makes another job",
         "sql/functions/add/resolve_unique.sql",
-        "  if exists (select from unnest(dedupes) as given where given ? 'request') then",
+        "  if exists (select from unnest(extras) as given where given ? 'request') then",
         "  if false then",
         ("tests/sql/test_store_requests.py",),
     ),

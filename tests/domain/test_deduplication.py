@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asyncq.domain.deduplication import SINGLETON, options, question, singleton_key
+from asyncq.domain.deduplication import SINGLETON, extra, options, singleton_key
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.job import JobSpec
 from asyncq.domain.unique import DEFAULT_STATES, UniquePolicy
@@ -16,14 +16,14 @@ from tests.vectors import PAGE_DIGEST
 
 def asked(task: str = "t", payload: str = "{}", **options: Any) -> dict[str, Any]:
     """What an add with these options asks."""
-    text = question(JobSpec(task=task, payload=payload).with_options(**options))
+    text = extra(JobSpec(task=task, payload=payload).with_options(**options))
     assert text is not None
     return json.loads(text)
 
 
 def test_who_asks_nothing_sends_nothing() -> None:
     """Such a job costs nothing."""
-    assert question(JobSpec(task="t", job_key="k", meta='{"a":1}')) is None
+    assert extra(JobSpec(task="t", job_key="k", meta='{"a":1}')) is None
 
 
 def test_a_policy_has_its_key_and_says_whom_the_job_looks_at() -> None:
@@ -93,8 +93,8 @@ def test_an_idempotency_key_goes_with_its_window() -> None:
     """In seconds, with a fraction if need be; a day by default."""
     spec = JobSpec(task="t", idempotency_key="k")
 
-    assert {"request": "k", "window_s": 86400.0} == json.loads(question(spec) or "")
-    assert {"request": "k", "window_s": 1.5} == json.loads(question(spec, timedelta(seconds=1.5)) or "")
+    assert {"request": "k", "window_s": 86400.0} == json.loads(extra(spec) or "")
+    assert {"request": "k", "window_s": 1.5} == json.loads(extra(spec, timedelta(seconds=1.5)) or "")
 
 
 def test_the_options_of_sql_say_the_same() -> None:

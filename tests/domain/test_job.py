@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from asyncq.domain.deduplication import question
+from asyncq.domain.deduplication import extra
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.job import OPTIONS, Claim, JobKeyMode, JobOptions, JobSpec, check
 from asyncq.domain.moment import moment_of
@@ -303,7 +303,7 @@ def test_options_about_other_jobs_that_break_a_rule_are_refused(
     """Two answers to one question, or an answer to none; what depends on the payload is refused when it is there."""
     spec = JobSpec(task="t", job_key="k" if has_job_key else None)
     with pytest.raises(InvalidJob) as caught:
-        question(spec.with_options(**options))
+        extra(spec.with_options(**options))
 
     assert (code, field) == (caught.value.code, caught.value.field)
     assert str(caught.value).startswith(field)

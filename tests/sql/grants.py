@@ -78,7 +78,7 @@ WORKER = {
     "function _counts": "execute",
     "function _cron_definition": "execute",
     "function _cron_status": "execute",
-    "function _dedupe": "execute",
+    "function _extra": "execute",
     "function _digest": "execute",
     "function _document": "execute",
     "function _due_slots": "execute",

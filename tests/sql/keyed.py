@@ -71,7 +71,7 @@ class Spec(NamedTuple):
     flags: str | None = None
     mode: str | None = "replace"
     meta: str | None = None
-    dedupe: str | None = None
+    extra: str | None = None
 
 
 class Done(NamedTuple):

@@ -39,7 +39,7 @@ async def add_slots(sql: Session, *pairs: Pair, **columns: Sequence[Any]) -> lis
         columns.get("identifiers", items),
         *(columns.get(name, [None] * len(pairs)) for name in NAMES),
         columns.get("job_key_modes", ["replace"] * len(pairs)),
-        columns.get("dedupes", [None] * len(pairs)),
+        columns.get("extras", [None] * len(pairs)),
     )
 
 

@@ -81,7 +81,7 @@ async def test_a_spec_is_refused_rather_than_lost(sql: Session) -> None:
 BARE = """
 select * from asyncq._add_jobs(
   identifiers := '{t,t}', payloads := null, queue_names := null, run_ats := null, max_attempts := null, job_keys := $1,
-  priorities := null, flags := null, job_key_modes := null, metas := null, dedupes := $2::text[]::jsonb[])
+  priorities := null, flags := null, job_key_modes := null, metas := null, extras := $2::text[]::jsonb[])
 """
 ASKS = '{"key": "%064d", "on_conflict": "ignore"}'
 CASES: dict[str, tuple[list[str | None] | None, list[str | None] | None, list[str]]] = {
@@ -97,10 +97,10 @@ CASES: dict[str, tuple[list[str | None] | None, list[str | None] | None, list[st
 @pytest.mark.parametrize("case", CASES)
 async def test_what_no_job_of_a_call_says_is_null_as_a_whole(sql: Session, case: str) -> None:
     """On every way through the act, as if it were an array of nulls."""
-    keys, dedupes, outcomes = CASES[case]
+    keys, extras, outcomes = CASES[case]
     await sql.rows(BARE, ["k", None], [None, ASKS % 1])
     before = await sql.values("select id from asyncq._jobs")
-    rows = await sql.rows(BARE, keys, dedupes)
+    rows = await sql.rows(BARE, keys, extras)
 
     assert [1, 2] == sorted(row["ord"] for row in rows)
     assert outcomes == [row["outcome"] for row in sorted(rows, key=lambda row: row["ord"])]

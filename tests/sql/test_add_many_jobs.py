@@ -12,7 +12,7 @@ CALL = """
 select {columns} from asyncq.{function}(
   identifiers := $1::text[], payloads := null, queue_names := null, run_ats := null, max_attempts := null,
   job_keys := $2::text[], priorities := null, flags := null, job_key_modes := $3::text[], metas := null,
-  dedupes := $4::text[]::jsonb[]) as added
+  extras := $4::text[]::jsonb[]) as added
 """
 ONE_ROW = CALL.format(function="_add_many_jobs", columns="to_jsonb(added)")
 ROWS = CALL.format(
@@ -95,3 +95,14 @@ async def test_no_specs_no_ids(sql: Session) -> None:
     nothing = dict.fromkeys(("ids", "ords", "outcomes", "existing_ids", "existing_states"))
 
     assert [nothing, nothing] == [json.loads(await sql.value(ONE_ROW, names, None, None, None)) for names in ([], None)]
+
+
+async def test_a_record_that_asks_nothing_reaches_the_row_of_a_new_job_and_of_one_that_is_changed(sql: Session) -> None:
+    """An option that is no question about other jobs must not be lost on the way of job keys."""
+    keeps = '{"states": ["completed"]}'
+    for keys in (["a", "b"], ["a", "c"], ["d", "d"], [None, None]):
+        await sql.rows(ONE_ROW, ["t", "t"], keys, None, [keeps, None])
+    rows = await sql.rows("select key, keep_states from asyncq._jobs order by id")
+
+    kept = ["completed"]
+    assert [("a", kept), ("b", None), ("c", None), ("d", kept), (None, kept), (None, None)] == list(map(tuple, rows))

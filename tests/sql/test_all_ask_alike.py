@@ -12,9 +12,9 @@ ALIKE = "select asyncq._all_ask_alike($1::text[], $2::text[]::jsonb[])"
 ASK = {"key": "aa", "on_conflict": "ignore", "states": [*DEFAULT_STATES], "period": None}
 
 
-async def alike(sql: Session, *dedupes: dict[str, Any] | None, job_keys: list[str | None] | None = None) -> bool:
+async def alike(sql: Session, *extras: dict[str, Any] | None, job_keys: list[str | None] | None = None) -> bool:
     """Whether they do."""
-    texts = [None if dedupe is None else json.dumps(dedupe) for dedupe in dedupes]
+    texts = [None if extra is None else json.dumps(extra) for extra in extras]
     return await sql.value(ALIKE, job_keys, texts)
 
 

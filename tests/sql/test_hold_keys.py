@@ -69,7 +69,7 @@ async def test_a_handler_may_hold_its_own_row_meanwhile(dsn: str, own: Session) 
 
 HOLD_ASKED = """
 select asyncq._hold_keys(array_agg(job_key order by ord), array_agg(
-  asyncq._dedupe((spec ->> 'options')::jsonb, spec ->> 'task', null, null, job_key) order by ord))
+  asyncq._extra((spec ->> 'options')::jsonb, spec ->> 'task', null, null, job_key) order by ord))
 from json_array_elements($1::text::json) with ordinality as given(spec, ord)
 cross join lateral (select spec ->> 'job_key' as job_key) as named
 """

@@ -12,7 +12,7 @@ ENDED = ["completed", "cancelled", "discarded"]
 
 
 @pytest.mark.parametrize(
-    ("dedupe", "states"),
+    ("extra", "states"),
     [
         (None, None),
         ({}, None),
@@ -27,9 +27,9 @@ ENDED = ["completed", "cancelled", "discarded"]
     ids=str,
 )
 async def test_the_states_are_those_that_something_looks_at(
-    sql: Session, dedupe: dict[str, Any] | None, states: list[str] | None
+    sql: Session, extra: dict[str, Any] | None, states: list[str] | None
 ) -> None:
     """A request that is made again wants to know in any case what became of its job."""
-    text = None if dedupe is None else json.dumps(dedupe)
+    text = None if extra is None else json.dumps(extra)
 
     assert states == await sql.value("select asyncq._kept_states($1::text::jsonb)", text)

@@ -12,7 +12,7 @@ DAY = {"window_s": 86400, "request": "k"}
 
 
 @pytest.mark.parametrize(
-    ("dedupe", "until"),
+    ("extra", "until"),
     [
         (None, None),
         ({}, None),
@@ -28,9 +28,9 @@ DAY = {"window_s": 86400, "request": "k"}
     ids=str,
 )
 async def test_a_job_is_kept_for_whoever_asks_longest(
-    sql: Session, dedupe: dict[str, Any] | None, until: str | None
+    sql: Session, extra: dict[str, Any] | None, until: str | None
 ) -> None:
     """The policy, and the request that may be made again."""
     await sql.execute("set local timezone = 'UTC'")
 
-    assert until == await sql.value(UNTIL, None if dedupe is None else json.dumps(dedupe))
+    assert until == await sql.value(UNTIL, None if extra is None else json.dumps(extra))

@@ -14,12 +14,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("dedupe", "said"), CASES.values(), ids=CASES)
-async def test_what_has_to_be_looked_at(sql: Session, dedupe: str, said: bool) -> None:
+@pytest.mark.parametrize(("extra", "said"), CASES.values(), ids=CASES)
+async def test_what_has_to_be_looked_at(sql: Session, extra: str, said: bool) -> None:
     """A request is always looked for; ended jobs only by who asks for them, and only if there are any."""
     await sql.execute(f"""
         insert into asyncq._ended_jobs (id, created_at, ended_at, keep_until, task_id, state, unique_key)
           values (1, now(), now(), 'infinity', 1, 'completed', decode('{KEY}', 'hex'))""")
-    found = await sql.value("select coalesce(asyncq._looks_back(array[$1::text::jsonb]), false)", dedupe)
+    found = await sql.value("select coalesce(asyncq._looks_back(array[$1::text::jsonb]), false)", extra)
 
     assert said == found

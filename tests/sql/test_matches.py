@@ -8,7 +8,7 @@ from tests.sql.unique import ALL_STATES, HELD, hold, word
 MATCHES = """
 select id, state, created_at, run_at, is_row
 from asyncq._matches(
-  asyncq._dedupe(jsonb_build_object('unique', jsonb_build_object('states', $1::text[])), 't', null, null, null),
+  asyncq._extra(jsonb_build_object('unique', jsonb_build_object('states', $1::text[])), 't', null, null, null),
   asyncq.clock())
 order by id
 """
@@ -30,8 +30,8 @@ async def test_it_is_part_of_the_statement_around_it(sql: Session) -> None:
     """A function that is called for each of ten thousand jobs would cost more than all the rest."""
     await sql.execute("set local enable_seqscan = off; set local enable_bitmapscan = off")
     plan = await sql.values("""
-        explain select matched.id from unnest('{}'::jsonb[]) as given(dedupe)
-        cross join lateral asyncq._matches(given.dedupe, now()) as matched""")
+        explain select matched.id from unnest('{}'::jsonb[]) as given(extra)
+        cross join lateral asyncq._matches(given.extra, now()) as matched""")
     text = "\n".join(plan)
 
     assert [1, 1, 1] == [

@@ -9,11 +9,11 @@ from tests.sql.unique import ALL_STATES, hold, left
 REPLACE = "select asyncq._replace_jobs($1::text[]::jsonb[], $2::text[], $3::bigint[], asyncq.clock())"
 
 
-async def dedupe(sql: Session, task: str, **policy: Any) -> str:
+async def extra(sql: Session, task: str, **policy: Any) -> str:
     """What an add that replaces asks."""
     policy = {"states": ALL_STATES, "on_conflict": "replace"} | policy
     return await sql.value(
-        "select asyncq._dedupe($2::text::jsonb, $1, null, null, null)::text", task, json.dumps({"unique": policy})
+        "select asyncq._extra($2::text::jsonb, $1, null, null, null)::text", task, json.dumps({"unique": policy})
     )
 
 
@@ -23,7 +23,7 @@ async def test_only_adds_that_have_an_existing_job_replace(sql: Session) -> None
     outcomes = {"a": "added", "b": "deduplicated", "c": "rejected", "d": "added"}
     await sql.rows(
         REPLACE,
-        [await dedupe(sql, task) for task in jobs],
+        [await extra(sql, task) for task in jobs],
         [*outcomes.values()],
         [jobs["a"], jobs["b"], jobs["c"], None],
     )

@@ -39,12 +39,12 @@ def unique(key: str, **asked: Any) -> Spec:
     """A spec with a key."""
     digest = hashlib.sha256(key.encode()).hexdigest()
     question = {"key": digest, "on_conflict": "ignore", "states": DEFAULT_STATES, "period": None} | asked
-    return Spec(key=None, dedupe=json.dumps(question))
+    return Spec(key=None, extra=json.dumps(question))
 
 
 def request(key: str, **asked: Any) -> Spec:
     """A spec with an idempotency key."""
-    return Spec(key=None, dedupe=json.dumps({"request": key, "window_s": 60} | asked))
+    return Spec(key=None, extra=json.dumps({"request": key, "window_s": 60} | asked))
 
 
 # A call -> its specs: of keys that are free, held, shared in the call; of requests that are new, and known.

@@ -21,12 +21,12 @@ from (
     array_agg(spec ->> 'job_key' order by ord) as keys,
     array_agg(spec ->> 'mode' order by ord) as modes,
     array_agg((spec #>> '{options,meta}')::jsonb order by ord) as metas,
-    array_agg(asyncq._dedupe(
+    array_agg(asyncq._extra(
       (spec ->> 'options')::jsonb, spec ->> 'task', spec ->> 'queue', spec -> 'payload', spec ->> 'job_key')
-      order by ord) as dedupes
+      order by ord) as extras
   from json_array_elements($1::text::json) with ordinality as given(spec, ord)) as specs
 cross join lateral asyncq._add_jobs(
-  tasks, payloads, queues, run_ats, null, keys, null, null, modes, metas, dedupes) as done
+  tasks, payloads, queues, run_ats, null, keys, null, null, modes, metas, extras) as done
 order by done.ord
 """
 

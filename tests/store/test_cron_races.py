@@ -159,12 +159,12 @@ async def test_a_run_and_a_slot_at_once_with_skip_are_one_job(sql: Session, othe
     """Whichever comes first; the slot is done."""
     await add_item(sql, overlap="skip")
     number = await revision(sql)
-    dedupe = await sql.value("select asyncq._overlap('a', 'skip')::text")
+    extra = await sql.value("select asyncq._overlap('a', 'skip')::text")
     await sql.execute("begin")
     await sql.rows("select asyncq.run_cron_item('a')")
 
     async def slot() -> list[str]:
-        rows = await add_slots(other, ("a", SOON), identifiers=["t"], revisions=[number], dedupes=[dedupe])
+        rows = await add_slots(other, ("a", SOON), identifiers=["t"], revisions=[number], extras=[extra])
         return [row["outcome"] for row in rows]
 
     assert [["deduplicated"]] == await second_waits(sql, other, third, slot, "commit")

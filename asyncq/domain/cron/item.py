@@ -15,7 +15,7 @@ from asyncq.domain.cron.expression import DIALECTS, BadExpression, Dialect, expa
 from asyncq.domain.cron.overlap import OVERLAPS, Overlap, overlap_question
 from asyncq.domain.cron.times import Matcher, Times
 from asyncq.domain.cron.zone import find_zone
-from asyncq.domain.deduplication import question
+from asyncq.domain.deduplication import extra
 from asyncq.domain.errors import ConfigurationError, CrontabProblem, InvalidCrontab, InvalidJob, seconds
 from asyncq.domain.fields import MARK
 from asyncq.domain.job import MAX_NAME, JobKeyMode, JobSpec
@@ -150,7 +150,7 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
         options: Any = {name: getattr(self, name) for name in JOB_OPTIONS}
         return spec.with_options(**options)
 
-    def question(self, spec: JobSpec) -> str | None:
+    def extra(self, spec: JobSpec) -> str | None:
         """What a job of the item asks about other jobs.
 
         Args:
@@ -159,7 +159,7 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
         Returns:
             JSON text for `_add_jobs`; None when it asks nothing.
         """
-        return question(spec) if self.overlap == "allow" else overlap_question(self.identifier, self.overlap)
+        return extra(spec) if self.overlap == "allow" else overlap_question(self.identifier, self.overlap)
 
     def _faults(self) -> Iterator[_Fault]:
         """Yield everything that is wrong, in the order in which a line says it."""
@@ -191,7 +191,7 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
 
         def ask() -> None:
             payload = msgspec.json.encode({**self.members, MARK: EXAMPLE}).decode()
-            question(msgspec.structs.replace(self.template, payload=payload))
+            extra(msgspec.structs.replace(self.template, payload=payload))
 
         yield from _faults_of_job("task", ask)
         if self.overlap != "allow" and (other := self._other_answer()):

@@ -2,7 +2,7 @@
 
 create or replace function asyncq._add_first_of_each_key(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], priorities int[],
-  flags jsonb[], metas jsonb[], dedupes jsonb[])
+  flags jsonb[], metas jsonb[], extras jsonb[])
   returns table (ord bigint, outcome text, id bigint, existing_id bigint, existing_state text)
   language plpgsql volatile
   as $$
@@ -25,26 +25,26 @@ begin
     from (
       select spec.ord, spec.first, spec.strategy, dense_rank() over (order by spec.first) as place
       from (
-        select keyed.ord, keyed.dedupe ->> 'on_conflict' as strategy, case
-            when keyed.dedupe is null then keyed.ord
-            else first_value(keyed.ord) over (partition by keyed.dedupe ->> 'key' order by keyed.ord)
+        select keyed.ord, keyed.extra ->> 'on_conflict' as strategy, case
+            when keyed.extra is null then keyed.ord
+            else first_value(keyed.ord) over (partition by keyed.extra ->> 'key' order by keyed.ord)
           end as first
-        from unnest(dedupes) with ordinality as keyed(dedupe, ord)) as spec) as given;
+        from unnest(extras) with ordinality as keyed(extra, ord)) as spec) as given;
   select array_agg(given.identifier order by given.ord), array_agg(given.payload order by given.ord),
       array_agg(given.queue_name order by given.ord), array_agg(given.run_at order by given.ord),
       array_agg(given.max_attempts order by given.ord), array_agg(given.priority order by given.ord),
       array_agg(given.flags order by given.ord), array_agg(given.meta order by given.ord),
-      array_agg(given.dedupe order by given.ord)
-    into identifiers, payloads, queue_names, run_ats, max_attempts, priorities, flags, metas, dedupes
-    from unnest(identifiers, payloads, queue_names, run_ats, max_attempts, priorities, flags, metas, dedupes, firsts)
+      array_agg(given.extra order by given.ord)
+    into identifiers, payloads, queue_names, run_ats, max_attempts, priorities, flags, metas, extras
+    from unnest(identifiers, payloads, queue_names, run_ats, max_attempts, priorities, flags, metas, extras, firsts)
       with ordinality as given(
-        identifier, payload, queue_name, run_at, max_attempts, priority, flags, meta, dedupe, is_first, ord)
+        identifier, payload, queue_name, run_at, max_attempts, priority, flags, meta, extra, is_first, ord)
     where given.is_first;
   select array_agg(done.outcome order by done.ord), array_agg(done.id order by done.ord),
       array_agg(done.existing_id order by done.ord), array_agg(done.existing_state order by done.ord)
     into outcomes, ids, existing_ids, existing_states
     from asyncq._resolve_unique(
-      identifiers, payloads, queue_names, run_ats, max_attempts, null, priorities, flags, null, metas, dedupes) as done;
+      identifiers, payloads, queue_names, run_ats, max_attempts, null, priorities, flags, null, metas, extras) as done;
   return query
     select answer.ord, case when answer.is_first then outcomes[answer.place] else answer.refusal end,
       ids[answer.place],

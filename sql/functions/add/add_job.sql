@@ -37,7 +37,7 @@ begin
   from asyncq._add_many_jobs(
     array[identifier], array[payload], array[queue_name], array[run_at], array[max_attempts], array[job_key],
     array[priority], array[asyncq._flags(flags)], array[job_key_mode], array[options -> 'meta'],
-    array[case when options is not null then asyncq._dedupe(options, identifier, queue_name, payload, job_key) end]) as added;
+    array[case when options is not null then asyncq._extra(options, identifier, queue_name, payload, job_key) end]) as added;
   if done.outcome = 'rejected' then
     raise exception using errcode = 'GWBDJ', column = 'unique',
       message = 'job ' || done.existing_id || ', which is ' || done.existing_state || ', bars another one like it',

@@ -6,7 +6,9 @@
 -- One row: the ids of the jobs that stand for the specs, in their order; and of those to which there is more to say than that they
 -- were added, which they are (counted from 1), and what it is. Nothing to say is null.
 --
--- An element of dedupes says what a job asks about others; it was made by _dedupe, or by asyncq/domain/deduplication.py:
+-- An element of extras is a record of the options that have no array of their own; it was made by _extra, or by
+-- asyncq/domain/deduplication.py. A new option of a job is a new member of it. A job asks about others if there is a key or a
+-- request:
 --   key, states, period    its key under a unique policy (hexadecimal), and what of the policy says whom the job looks at; states
 --                          and period may be missing, for the defaults
 --   on_conflict            reject, ignore, replace or replace_except_schedule; add: it has the key, but looks at nobody
@@ -15,7 +17,7 @@
 
 create or replace function asyncq._add_many_jobs(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
-  priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[], dedupes jsonb[],
+  priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[], extras jsonb[],
   out ids bigint[], out ords bigint[], out outcomes text[], out existing_ids bigint[], out existing_states text[])
   language plpgsql volatile
   -- Planning these statements anew for each call costs more than running them; and a plan that was made while the table was
@@ -26,7 +28,7 @@ create or replace function asyncq._add_many_jobs(
   as $$
 #variable_conflict use_column
 declare
-  asks boolean;
+  asks boolean := false;
   keys text := 'new';
   soon timestamptz;
   is_due boolean;
@@ -36,16 +38,19 @@ begin
   end if;
   perform asyncq._check_jobs(
     identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, job_key_modes);
-  asks := coalesce(array_remove(dedupes, null) <> '{}', false);
+  -- Two steps: an expression without a query is cheaper, and nearly all calls have no extras.
+  if array_remove(extras, null) <> '{}' then
+    asks := exists (select from unnest(extras) as given where given ?| '{key,request}');
+  end if;
   if asks then
-    keys := asyncq._hold_keys(job_keys, dedupes);
+    keys := asyncq._hold_keys(job_keys, extras);
   elsif array_remove(job_keys, null) <> '{}' then
     keys := asyncq._hold_keys(job_keys);
   end if;
   if keys = 'new' then
     perform asyncq._store_tasks(identifiers);
     ids := asyncq._insert_jobs(
-      identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, metas, dedupes, null);
+      identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, metas, extras, null);
   else
     select
         array_agg(done.id order by done.ord), array_agg(done.ord order by done.ord) filter (where done.is_special),
@@ -57,7 +62,7 @@ begin
         select held.*, held.outcome <> 'added' or held.existing_id is not null as is_special
         from asyncq._add_in_pieces(
           identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, job_key_modes, metas,
-          case when asks then dedupes end, keys) as held) as done;
+          extras, asks, keys) as held) as done;
   end if;
   -- Those that ask about others and met some have told the listeners.
   if asks and keys <> 'new' then

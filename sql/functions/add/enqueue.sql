@@ -36,12 +36,12 @@ begin
         array_agg(asyncq._flags(flags) order by ord) as flags,
         array_agg(job_key_mode order by ord) as job_key_modes,
         array_agg(options -> 'meta' order by ord) as metas,
-        array_agg(asyncq._dedupe(options, identifier, queue_name, payload, job_key) order by ord) as dedupes
+        array_agg(asyncq._extra(options, identifier, queue_name, payload, job_key) order by ord) as extras
       from specs
       having count(*) > 0)
     select added.ord, added.outcome, added.id, added.existing_id, added.existing_state
     from given cross join lateral asyncq._add_jobs(
       given.identifiers, given.payloads, given.queue_names, given.run_ats, given.max_attempts, given.job_keys,
-      given.priorities, given.flags, given.job_key_modes, given.metas, given.dedupes) as added;
+      given.priorities, given.flags, given.job_key_modes, given.metas, given.extras) as added;
 end
 $$;

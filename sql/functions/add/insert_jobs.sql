@@ -3,7 +3,7 @@
 
 create or replace function asyncq._insert_jobs(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
-  priorities int[], flags jsonb[], metas jsonb[], dedupes jsonb[], outcomes text[]) returns bigint[]
+  priorities int[], flags jsonb[], metas jsonb[], extras jsonb[], outcomes text[]) returns bigint[]
   language plpgsql volatile
   as $$
 #variable_conflict use_column
@@ -20,9 +20,9 @@ begin
         keep_until, keep_states)
     select coalesce(spec.run_at, moment), moment, moment, spec.task_id, asyncq._priority(spec.priority),
       asyncq._max_attempts(spec.max_attempts), spec.queue, spec.key, spec.flags, coalesce(spec.payload, '{}'), spec.meta,
-      case when spec.dedupe is not null then decode(spec.dedupe ->> 'key', 'hex') end,
-      case when spec.dedupe is not null then asyncq._kept_until(spec.dedupe, moment) end,
-      case when spec.dedupe is not null then asyncq._kept_states(spec.dedupe) end
+      case when spec.extra is not null then decode(spec.extra ->> 'key', 'hex') end,
+      case when spec.extra is not null then asyncq._kept_until(spec.extra, moment) end,
+      case when spec.extra is not null then asyncq._kept_states(spec.extra) end
     from (
       -- An old snapshot may show two rows of one name, one of which is gone.
       select given.*, case
@@ -32,9 +32,9 @@ begin
         end as task_id
       from unnest(
         case when same is null or payloads is null then identifiers end, payloads, queue_names, run_ats, max_attempts, job_keys,
-        priorities, flags, metas, dedupes, outcomes)
+        priorities, flags, metas, extras, outcomes)
         with ordinality as given(
-          identifier, payload, queue, run_at, max_attempts, key, priority, flags, meta, dedupe, outcome, ord)
+          identifier, payload, queue, run_at, max_attempts, key, priority, flags, meta, extra, outcome, ord)
       where given.outcome is null or given.outcome = 'added'
       -- In their order; and with an offset, so that the task is not looked up once more for the condition.
       order by given.ord offset 0) as spec

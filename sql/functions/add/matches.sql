@@ -5,7 +5,7 @@
 -- One probe of each index, whatever a plan was made for: no other condition than the key's is one for an index, and offset 0
 -- makes it no join.
 
-create or replace function asyncq._matches(dedupe jsonb, moment timestamptz)
+create or replace function asyncq._matches(extra jsonb, moment timestamptz)
   returns table (id bigint, state text, created_at timestamptz, run_at timestamptz, is_row boolean)
   language sql stable
   as $$
@@ -13,21 +13,21 @@ create or replace function asyncq._matches(dedupe jsonb, moment timestamptz)
   from (
     select job.id, asyncq._state(job), job.created_at, job.run_at, true
     from asyncq._jobs as job
-    where job.unique_key = decode(dedupe ->> 'key', 'hex')
+    where job.unique_key = decode(extra ->> 'key', 'hex')
       and not asyncq._has_failed(job)
     union all
     select job.id, 'discarded', job.created_at, job.run_at, true
     from asyncq._jobs as job
-    where dedupe -> 'states' ? 'discarded' and job.unique_key = decode(dedupe ->> 'key', 'hex')
+    where extra -> 'states' ? 'discarded' and job.unique_key = decode(extra ->> 'key', 'hex')
       and not asyncq._is_ready(job) and asyncq._state(job) = 'discarded'
     union all
     select ended.id, ended.state, ended.created_at, null, false
     from asyncq._ended_jobs as ended
-    where dedupe -> 'states' ?| '{completed,cancelled,discarded}'
-      and ended.unique_key = decode(dedupe ->> 'key', 'hex') and coalesce(ended.keep_until, 'infinity') > moment)
+    where extra -> 'states' ?| '{completed,cancelled,discarded}'
+      and ended.unique_key = decode(extra ->> 'key', 'hex') and coalesce(ended.keep_until, 'infinity') > moment)
     as held(id, state, created_at, run_at, is_row)
-  where dedupe -> 'states' ? held.state
-    and (dedupe ->> 'period' is null
-      or ((held.created_at at time zone 'UTC') + asyncq._period(dedupe ->> 'period')) at time zone 'UTC' > moment)
+  where extra -> 'states' ? held.state
+    and (extra ->> 'period' is null
+      or ((held.created_at at time zone 'UTC') + asyncq._period(extra ->> 'period')) at time zone 'UTC' > moment)
   offset 0
   $$;

@@ -2,7 +2,7 @@
 -- is, but loses its claim to the key. Those replace whose outcome is 'added' although there is an existing job.
 
 create or replace function asyncq._replace_jobs(
-  dedupes jsonb[], outcomes text[], existing_ids bigint[], moment timestamptz) returns void
+  extras jsonb[], outcomes text[], existing_ids bigint[], moment timestamptz) returns void
   language plpgsql volatile
   as $$
 declare
@@ -14,8 +14,8 @@ begin
       array_agg(matched.id) filter (where matched.state = 'active'),
       array_agg(matched.id) filter (where matched.state in ('completed', 'cancelled', 'discarded'))
     into waiting, running, ended
-    from unnest(dedupes, outcomes, existing_ids) as given(dedupe, outcome, existing_id)
-    cross join lateral asyncq._matches(given.dedupe, moment) as matched
+    from unnest(extras, outcomes, existing_ids) as given(extra, outcome, existing_id)
+    cross join lateral asyncq._matches(given.extra, moment) as matched
     where given.outcome = 'added' and given.existing_id is not null;
   perform asyncq._end_jobs(waiting, 'cancelled');
   perform asyncq._cancel_running(running);

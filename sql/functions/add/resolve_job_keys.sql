@@ -13,7 +13,7 @@
 
 create or replace function asyncq._resolve_job_keys(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
-  priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[], dedupes jsonb[], decided text[])
+  priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[], extras jsonb[], decided text[])
   returns table (ord bigint, outcome text, id bigint, existing_id bigint, existing_state text)
   language plpgsql volatile
   as $$
@@ -57,7 +57,7 @@ begin
   end if;
   if 'updated' = any(outcomes) then
     perform asyncq._update_jobs(
-      identifiers, payloads, queue_names, run_ats, max_attempts, priorities, flags, job_key_modes, metas, dedupes, holders,
+      identifiers, payloads, queue_names, run_ats, max_attempts, priorities, flags, job_key_modes, metas, extras, holders,
       outcomes);
   end if;
   if 'added' = any(outcomes) then
@@ -75,7 +75,7 @@ begin
       from unnest(
         array_positions(outcomes, 'added'),
         asyncq._insert_jobs(
-          identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, metas, dedupes,
+          identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, metas, extras,
           outcomes)) as stored(ord, id);
   end if;
   return query

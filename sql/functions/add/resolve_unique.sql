@@ -11,7 +11,7 @@
 
 create or replace function asyncq._resolve_unique(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
-  priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[], dedupes jsonb[])
+  priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[], extras jsonb[])
   returns table (ord bigint, outcome text, id bigint, existing_id bigint, existing_state text)
   language plpgsql volatile
   as $$
@@ -36,18 +36,18 @@ begin
         case
           when request.id is not null then 'deduplicated'
           when other.id is null then 'added'
-          when other.state = 'active' and given.dedupe ? 'rerun' then 'updated'
-          when given.dedupe ->> 'on_conflict' = 'ignore' then 'deduplicated'
-          when given.dedupe ->> 'on_conflict' = 'reject' then 'rejected'
+          when other.state = 'active' and given.extra ? 'rerun' then 'updated'
+          when given.extra ->> 'on_conflict' = 'ignore' then 'deduplicated'
+          when given.extra ->> 'on_conflict' = 'reject' then 'rejected'
           else 'added'
         end as outcome
-      from unnest(dedupes) with ordinality as given(dedupe, ord)
-      left join lateral asyncq._request(given.dedupe ->> 'request', moment) as request on true
+      from unnest(extras) with ordinality as given(extra, ord)
+      left join lateral asyncq._request(given.extra ->> 'request', moment) as request on true
       left join lateral (
-        select matched.id, matched.state from asyncq._matches(given.dedupe, moment) as matched
-        where request.id is null and given.dedupe ->> 'on_conflict' <> 'add'
+        select matched.id, matched.state from asyncq._matches(given.extra, moment) as matched
+        where request.id is null and given.extra ->> 'on_conflict' <> 'add'
         order by case
-            when not given.dedupe ? 'rerun' or matched.state in ('scheduled', 'available', 'retryable') then 0
+            when not given.extra ? 'rerun' or matched.state in ('scheduled', 'available', 'retryable') then 0
             when matched.state = 'active' then 1
             else 2
           end, matched.created_at desc, matched.id desc limit 1) as other on true) as placed;
@@ -59,14 +59,14 @@ begin
   end if;
   if replaces then
     select array_agg(coalesce(schedule.run_at, given.run_at) order by given.ord) into run_ats
-      from unnest(dedupes, run_ats, outcomes, existing_ids) with ordinality
-        as given(dedupe, run_at, outcome, existing_id, ord)
+      from unnest(extras, run_ats, outcomes, existing_ids) with ordinality
+        as given(extra, run_at, outcome, existing_id, ord)
       left join lateral (
-        select matched.run_at from asyncq._matches(given.dedupe, moment) as matched
+        select matched.run_at from asyncq._matches(given.extra, moment) as matched
         where given.outcome = 'added' and given.existing_id is not null and matched.state = 'scheduled'
-          and given.dedupe ->> 'on_conflict' = 'replace_except_schedule'
+          and given.extra ->> 'on_conflict' = 'replace_except_schedule'
         order by matched.created_at desc, matched.id desc limit 1) as schedule on true;
-    perform asyncq._replace_jobs(dedupes, outcomes, existing_ids, moment);
+    perform asyncq._replace_jobs(extras, outcomes, existing_ids, moment);
   end if;
 
   select array_agg(done.ord), array_agg(done.outcome), array_agg(done.id),
@@ -81,10 +81,10 @@ begin
       select done.ord, done.outcome, done.id, done.existing_id, done.existing_state
       from asyncq._resolve_job_keys(
         identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, job_key_modes, metas,
-        dedupes, outcomes) as done) as done;
-  if exists (select from unnest(dedupes) as given where given ? 'request') then
+        extras, outcomes) as done) as done;
+  if exists (select from unnest(extras) as given where given ? 'request') then
     perform asyncq._store_requests(
-      array_agg(identifiers[given.ord]), array_agg(payloads[given.ord]), array_agg(dedupes[given.ord]),
+      array_agg(identifiers[given.ord]), array_agg(payloads[given.ord]), array_agg(extras[given.ord]),
       array_agg(given.outcome), array_agg(given.id))
       from unnest(ords, outcomes, ids) as given(ord, outcome, id);
   end if;

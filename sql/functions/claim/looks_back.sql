@@ -1,7 +1,7 @@
 -- Whether what is remembered counts for these jobs: one has an idempotency key, or a policy that looks at ended jobs, of which
 -- one has the key. The gates are passed.
 
-create or replace function asyncq._looks_back(dedupes jsonb[]) returns boolean
+create or replace function asyncq._looks_back(extras jsonb[]) returns boolean
   language plpgsql volatile
   as $$
 declare
@@ -11,7 +11,7 @@ begin
   select bool_or(given ? 'request'),
       array_agg(decode(given ->> 'key', 'hex')) filter (where given -> 'states' ?| '{completed,cancelled,discarded}')
     into asks, watched
-    from unnest(dedupes) as given;
+    from unnest(extras) as given;
   return asks or watched is not null and exists (
     select from asyncq._ended_jobs as ended where ended.unique_key = any(watched));
 end

@@ -3,7 +3,7 @@
 
 create or replace function asyncq._add_due_slots(
   ords bigint[], crontabs text[], slots timestamptz[], identifiers text[], payloads json[], queue_names text[],
-  max_attempts int[], job_keys text[], priorities int[], flags jsonb[], job_key_modes text[], dedupes jsonb[])
+  max_attempts int[], job_keys text[], priorities int[], flags jsonb[], job_key_modes text[], extras jsonb[])
   returns table (ord bigint, outcome text, id bigint)
   language plpgsql volatile
   as $$
@@ -29,15 +29,15 @@ begin
         array_agg(spec.flags order by spec.ord) as flags,
         array_agg(spec.job_key_mode order by spec.ord) as job_key_modes,
         array_agg(null::jsonb) as metas,
-        array_agg(spec.dedupe order by spec.ord) as dedupes
+        array_agg(spec.extra order by spec.ord) as extras
       from unnest(
-        slots, identifiers, payloads, queue_names, max_attempts, job_keys, priorities, flags, job_key_modes, dedupes)
+        slots, identifiers, payloads, queue_names, max_attempts, job_keys, priorities, flags, job_key_modes, extras)
         with ordinality as spec(
-          slot, identifier, payload, queue_name, max_attempts, job_key, priority, flags, job_key_mode, dedupe, ord)
+          slot, identifier, payload, queue_name, max_attempts, job_key, priority, flags, job_key_mode, extra, ord)
       where spec.ord = any(ords))
     select specs.ords[added.ord], added.outcome, added.id
     from specs cross join lateral asyncq._add_jobs(
       specs.identifiers, specs.payloads, specs.queue_names, specs.slots, specs.max_attempts, specs.job_keys,
-      specs.priorities, specs.flags, specs.job_key_modes, specs.metas, specs.dedupes) as added;
+      specs.priorities, specs.flags, specs.job_key_modes, specs.metas, specs.extras) as added;
 end
 $$;

@@ -8,7 +8,7 @@
 
 create or replace function asyncq._add_slots(
   crontabs text[], slots timestamptz[], revisions bigint[], identifiers text[], payloads json[], queue_names text[],
-  max_attempts int[], job_keys text[], priorities int[], flags jsonb[], job_key_modes text[], dedupes jsonb[])
+  max_attempts int[], job_keys text[], priorities int[], flags jsonb[], job_key_modes text[], extras jsonb[])
   returns table (ord bigint, outcome text, id bigint, code text, said text)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
@@ -34,7 +34,7 @@ begin
       select added.ord, added.outcome, added.id, null::text, null::text
       from asyncq._add_due_slots(
         due, crontabs, slots, identifiers, payloads, queue_names, max_attempts, job_keys, priorities, flags,
-        job_key_modes, dedupes) as added;
+        job_key_modes, extras) as added;
     return;
   exception when others then
     -- Which item it is, the loop finds out, and says.
@@ -48,7 +48,7 @@ begin
         select added.ord, added.outcome, added.id, null::text, null::text
         from asyncq._add_due_slots(
           ords, crontabs, slots, identifiers, payloads, queue_names, max_attempts, job_keys, priorities, flags,
-          job_key_modes, dedupes) as added;
+          job_key_modes, extras) as added;
     exception when others then
       get stacked diagnostics failure = returned_sqlstate, message = message_text;
       return query select ords[1], null::text, null::bigint, failure, message;

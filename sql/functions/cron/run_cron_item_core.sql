@@ -40,6 +40,6 @@ begin
       array[coalesce(it ->> 'job_key_mode', 'replace')], array[null::jsonb],
       array[coalesce(
         asyncq._overlap(item, it ->> 'overlap'),
-        asyncq._dedupe(it -> 'options', task, it ->> 'queue', payload::json, it ->> 'job_key'))]) as added;
+        asyncq._extra(it -> 'options', task, it ->> 'queue', payload::json, it ->> 'job_key'))]) as added;
 end
 $$;

@@ -1,7 +1,7 @@
 -- Refuse a request whose idempotency key was given to another one: before, or earlier in this call. The gates of the keys are
 -- passed. The first one that is wrong is named, its key is not: it may be a secret of the caller's.
 
-create or replace function asyncq._check_requests(identifiers text[], payloads json[], dedupes jsonb[]) returns void
+create or replace function asyncq._check_requests(identifiers text[], payloads json[], extras jsonb[]) returns void
   language plpgsql volatile
   as $$
 declare
@@ -13,9 +13,9 @@ begin
     select asked.ord, asked.key, asked.digest,
       first_value(asked.digest) over (partition by asked.key order by asked.ord) as first_digest
     from (
-      select spec.ord, spec.dedupe ->> 'request' as key, asyncq._digest(spec.identifier, spec.payload) as digest
-      from unnest(identifiers, payloads, dedupes) with ordinality as spec(identifier, payload, dedupe, ord)
-      where spec.dedupe ? 'request') as asked) as given
+      select spec.ord, spec.extra ->> 'request' as key, asyncq._digest(spec.identifier, spec.payload) as digest
+      from unnest(identifiers, payloads, extras) with ordinality as spec(identifier, payload, extra, ord)
+      where spec.extra ? 'request') as asked) as given
   left join lateral (
     select request.digest from asyncq._requests as request
     where request.key = given.key and coalesce(request.keep_until, 'infinity') > moment offset 0) as before on true
@@ -24,7 +24,7 @@ begin
   if found then
     raise exception using errcode = 'GWBIK', column = 'idempotency_key',
       message = 'idempotency_key was used before for another task or payload: a new request needs a new key',
-      detail = 'Job ' || bad || ' of ' || cardinality(dedupes) || '.';
+      detail = 'Job ' || bad || ' of ' || cardinality(extras) || '.';
   end if;
 end
 $$;

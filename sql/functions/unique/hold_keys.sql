@@ -6,7 +6,7 @@
 -- Returns what the act has to heed: jobs of the call may meet each other ('repeated' keys, mostly); the keys are 'taken':
 -- other jobs have them, or may be remembered; or neither ('new').
 
-create or replace function asyncq._hold_keys(job_keys text[], dedupes jsonb[] default null) returns text
+create or replace function asyncq._hold_keys(job_keys text[], extras jsonb[] default null) returns text
   language plpgsql volatile
   as $$
 declare
@@ -16,7 +16,7 @@ declare
   watched bytea[];
   is_held boolean;
 begin
-  if dedupes is null then
+  if extras is null then
     passed := asyncq._gate(keys);
     perform from asyncq._jobs as job where job.key = any(job_keys) order by job.id + 0 for no key update;
     is_held := found;
@@ -28,7 +28,7 @@ begin
         array_agg(decode(given ->> 'key', 'hex'))
           filter (where given ->> 'on_conflict' <> 'add' and given -> 'states' ? 'discarded')
       into keys, unique_keys, watched
-      from unnest(dedupes) as given;
+      from unnest(extras) as given;
     passed := asyncq._gate(keys);
     -- Not union: to have it sorted, PostgreSQL 17 and later walk over the whole primary key if the table was empty once.
     perform from asyncq._jobs as job
@@ -41,11 +41,11 @@ begin
         select held.id from asyncq._jobs as held
         where held.unique_key = any(watched) and not asyncq._is_ready(held)))
       order by job.id + 0 for no key update;
-    is_held := found or asyncq._looks_back(dedupes);
+    is_held := found or asyncq._looks_back(extras);
   end if;
   return case
     when passed < cardinality(keys) then 'repeated'
-    when coalesce(cardinality(dedupes), 0) > 1 and asyncq._mixes_keys(job_keys, dedupes) then 'repeated'
+    when coalesce(cardinality(extras), 0) > 1 and asyncq._mixes_keys(job_keys, extras) then 'repeated'
     when is_held then 'taken'
     else 'new'
   end;

@@ -3,7 +3,7 @@
 -- A refused request is not remembered, it did nothing; one that is remembered already stays as it is, with its time.
 
 create or replace function asyncq._store_requests(
-  identifiers text[], payloads json[], dedupes jsonb[], outcomes text[], ids bigint[]) returns void
+  identifiers text[], payloads json[], extras jsonb[], outcomes text[], ids bigint[]) returns void
   language plpgsql volatile
   as $$
 declare
@@ -13,11 +13,11 @@ declare
 begin
   with stored as (
     insert into asyncq._requests as request (keep_until, job_id, key, digest)
-      select moment + make_interval(secs => (given.dedupe ->> 'window_s')::float8), given.id, given.dedupe ->> 'request',
+      select moment + make_interval(secs => (given.extra ->> 'window_s')::float8), given.id, given.extra ->> 'request',
         asyncq._digest(given.identifier, given.payload)
-      from unnest(identifiers, payloads, dedupes, outcomes, ids) as given(identifier, payload, dedupe, outcome, id)
-      where given.dedupe ? 'request' and given.outcome <> 'rejected'
-      order by (given.dedupe ->> 'request') collate "C"
+      from unnest(identifiers, payloads, extras, outcomes, ids) as given(identifier, payload, extra, outcome, id)
+      where given.extra ? 'request' and given.outcome <> 'rejected'
+      order by (given.extra ->> 'request') collate "C"
       on conflict (key) do update
         set keep_until = excluded.keep_until, job_id = excluded.job_id, digest = excluded.digest
         where request.keep_until <= moment

@@ -1,4 +1,4 @@
--- add_jobs(identifiers text, payloads text, queue_names text[], run_ats text, max_attempts int[], job_keys text[], priorities int[], flags text, job_key_modes text, metas text, dedupes text) -> ids bigint[], ords bigint[], outcomes text[], existing_ids bigint[], existing_states text[]
+-- add_jobs(identifiers text, payloads text, queue_names text[], run_ats text, max_attempts int[], job_keys text[], priorities int[], flags text, job_key_modes text, metas text, extras text) -> ids bigint[], ords bigint[], outcomes text[], existing_ids bigint[], existing_states text[]
 -- One row, that of _add_many_jobs. Arrays of which every element would be null are null, on both ways.
 -- Runs on callers' connections too, which may have codecs of their own for json, jsonb and timestamptz: so only text and
 -- integers cross, and are cast here; and so does their search_path: what may match another schema's function is named in full.

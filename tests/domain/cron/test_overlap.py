@@ -28,8 +28,8 @@ def test_items_may_overlap_by_default() -> None:
     singleton = task(singleton=True)(run)
     plain, single = CronItem("t", "* * * * *"), CronItem(singleton, "* * * * *")
 
-    assert ("allow", None) == (plain.overlap, plain.question(plain.template))
-    assert "ignore" in (single.question(single.template) or "")
+    assert ("allow", None) == (plain.overlap, plain.extra(plain.template))
+    assert "ignore" in (single.extra(single.template) or "")
     assert None is overlap_question("a", "allow")
 
 

@@ -1,7 +1,7 @@
--- What an add asks about other jobs, from its checked options, as _add_jobs takes it; null for nothing. A member that is null is
--- as one that is missing. asyncq/domain/deduplication.py has the same rules.
+-- The record of the options that have no parameter of their own, from the checked options of an add: what it asks about other
+-- jobs. Null for nothing. A member that is null is as one that is missing. asyncq/domain/deduplication.py has the same rules.
 
-create or replace function asyncq._dedupe(options jsonb, identifier text, queue_name text, payload json, job_key text)
+create or replace function asyncq._extra(options jsonb, identifier text, queue_name text, payload json, job_key text)
   returns jsonb
   language plpgsql immutable
   as $$
@@ -13,7 +13,7 @@ declare
   is_forced constant boolean := coalesce(given -> 'force' = 'true', false);
   is_rerun constant boolean := coalesce(given -> 'rerun' = 'true', false);
   fault text;
-  dedupe jsonb := '{}';
+  extra jsonb := '{}';
 begin
   fault := case
     when jsonb_typeof(given -> 'singleton') <> 'boolean' then 'singleton must be true or false'
@@ -56,23 +56,23 @@ begin
   end if;
   if is_singleton then
     policy := asyncq._check_policy('{"on_conflict": "ignore"}');
-    dedupe := jsonb_build_object('key', encode(asyncq._singleton_key(identifier, given ->> 'subject'), 'hex'));
+    extra := jsonb_build_object('key', encode(asyncq._singleton_key(identifier, given ->> 'subject'), 'hex'));
   elsif policy is not null then
-    dedupe := jsonb_build_object('key', encode(
+    extra := jsonb_build_object('key', encode(
       asyncq._unique_key(policy, identifier, queue_name, payload, (options -> 'meta')::json), 'hex'));
   end if;
   if policy is not null then
-    dedupe := dedupe || jsonb_build_object(
+    extra := extra || jsonb_build_object(
       'on_conflict', case when is_forced then 'add' else policy ->> 'on_conflict' end, 'states', policy -> 'states',
       'period', policy -> 'period');
   end if;
   if is_rerun then
-    dedupe := dedupe || '{"rerun": true}';
+    extra := extra || '{"rerun": true}';
   end if;
   if given ? 'idempotency_key' then
-    dedupe := dedupe || jsonb_build_object(
+    extra := extra || jsonb_build_object(
       'request', given -> 'idempotency_key', 'window_s', coalesce(given -> 'idempotency_window_s', '86400'));
   end if;
-  return nullif(dedupe, '{}');
+  return nullif(extra, '{}');
 end
 $$;
