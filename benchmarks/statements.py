@@ -130,7 +130,7 @@ class Crowd:
         """Claim the first jobs as a worker does, in their rows or as a batch; returns their ids."""
         self.token += 1
         tasks = array_text([self.task])
-        arguments = (worker, self.token, limit, tasks, *[None] * 6, pack_from, tasks)
+        arguments = (worker, self.token, limit, tasks, *[None] * 6, pack_from, "{}")
         rows = await self.helper.fetch(query("fetch_jobs", DEFAULT_SCHEMA), *arguments)
         return [
             number for row in rows for number in ([row["id"]] if row["ids"] is None else sent_numbers(row["ids"], "q"))

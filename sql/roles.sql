@@ -202,6 +202,7 @@ grant execute on function
   asyncq._tell_cron,
   asyncq._unique_key,
   asyncq._unpack,
+  asyncq._unpack_claim,
   asyncq._unpack_claims,
   asyncq._unpack_jobs,
   asyncq._update_jobs,

@@ -64,6 +64,8 @@ class Task(Generic[P]):
         cron: When workers add a job of it by themselves.
         cron_items: The recurring jobs that this makes.
         isolation: The level of the transaction that also settles the job; None if there is no such transaction.
+        needs_row: Whether its jobs are claimed in their rows, never in a batch: their handlers complete them in
+            transactions.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class Task(Generic[P]):
         cron: Recurrence | Iterable[Recurrence] | None = None,
         transactional: bool = False,
         isolation: Isolation | None = None,
+        completes: bool = False,
     ) -> None:
         if isinstance(handler, Task):
             raise TaskError(f"{handler!r} is a task already: @task is written once")
@@ -107,6 +110,7 @@ class Task(Generic[P]):
             raise TaskError(f"task {self.name!r}: on_failed must be a function, got {on_failed!r}")
         self.on_failed = on_failed
         self.isolation: Isolation | None = self._isolation(isolation, transactional=transactional)
+        self.needs_row = self._completes(completes) or self.isolation is not None
         self._origin: Task[P] | None = None  # the task of which this one is a renamed copy
         self._look_like(handler)
 
@@ -146,6 +150,18 @@ class Task(Generic[P]):
             fault = "a transactional handler needs a parameter for the context: what goes over it is its transaction"
         else:
             return (given or levels[0]) if transactional else None
+        raise TaskError(f"task {self.name!r}: {fault}")
+
+    def _completes(self, given: Any) -> bool:
+        """Whether its handlers complete their jobs; what cannot be is refused here, at import."""
+        if not isinstance(given, bool):
+            fault = f"completes must be True or False, got {given!r}"
+        elif given and self.isolation is not None:
+            fault = "a transactional handler completes its job by its return: it needs no completes=True"
+        elif given and not self.signature.takes_context:
+            fault = "completes=True is for handlers that call ctx.complete: it needs a parameter for the context"
+        else:
+            return given
         raise TaskError(f"task {self.name!r}: {fault}")
 
     def job(self, *args: P.args, **kwargs: P.kwargs) -> JobSpec:
@@ -281,6 +297,7 @@ def task(
     cron: Recurrence | Iterable[Recurrence] | None = None,
     transactional: bool = False,
     isolation: Isolation | None = None,
+    completes: bool = False,
 ) -> _Decorator: ...
 def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a task.
@@ -310,6 +327,9 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             database effects then happen exactly once. False by default; costs a connection for the whole run.
         isolation: How isolated that transaction is: `"read_committed"` by default, `"repeatable_read"`,
             `"serializable"`.
+        completes: Whether its handlers call `ctx.complete`. Without it the call costs two round trips more for a job
+            of a batch, and a transaction at REPEATABLE READ or SERIALIZABLE has to begin again after it. False by
+            default; True keeps its jobs out of batches, so that claiming them costs more.
 
     Returns:
         The task.

@@ -47,7 +47,7 @@ async def fetch_jobs(
     task_ids: Collection[int],
     forbidden_flags: Sequence[str] | None,
     after: Place,
-    packable: Collection[int] = (),
+    unbatched: Collection[int] = (),
 ) -> list[Claim]:
     """Claim due jobs.
 
@@ -59,7 +59,7 @@ async def fetch_jobs(
         task_ids: The tasks that the worker knows.
         forbidden_flags: Jobs with one of these are left alone.
         after: Where to begin.
-        packable: The tasks whose jobs may be claimed in a batch: their handlers do not complete them by themselves.
+        unbatched: The tasks whose jobs are claimed in their rows, never in a batch.
 
     Returns:
         The claims, in the order in which they are to run.
@@ -73,7 +73,7 @@ async def fetch_jobs(
     known, place = array_text(task_ids), (after.priority, after.run_at, after.id)
     arguments = (worker_id, token, limit, known, forbidden_flags, *place, None, after.since_s)
     claims: list[Claim] = []
-    for row in await line.fetch("fetch_jobs", *arguments, PACK_FROM, array_text(packable)):
+    for row in await line.fetch("fetch_jobs", *arguments, PACK_FROM, array_text(unbatched)):
         if row[0] is None:
             claims += _read_batch(token, *row[_BATCH:])
         else:

@@ -145,7 +145,7 @@ class Listening:
             token: That of the claim, never used before.
             heard: The token of the last offer of whose job it has heard.
             task_ids: The tasks that it knows.
-            packable: Those of them whose jobs a batch may hold: their handlers do not complete them by themselves.
+            packable: Those of them whose jobs a batch may hold.
 
         Returns:
             Whether it is made. Not where one is taken of which the worker has not heard, nor if it was declared dead.

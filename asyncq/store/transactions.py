@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Literal, cast
 
 import msgspec
@@ -25,12 +26,17 @@ class Held(msgspec.Struct, frozen=True):
     Attributes:
         xid: Its number.
         pid: Its process in the server.
-        stands: Whether the claim stood when it was to be held.
+        state: The claim as the transaction saw it when it was to be held, see sql/functions/settle/hold_claim.sql.
     """
 
     xid: str
     pid: int
-    stands: bool
+    state: Literal["held", "packed", "cancelled", "gone"]
+
+    @property
+    def stands(self) -> bool:
+        """Whether the transaction holds the claim."""
+        return self.state == "held"
 
 
 def is_conflict(error: BaseException) -> bool:
@@ -70,7 +76,7 @@ async def hold(database: Database, connection: Connection, worker_id: int, claim
     """
     with calling(database.schema):
         (row,) = await connection.fetch(database.query("hold_claim"), worker_id, claim.id, claim.token)
-    return Held(row["xid"], row["pid"], row["stands"])
+    return Held(row["xid"], row["pid"], row["state"])
 
 
 async def complete(database: Database, connection: Connection, worker_id: int, claim: Claim, xid: str) -> Completion:
@@ -217,7 +223,12 @@ async def end_transactions(line: ReconnectingConnection) -> list[tuple[int, int 
 
 
 async def complete_in(
-    database: Database, connection: Connection, worker_id: int, claim: Claim, before: list[Held]
+    database: Database,
+    connection: Connection,
+    worker_id: int,
+    claim: Claim,
+    before: list[Held],
+    unpack: Callable[[], Awaitable[bool]],
 ) -> Completion:
     """Complete a job in a transaction of the handler's own.
 
@@ -227,13 +238,14 @@ async def complete_in(
         worker_id: Whose claim it is.
         claim: The claim.
         before: The transactions in which that was done before; this one is appended, before anything is done in it.
+        unpack: Makes the claim a row, on a connection of the worker's; whether it stands.
 
     Returns:
         What becomes of the job if the transaction is committed.
 
     Raises:
         ClaimLost: The claim is gone, or its job was cancelled.
-        TransactionUnusable: There is no transaction, or it takes no writes.
+        TransactionUnusable: There is no transaction, it takes no writes, or its snapshot is older than the job's row.
         StoreError: See `failures.calling`.
 
     If cancelled, whether the job is completed depends on the transaction.
@@ -242,12 +254,53 @@ async def complete_in(
         if not connection.is_in_transaction():
             raise TransactionUnusable("a job is completed in a transaction: begin one on this connection first")
     held = await hold(database, connection, worker_id, claim)
+    if not held.stands and any(held.xid == earlier.xid for earlier in before):
+        return "completed"
+    if held.state == "packed" or (held.state == "gone" and await _keeps_its_snapshot(database, connection)):
+        # Only now: a transaction that has cancelled another job of the batch holds the batch, and has the job's row.
+        held = await _hold_unpacked(database, connection, worker_id, claim, unpack)
     if not held.stands:
-        if any(held.xid == earlier.xid for earlier in before):
-            return "completed"
         raise ClaimLost(claim.id)
     before.append(held)
     ending = await complete(database, connection, worker_id, claim, held.xid)
     if ending in ("cancelled", "lost"):
         raise ClaimLost(claim.id)
     return ending
+
+
+async def _keeps_its_snapshot(database: Database, connection: Connection) -> bool:
+    with calling(database.schema):
+        level = await connection.fetchval("select pg_catalog.current_setting('transaction_isolation')")
+    return level in ("repeatable read", "serializable")
+
+
+async def _hold_unpacked(
+    database: Database, connection: Connection, worker_id: int, claim: Claim, unpack: Callable[[], Awaitable[bool]]
+) -> Held:
+    stands = await unpack()
+    held = await hold(database, connection, worker_id, claim)
+    if stands and held.state in ("packed", "gone"):
+        raise TransactionUnusable(
+            f"the snapshot of this transaction is older than the row of job {claim.id}: begin the transaction again, "
+            "or declare the task with completes=True, so that its jobs have rows from the start"
+        )
+    return held
+
+
+async def unpack(line: ReconnectingConnection, worker_id: int, claim: Claim) -> Literal["row", "held", "gone"]:
+    """Unpack the batch of a claim, unless another transaction holds the batch.
+
+    Args:
+        line: A connection of the worker's own: never one of a handler, which would hold the batch.
+        worker_id: Whose claim it is.
+        claim: The claim.
+
+    Returns:
+        What the claim is now, see sql/functions/claim/unpack_claim.sql.
+
+    Raises:
+        StoreError: See `failures.calling`.
+    """
+    (row,) = await line.fetch("unpack_claim", worker_id, claim.id, claim.token)
+    state: Literal["row", "held", "gone"] = row["state"]
+    return state

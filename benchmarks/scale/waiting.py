@@ -97,8 +97,7 @@ async def claim(connection: asyncpg.Connection, tasks: list[int], limit: int) ->
 
 def fetch_arguments(tasks: list[int], limit: int) -> tuple[Any, ...]:
     """The arguments of a worker's fetch."""
-    known = array_text(tasks)
-    return (WORKER, next(tokens), limit, known, *[None] * 6, PACK_FROM, known)
+    return (WORKER, next(tokens), limit, array_text(tasks), *[None] * 6, PACK_FROM, "{}")
 
 
 async def rolled_back(database: Database, act: Callable[[], Awaitable[int]]) -> tuple[int, float]:

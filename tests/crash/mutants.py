@@ -47,6 +47,7 @@ PLAIN_JOBS = """ as is_packable
     where job.queue is null and asyncq._is_ready(job)
       and priority = priorities.priority
 """
+COMPLETE_IN = "    held = await hold(database, connection, worker_id, claim)\n    if not held.stands and any("
 MUTANTS = [
     Mutant(
         "a running worker does not see that the schema needs a newer release",
@@ -465,8 +466,8 @@ MUTANTS = [
     Mutant(
         "a transactional handler holds its row against adds of its key",
         "sql/functions/settle/hold_claim.sql",
-        "for key share;",
-        "for update;",
+        "for key share)",
+        "for update)",
         ("tests/store/test_transaction_races.py",),
     ),
     Mutant(
@@ -615,8 +616,8 @@ MUTANTS = [
     Mutant(
         "what a batch has no room for is packed",
         "sql/queries/claim/fetch_jobs.sql",
-        " and asyncq._is_packable(job) as is_packable\n    from asyncq._jobs as job\n    where job.queue is null",
-        " as is_packable\n    from asyncq._jobs as job\n    where job.queue is null",
+        "asyncq._is_packable(job) and not asyncq._is_known(job, (select $12::text::int[]))" + PLAIN_JOBS,
+        "not asyncq._is_known(job, (select $12::text::int[]))" + PLAIN_JOBS,
         ("tests/sql/test_is_packable.py",),
     ),
     Mutant(
@@ -683,10 +684,24 @@ MUTANTS = [
         ("tests/sql/test_settle_rest.py::test_the_batches_of_its_claims_are_unpacked_and_no_others",),
     ),
     Mutant(
+        "a completion unpacks the batch before its own connection is asked",
+        "asyncq/store/transactions.py",
+        COMPLETE_IN,
+        "    await unpack()\n" + COMPLETE_IN,
+        ("tests/engine/test_own_transactions_in_batches.py",),
+    ),
+    Mutant(
+        "a snapshot that is older than the row of a job is taken for a lost claim",
+        "asyncq/store/transactions.py",
+        "    if stands and held.state in (",
+        "    if not stands and held.state in (",
+        ("tests/engine/test_own_transactions_in_batches.py",),
+    ),
+    Mutant(
         "jobs that their handlers may complete are packed",
         "asyncq/engine/base/identity.py",
-        " if not task.signature.takes_context]",
-        "]",
+        " if task.needs_row]",
+        " if not task]",
         ("tests/engine/test_batches.py",),
     ),
     Mutant(

@@ -121,6 +121,13 @@ def test_a_transactional_task_has_a_level_of_isolation_and_others_have_none() ->
     assert [None, "read_committed", "serializable"] == levels
 
 
+def test_only_jobs_of_tasks_that_complete_them_in_transactions_need_rows() -> None:
+    """Whether a handler takes the context says nothing about that."""
+    needs = [task(**options)(in_context).needs_row for options in ({}, {"completes": True}, {"transactional": True})]
+
+    assert [False, True, True] == needs
+
+
 def in_thread(ctx: Context) -> None:
     """A thread cannot use the worker's connection."""
 
@@ -137,9 +144,14 @@ def in_thread(ctx: Context) -> None:
         ),
         (in_thread, {"transactional": True}, "a transactional handler is a coroutine function"),
         (rollup, {"transactional": True}, "a transactional handler needs a parameter for the context"),
+        (in_context, {"completes": 1}, "completes must be True or False, got 1"),
+        (in_context, {"completes": True, "transactional": True}, "it needs no completes=True"),
+        (rollup, {"completes": True}, "it needs a parameter for the context"),
     ],
 )
-def test_what_cannot_be_transactional_is_refused(handler: Any, options: dict[str, Any], said: str) -> None:
+def test_what_cannot_complete_its_job_in_a_transaction_is_refused(
+    handler: Any, options: dict[str, Any], said: str
+) -> None:
     """At import."""
     with pytest.raises(TaskError, match=said):
         task(**options)(handler)

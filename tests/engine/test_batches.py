@@ -69,6 +69,20 @@ async def with_context(ctx: JobContext, number: int) -> None:
     await gate.wait()
 
 
+@task(completes=True)
+async def completing(ctx: JobContext, number: int) -> None:
+    """Says that it completes its job by itself."""
+    calls[number] += 1
+    await gate.wait()
+
+
+@task(transactional=True)
+async def transactional(ctx: JobContext, number: int) -> None:
+    """Works in the transaction that completes its job."""
+    calls[number] += 1
+    await gate.wait()
+
+
 async def batches(db: asyncpg.Connection, schema: str) -> int:
     """How many there are."""
     return await db.fetchval(f"select count(*) from {schema}._batches")
@@ -166,14 +180,16 @@ async def test_what_a_stopped_worker_has_not_begun_goes_to_the_next_one(
     assert 0 == await left(db, schema)
 
 
-@pytest.mark.parametrize(("tasks", "packed"), [(wait, True), (with_context, False)], ids=["without", "with"])
-async def test_jobs_that_their_handlers_may_complete_are_claimed_one_by_one(
+@pytest.mark.parametrize(
+    ("tasks", "packed"), [(wait, True), (with_context, True), (completing, False), (transactional, False)]
+)
+async def test_only_jobs_that_are_completed_in_transactions_are_claimed_one_by_one(
     db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, tasks: Task[...], packed: bool
 ) -> None:
-    """By `ctx.complete` in a transaction of their own, which would hold the claims of all others."""
-    await client.add_jobs([tasks.job(number) for number in range(MANY)])
-    async with make_worker(tasks, concurrency=MANY).start():
-        await wait_until(lambda: len(calls) == MANY, description="all to run")
+    """Such a transaction would hold the claims of all others. Who takes the context has said nothing of the kind."""
+    await client.add_jobs([tasks.job(number) for number in range(5)])
+    async with make_worker(tasks, concurrency=5).start():
+        await wait_until(lambda: len(calls) == 5, description="all to run")
         found = await batches(db, schema) > 0
         gate.set()
 
@@ -248,7 +264,7 @@ async def test_what_was_written_before_the_server_went_away_from_a_batch_is_not_
             raise StoreUnavailable("the server cannot be reached", outcome="not_sent")
         return await statement(line, worker_id, settlements)
 
-    @task(max_attempts=1)
+    @task(max_attempts=1, completes=True)
     async def fail_with_context(ctx: JobContext) -> None:
         await gate.wait()
         raise ValueError

@@ -285,7 +285,7 @@ class Stand:
         line: Any = self
         identity: Any = self
         ear: Any = self
-        self.worker_id, self.tasks, self.packable = 7, {3: nothing}, [3]
+        self.worker_id, self.tasks, self.unbatched = 7, {3: nothing}, list[int]()
         self.lost = UnconfirmedFetches(line, Observers([]))
         self.offer = handoff.Handoff(line, identity, Observers([]), self.lost, set())
         self.offer.is_idle, self.offer.receive = lambda: True, self._receive

@@ -94,7 +94,7 @@ async def test_claims_that_somebody_holds_are_not_forgotten(
         await claim(db, schema)
     else:
         (task_id,) = await db.fetchrow(f"select id from {schema}._tasks")
-        await claims.fetch_jobs(line, WORKER, TOKEN, 10, [task_id], None, claims.START, packable=[task_id])
+        await claims.fetch_jobs(line, WORKER, TOKEN, 10, [task_id], None, claims.START)
     lost = UnconfirmedFetches(line, Observers([seen]))
     lost.note(WORKER, TOKEN)
     async with db.transaction():

@@ -160,6 +160,7 @@ WORKER = {
     "function _tell_cron": "execute",
     "function _unique_key": "execute",
     "function _unpack": "execute",
+    "function _unpack_claim": "execute",
     "function _unpack_claims": "execute",
     "function _unpack_jobs": "execute",
     "function _update_jobs": "execute",

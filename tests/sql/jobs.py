@@ -65,18 +65,7 @@ async def fetch(
     names = "" if tasks is None else "where identifier = any($1::text[])"
     ids = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
     token = token or (next(_tokens) if PACK_FROM[form] == 1 else 1)  # a batch has one of its own
-    arguments = (
-        worker,
-        token,
-        limit,
-        array_text(ids),
-        forbidden,
-        *after,
-        now,
-        since_s,
-        PACK_FROM[form],
-        array_text(ids),
-    )
+    arguments = (worker, token, limit, array_text(ids), forbidden, *after, now, since_s, PACK_FROM[form], "{}")
     return sorted(
         jobs_of(await sql.run("fetch_jobs", *arguments), token),
         key=lambda job: (job["priority"], read_moment(job["run_at"]), job["id"]),

@@ -145,5 +145,5 @@ async def test_a_transaction_whose_own_claim_stands_completes_its_job_although_i
         rescued = await own.run("rescue_jobs", AT_A_GLANCE)
         ending = await run.value("select asyncq._complete_held($1, $2, 7, $3)", worker, kept, begun["xid"])
 
-    assert (True, 1, "completed") == (begun["stands"], len(rescued), ending)
+    assert ("held", 1, "completed") == (begun["state"], len(rescued), ending)
     assert [] == await own.rows("select from asyncq._jobs where id = $1", kept)

@@ -22,7 +22,7 @@ async def test_it_tells_the_number_of_the_transaction_and_its_process(sql: Sessi
     (claim,) = await fetch(sql)
     row = await hold(sql, claim)
     known = await sql.row(
-        "select pg_current_xact_id_if_assigned()::text as xid, pg_backend_pid() as pid, true as stands"
+        "select pg_current_xact_id_if_assigned()::text as xid, pg_backend_pid() as pid, 'held' as state"
     )
 
     assert tuple(known) == tuple(row)
@@ -43,7 +43,20 @@ async def test_a_claim_that_is_gone_does_not_stand(sql: Session, stranger: str) 
     else:
         await complete(sql, [claim])
 
-    assert not (await hold(sql, claim, worker=worker))["stands"]
+    assert ("cancelled" if stranger == "a cancelled job" else "gone") == (await hold(sql, claim, worker=worker))[
+        "state"
+    ]
+
+
+async def test_a_claim_in_a_batch_is_told_and_not_held(sql: Session) -> None:
+    """The batch holds the claims of other jobs too; one that has ended is in no batch any more."""
+    await add(sql)
+    await add(sql)
+    first, second = await fetch(sql, form="packed")
+    await complete(sql, [first])
+
+    assert ["gone", "packed"] == [(await hold(sql, claim))["state"] for claim in (first, second)]
+    assert [] == await sql.values("select id from asyncq._jobs")
 
 
 async def test_who_would_end_a_held_claim_skips_it(dsn: str, claiming: Session) -> None:

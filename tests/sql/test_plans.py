@@ -108,7 +108,7 @@ class Explainer:
         """Explain a fetch by a worker that knows all tasks."""
         return await self.explain(
             *("fetch_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'", forbidden, after, "null", "null"),
-            *(str(pack_from), "'{1,2,3,4,5}'"),
+            *(str(pack_from), "'{}'"),
         )
 
     async def settle(self, name: str, *arrays: str) -> Plan:

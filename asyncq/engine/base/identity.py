@@ -14,21 +14,22 @@ class Identity:
     Attributes:
         worker_id: Its id; a new one after others declared it dead.
         tasks: Task id -> task, as the worker that has this id knows them.
-        packable: The ids of those whose handlers take no context: they cannot complete their jobs by themselves.
+        unbatched: The ids of those whose jobs are claimed in their rows, never in a batch: their handlers complete
+            them in transactions.
     """
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self.worker_id = 0
         self.tasks: dict[int, Task[...]] = {}
-        self.packable: list[int] = []
+        self.unbatched: list[int] = []
         self._ever: dict[int, Task[...]] = {}
         self._token = 0
 
     def learn(self, task_ids: Mapping[int, str]) -> None:
         """Take over the ids of the tasks; those of claims that run still are not forgotten."""
         self.tasks = {task_id: self.registry[name] for task_id, name in task_ids.items()}
-        self.packable = [task_id for task_id, task in self.tasks.items() if not task.signature.takes_context]
+        self.unbatched = [task_id for task_id, task in self.tasks.items() if task.needs_row]
         self._ever |= self.tasks
 
     @property

@@ -317,7 +317,7 @@ class Fetcher:
             self.receive(worker_id, claims)
 
     async def _claim(self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place) -> list[Claim]:
-        token, tasks, packable = self._identity.next_token(), self._identity.tasks, self._identity.packable
+        token, tasks, unbatched = self._identity.next_token(), self._identity.tasks, self._identity.unbatched
         self.expected.add(token)
         self._asked = wanted
         claims: list[Claim] = []
@@ -325,7 +325,7 @@ class Fetcher:
             async with shielded(self._line, self._patience.deadline_s):
                 sent_at = now_s()
                 await self._tell_flags(worker_id, forbidden)
-                claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after, packable)
+                claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after, unbatched)
                 is_late = now_s() - sent_at > HALF_GRACE_S
             if claims and is_late:
                 claims = await self._still_held(worker_id, claims)

@@ -165,7 +165,8 @@ class Handoff:
         try:
             with anyio.CancelScope(shield=True):
                 async with self._one_at_a_time, asyncio.timeout(DEADLINE_S):
-                    tasks = self._identity.tasks, self._identity.packable
+                    known, unbatched = self._identity.tasks, self._identity.unbatched
+                    tasks = known, [task_id for task_id in known if task_id not in unbatched]
                     is_made = await connection.make_offer(worker_id, self.token, self._heard, *tasks)
         except (AsyncqError, TimeoutError) as error:
             self._is_unsure = is_unknown(error)

@@ -20,7 +20,7 @@ from asyncq.domain.signature import Context
 from asyncq.domain.states import JobState
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing
 from asyncq.engine.base.records import JobLogger
-from asyncq.engine.run.transactions import HandlerResources, Settling
+from asyncq.engine.run.transactions import HandlerResources, OwnTransactions, Settling
 from asyncq.store.add import add_jobs
 from asyncq.store.callers import check_connection, check_transaction
 from asyncq.store.database import CallersConnection, Connection, Record
@@ -64,7 +64,7 @@ class JobContext(Context):
         worker_id: int,
         registry: Registry,
         resources: HandlerResources,
-        settling: Settling,
+        settling: Settling | None,
     ) -> None:
         self._claim = claim
         self._task = task
@@ -126,7 +126,7 @@ class JobContext(Context):
 
         If cancelled, the connection goes back; an open transaction is rolled back.
         """
-        if self._settling.is_shared:
+        if self._settling is not None and self._settling.is_shared:
             with lending():
                 yield self._settling.connection
             return
@@ -163,7 +163,8 @@ class JobContext(Context):
 
         Raises:
             ClaimLost: The job was cancelled, or is another worker's by now; let it out, to roll back.
-            TransactionUnusable: The connection is in no transaction, or in one that takes no writes.
+            TransactionUnusable: The connection is in no transaction, in one that takes no writes, or in one whose
+                snapshot is older than the job's row, which `completes=True` of the task rules out.
             ConfigurationError: The task is transactional: its return completes the job.
             StoreError: The database refused.
 
@@ -171,7 +172,10 @@ class JobContext(Context):
         back, the job is settled as if this had not been called; returning then counts as a failure. If cancelled,
         whether the job is completed depends on the transaction.
         """
-        await self._settling.complete(check_connection(connection))
+        own = check_connection(connection)
+        if self._settling is None:
+            self._settling = OwnTransactions(self._resources, self._claim, self._task, self._worker_id)
+        await self._settling.complete(own)
 
     @overload
     async def add_job(
@@ -277,3 +281,8 @@ class JobContext(Context):
             return await add_jobs(database, connection, specs)
         async with self.connection() as own:
             return await add_jobs(database, own, specs)
+
+
+def settling_of(context: JobContext | None) -> Settling | None:
+    """How the handler of a context settles its job; None as long as it has no say in that."""
+    return None if context is None else context._settling  # pyright: ignore[reportPrivateUsage]

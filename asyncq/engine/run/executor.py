@@ -22,7 +22,7 @@ from asyncq.engine.base.observers import Observers
 from asyncq.engine.run.child_tasks import ChildTasks
 from asyncq.engine.run.context import JobContext
 from asyncq.engine.run.run import Run
-from asyncq.engine.run.transactions import HandlerResources, JobTransaction, OwnTransactions, Settling
+from asyncq.engine.run.transactions import HandlerResources, JobTransaction
 from asyncq.engine.run.verdict import describe, outcome_of
 
 COMPLETED = Completed()
@@ -144,13 +144,11 @@ class Executor:
         if not task.signature.takes_context:
             return Run(claim, task, worker_id)
         resources = self._resources
-        settling: Settling
-        if task.isolation is None:
-            settling = OwnTransactions(resources, claim, task.name, worker_id)
-        else:
+        settling = None
+        if task.isolation is not None:
             settling = JobTransaction(resources, claim, task.name, worker_id, task.isolation)
         context = JobContext(claim, task.name, worker_id, self._identity.registry, resources, settling)
-        return Run(claim, task, worker_id, context, settling)
+        return Run(claim, task, worker_id, context)
 
     def _start(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> asyncio.Task[Any]:
         variables = self._child_tasks.mark(run.task.name, run)

@@ -10,7 +10,7 @@ import msgspec
 
 from asyncq.domain.job import Claim
 from asyncq.domain.task import Task
-from asyncq.engine.run.context import JobContext
+from asyncq.engine.run.context import JobContext, settling_of
 from asyncq.engine.run.transactions import Settling
 
 
@@ -22,7 +22,6 @@ class Run(msgspec.Struct, eq=False):
         task: Its task.
         worker_id: The worker's id under which it was claimed.
         context: Its context.
-        settling: How its handler may settle it; None if it takes no context.
         handler: The asyncio task of the handler, once it was created.
         cancelled: Whether its job was cancelled.
         interrupted: Whether the worker cancelled it.
@@ -38,7 +37,6 @@ class Run(msgspec.Struct, eq=False):
     task: Task[...]
     worker_id: int
     context: JobContext | None = None
-    settling: Settling | None = None
     handler: asyncio.Task[Any] | None = None
     cancelled: bool = False
     interrupted: bool = False
@@ -53,6 +51,11 @@ class Run(msgspec.Struct, eq=False):
     def duration_s(self) -> float:
         """How long it took, once it has ended."""
         return self.ended_at - self.started_at
+
+    @property
+    def settling(self) -> Settling | None:
+        """How its handler settles it; None as long as the handler has no say in that."""
+        return settling_of(self.context)
 
     def tell(self) -> None:
         """Let the handler know that it should finish soon."""

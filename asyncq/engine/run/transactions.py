@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, assert_never
 
 import anyio
@@ -45,6 +46,7 @@ COMPLETE_S = 300.0  # how long a completion waits for somebody who holds the job
 ASK_S = 30.0
 FIRST_ASK_S = 0.01
 SLOWEST_ASK_S = 1.0
+UNPACK_S = 30.0  # how long a completion waits for somebody who holds the batch of the job
 
 Settled = Literal["completed", "rerun", "cancelled here", "lost"]
 
@@ -105,6 +107,40 @@ class HandlerResources:
                 self.observers.emit(event)
             await anyio.sleep(wait_s)
 
+    async def unpack(self, worker_id: int, claim: Claim) -> bool:
+        """Make a claim a row, if it is in a batch; waits for a transaction that holds the batch.
+
+        Args:
+            worker_id: Whose claim it is.
+            claim: The claim.
+
+        Returns:
+            Whether the claim stands.
+
+        Raises:
+            TransactionUnusable: Another transaction holds the batch for too long.
+            StoreError: See `failures.calling`.
+
+        If cancelled, the claim stands, in a batch or as a row.
+        """
+        until = asyncio.get_running_loop().time() + UNPACK_S
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                async with shielded(self.line, ASK_S):
+                    state = await store.unpack(self.line, worker_id, claim)
+                    if state != "held":
+                        return state == "row"
+            except TimeoutError as error:
+                raise StoreUnavailable(str(error), outcome="unknown") from error
+            if asyncio.get_running_loop().time() >= until:
+                raise TransactionUnusable(
+                    f"another transaction holds the batch in which job {claim.id} was claimed for more than "
+                    f"{UNPACK_S:g} s: end it, or declare the task with completes=True"
+                )
+            await anyio.sleep(backoff_s(tries, FIRST_ASK_S, SLOWEST_ASK_S))
+
 
 class Settling:
     """How one run is settled, as far as its handler has a say in it.
@@ -160,7 +196,7 @@ class Settling:
 
 
 class OwnTransactions(Settling):
-    """Of a task that is not transactional: its handler may complete the job in transactions of its own."""
+    """Of a run whose handler has called `ctx.complete`: it completes the job in transactions of its own."""
 
     def __init__(self, resources: HandlerResources, claim: Claim, task: str, worker_id: int) -> None:
         super().__init__(resources, claim, task, worker_id)
@@ -168,8 +204,10 @@ class OwnTransactions(Settling):
         self._asked_again = False
 
     async def complete(self, connection: Connection) -> None:
+        worker_id, claim = self._worker_id, self._claim
+        unpack = partial(self._resources.unpack, worker_id, claim)
         ending = await store.complete_in(
-            self._resources.database, connection, self._worker_id, self._claim, self._completions
+            self._resources.database, connection, worker_id, claim, self._completions, unpack
         )
         self._asked_again = self._asked_again or ending == "rerun"
 

@@ -2,10 +2,15 @@
 -- Adds of the job's key and cancel_jobs pass a key share lock; what would end the claim (settle, rescue, return) does not, and
 -- skips the row: it belongs to a transaction that lives. A stronger lock would be waited for by who has passed the gate of the
 -- job's key, and deadlock with a handler that comes to that gate.
--- Returns the transaction's number, its server process, and whether the claim still stands: one whose job was cancelled does not.
+-- Returns the transaction's number, its server process, and the claim as this transaction sees it:
+--
+--   held        it stands, and is held now
+--   packed      it stands in a batch: nothing is held
+--   cancelled   its job was cancelled, or ended a moment ago
+--   gone        it is gone; or the snapshot of this transaction is older than the claim
 
 create or replace function asyncq._hold_claim(worker int, job bigint, token bigint)
-  returns table (xid text, pid int, stands boolean)
+  returns table (xid text, pid int, state text)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
@@ -18,9 +23,22 @@ begin
     set_config('tcp_keepalives_count', '4', true);
   -- A name by which everybody sees whose it is, and _end_transactions finds it.
   perform set_config('application_name', format('asyncq worker %s job %s', worker, job), true);
-  perform from asyncq._jobs as held
-    where held.id = job and held.locked_by = worker and held.lock_token = token and held.cancelled_at is null
-    for key share;
-  return query select number, pg_backend_pid(), found;
+  -- One statement: with two snapshots a batch that is unpacked in between would be seen in neither place.
+  return query
+    with standing as materialized (
+      select held.id from asyncq._jobs as held
+      where held.id = job and held.locked_by = worker and held.lock_token = token and held.cancelled_at is null
+      for key share)
+    select number, pg_backend_pid(), case
+      when exists (select from standing) then 'held'
+      when exists (
+        select from asyncq._batches as batch
+        where batch.locked_by = worker and batch.lock_token = token
+          and get_bit(batch.open, array_position(batch.ids, job) - 1) = 1) then 'packed'
+      when exists (
+        select from asyncq._jobs as ended
+        where ended.id = job and ended.locked_by = worker and ended.lock_token = token) then 'cancelled'
+      else 'gone'
+    end;
 end
 $$;

@@ -1,4 +1,4 @@
--- fetch_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, pack_from int, packable_ids text) -> id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at bytea, created_at bytea, updated_at bytea, key text, flags jsonb, payload json, meta jsonb, last_error text, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text
+-- fetch_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, pack_from int, unbatched_ids text) -> id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at bytea, created_at bytea, updated_at bytea, key text, flags jsonb, payload json, meta jsonb, last_error text, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text
 -- Claims up to max due jobs, in order of priority, run_at, id; of each named queue at most one, and none while another of
 -- it runs. All conditions stand in the nodes that lock, so that they are checked again on the newest row. A node locks
 -- what it takes and no more: a row that is locked here and left is invisible to the workers that fetch at this moment,
@@ -6,8 +6,8 @@
 -- whatever the planner knows of the table. Moments are sent as eight bytes each: to make timestamps of them costs the
 -- client a tenth of the CPU that a job takes.
 --
--- A job that is claimed in its row is one row of the answer, up to last_error. Where at least pack_from of the jobs are of
--- packable_ids and were only added, the fetch deletes their rows, and claims them as one row of _batches. It is one row of the
+-- A job that is claimed in its row is one row of the answer, up to last_error. Where at least pack_from of the jobs were
+-- only added, and are of no task of unbatched_ids, the fetch deletes their rows, and claims them as one row of _batches. It is one row of the
 -- answer too, with the columns from ids on: arrays, of which queues (JSON) is null where no job has one, and created where it
 -- equals due. payloads has U+001E between two payloads, which no JSON holds. The rows are deleted by the place where they were
 -- locked. A row that was written after this statement began has moved: its newest version is claimed in the row.
@@ -169,7 +169,7 @@ serial as materialized (
   from heads
   cross join lateral (
     select id, queue, job.ctid as place,
-      asyncq._is_known(job, (select $12::text::int[])) and asyncq._is_packable(job) as is_packable
+      asyncq._is_packable(job) and not asyncq._is_known(job, (select $12::text::int[])) as is_packable
     from asyncq._jobs as job
     where id = heads.id and queue = heads.queue
       and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
@@ -186,7 +186,7 @@ plain as materialized (
   from priorities
   cross join lateral (
     select id, job.ctid as place,
-      asyncq._is_known(job, (select $12::text::int[])) and asyncq._is_packable(job) as is_packable
+      asyncq._is_packable(job) and not asyncq._is_known(job, (select $12::text::int[])) as is_packable
     from asyncq._jobs as job
     where job.queue is null and asyncq._is_ready(job)
       and priority = priorities.priority
