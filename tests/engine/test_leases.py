@@ -219,7 +219,7 @@ async def test_a_job_handed_to_a_stalled_process_does_not_start_there_after_its_
         await wait_until(lambda: db.fetchval(offered), description="an offer")
         stalled.process.send_signal(signal.SIGSTOP)
         added = await client.add_job("hold", {"how": "by the other one"})
-        handed = await db.fetchval(f"select locked_by is not null from {schema}._jobs")
+        handed = await db.fetchval(f"select locked_by is not null from {schema}._all_jobs()")
         ended = [await terminate(db, schema, role) for role in ("listen", "heartbeat")]
         async with make_worker(hold).start():
             await seen.wait_for(JobCompleted)
@@ -247,12 +247,12 @@ async def test_claims_in_the_buffer_of_a_stopped_process_do_not_start_there_afte
     async with process(dsn, schema) as stopped:
         await stopped.says(last)
         claimed = await db.fetchval(
-            f"select count(*) from {schema}._jobs where locked_by is not null and id > $1", jobs[200]
+            f"select count(*) from {schema}._all_jobs() where locked_by is not null and id > $1", jobs[200]
         )
         assert 1 == await terminate(db, schema, "heartbeat")
         async with make_worker(hold).start():
             await wait_until(
-                lambda: db.fetchval(f"select count(*) = 0 from {schema}._jobs"), description="the other's jobs"
+                lambda: db.fetchval(f"select count(*) = 0 from {schema}._all_jobs()"), description="the other's jobs"
             )
             stopped.process.send_signal(signal.SIGCONT)
             await stopped.says("event WorkerLost")
@@ -273,7 +273,7 @@ async def test_claims_in_the_buffer_of_a_stopped_process_start_there_if_nobody_t
         await stopped.says(f"started {jobs[200]}")
         await asyncio.sleep(2 * GRACE_S)
         stopped.process.send_signal(signal.SIGCONT)
-        await wait_until(lambda: db.fetchval(f"select count(*) = 0 from {schema}._jobs"), description="all jobs")
+        await wait_until(lambda: db.fetchval(f"select count(*) = 0 from {schema}._all_jobs()"), description="all jobs")
         stopped.process.terminate()
         await stopped.process.wait()
         await stopped.says("event WorkerStopped")
