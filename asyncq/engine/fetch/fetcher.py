@@ -64,7 +64,7 @@ class Fetcher:
         is_proven: Waits for a beat before the claims of a fetch whose answer was late may start.
         is_late: Whether a rescue may have taken a claim that was made at this time, by the server's clock.
         may_fetch: Whether this worker may take jobs now.
-        follows: Whether claims have come by a succession since the last fetch.
+        follows: Whether `ClaimNext` has brought claims since the last fetch.
         following: How many jobs of queues have ended and are not settled yet: others may follow them.
         expected: The tokens of the claims whose answer is awaited.
         cursor: Where fetches begin, and what those from the start cost.
@@ -113,7 +113,7 @@ class Fetcher:
         self._told_flags: tuple[int, list[str] | None] = (0, None)
         self._sent_at = self._looked_at = float("-inf")
         self._after = START
-        self._asked = self._promised = 0  # claims that a fetch, and successions, may bring
+        self._asked = self._promised = 0  # claims that a fetch, and `ClaimNext`, may bring
         self._took_s = 0.0
         self._batch = FetchSize()
 
@@ -128,7 +128,7 @@ class Fetcher:
         self._stir.set()
 
     def open(self, start_soon: Callable[..., object]) -> None:
-        """From now on it can be on the lookout and make offers; by this tasks are started."""
+        """Allow statements on call and for hand-offs from now on; `start_soon` starts tasks."""
         self.on_call.open(start_soon)
         self.offer.open(start_soon)
 
@@ -375,7 +375,7 @@ class Fetcher:
         return self._left == "nothing" and not self._woken and _now() - self._sent_at <= LONGEST_TURN_S
 
     def _following(self) -> int:
-        """How many claims may come by successions that have begun, or are about to: their slots are not free."""
+        """How many claims `ClaimNext` may bring, or is about to ask for: their slots are not free."""
         return max(self._promised, self.following()) if self.buffer.waiting and self._may_go_on else self._promised
 
     def _wanted(self, coming: int) -> int:

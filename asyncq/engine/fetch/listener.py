@@ -42,8 +42,7 @@ async def listen(
     Args:
         database: Where; None if there is no way to the server that keeps a session.
         observers: Told when the connection works and when it is lost.
-        fetcher: Its lookout and its offer are told when the connection works, which makes the worker look for jobs, and
-            when it is lost.
+        fetcher: Notified when the connection works, which makes the worker look for jobs, and when it is lost.
         heard: Called for each notification that something may be due, with its text.
         cancelled: Called for each running job that was cancelled; see `store.listen.listening`.
         look: Called for each connect, as jobs may have been cancelled meanwhile; and when all workers are to beat.

@@ -3,8 +3,8 @@
     the transaction                   a transactional task                   ctx.complete(connection=...)
     committed                         settled                                settled, whatever the handler raises then
     rolled back, handler raised       as its error says                      as its error says
-    rolled back by the server         hindered: again soon, not counted      a failure
-    nobody knows (the claim stands)   hindered; said in last_error           a failure; said in last_error
+    rolled back by the server         aborted: again soon, not counted       a failure
+    nobody knows (the claim stands)   aborted; said in last_error            a failure; said in last_error
     the claim was gone                lost: nothing is committed             lost: nothing is committed
 
 Whoever reads this line by line asks: and if the worker is cancelled, or its connection dies, here? Before COMMIT was

@@ -20,7 +20,7 @@ from asyncq.store.settle import settle_and_take
 
 
 class ClaimNext:
-    """The successions of one worker.
+    """Claims the next jobs of queues for one worker.
 
     Args:
         line: The connection on which jobs are settled.

@@ -285,7 +285,7 @@ class Completer:
         """
         # Good ends come first: their queues go on. Those that are not written by it join the others.
         for worker_id, group in groupby([*self._writing_well.values()], _worker_id):
-            # Apart: a succession knows rows alone.
+            # Apart: the statement that claims the next jobs of queues knows rows only.
             for runs in _by_kind([*group]):
                 await self._write_well(worker_id, runs)
         for worker_id, part in groupby([*self._writing.values()], _worker_id):
