@@ -110,19 +110,22 @@ def _read_batch(
     due: bytes,
     created: bytes | None,
     payloads: str,
+    metas: str | None,
 ) -> list[Claim]:
     """The jobs of a batch, which were only added: an array of each column in which they differ."""
     moments, numbers = sent_numbers(due, "q"), sent_numbers(ids, "q")
     names = [None] * len(numbers) if queues is None else _read_queues(queues)
+    more = [None] * len(numbers) if metas is None else [meta or None for meta in metas.split("\x1e")]
     # fmt: off
     return [
         Claim(
             id, task_id, queue, token, 0, max_attempts, 0, priority, 0,
-            due, created, created, None, None, payload, None, None, is_packed=True,
+            due, created, created, None, None, payload, meta, None, is_packed=True,
         )
-        for id, task_id, queue, max_attempts, priority, due, created, payload in zip(
+        for id, task_id, queue, max_attempts, priority, due, created, payload, meta in zip(
             numbers, sent_numbers(task_ids, "i"), names, sent_numbers(limits, "h"), sent_numbers(priorities, "h"),
-            moments, sent_numbers(created, "q") if created else moments, payloads.split("\x1e"), strict=True,
+            moments, sent_numbers(created, "q") if created else moments, payloads.split("\x1e"),
+            more, strict=True,
         )
     ]
     # fmt: on

@@ -144,7 +144,7 @@ create table asyncq._queues (
 );
 
 -- The jobs that one fetch took, as one row: to write a claim in each job's row took most of the server's time in a drain. A batch
--- holds jobs that were only added and wait for nothing: no key, policy, flag, meta, attempt.
+-- holds jobs that were only added and wait for nothing: no key, policy, flag, attempt.
 --
 -- A job is in _jobs or in one batch, never in both. A fetch moves it here, in one statement. A statement that wants anything but to
 -- end the job well first moves the whole batch back (_unpack), as the claimed rows that it stands for.
@@ -152,7 +152,7 @@ create table asyncq._queues (
 --   open        a bit for each job, by its place in the arrays: 1 while its claim stands
 --   ids         in order. The other arrays hold at the same place the other fields of the job. A field without an array is null or
 --               0, and updated_at is created_at.
---   queue       null as a whole where no job has a queue
+--   queue, meta   null as a whole where no job has one
 create table asyncq._batches (
   lock_token bigint not null,
   locked_at timestamptz not null,
@@ -165,6 +165,7 @@ create table asyncq._batches (
   priority smallint[] not null,
   max_attempts smallint[] not null,
   queue text[] collate "C",
+  meta jsonb[],
   payload json[] not null,
   constraint batches_pkey primary key (locked_by, lock_token)
 ) with (
@@ -188,4 +189,4 @@ create table asyncq._batches (
 alter table asyncq._batches
   alter ids set storage external, alter run_at set storage external, alter created_at set storage external,
   alter task_id set storage external, alter priority set storage external, alter max_attempts set storage external,
-  alter queue set storage external, alter payload set storage external;
+  alter queue set storage external, alter meta set storage external, alter payload set storage external;

@@ -14,7 +14,7 @@ from tests.sql.session import Session
 WORKER = 1
 PACK_FROM = {"rows": 1000, "packed": 1}
 """The forms of a claim, and from how many jobs on a fetch claims a batch."""
-OF_A_BATCH = ("ids", "task_ids", "queues", "limits", "priorities", "due", "created", "payloads")
+OF_A_BATCH = ("ids", "task_ids", "queues", "limits", "priorities", "due", "created", "payloads", "metas")
 """The columns of `fetch_jobs` that are filled for a batch alone."""
 _tokens = count(1001)
 
@@ -92,14 +92,15 @@ def _of_batch(row: asyncpg.Record, token: int) -> list[dict[str, Any]]:
         due,
         due if row["created"] is None else sent_numbers(row["created"], "q"),
         row["payloads"].split("\x1e"),
+        [None] * len(ids) if row["metas"] is None else [meta or None for meta in row["metas"].split("\x1e")],
         strict=True,
     )
     return [
         _of_row(row)
         | {"id": id_, "task_id": task_id, "queue": queue, "lock_token": token, "attempts": 0, "max_attempts": limit}
         | {"interruptions": 0, "priority": priority, "revision": 0, "run_at": _sent(run_at)}
-        | {"created_at": _sent(created), "updated_at": _sent(created), "payload": payload}
-        for id_, task_id, queue, limit, priority, run_at, created, payload in columns
+        | {"created_at": _sent(created), "updated_at": _sent(created), "payload": payload, "meta": meta}
+        for id_, task_id, queue, limit, priority, run_at, created, payload, meta in columns
     ]
 
 

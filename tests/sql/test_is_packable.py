@@ -10,21 +10,21 @@ MORE = {
     "a unique key": "unique_key = sha256('k')",
     "to be kept": "keep_until = now() + interval '1 h', keep_states = '{completed}'",
     "flags": "flags = '{\"f\": true}'",
-    "meta": "meta = '{}'",
     "a failed attempt": "attempts = 1",
     "an interruption": "interruptions = 1",
     "a revision": "revision = 1",
     "an error": "last_error = 'e'",
     "changed since it was added": "updated_at = updated_at + interval '1 s'",
     "a large payload": "payload = (select json_agg(md5(i::text)) from generate_series(1, 40) as i)",
+    "a large meta": "meta = (select jsonb_object_agg(i, md5(i::text)) from generate_series(1, 40) as i)",
     "a large payload of a few bytes": "payload = to_json(repeat('x', 3000))",
 }
 
 
 async def test_a_job_that_was_only_added_is(sql: Session) -> None:
-    """Also with a priority, a due time and a number of attempts of its own."""
+    """Also with a priority, a due time, a number of attempts and meta of its own."""
     job = await add(sql, priority=3, run_at="asyncq.now() - interval '1 h'", max_attempts=2)
-    await sql.execute("update asyncq._jobs set payload = to_json(repeat('x', 900))")
+    await sql.execute("update asyncq._jobs set payload = to_json(repeat('x', 900)), meta = '{\"m\": 1}'")
 
     assert await sql.value("select asyncq._is_packable(job) from asyncq._jobs as job")
     assert [job] == await fetched(sql, form="packed")

@@ -15,6 +15,7 @@ async def test_they_are_the_rows_that_claims_in_their_rows_would_be(sql: Session
     """Column by column: whoever reads a running job need not know how it was claimed."""
     for number in range(5):
         await sql.rows(ADD, f"t{number % 2}", f'{{"n" :  {number}.0}}', number, number + 1, number % 3)
+    await sql.execute("update asyncq._jobs set meta = jsonb_build_object('m', id) where id % 2 = 0")
     async with sql.connection.transaction():
         await fetch(sql, token=7)
         usual = await sql.values(f"{CLAIM} from asyncq._jobs as job order by id")

@@ -10,6 +10,7 @@ ROWS = "select to_jsonb(job) from asyncq._jobs as job order by id"
 async def test_the_rows_are_those_of_claims_that_stand(sql: Session) -> None:
     """As `_packed_jobs` has shown them; what had ended stays ended."""
     await add_many(sql, 4)
+    await sql.execute("update asyncq._jobs set meta = jsonb_build_object('m', id) where id % 2 = 0")
     claims = await fetch(sql, form="packed")
     await complete(sql, claims[:1])
     shown = await sql.values("select to_jsonb(job) from asyncq._packed_jobs() as job order by id")

@@ -41,7 +41,6 @@ async def test_a_job_that_can_no_longer_run_is_not_claimed(
 
 GROWS = {
     "a key": "key = 'k'",
-    "meta": "meta = '{\"m\": 1}'",
     "an attempt": "attempts = 1",
     "flags": "flags = '{\"f\": true}'",
 }

@@ -17,6 +17,7 @@ ADDED = [
     ("u", "[ ]", 'q "1", ü', 1, -5),
     ("t", '"ü"', None, 32767, 7),
 ]
+META = r'{"trace": "\u001e", "list": [1, null]}'
 
 
 async def _claims(dsn: str, schema: str, sql: Session, *, packs: bool = False) -> list[Claim]:
@@ -34,14 +35,17 @@ async def _claims(dsn: str, schema: str, sql: Session, *, packs: bool = False) -
 
 
 @pytest.mark.parametrize("earlier", ["interval '0'", "interval '1 s' * (id - 1)"], ids=["when due", "before"])
+@pytest.mark.parametrize("has_meta", [False, True])
 async def test_claims_of_a_batch_say_what_those_of_rows_say(
-    dsn: str, schema: str, monkeypatch: pytest.MonkeyPatch, earlier: str
+    dsn: str, schema: str, monkeypatch: pytest.MonkeyPatch, earlier: str, has_meta: bool
 ) -> None:
     """One row tells of all of them: what belongs to one must not be told of another."""
     monkeypatch.setattr(claim, "PACK_FROM", 2)
     async with session(dsn, schema) as sql:
         for added in ADDED:
             await sql.value("select id from asyncq.add_job($1, $2, $3, null, $4, null, $5)", *added)
+        if has_meta:
+            await sql.execute(f"update asyncq._jobs set meta = '{META}' where id = 2")
         await sql.execute(f"update asyncq._jobs set created_at = run_at - {earlier}, updated_at = run_at - {earlier}")
         rows = await _claims(dsn, schema, sql)
         batch = await _claims(dsn, schema, sql, packs=True)

@@ -17,12 +17,12 @@ begin
   job.interruptions := 0;
   for packed in
     select batch.lock_token, batch.locked_at, batch.locked_by, member.id, member.run_at, member.created_at, member.task_id,
-      member.priority, member.max_attempts, member.queue, member.payload
+      member.priority, member.max_attempts, member.queue, member.meta, member.payload
     from asyncq._batches as batch
     cross join lateral unnest(
         batch.ids, batch.run_at, batch.created_at, batch.task_id, batch.priority, batch.max_attempts, batch.queue,
-        batch.payload)
-      with ordinality as member(id, run_at, created_at, task_id, priority, max_attempts, queue, payload, place)
+        batch.meta, batch.payload)
+      with ordinality as member(id, run_at, created_at, task_id, priority, max_attempts, queue, meta, payload, place)
     where (only_id is null or batch.ids @> array[only_id] and member.id = only_id)
       and get_bit(batch.open, member.place::int - 1) = 1
   loop
@@ -37,6 +37,7 @@ begin
     job.priority := packed.priority;
     job.max_attempts := packed.max_attempts;
     job.queue := packed.queue;
+    job.meta := packed.meta;
     job.payload := packed.payload;
     return next job;
   end loop;

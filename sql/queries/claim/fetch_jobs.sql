@@ -1,4 +1,4 @@
--- fetch_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, pack_from int, unbatched_ids text) -> id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at bytea, created_at bytea, updated_at bytea, key text, flags jsonb, payload json, meta jsonb, last_error text, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text
+-- fetch_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, pack_from int, unbatched_ids text) -> id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at bytea, created_at bytea, updated_at bytea, key text, flags jsonb, payload json, meta jsonb, last_error text, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text
 -- Claims up to max due jobs, in order of priority, run_at, id; of each named queue at most one, and none while another of
 -- it runs. All conditions stand in the nodes that lock, so that they are checked again on the newest row. A node locks
 -- what it takes and no more: a row that is locked here and left is invisible to the workers that fetch at this moment,
@@ -8,8 +8,8 @@
 --
 -- A job that is claimed in its row is one row of the answer, up to last_error. Where at least pack_from of the jobs were
 -- only added, and are of no task of unbatched_ids, the fetch deletes their rows, and claims them as one row of _batches. It is one row of the
--- answer too, with the columns from ids on: arrays, of which queues (JSON) is null where no job has one, and created where it
--- equals due. payloads has U+001E between two payloads, which no JSON holds. The rows are deleted by the place where they were
+-- answer too, with the columns from ids on: arrays, of which queues (JSON) and metas are null where no job has one, and created where it
+-- equals due. payloads and metas have U+001E between two, which no JSON holds. The rows are deleted by the place where they were
 -- locked. A row that was written after this statement began has moved: its newest version is claimed in the row.
 with recursive
 -- Each priority that has jobs, one index probe each: the scans below stop at run_at <= now within a priority.
@@ -203,16 +203,17 @@ taken as materialized (
 chosen as materialized (select array_agg(place) as places from taken where is_packable having count(*) >= $11::int),
 packed as (
   delete from asyncq._jobs where ctid = any((select places from chosen)::tid[])
-  returning id, task_id, queue, max_attempts, priority, run_at, created_at, payload),
+  returning id, task_id, queue, max_attempts, priority, run_at, created_at, meta, payload),
 batch as (
   insert into asyncq._batches
-      (lock_token, locked_at, locked_by, open, ids, run_at, created_at, task_id, priority, max_attempts, queue, payload)
+      (lock_token, locked_at, locked_by, open, ids, run_at, created_at, task_id, priority, max_attempts, queue, meta, payload)
     select $2, coalesce($9, asyncq.now()), $1, repeat('1', count(*)::int)::varbit, array_agg(id), array_agg(run_at),
-      array_agg(created_at), array_agg(task_id), array_agg(priority), array_agg(max_attempts), array_agg(queue), array_agg(payload)
+      array_agg(created_at), array_agg(task_id), array_agg(priority), array_agg(max_attempts),
+      case when count(queue) > 0 then array_agg(queue) end, case when count(meta) > 0 then array_agg(meta) end, array_agg(payload)
     from (
-      select id, run_at, created_at, task_id, priority, max_attempts, queue, payload from packed order by id) as in_order
+      select id, run_at, created_at, task_id, priority, max_attempts, queue, meta, payload from packed order by id) as in_order
     having count(*) > 0
-  returning ids, task_id, queue, max_attempts, priority, run_at, created_at, payload),
+  returning ids, task_id, queue, max_attempts, priority, run_at, created_at, meta, payload),
 moved as (
   select unnest(array(select id from taken where is_packable except select id from packed)) as id
   where (select count(*) from packed) < (select cardinality(places) from chosen)),
@@ -229,11 +230,12 @@ select id, task_id, queue, $2::bigint as lock_token, attempts, max_attempts, int
   timestamptz_send(run_at) as run_at, timestamptz_send(created_at) as created_at, timestamptz_send(updated_at) as updated_at,
   key, flags, payload, meta, last_error,
   null::bytea as ids, null::bytea as task_ids, null as queues, null::bytea as limits, null::bytea as priorities,
-  null::bytea as due, null::bytea as created, null as payloads
+  null::bytea as due, null::bytea as created, null as payloads, null as metas
 from claimed
 union all
 select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
-  array_send(ids), array_send(task_id), case when array_remove(queue, null) <> '{}' then array_to_json(queue)::text end,
+  array_send(ids), array_send(task_id), array_to_json(queue)::text,
   array_send(max_attempts), array_send(priority), array_send(run_at),
-  array_send(nullif(created_at, run_at)), array_to_string(payload, chr(30))
+  array_send(nullif(created_at, run_at)), array_to_string(payload, chr(30)),
+  array_to_string(meta::text[], chr(30), '')
 from batch
