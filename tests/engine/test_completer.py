@@ -290,11 +290,11 @@ async def test_a_row_that_is_free_again_is_settled_however_many_others_are_held(
 
         async def go_on() -> None:
             while not seen.of(JobCompleted):
-                await client.add_job(further)
+                await client.add_job(further, job_key=f"has a row {len(seen.of(JobStarted))}")
                 await asyncio.sleep(0.02)
 
         async with db.transaction():
-            await client.add_job(first)
+            await client.add_job(first, job_key="has a row")
             await seen.wait_for(JobStarted)
             group.create_task(go_on())
             await seen.wait_for(JobStarted, 5)
