@@ -734,3 +734,29 @@ async def test_a_function_for_forbidden_flags_that_hangs_does_not_keep_the_worke
     await ended.wait()
 
     assert ended.is_set()
+
+
+async def test_a_retry_that_is_written_while_a_fetch_is_under_way_is_not_slept_over(
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    db: asyncpg.Connection,
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its settlement began before the fetch was sent, and is committed after it: no later question finds it new."""
+    added = await client.add_job(nothing, run_at=datetime.now(UTC) + timedelta(hours=1))
+    real = Fetcher._claim
+
+    async def claim(self: Fetcher, *args: Any) -> list[Claim]:
+        claims = await real(self, *args)
+        if not claims:
+            await db.execute(f"update {schema}._jobs set run_at = run_at - interval '2 hours' where run_at > now()")
+            self.wake_in(0.0)
+        return claims
+
+    monkeypatch.setattr(Fetcher, "_claim", claim)
+    async with make_worker(nothing, poll=60, listen=False).start():
+        await seen.wait_for(JobCompleted)
+
+    assert [added.id] == seen.ids(JobCompleted)

@@ -223,8 +223,9 @@ class Fetcher:
             AsyncqError: It failed; claims whose answer was lost are noted, and given back later.
         """
         forbidden = await current_flags(self._options.forbidden_flags)
-        # Cleared before the fetch: a notification during it asks for another one.
+        # Cleared before the fetch: a notification or a retry during it asks for another one.
         woken, self._woken = self._woken, False
+        self._look_at = float("inf")
         self._left = "more"
         self.follows = False
         sent_at = self._sent_at = self._looked_at = _now()
@@ -359,7 +360,7 @@ class Fetcher:
 
     async def _set_alarm(self, look: Scan) -> None:
         """Know when to look again: at the next due time, from the start as soon as may be, or at the poll."""
-        self._look_at = _now() + self._options.poll_s
+        self._look_at = min(self._look_at, _now() + self._options.poll_s)
         if self._left == "unseen":
             self._look_at = min(self._look_at, self.cursor.due_at)
         due_s: float | None = None
