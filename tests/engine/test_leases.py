@@ -135,7 +135,8 @@ async def test_the_job_of_a_killed_process_runs_again_although_its_lease_is_not_
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, held: Held
 ) -> None:
     """The server frees the lock of a process that has died; the others see it, and wait for a second."""
-    async with process(dsn, schema) as victim:
+    # With this lease no beat names the job before the process is killed.
+    async with process(dsn, schema, lease=3600) as victim:
         added = await client.add_job("hold", {"how": "for ever"})
         await victim.says(f"started {added.id}")
         was_read = asyncio.Event()
