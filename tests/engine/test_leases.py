@@ -132,11 +132,13 @@ async def wait_for_row(db: asyncpg.Connection, schema: str, *, locks: bool) -> N
 
 @pytest.mark.usefixtures("old_server")
 async def test_the_job_of_a_killed_process_runs_again_although_its_lease_is_not_over(
-    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, held: Held
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, held: Held, db: asyncpg.Connection
 ) -> None:
     """The server frees the lock of a process that has died; the others see it, and wait for a second."""
-    # With this lease no beat names the job before the process is killed.
+    is_locked = f"select coalesce(bool_and(locks), false) from {schema}._workers"
+    # With this lease no beat names the job before the process is killed, once the row says that the lock counts.
     async with process(dsn, schema, lease=3600) as victim:
+        await wait_until(lambda: db.fetchval(is_locked), description="the lock of the process")
         added = await client.add_job("hold", {"how": "for ever"})
         await victim.says(f"started {added.id}")
         was_read = asyncio.Event()

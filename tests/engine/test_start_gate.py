@@ -181,8 +181,22 @@ async def test_what_has_to_be_named_is_named_for_as_long_as_it_runs(stand: Stand
     assert {f"{run.claim.id}/1" for run in last} == {*stand.admission.started()}
 
 
+@pytest.mark.parametrize(("limit", "named"), [(25, []), (1, ["7/1"])])
+async def test_a_run_that_waits_for_a_beat_is_not_named_unless_it_is_the_last_attempt(
+    stand: Stand, limit: int, named: list[str]
+) -> None:
+    """It has not begun, so it loses no attempt; a last attempt, which an earlier beat has named, must not run twice."""
+    run = OneRun(7, limit=limit)
+    run.is_waiting = True
+    stand.runs.add(run)
+
+    assert named == stand.admission.started()
+
+
 class OneRun:
     """A run, as far as its name goes."""
+
+    is_waiting = False
 
     def __init__(self, number: int, limit: int = 25) -> None:
         self.claim = msgspec.structs.replace(claim(number), max_attempts=limit)

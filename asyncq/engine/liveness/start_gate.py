@@ -110,7 +110,9 @@ class StartGate:
         If a worker runs more than a beat can carry, all that have to be named, and as many others as fit.
         """
         # The copies are made in one step of the interpreter.
-        asked, running = list(self._asked), [run.claim for run in list(self._executor.running)]
+        asked, runs = list(self._asked), list(self._executor.running)
+        # One that waits has not begun, but a beat that no longer names a last attempt would let it run twice.
+        running = [run.claim for run in runs if not run.is_waiting or has_to_be_named(run.claim)]
         if len(running) > MOST_NAMED:
             running.sort(key=has_to_be_named, reverse=True)
             running = running[: max(MOST_NAMED, sum(map(has_to_be_named, running)))]

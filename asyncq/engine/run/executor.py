@@ -159,12 +159,21 @@ class Executor:
         if settling is not None and settling.is_shared:
             await settling.begin()
         # Here, as the process may have been stopped since the job was started.
-        if not self._lease.is_fresh and not await self.is_proven():
-            run.interrupted = True
-            raise asyncio.CancelledError
+        if not self._lease.is_fresh:
+            await self._prove(run)
         if not run.task.signature.is_async:
             return await self._in_thread(run, partial(handler, *args, **kwargs))
         return await handler(*args, **kwargs)
+
+    async def _prove(self, run: Run) -> None:
+        run.is_waiting = True
+        try:
+            may_begin = await self.is_proven()
+        finally:
+            run.is_waiting = False
+        if not may_begin:
+            run.interrupted = True
+            raise asyncio.CancelledError
 
     def _outcome_of(self, run: Run, end: Any) -> Outcome:
         if isinstance(end, user_code.Raised):

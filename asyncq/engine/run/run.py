@@ -28,6 +28,7 @@ class Run(msgspec.Struct, eq=False):
         in_thread: Whether its thread runs, which cannot be cancelled.
         thread_id: That thread, once it has begun.
         error: The exception of its handler, if the run failed; released when observers were called.
+        is_waiting: Whether its handler waits for a beat before it begins: no beat names it meanwhile.
         is_replaced: Whether it is stuck, and another job loop has taken the place of its own.
         started_at: When, on the performance counter.
         ended_at: When, likewise, once it has.
@@ -42,6 +43,7 @@ class Run(msgspec.Struct, eq=False):
     interrupted: bool = False
     in_thread: bool = False
     thread_id: int = 0
+    is_waiting: bool = False
     is_replaced: bool = False
     error: BaseException | None = None
     started_at: float = msgspec.field(default_factory=time.perf_counter)

@@ -61,7 +61,8 @@ begin
     perform asyncq._store_tasks(array_agg(given.identifier))
       from unnest(identifiers, job_keys, job_key_modes, befores) as given(identifier, key, mode, before)
       where asks or given.key is null or given.mode is distinct from 'unsafe_dedupe'
-        or given.before is null and not exists (select from asyncq._jobs as job where job.key = given.key);
+        -- Not exists: PostgreSQL 18 answers that by a scan of all jobs if the table was empty when it made the plan.
+        or given.before is null and (select job.id from asyncq._jobs as job where job.key = given.key) is null;
   end if;
   for stop in 1 .. cardinality(identifiers) loop
     continue when stop < cardinality(identifiers) and coalesce(befores[stop + 1], 0) < start;
