@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _check_order(words: Sequence[str]) -> None:
     """Refuse an option before its command: its value would be taken for one, and shown, a DSN with its password too."""
-    above = [word for word in words[:1] if word in ("jobs", "cron")]
+    above = [word for word in words[:1] if word in ("jobs", "cron", "workers")]
     for word in words[len(above) : len(above) + 1]:
         option = "--dsn" if "://" in word else word.partition("=")[0]
         if option.startswith("-") and option not in ("-h", "--help", "--version"):

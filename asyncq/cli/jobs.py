@@ -22,7 +22,7 @@ Print what is known of a job: its state, its attempts, its last error.
 A job that has ended well is removed, and then there is no such job any more:
 the exit code is 1."""
 
-LIST = """\
+LS = """\
 Print a page of jobs, in the order of their ids.
 
 Without --state it shows all that are there: those that have ended well are not.
@@ -40,7 +40,7 @@ The answer comes from the rules by which workers fetch. All reasons are named; a
 job that waits for nothing is "ready": the next free slot takes it."""
 
 EXAMPLES = """\
-  asyncq jobs list --state discarded
+  asyncq jobs ls --state discarded
   asyncq jobs explain 42
   asyncq jobs retry 42 43
 """
@@ -62,11 +62,11 @@ def add_parser(commands: Commands) -> None:
     show.add_argument("--json", action="store_true", help="print one JSON object, with the payload in it")
     listing = add_command(
         below,
-        "list",
-        purpose=LIST,
-        examples="  asyncq jobs list --state discarded --task send_email\n"
-        "  asyncq jobs list --json --state discarded | jq .id\n"
-        "  asyncq jobs list --json --all > jobs.jsonl\n",
+        "ls",
+        purpose=LS,
+        examples="  asyncq jobs ls --state discarded --task send_email\n"
+        "  asyncq jobs ls --json --state discarded | jq .id\n"
+        "  asyncq jobs ls --json --all > jobs.jsonl\n",
     )
     add = listing.add_argument
     add("--state", choices=STATES, help="only jobs in this state")
@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
         raise Usage("what about jobs? See `asyncq jobs --help`")
     if options.what in jobs_change.COMMANDS:
         return jobs_change.run(options)
-    {"show": _show, "list": _list, "counts": _counts, "explain": _explain}[options.what](options)
+    {"show": _show, "ls": _ls, "counts": _counts, "explain": _explain}[options.what](options)
     return 0
 
 
@@ -128,7 +128,7 @@ async def _print_all(client: Client, options: argparse.Namespace) -> None:
         print(document(job))
 
 
-def _list(options: argparse.Namespace) -> None:
+def _ls(options: argparse.Namespace) -> None:
     check_page(options.limit, options.after)
     if options.all:
         if not options.json:

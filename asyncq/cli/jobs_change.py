@@ -13,7 +13,7 @@ from asyncq.cli.parsing import Commands, Usage, add_command, duration, given, in
 from asyncq.client import Client
 from asyncq.domain.job import Job
 
-COMMANDS = ("retry", "cancel", "complete", "fail", "reschedule", "remove")
+COMMANDS = ("retry", "cancel", "complete", "discard", "reschedule", "rm")
 
 SKIPS = """
 
@@ -35,7 +35,7 @@ ids that are not there: they are named, and the exit code is 1."""
 COMPLETE = f"""\
 End jobs as completed without running them.{SKIPS}"""
 
-FAIL = f"""\
+DISCARD = f"""\
 Let jobs fail for good without running them.
 
 They stay, with their last error, until they are retried or removed.{SKIPS}"""
@@ -46,7 +46,7 @@ Change when jobs run, and how often they are tried.
 What is not given stays as it is. --attempts are those that have failed: fewer
 than --max-attempts revive a job that has failed for good.{SKIPS}"""
 
-REMOVE = """\
+RM = """\
 Remove the job that has a key.
 
 A job that runs cannot be removed: it loses its key, and is not tried again. No
@@ -66,8 +66,8 @@ def add_parsers(below: Commands) -> None:
     _add(below, "retry", RETRY, "  asyncq jobs retry 42 43\n")
     _add(below, "cancel", CANCEL, "  asyncq jobs cancel 42 43\n")
     _add(below, "complete", COMPLETE, "  asyncq jobs complete 42\n")
-    fail = _add(below, "fail", FAIL, "  asyncq jobs fail 42 --error 'the order was withdrawn'\n")
-    fail.add_argument("--error", metavar="TEXT", help="the last error (default: Manually marked as failed)")
+    discard = _add(below, "discard", DISCARD, "  asyncq jobs discard 42 --error 'the order was withdrawn'\n")
+    discard.add_argument("--error", metavar="TEXT", help="the last error (default: Manually marked as failed)")
     examples = "  asyncq jobs reschedule 42 --in 1h\n  asyncq jobs reschedule 42 43 --now --priority 0\n"
     reschedule = _add(below, "reschedule", RESCHEDULE, examples)
     when = reschedule.add_mutually_exclusive_group()
@@ -79,9 +79,9 @@ def add_parsers(below: Commands) -> None:
     reschedule.add_argument("--priority", metavar="N", type=int, help="lower first")
     reschedule.add_argument("--attempts", metavar="N", type=int, help="attempts that have failed")
     reschedule.add_argument("--max-attempts", metavar="N", type=int, help="attempts in all")
-    remove = add_command(below, "remove", purpose=REMOVE, examples="  asyncq jobs remove welcome:1\n")
-    remove.add_argument("key", metavar="KEY", help="the job's key")
-    remove.add_argument("--json", action="store_true", help="print one JSON object: the job")
+    removing = add_command(below, "rm", purpose=RM, examples="  asyncq jobs rm welcome:1\n")
+    removing.add_argument("key", metavar="KEY", help="the job's key")
+    removing.add_argument("--json", action="store_true", help="print one JSON object: the job")
 
 
 def _add(below: Commands, name: str, purpose: str, examples: str) -> argparse.ArgumentParser:
@@ -104,8 +104,8 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         Usage: A reschedule changes nothing.
     """
-    if options.what == "remove":
-        return _remove(options)
+    if options.what == "rm":
+        return _rm(options)
     jobs = _change(options)
     _print(options, jobs)
     left = sorted({*options.ids} - {job.id for job in jobs})
@@ -124,7 +124,7 @@ def _change(options: argparse.Namespace) -> list[Job]:
             return ask(options, lambda client: client.admin.cancel_jobs(ids))
         case "complete":
             return ask(options, lambda client: client.admin.complete_jobs(ids))
-        case "fail":
+        case "discard":
             return ask(options, lambda client: client.admin.permanently_fail_jobs(ids, options.error))
         case _:
             return _reschedule(options, ids)
@@ -150,7 +150,7 @@ def _reschedule(options: argparse.Namespace, ids: list[int]) -> list[Job]:
     return ask(options, reschedule)
 
 
-def _remove(options: argparse.Namespace) -> int:
+def _rm(options: argparse.Namespace) -> int:
     job = ask(options, lambda client: client.admin.remove_job(options.key))
     if job is None:
         print(f"no job has the key {options.key!r}", file=sys.stderr)

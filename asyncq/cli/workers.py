@@ -1,4 +1,4 @@
-"""`asyncq workers`: see who runs jobs, and take their jobs away from workers that are gone."""
+"""`asyncq workers`: list the workers, and return the jobs of those that are gone."""
 
 from __future__ import annotations
 
@@ -15,25 +15,34 @@ from asyncq.client import Client
 from asyncq.domain.administration import WorkerInfo
 from asyncq.domain.job import Job
 
-PURPOSE = """\
-List the workers; or take their jobs away from some of them (unlock).
+LS = """\
+Print the workers, a line for each.
 
-A worker is "live"; "doubted", when its connection has ended and it has a second
-to say that it lives; "dead", when the next look of another worker returns its
-jobs; "unknown", when it holds jobs and nobody knows it any more. With the lock
-"no" (behind a pooler) a death is seen only when the lease is over. "stuck" are
-the jobs whose handlers run on although they were cancelled.
+A worker is in one of four states:
 
-unlock frees the jobs of workers at once, by their ids, or of all that were silent
-for so long (--silent-for; 4h is the rule of graphile-worker). Live workers do that
-by themselves: it is for those who know better, or when no worker runs. Each job
-has lost an attempt. A worker that lives after all cancels its jobs as soon as it
-hears of it. It prints the ids of the jobs; an id that no worker has is named, and
-the exit code is 1."""
+live     it runs
+doubted  its connection has ended; it has one second to prove that it lives
+dead     the next check by another worker returns its jobs
+unknown  it holds jobs, and its row was removed
 
-EXAMPLES = """\
-  asyncq workers
-  asyncq workers --json | jq 'select(.state != "live")'
+With the lock "no" (behind a pooler) a death is noticed only at the end of the
+lease. The jobs under "stuck" were cancelled, and their handlers still run."""
+
+UNLOCK = """\
+Return the jobs of workers at once, and print the ids of these jobs.
+
+Name the workers by id, or all that were silent for a time (--silent-for; 4h is
+the rule of graphile-worker). Live workers do this by themselves after the lease.
+Use it when no worker runs, or when you know that a worker is gone. Each job loses
+an attempt. A worker that still lives cancels these jobs as soon as it notices.
+An id that no worker has is named, and the exit code is 1."""
+
+LS_EXAMPLES = """\
+  asyncq workers ls
+  asyncq workers ls --json | jq 'select(.state != "live")'
+"""
+
+UNLOCK_EXAMPLES = """\
   asyncq workers unlock 17 18
   asyncq workers unlock --silent-for 4h
 """
@@ -41,31 +50,39 @@ EXAMPLES = """\
 
 def add_parser(commands: Commands) -> None:
     """Add the command to the parser."""
-    parser = add_command(commands, "workers", purpose=PURPOSE, examples=EXAMPLES)
-    parser.add_argument("what", metavar="unlock", nargs="?", choices=["unlock"], help="take jobs away from workers")
-    parser.add_argument("ids", metavar="ID", nargs="*", help="the workers' ids")
-    parser.add_argument(
-        "--silent-for", metavar="TIME", type=duration, help="unlock all workers that were silent for so long: 90s, 4h"
+    workers = commands.add_parser(
+        "workers",
+        help="Look at workers, and return their jobs.",
+        description="Look at workers, and return their jobs.",
+        epilog=f"examples:\n{LS_EXAMPLES}{UNLOCK_EXAMPLES}",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object a line: the workers, or the jobs")
+    below = workers.add_subparsers(dest="what", metavar="COMMAND", title="commands")
+    listing = add_command(below, "ls", purpose=LS, examples=LS_EXAMPLES)
+    listing.add_argument("--json", action="store_true", help="print one JSON object a line: a worker")
+    unlock = add_command(below, "unlock", purpose=UNLOCK, examples=UNLOCK_EXAMPLES)
+    unlock.add_argument("ids", metavar="ID", nargs="*", help="the workers' ids")
+    unlock.add_argument(
+        "--silent-for", metavar="TIME", type=duration, help="all workers that were silent for this long: 90s, 4h"
+    )
+    unlock.add_argument("--json", action="store_true", help="print one JSON object a line: a job")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what is asked.
+    """Run the command.
 
     Args:
         options: The command line.
 
     Returns:
-        0; or 1 if not all workers were there that should be unlocked.
+        0; or 1 if an id to unlock belongs to no worker.
 
     Raises:
-        Usage: It was not said which workers.
+        Usage: The command is missing, or unlock names no workers.
     """
+    if options.what is None:
+        raise Usage("what about workers? See `asyncq workers --help`")
     if options.what == "unlock":
         return _unlock(options)
-    if options.silent_for is not None:
-        raise Usage("--silent-for goes with unlock: asyncq workers unlock --silent-for 4h")
     workers = ask(options, lambda client: client.admin.list_workers())
     print_lines([msgspec.json.encode(worker).decode() for worker in workers] if options.json else table(workers))
     return 0
@@ -81,7 +98,7 @@ def _unlock(options: argparse.Namespace) -> int:
             chosen = {*options.ids} & {str(worker.id) for worker in workers}
         else:
             silent_s = options.silent_for.total_seconds()
-            # One that has no row was silent for nobody knows how long.
+            # A worker without a row has no time of its last sign of life: it counts as silent.
             chosen = {str(one.id) for one in workers if one.silent_s is None or one.silent_s >= silent_s}
         return chosen, await client.admin.force_unlock_workers(chosen)
 

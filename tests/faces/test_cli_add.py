@@ -279,7 +279,7 @@ async def test_no_name_or_error_can_pass_for_another_field(
 
     await run_sync(partial(main, ["jobs", "show", str(job), *words]))
     shown = capsys.readouterr().out.splitlines()
-    await run_sync(partial(main, ["jobs", "list", *words]))
+    await run_sync(partial(main, ["jobs", "ls", *words]))
     listed = capsys.readouterr().out.splitlines()
 
     assert {"task:       t\\nstate:      active", "queue:      q\\n9  active", "flags:      f\\nid: 7"} <= {*shown}

@@ -1,4 +1,4 @@
-"""`asyncq jobs list`, `counts` and `explain`: jobs can be looked at."""
+"""`asyncq jobs ls`, `counts` and `explain`: jobs can be looked at."""
 
 import json
 import subprocess
@@ -32,7 +32,7 @@ async def test_list_prints_a_table(words: list[str], client: Client, capsys: Out
     first = await client.add_job("send", queue="mail")
     second = await client.add_job("rollup", priority=-1)
 
-    code, out, err = await jobs(capsys, "list", *words)
+    code, out, err = await jobs(capsys, "ls", *words)
 
     lines = [line.split() for line in out.splitlines()]
     assert (0, "") == (code, err)
@@ -49,9 +49,9 @@ async def test_list_filters_and_goes_from_page_to_page(words: list[str], client:
     await client.admin.permanently_fail_jobs(ids)
     asked = ["--state", "discarded", "--task", "send", "--queue", "mail", "--flag", "eu", "--limit", "2", "--json"]
 
-    code, out, _ = await jobs(capsys, "list", *words, *asked)
-    _, text, hint = await jobs(capsys, "list", *words, *asked[:-1])
-    _, rest, no_hint = await jobs(capsys, "list", *words, *asked, "--after", str(ids[1]))
+    code, out, _ = await jobs(capsys, "ls", *words, *asked)
+    _, text, hint = await jobs(capsys, "ls", *words, *asked[:-1])
+    _, rest, no_hint = await jobs(capsys, "ls", *words, *asked, "--after", str(ids[1]))
 
     assert (0, ids[:2]) == (code, [json.loads(line)["id"] for line in out.splitlines()])
     assert ([ids[2]], "") == ([json.loads(line)["id"] for line in rest.splitlines()], no_hint)
@@ -62,7 +62,7 @@ async def test_list_as_json_has_the_payload_as_it_is(words: list[str], client: C
     """A script reads it with jq."""
     await client.add_job("send", {"to": "a"})
 
-    _, out, _ = await jobs(capsys, "list", *words, "--json")
+    _, out, _ = await jobs(capsys, "ls", *words, "--json")
 
     assert {"to": "a"} == json.loads(out)["payload"]
 
@@ -71,7 +71,7 @@ async def test_list_all_prints_all_pages(words: list[str], client: Client, capsy
     """An export: one object a line, as they are read."""
     ids = [(await client.add_job("send")).id for _ in range(5)]
 
-    _, out, err = await jobs(capsys, "list", *words, "--json", "--all", "--limit", "2", "--after", str(ids[0]))
+    _, out, err = await jobs(capsys, "ls", *words, "--json", "--all", "--limit", "2", "--after", str(ids[0]))
 
     assert (ids[1:], "") == ([json.loads(line)["id"] for line in out.splitlines()], err)
 
@@ -80,7 +80,7 @@ async def test_a_list_may_begin_after_0(words: list[str], client: Client, capsys
     """It is the default, and where a script begins that goes from page to page."""
     added = await client.add_job("send")
 
-    code, out, err = await jobs(capsys, "list", *words, "--json", "--after", "0")
+    code, out, err = await jobs(capsys, "ls", *words, "--json", "--after", "0")
 
     assert (0, added.id, "") == (code, json.loads(out)["id"], err)
 
@@ -92,8 +92,8 @@ async def test_what_the_outputs_encoding_lacks_is_written_as_an_escape(
     """As one that JSON has too; a traceback would show nothing of all the other jobs."""
     await client.add_job("send", queue="日本 \U0001f600")
 
-    table = await asyncq("jobs", "list", *words, PYTHONIOENCODING=encoding)
-    document = await asyncq("jobs", "list", *words, "--json", PYTHONIOENCODING=encoding)
+    table = await asyncq("jobs", "ls", *words, PYTHONIOENCODING=encoding)
+    document = await asyncq("jobs", "ls", *words, "--json", PYTHONIOENCODING=encoding)
 
     assert (0, "") == (table.returncode, table.stderr)
     assert r"\u65e5\u672c \ud83d\ude00" in table.stdout
@@ -118,8 +118,8 @@ async def test_output_that_cannot_be_written_is_a_sentence(words: list[str]) -> 
 
 async def test_an_empty_list_is_a_line_of_headings(words: list[str], capsys: Output) -> None:
     """And as JSON nothing at all."""
-    assert 1 == len((await jobs(capsys, "list", *words))[1].splitlines())
-    assert (0, "", "") == await jobs(capsys, "list", *words, "--json")
+    assert 1 == len((await jobs(capsys, "ls", *words))[1].splitlines())
+    assert (0, "", "") == await jobs(capsys, "ls", *words, "--json")
 
 
 async def test_counts_prints_each_state(words: list[str], client: Client, capsys: Output) -> None:
@@ -159,21 +159,21 @@ async def test_a_job_that_is_not_there_cannot_be_explained(words: list[str], cap
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        (["list", "--state", "failed"], "asyncq jobs list: argument --state: invalid choice: 'failed'"),
-        (["list", "--state", "failed"], "; did you mean 'discarded'?"),
-        (["list", "--state", "activ"], "; did you mean 'active'?"),
-        (["lst"], "; did you mean 'list'?"),
+        (["ls", "--state", "failed"], "asyncq jobs ls: argument --state: invalid choice: 'failed'"),
+        (["ls", "--state", "failed"], "; did you mean 'discarded'?"),
+        (["ls", "--state", "activ"], "; did you mean 'active'?"),
+        (["lst"], "; did you mean 'ls'?"),
         (
-            ["list", "--stat", "active"],
-            "asyncq jobs list: unrecognized arguments: --stat active; did you mean '--state'?",
+            ["ls", "--stat", "active"],
+            "asyncq jobs ls: unrecognized arguments: --stat active; did you mean '--state'?",
         ),
-        (["list", "--limit", "0"], "asyncq jobs list: argument --limit: '0' is no whole number of at least 1"),
-        (["list", "--after", "-1"], "asyncq jobs list: argument --after: '-1' is no whole number of at least 0"),
-        (["list", "--after", "x"], "asyncq jobs list: argument --after: 'x' is no whole number of at least 0"),
-        (["list", "--all", "--json", "--limit", "1001"], '"message": "limit is 1001, expected 1 to 1000"'),
-        (["list", "--all"], "asyncq: --all prints a table of unknown width: it needs --json"),
-        (["list", "--limit", "1001"], "asyncq: limit is 1001, expected 1 to 1000"),
-        (["list", "--task", "\udcff"], r"asyncq: task '\udcff' holds a character that PostgreSQL cannot store as text"),
+        (["ls", "--limit", "0"], "asyncq jobs ls: argument --limit: '0' is no whole number of at least 1"),
+        (["ls", "--after", "-1"], "asyncq jobs ls: argument --after: '-1' is no whole number of at least 0"),
+        (["ls", "--after", "x"], "asyncq jobs ls: argument --after: 'x' is no whole number of at least 0"),
+        (["ls", "--all", "--json", "--limit", "1001"], '"message": "limit is 1001, expected 1 to 1000"'),
+        (["ls", "--all"], "asyncq: --all prints a table of unknown width: it needs --json"),
+        (["ls", "--limit", "1001"], "asyncq: limit is 1001, expected 1 to 1000"),
+        (["ls", "--task", "\udcff"], r"asyncq: task '\udcff' holds a character that PostgreSQL cannot store as text"),
         (["explain"], "asyncq jobs explain: the following arguments are required: ID"),
         (["explain", "x"], "asyncq jobs explain: argument ID: 'x' is no whole number of at least 1"),
     ],

@@ -69,7 +69,7 @@ async def test_fail_lets_jobs_fail_for_good(
     """With the error that is given."""
     added = await client.add_job("send")
 
-    assert (0, f"{added.id}\n", "") == await jobs(capsys, "fail", *words, str(added.id), *given)
+    assert (0, f"{added.id}\n", "") == await jobs(capsys, "discard", *words, str(added.id), *given)
     job = await client.get_job(added.id)
     assert ("discarded", expected) == (job.state, job.last_error)
 
@@ -122,8 +122,8 @@ async def test_reschedule_takes_a_delay(
 
 async def test_remove_takes_a_key(words: list[str], client: Client, failed: int, capsys: Output) -> None:
     """The second time nobody has it: exit code 1."""
-    assert (0, f"{failed}\n", "") == await jobs(capsys, "remove", *words, "k")
-    assert (1, "", "no job has the key 'k'\n") == await jobs(capsys, "remove", *words, "k")
+    assert (0, f"{failed}\n", "") == await jobs(capsys, "rm", *words, "k")
+    assert (1, "", "no job has the key 'k'\n") == await jobs(capsys, "rm", *words, "k")
 
 
 @pytest.mark.leaves_something
@@ -134,7 +134,7 @@ async def test_remove_says_that_a_job_runs_on(
     added = await client.add_job("send", job_key="k")
     await db.execute(f"update {schema}._jobs set locked_by = 9, locked_at = now(), lock_token = 1")
 
-    code, _, err = await jobs(capsys, "remove", *words, "k")
+    code, _, err = await jobs(capsys, "rm", *words, "k")
 
     assert (0, f"job {added.id} runs on worker 9: it lost its key, and is not tried again\n") == (code, err)
 
@@ -144,7 +144,7 @@ async def test_remove_says_that_a_job_runs_on(
     [
         (["retry"], "run, have never failed, or are not there"),
         (["complete"], "run, or are not there"),
-        (["fail"], "run, or are not there"),
+        (["discard"], "run, or are not there"),
         (["reschedule", "--now"], "run, or are not there"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
@@ -166,7 +166,7 @@ async def test_jobs_that_were_not_changed_are_named(
         (["reschedule", "1"], "asyncq: what is to be changed? Give --now, --run-at, --in, --priority, --attempts or"),
         (["reschedule", "1", "--now", "--in", "5m"], "asyncq jobs reschedule: argument --in: not allowed with"),
         (["reschedule", "1", "--max-attempts", "0"], "asyncq: max_attempts is 0, expected 1 to 32767"),
-        (["remove", ""], "asyncq: job_key is empty, at least 1 character is needed"),
+        (["rm", ""], "asyncq: job_key is empty, at least 1 character is needed"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -37,7 +37,9 @@ def test_without_a_command_the_help_is_printed_on_stderr_with_exit_code_2(capsys
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["worker"], ["migrate"], ["roles"], ["add"], ["jobs", "show"], ["cron", "add"]], ids=" ".join
+    "command",
+    [[], ["worker"], ["migrate"], ["roles"], ["add"], ["jobs", "show"], ["cron", "add"], ["workers", "ls"]],
+    ids=" ".join,
 )
 def test_help_teaches_with_examples_environment_and_exit_codes(
     command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -210,7 +212,7 @@ def test_a_wrong_command_line_ends_with_2_and_a_sentence(
         (["--dsn", UNREACHABLE, "migrate"], "--dsn goes behind the command: asyncq COMMAND --dsn ..."),
         ([f"--dsn={UNREACHABLE}", "migrate"], "--dsn goes behind the command: asyncq COMMAND --dsn ..."),
         ([UNREACHABLE, "migrate"], "--dsn goes behind the command: asyncq COMMAND --dsn ..."),
-        (["jobs", "--schema", "jobs", "list"], "--schema goes behind the command: asyncq jobs COMMAND --schema ..."),
+        (["jobs", "--schema", "jobs", "ls"], "--schema goes behind the command: asyncq jobs COMMAND --schema ..."),
         (["cron", "--json", "ls"], "--json goes behind the command: asyncq cron COMMAND --json ..."),
     ],
 )

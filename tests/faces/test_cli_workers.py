@@ -1,4 +1,4 @@
-"""`asyncq workers`: who runs jobs, and whose jobs are taken away."""
+"""`asyncq workers`: workers can be listed, and their jobs returned."""
 
 import json
 from functools import partial
@@ -30,7 +30,7 @@ async def gone(client: Client, db: asyncpg.Connection, schema: str) -> int:
 
 async def test_a_worker_is_a_line(words: list[str], capsys: Output, gone: int, db: asyncpg.Connection) -> None:
     """With what somebody needs who looks for it."""
-    code, out, err = await workers(capsys, *words)
+    code, out, err = await workers(capsys, "ls", *words)
     await workers(capsys, "unlock", str(gone), *words)
 
     heading, line = (text.split() for text in out.splitlines())
@@ -42,7 +42,7 @@ async def test_a_worker_is_a_line(words: list[str], capsys: Output, gone: int, d
 
 async def test_as_json_it_has_all_that_is_known(words: list[str], capsys: Output, gone: int) -> None:
     """For scripts."""
-    code, out, _ = await workers(capsys, "--json", *words)
+    code, out, _ = await workers(capsys, "ls", "--json", *words)
     await workers(capsys, "unlock", str(gone), *words)
 
     worker = json.loads(out)
@@ -58,8 +58,8 @@ async def test_stuck_jobs_show(
 ) -> None:
     """In the table, the first of them, and in JSON all."""
     await db.execute(f"update {schema}._workers set stuck = '{{7, 8, 9, 10, 11}}'")
-    _, table, _ = await workers(capsys, *words)
-    _, line, _ = await workers(capsys, "--json", *words)
+    _, table, _ = await workers(capsys, "ls", *words)
+    _, line, _ = await workers(capsys, "ls", "--json", *words)
     await workers(capsys, "unlock", str(gone), *words)
 
     assert "7,8,9,+2" in table.splitlines()[1].split()
@@ -95,7 +95,7 @@ async def test_unlock_frees_the_jobs_of_all_that_were_silent_for_so_long(
 
 
 @pytest.mark.parametrize(
-    "command", [["unlock"], ["unlock", "1", "--silent-for", "4h"], ["--silent-for", "4h"], ["lock"]]
+    "command", [["unlock"], ["unlock", "1", "--silent-for", "4h"], ["ls", "--silent-for", "4h"], ["lock"], ["list"], []]
 )
 async def test_what_cannot_be_meant_is_refused(words: list[str], capsys: Output, command: list[str]) -> None:
     """Before the database is asked."""
@@ -110,7 +110,7 @@ async def test_claims_of_a_worker_that_nobody_knows_are_listed_and_can_be_freed(
 ) -> None:
     """Nobody else can name it."""
     await db.execute(f"delete from {schema}._workers")
-    _, out, _ = await workers(capsys, *words)
+    _, out, _ = await workers(capsys, "ls", *words)
     code, _, _ = await workers(capsys, "unlock", str(gone), *words)
 
     assert [str(gone), "unknown", "1", "no"] == out.splitlines()[1].split()

@@ -182,7 +182,7 @@ async def test_the_command_line_works_through_a_pooler(way: str, schema: str, tm
     )
     said = [
         await asyncq(*words, "--schema", schema, cwd=tmp_path, DATABASE_URL=way)
-        for words in (("migrate",), ("add", "hello"), ("jobs", "list"), ("worker", "--once"))
+        for words in (("migrate",), ("add", "hello"), ("jobs", "ls"), ("worker", "--once"))
     ]
 
     assert [0, 0, 0, 0] == [done.returncode for done in said]

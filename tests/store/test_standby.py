@@ -18,11 +18,11 @@ pytestmark = pytest.mark.skipif(
 )
 
 READING = (
-    ("workers",),
+    ("workers", "ls"),
     ("doctor",),
     ("jobs", "counts"),
     ("jobs", "explain", "1"),
-    ("jobs", "list"),
+    ("jobs", "ls"),
     ("jobs", "show", "1"),
     ("cron", "ls"),
     ("migrate", "--check"),
