@@ -69,7 +69,7 @@ async def answer(program: Program) -> str:
 
 def worker(clock: ProcessClock, dsn: str, schema: str) -> AbstractAsyncContextManager[Program]:
     """A worker in a process, of which the clock can be moved."""
-    return process(clock, "-m", "tests.engine.lease_program", dsn, schema, str(LEASE_S))
+    return process(clock, "-m", "tests.engine.lease_program", dsn, schema, str(LEASE_S), "listen")
 
 
 @pytest.mark.parametrize("moves_monotonic", [False, True], ids=["set", "kept from running"])

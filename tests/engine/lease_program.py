@@ -1,4 +1,8 @@
-"""A worker in a process of its own, to be killed and stopped: `python -m tests.engine.lease_program DSN SCHEMA LEASE`.
+"""A worker in a process of its own, to be killed and stopped.
+
+    python -m tests.engine.lease_program DSN SCHEMA LEASE HOW
+
+HOW is `listen` or `poll`: how it hears of jobs.
 
 It says on its standard output what happens.
 """
@@ -32,8 +36,12 @@ async def hold(ctx: JobContext, how: str) -> None:
 
 def main() -> None:
     """Run the worker."""
-    dsn, schema, lease = sys.argv[1:]
-    asyncio.run(Worker(dsn, [hold], schema=schema, lease=float(lease), observers=[tell], poll=60).run())
+    dsn, schema, lease, how = sys.argv[1:]
+    listens = how == "listen"
+    poll = 60.0 if listens else 0.1
+    asyncio.run(
+        Worker(dsn, [hold], schema=schema, lease=float(lease), observers=[tell], listen=listens, poll=poll).run()
+    )
 
 
 if __name__ == "__main__":

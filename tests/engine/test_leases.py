@@ -32,6 +32,7 @@ from asyncq.engine.base.lease import GRACE_S
 from asyncq.engine.liveness import fallback_heartbeat
 from asyncq.server import start
 from asyncq.store.heartbeat_connection import HeartbeatConnection
+from asyncq.store.listen import cancel_channel
 from asyncq.store.statements import render
 from tests.disk import roomy_folder
 from tests.engine import lease_program
@@ -92,9 +93,9 @@ async def old_server(db: asyncpg.Connection, schema: str) -> None:
 
 
 @asynccontextmanager
-async def process(dsn: str, schema: str, *, lease: float = 30) -> AsyncIterator[Program]:
+async def process(dsn: str, schema: str, *, lease: float = 30, listen: bool = True) -> AsyncIterator[Program]:
     """A worker in a process of its own, killed at the end if it still runs."""
-    words = ["-m", "tests.engine.lease_program", dsn, schema, str(lease)]
+    words = ["-m", "tests.engine.lease_program", dsn, schema, str(lease), "listen" if listen else "poll"]
     started = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=PIPE, cwd=ROOT)
     try:
         yield Program(started)
@@ -131,17 +132,32 @@ async def wait_for_row(db: asyncpg.Connection, schema: str, *, locks: bool) -> N
 
 
 @pytest.mark.usefixtures("old_server")
+@pytest.mark.parametrize("is_named", [False, True])
 async def test_the_job_of_a_killed_process_runs_again_although_its_lease_is_not_over(
-    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, held: Held, db: asyncpg.Connection
+    dsn: str,
+    schema: str,
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    db: asyncpg.Connection,
+    is_named: bool,
 ) -> None:
-    """The server frees the lock of a process that has died; the others see it, and wait for a second."""
-    is_locked = f"select coalesce(bool_and(locks), false) from {schema}._workers"
-    # With this lease no beat names the job before the process is killed, once the row says that the lock counts.
-    async with process(dsn, schema, lease=3600) as victim:
+    """The server frees the lock of a process that has died; the others see it, and wait for a second.
+
+    The attempt counts only if a beat has named the job. With this lease no beat comes by itself, once the row says that
+    the lock counts; but a worker that listens beats when its LISTEN connection is open, and when it is asked.
+    """
+    workers = f"{schema}._workers"
+    async with process(dsn, schema, lease=3600, listen=is_named) as victim:
+        is_locked = f"select coalesce(bool_and(locks), false) from {workers}"
         await wait_until(lambda: db.fetchval(is_locked), description="the lock of the process")
         added = await client.add_job("hold", {"how": "for ever"})
         await victim.says(f"started {added.id}")
         was_read = asyncio.Event()
+        if is_named:
+            await db.execute(f"select pg_notify($1, id || ' {added.id} 0') from {workers}", cancel_channel(schema))
+            was_named = f"select cardinality(named) = 1 from {workers}"
+            await wait_until(lambda: db.fetchval(was_named), description="a beat that names the job")
 
         @task
         async def hold(how: str) -> None:
@@ -155,10 +171,11 @@ async def test_the_job_of_a_killed_process_runs_again_although_its_lease_is_not_
             was_read.set()
             await seen.wait_for(JobCompleted)
 
-    assert ((added.id,), (), (added.id,)) == (rescued.job_ids, rescued.dead_job_ids, rescued.spared_job_ids)
+    spared = () if is_named else (added.id,)
+    assert ((added.id,), (), spared) == (rescued.job_ids, rescued.dead_job_ids, rescued.spared_job_ids)
     assert error is not None
     assert error.startswith(f"WorkerLost: worker {rescued.worker_ids[0]} has died, or lost every connection")
-    assert [1] == [event.attempt for event in seen.of(JobStarted)]
+    assert [2 if is_named else 1] == [event.attempt for event in seen.of(JobStarted)]
 
 
 @pytest.mark.usefixtures("old_server")
