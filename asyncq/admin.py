@@ -57,7 +57,7 @@ class Admin:
         """Cancel jobs: those that wait end at once, the handlers of those that run are cancelled once, without a retry.
 
         Args:
-            ids: Which; jobs that have failed for good are left alone.
+            ids: Which; discarded jobs are left alone.
             connection: An asyncpg connection of the caller's, in its transaction; the client's pool by default.
             autocommit: Whether `connection` may be in no transaction, where the change is committed at once; False by
                 default.
@@ -99,7 +99,7 @@ class Admin:
         async with changing(connection, self._acquire, autocommit) as mine:
             return await store.complete_jobs(self._database, mine, chosen)
 
-    async def permanently_fail_jobs(
+    async def discard_jobs(
         self,
         ids: Iterable[int],
         error: str | None = None,
@@ -127,7 +127,7 @@ class Admin:
         """
         chosen, said = job_ids(ids), error_text(error)
         async with changing(connection, self._acquire, autocommit) as mine:
-            return await store.permanently_fail_jobs(self._database, mine, chosen, said)
+            return await store.discard_jobs(self._database, mine, chosen, said)
 
     async def reschedule_jobs(
         self,
@@ -146,7 +146,7 @@ class Admin:
             ids: Which.
             run_at: When they may start, with a time zone; what is due then wakes a worker.
             priority: -32768 to 32767, lower first.
-            attempts: How many have failed, 0 to 32767: fewer than `max_attempts` revive a job that has failed for good.
+            attempts: How many have failed, 0 to 32767: fewer than `max_attempts` revive a discarded job.
             max_attempts: Total attempts, 1 to 32767.
             connection: As in `complete_jobs`.
             autocommit: As in `cancel_jobs`.
@@ -271,7 +271,7 @@ class Admin:
         """Remove what is not needed any more; safe beside adds and workers.
 
         Args:
-            *tasks: What: `DELETE_PERMAFAILED_JOBS`, jobs that have failed for good; `GC_TASK_IDENTIFIERS`, names of
+            *tasks: What: `DELETE_PERMAFAILED_JOBS`, discarded jobs; `GC_TASK_IDENTIFIERS`, names of
                 tasks that no job and no worker uses; `GC_JOB_QUEUES`, nothing, since queues leave nothing behind. The
                 last two by default.
             task_identifiers_to_keep: Names that stay, used or not; none by default.
@@ -419,7 +419,7 @@ class Admin:
 
         Returns:
             The figures, and which of them are estimates: of a large table those of what waits, above 256 MiB those of
-            what runs too. What has failed for good is exact below 100,000. An estimate of 0
+            what runs too. What is discarded is exact below 100,000. An estimate of 0
             is no promise that there are none; `active` is at least the number that live workers named at their last
             beat.
 

@@ -12,7 +12,7 @@ import anyio
 from asyncq.domain.cron.crontab import Crontab, gather
 from asyncq.domain.errors import ConfigurationError, TaskError
 from asyncq.domain.events import Event, Observer
-from asyncq.domain.options import BLOCKED_AFTER_S, FAILED_RETENTION, ForbiddenFlags, switch, worker_options
+from asyncq.domain.options import BLOCKED_AFTER_S, DISCARDED_RETENTION, ForbiddenFlags, switch, worker_options
 from asyncq.domain.task import Registry, Task
 from asyncq.engine.base import user_code
 from asyncq.engine.base.observers import Observers, listed
@@ -45,7 +45,7 @@ class Worker:
             `dsn` leads to a pooler that pools by transaction.
         forbidden_flags: Jobs with one of these flags are left alone: a list, a function or an async function, asked
             before each fetch.
-        failed_retention: How long jobs that failed for good are kept before workers remove them; 30 days by default,
+        discarded_retention: How long jobs that were discarded are kept before workers remove them; 30 days by default,
             None for ever, which costs room in the database.
         blocked_after: After how long without an answer of the event loop a warning names the job and the line that
             block it; 1 s by default, None for never.
@@ -75,7 +75,7 @@ class Worker:
         listen: bool = True,
         listen_dsn: str | None = None,
         forbidden_flags: ForbiddenFlags = None,
-        failed_retention: timedelta | float | None = FAILED_RETENTION,
+        discarded_retention: timedelta | float | None = DISCARDED_RETENTION,
         blocked_after: timedelta | float | None = BLOCKED_AFTER_S,
         crontab: Crontab | None = None,
         observers: Sequence[Observer | Callable[[Event], None]] = (),
@@ -94,7 +94,7 @@ class Worker:
             pool_wait=pool_wait,
             listen=listen,
             forbidden_flags=forbidden_flags,
-            failed_retention=failed_retention,
+            discarded_retention=discarded_retention,
             blocked_after=blocked_after,
         )
         others = listed(observers)

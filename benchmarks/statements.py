@@ -29,7 +29,7 @@ RETENTION_S = 86400.0
 DEAD_IDS = 1_000_000  # of workers that die here, behind those of all others
 SERVER = {"shared_buffers": "2GB", "max_wal_size": "8GB", "min_wal_size": "2GB", "autovacuum": "off"}
 
-# A tenth of the jobs have a key; one in a hundred has failed for good.
+# A tenth of the jobs have a key; one in a hundred is discarded.
 ADD_JOBS = """
     insert into asyncq._jobs (run_at, created_at, updated_at, task_id, attempts, key, payload)
     select now(), now(), case when number % 100 = 1 then now() - interval '2 days' else now() end, $1,

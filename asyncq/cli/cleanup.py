@@ -15,7 +15,7 @@ Remove what is not needed any more; safe beside adds and workers.
 
 GC_TASK_IDENTIFIERS      names of tasks that no job and no worker uses
 GC_JOB_QUEUES            nothing: a queue leaves nothing behind
-DELETE_PERMAFAILED_JOBS  jobs that have failed for good
+DELETE_PERMAFAILED_JOBS  discarded jobs
 
 The first two are done if none is named. It prints how many of each were removed.
 A name stays while a transaction is open that was so when the name fell out of

@@ -29,7 +29,7 @@ stays until the next one.{SKIPS}"""
 CANCEL = """\
 Cancel jobs: those that wait end; those that run are cancelled on their worker.
 
-None of them is tried again. Jobs that have failed for good are left alone, as are
+None of them is tried again. Discarded jobs are left alone, as are
 ids that are not there: they are named, and the exit code is 1."""
 
 COMPLETE = f"""\
@@ -44,7 +44,7 @@ RESCHEDULE = f"""\
 Change when jobs run, and how often they are tried.
 
 What is not given stays as it is. --attempts are those that have failed: fewer
-than --max-attempts revive a job that has failed for good.{SKIPS}"""
+than --max-attempts revive a discarded job.{SKIPS}"""
 
 RM = """\
 Remove the job that has a key.
@@ -55,7 +55,7 @@ job has the key: the exit code is 1."""
 # Why a command leaves a job alone, where it is not that it runs.
 WHY = {
     "retry": "run, have never failed, or are not there",
-    "cancel": "have failed for good, or are not there",
+    "cancel": "are discarded, or are not there",
 }
 
 CHANGES = ("run_at", "priority", "attempts", "max_attempts")
@@ -125,7 +125,7 @@ def _change(options: argparse.Namespace) -> list[Job]:
         case "complete":
             return ask(options, lambda client: client.admin.complete_jobs(ids))
         case "discard":
-            return ask(options, lambda client: client.admin.permanently_fail_jobs(ids, options.error))
+            return ask(options, lambda client: client.admin.discard_jobs(ids, options.error))
         case _:
             return _reschedule(options, ids)
 

@@ -14,7 +14,7 @@ from asyncq.cli.failures import exit_code
 from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of, duration, given, positive
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.errors import AsyncqError
-from asyncq.domain.options import FAILED_RETENTION
+from asyncq.domain.options import DISCARDED_RETENTION
 from asyncq.engine.signals import EarlySignals, StoppedEarly, early_signals
 from asyncq.worker import Worker
 
@@ -61,7 +61,7 @@ _OPTIONS = (
     "poll",
     "lease",
     "grace",
-    "failed_retention",
+    "discarded_retention",
     "no_listen",
     "listen_dsn",
     "forbid",
@@ -91,10 +91,10 @@ def add_parser(commands: Commands) -> None:
     )
     add("--grace", metavar="TIME", type=duration, help="how long running jobs may go on after a signal (default: 25s)")
     add(
-        "--failed-retention",
+        "--discarded-retention",
         metavar="TIME",
         type=_retention,
-        help="how long jobs that failed for good are kept; never: they are not removed (default: 30d)",
+        help="how long jobs that were discarded are kept; never: they are not removed (default: 30d)",
     )
     add("--no-listen", action="store_true", help="poll only, for a pooler that cannot LISTEN")
     add("--listen-dsn", metavar="DSN", help="where to LISTEN: the server itself, if --dsn leads to a pooler")
@@ -151,7 +151,7 @@ def _work(options: argparse.Namespace, early: EarlySignals) -> None:
             poll=options.poll,
             lease=options.lease,
             grace=options.grace,
-            failed_retention=_kept(options.failed_retention),
+            discarded_retention=_kept(options.discarded_retention),
             listen=not options.no_listen,
             listen_dsn=options.listen_dsn,
             forbidden_flags=options.forbid,
@@ -168,7 +168,7 @@ def _retention(text: str) -> timedelta | str:
 def _kept(retention: timedelta | str | None) -> timedelta | None:
     """What the worker takes for it: none is for ever."""
     if retention is None:
-        return FAILED_RETENTION
+        return DISCARDED_RETENTION
     return retention if isinstance(retention, timedelta) else None
 
 

@@ -28,7 +28,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
         active: Run.
         retryable: Wait for their retry.
         cancelled: Were cancelled and still run.
-        discarded: Have failed for good.
+        discarded: Are discarded.
         estimated: The states whose figures are estimates from a sample: the table is large.
     """
 

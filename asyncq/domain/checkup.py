@@ -284,7 +284,7 @@ class Repaired(msgspec.Struct, frozen=True):
     """What a repair has done.
 
     Attributes:
-        job_ids: Jobs whose worker was gone: they can be fetched again, or have failed for good.
+        job_ids: Jobs whose worker was gone: they can be fetched again, or are discarded.
         gates: How many gates were removed that nobody had used for a day.
     """
 

@@ -144,7 +144,7 @@ class JobsRescued(Event, frozen=True, kw_only=True):
 
     worker_ids: tuple[int, ...]
     job_ids: tuple[int, ...]
-    dead_job_ids: tuple[int, ...]
+    discarded_job_ids: tuple[int, ...]
     spared_job_ids: tuple[int, ...]
 
 
@@ -156,9 +156,9 @@ class TransactionsEnded(Event, frozen=True, kw_only=True):
 
 
 class JobsPruned(Event, frozen=True, kw_only=True):
-    """What need not be kept any longer was removed: failed jobs, ended ones, requests and gates, so many of each."""
+    """What need not be kept any longer was removed: discarded jobs, ended ones, requests and gates, so many of each."""
 
-    failed: int
+    discarded: int
     ended: int
     requests: int
     gates: int
@@ -376,8 +376,8 @@ class JobRetried(JobEvent, frozen=True, kw_only=True):
     delay_s: float
 
 
-class JobFailed(JobEvent, frozen=True, kw_only=True):
-    """The job has failed for good, and that is committed."""
+class JobDiscarded(JobEvent, frozen=True, kw_only=True):
+    """The job is discarded, and that is committed."""
 
     duration_s: float
     error: str

@@ -16,7 +16,7 @@ ForbiddenFlags = Flags | Callable[[], Flags | Awaitable[Flags | None] | None] | 
 
 LONGEST_POLL_S = 60.0
 BLOCKED_AFTER_S = 1.0
-FAILED_RETENTION = timedelta(days=30)
+DISCARDED_RETENTION = timedelta(days=30)
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
         listen: Whether to hold a LISTEN connection; False polls only.
         forbidden_flags: Jobs with one of these flags are left alone: a list, a function or an async function, called
             before each fetch.
-        failed_retention_s: How long jobs that failed for good are kept; 30 days by default, None for ever.
+        discarded_retention_s: How long jobs that were discarded are kept; 30 days by default, None for ever.
         blocked_after_s: After how long without an answer of the event loop its stack is logged; 1 s by default, 0.05 s
             to an hour, None for never.
     """
@@ -47,7 +47,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     pool_wait_s: float = 30.0
     listen: bool = True
     forbidden_flags: ForbiddenFlags = None
-    failed_retention_s: float | None = FAILED_RETENTION.total_seconds()
+    discarded_retention_s: float | None = DISCARDED_RETENTION.total_seconds()
     blocked_after_s: float | None = BLOCKED_AFTER_S
 
     def __post_init__(self) -> None:
@@ -94,7 +94,7 @@ def worker_options(**given: Any) -> WorkerOptions:
 
     Args:
         **given: By their public names, `poll` for `poll_s`: delays as timedelta or seconds, None for the default; but a
-            `failed_retention` of None is for ever, and a `blocked_after` of None is never.
+            `discarded_retention` of None is for ever, and a `blocked_after` of None is never.
 
     Returns:
         The options, checked.
@@ -103,13 +103,13 @@ def worker_options(**given: Any) -> WorkerOptions:
         ConfigurationError: A value cannot work.
         TypeError: An option does not exist.
     """
-    delays = {"poll", "lease", "grace", "pool_wait", "failed_retention", "blocked_after"}
+    delays = {"poll", "lease", "grace", "pool_wait", "discarded_retention", "blocked_after"}
     named: dict[str, Any] = {
         (f"{name}_s" if name in delays else name): (seconds(value, name) if name in delays else value)
         for name, value in given.items()
         if value is not None
     }
-    for name in ("failed_retention", "blocked_after"):
+    for name in ("discarded_retention", "blocked_after"):
         if given.get(name, 0) is None:
             named[f"{name}_s"] = None
     return WorkerOptions(**named)

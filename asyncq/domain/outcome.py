@@ -2,9 +2,9 @@
 
     outcome        the row                                        attempts
     Completed      deleted                                        -
-    Failed         waits for its retry, or dead after the last    + 1
+    Failed         waits for its retry, or discarded at the last  + 1
     RetryLater     the same with the handler's own delay          + 1
-    Discarded      dead at once                                   all; one was made
+    Discarded      discarded at once                              all; one was made
     Snoozed        waits                                          + 0
     Interrupted    due at once; the 11th in a row fails           + 0
     Aborted        due soon; the 11th in a row fails              + 0
@@ -111,7 +111,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
         delay_s: The wait until it is due again; None leaves `run_at` alone.
         error: The new `last_error`; None leaves it alone.
         interruptions: The new count of interruptions in a row; None leaves it alone.
-        dead: No attempt is left: the job has failed for good.
+        discarded: No attempt is left.
     """
 
     id: int
@@ -122,7 +122,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     delay_s: float | None = None
     error: str | None = None
     interruptions: int | None = None
-    dead: bool = False
+    discarded: bool = False
 
 
 def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float) -> Settlement:
@@ -146,7 +146,7 @@ def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float) -
             return _failure(claim, error, delay_s, policy, random)
         case Discarded(error):
             return Settlement(
-                claim.id, claim.token, claim.queue, attempts=INT2, error=error, interruptions=0, dead=True
+                claim.id, claim.token, claim.queue, attempts=INT2, error=error, interruptions=0, discarded=True
             )
         case Snoozed(delay_s):
             return Settlement(claim.id, claim.token, claim.queue, delay_s=delay_s, interruptions=0)
@@ -200,7 +200,7 @@ def overruled(settlement: Settlement, ending: Ending) -> Settlement:
 
 def _failure(claim: Claim, error: str, delay_s: float | None, policy: RetryPolicy, random: float) -> Settlement:
     attempt = claim.attempts + 1
-    dead = attempt >= claim.max_attempts
+    discarded = attempt >= claim.max_attempts
     if delay_s is None:
         delay_s, complaint = _delay_s(policy, attempt, random)
         error = clean_error(error + complaint)
@@ -212,7 +212,7 @@ def _failure(claim: Claim, error: str, delay_s: float | None, policy: RetryPolic
         delay_s=delay_s,
         error=error,
         interruptions=0,
-        dead=dead,
+        discarded=discarded,
     )
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from asyncq.domain.cron.text import Recurrence, items_of_task, recurrences
 from asyncq.domain.errors import ConfigurationError, InvalidCrontab, InvalidJob, TaskError, UnknownTask
-from asyncq.domain.events import JobFailed
+from asyncq.domain.events import JobDiscarded
 from asyncq.domain.hints import ADDING, TASK_OPTIONS, hint
 from asyncq.domain.job import JobSpec
 from asyncq.domain.payload import LARGEST_PAYLOAD
@@ -60,7 +60,7 @@ class Task(Generic[P]):
         handler: The decorated function.
         signature: How the handler is called.
         retry: Its retry policy.
-        on_failed: Called when a job of it has failed for good.
+        on_discarded: Called when a job of it is discarded.
         cron: When workers add a job of it by themselves.
         cron_items: The recurring jobs that this makes.
         isolation: The level of the transaction that also settles the job; None if there is no such transaction.
@@ -80,7 +80,7 @@ class Task(Generic[P]):
         unique: UniquePolicy | Mapping[str, Any] | None = None,
         singleton: bool = False,
         retry: Retry | None = None,
-        on_failed: Callable[[JobFailed], Any] | None = None,
+        on_discarded: Callable[[JobDiscarded], Any] | None = None,
         cron: Recurrence | Iterable[Recurrence] | None = None,
         transactional: bool = False,
         isolation: Isolation | None = None,
@@ -106,9 +106,9 @@ class Task(Generic[P]):
             self.cron_items = items_of_task(self, self.cron)
         except (InvalidJob, ConfigurationError) as error:
             raise TaskError(f"task {self.name!r}: {error}") from error
-        if on_failed is not None and not callable(on_failed):
-            raise TaskError(f"task {self.name!r}: on_failed must be a function, got {on_failed!r}")
-        self.on_failed = on_failed
+        if on_discarded is not None and not callable(on_discarded):
+            raise TaskError(f"task {self.name!r}: on_discarded must be a function, got {on_discarded!r}")
+        self.on_discarded = on_discarded
         self.isolation: Isolation | None = self._isolation(isolation, transactional=transactional)
         self.needs_row = self._completes(completes) or self.isolation is not None
         self._origin: Task[P] | None = None  # the task of which this one is a renamed copy
@@ -293,7 +293,7 @@ def task(
     unique: UniquePolicy | Mapping[str, Any] | None = None,
     singleton: bool = False,
     retry: Retry | None = None,
-    on_failed: Callable[[JobFailed], Any] | None = None,
+    on_discarded: Callable[[JobDiscarded], Any] | None = None,
     cron: Recurrence | Iterable[Recurrence] | None = None,
     transactional: bool = False,
     isolation: Isolation | None = None,
@@ -318,7 +318,7 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             a further add is dropped. False by default.
         retry: How long to wait after a failed attempt: a policy, a list of delays (timedeltas or seconds; the last one
             repeats), or a function of the attempt; `exp(min(attempt, 10))` seconds by default.
-        on_failed: Called with the `JobFailed` event when a job has failed for good; may be async.
+        on_discarded: Called with the `JobDiscarded` event when a job is discarded; may be async.
         cron: When workers add a job of it by themselves: a cron expression, with the options and the payload of a
             crontab's line behind it if need be (`0 8 * * * ?tz=Europe/Berlin&fill=1d {dry_run: true}`); or a function
             of a `TimeDigest`; or a list of these, each but one with an `id`.

@@ -120,7 +120,7 @@ class Supervisor:
             [self._writing, self._reading], self._identity, self._start_gate, self._heartbeat, self._stuck
         )
         self._maintenance = Rounds(
-            database, self._reading, self._identity, observers, options.failed_retention_s, self._fetcher.cursor
+            database, self._reading, self._identity, observers, options.discarded_retention_s, self._fetcher.cursor
         )
         self._membership = Membership(
             self._reading,
@@ -430,7 +430,7 @@ class Supervisor:
             self._fetcher.wake()  # What jobs added is found by one more fetch: nothing listens.
         tell_others = False
         for settlement in settlements:
-            waits = settlement.delay_s is not None and not settlement.dead
+            waits = settlement.delay_s is not None and not settlement.discarded
             if waits:
                 delay_s = settlement.delay_s or 0.0
                 self._fetcher.wake_in(delay_s)

@@ -13,7 +13,7 @@ def _job(event: on.JobEvent) -> tuple[int, str, int, int]:
     return event.claim.id, event.task, event.attempt, event.claim.max_attempts
 
 
-def _reason(event: on.JobFailed) -> str:
+def _reason(event: on.JobDiscarded) -> str:
     """The error; without its traceback if the record has the exception."""
     return event.error if event.exception is None else first_line(event.error)
 
@@ -40,9 +40,9 @@ SENTENCES = [
         ),
     ),
     said(
-        on.JobFailed,
+        on.JobDiscarded,
         logging.ERROR,
-        lambda e: ("job %s (%s, attempt %s of %s) has failed for good: %s", *_job(e), _reason(e)),
+        lambda e: ("job %s (%s, attempt %s of %s) was discarded: %s", *_job(e), _reason(e)),
     ),
     said(
         on.JobSnoozed,

@@ -152,7 +152,7 @@ SENTENCES = [
             len(e.job_ids),
             ids(e.worker_ids),
             ids(e.job_ids),
-            f"; failed for good: {ids(e.dead_job_ids)}" if e.dead_job_ids else "",
+            f"; discarded: {ids(e.discarded_job_ids)}" if e.discarded_job_ids else "",
             f"; no attempt counted, it is not known if they ran: {ids(e.spared_job_ids)}" if e.spared_job_ids else "",
         ),
     ),
@@ -173,10 +173,10 @@ SENTENCES = [
         logging.INFO,
         lambda e: (
             (
-                "removed what need not be kept: %s jobs that failed for good long ago, %s ended jobs, %s requests, "
+                "removed what need not be kept: %s jobs that were discarded long ago, %s ended jobs, %s requests, "
                 "%s gates"
             ),
-            e.failed,
+            e.discarded,
             e.ended,
             e.requests,
             e.gates,

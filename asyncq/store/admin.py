@@ -33,11 +33,9 @@ async def complete_jobs(database: Database, connection: Connection, ids: Sequenc
     return await _administer(database, connection, "complete", ids)
 
 
-async def permanently_fail_jobs(
-    database: Database, connection: Connection, ids: Sequence[int], error: str | None
-) -> list[Job]:
-    """Let jobs that nobody runs fail for good; returns them as they are now."""
-    return await _administer(database, connection, "fail", ids, error=error)
+async def discard_jobs(database: Database, connection: Connection, ids: Sequence[int], error: str | None) -> list[Job]:
+    """Discard jobs that do not run; returns them as they are now."""
+    return await _administer(database, connection, "discard", ids, error=error)
 
 
 async def reschedule_jobs(

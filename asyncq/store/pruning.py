@@ -12,17 +12,17 @@ FIRST_GATE = -(2**63)
 class Pruned(msgspec.Struct, frozen=True):
     """How many of each kind were removed."""
 
-    failed: int = 0
+    discarded: int = 0
     ended: int = 0
     requests: int = 0
 
 
-async def prune(line: ReconnectingConnection, failed_retention_s: float | None, most: int) -> Pruned:
-    """Remove jobs that failed for good long ago, ended jobs and requests whose time has passed.
+async def prune(line: ReconnectingConnection, discarded_retention_s: float | None, most: int) -> Pruned:
+    """Remove jobs that were discarded long ago, ended jobs and requests whose time has passed.
 
     Args:
         line: A connection.
-        failed_retention_s: How long the failed ones are kept; None for ever.
+        discarded_retention_s: How long the failed ones are kept; None for ever.
         most: How many of each kind at most.
 
     Returns:
@@ -33,7 +33,7 @@ async def prune(line: ReconnectingConnection, failed_retention_s: float | None, 
 
     If cancelled, it is unknown whether they were removed; that does no harm.
     """
-    rows = await line.fetch("prune", failed_retention_s, most)
+    rows = await line.fetch("prune", discarded_retention_s, most)
     return Pruned(*rows[0])
 
 

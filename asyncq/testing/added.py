@@ -64,7 +64,7 @@ async def assert_added(
         TypeError: The task's payload has no such field, or never such a value in it; or this is no task or name.
         StoreError: The database cannot be used.
 
-    Jobs that run, have failed for good or have ended are not seen. If cancelled, nothing was changed: it only reads.
+    Jobs that run, are discarded or have ended are not seen. If cancelled, nothing was changed: it only reads.
 
         async def test_an_order_is_billed(client: Client, db: asyncpg.Connection, schema: str) -> None:
             async with db.transaction():
@@ -339,7 +339,7 @@ from asyncq._all_jobs() as job
 join asyncq._tasks as task on task.id = job.task_id
 cross join lateral (select case
   when job.locked_by is not null then 'running'
-  when job.attempts >= job.max_attempts then 'failed for good'
+  when job.attempts >= job.max_attempts then 'discarded'
   when task.identifier <> $1 then 'waiting' end) as state(what)
 where state.what is not null
 group by task.identifier, state.what

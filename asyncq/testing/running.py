@@ -9,7 +9,16 @@ from typing import Any
 
 import msgspec
 
-from asyncq.domain.events import Event, JobCompleted, JobEvent, JobFailed, JobRetried, JobSnoozed, JobStarted, Observer
+from asyncq.domain.events import (
+    Event,
+    JobCompleted,
+    JobDiscarded,
+    JobEvent,
+    JobRetried,
+    JobSnoozed,
+    JobStarted,
+    Observer,
+)
 from asyncq.domain.job import is_awaitable
 from asyncq.domain.outcome import Snoozed
 from asyncq.domain.task import Task
@@ -27,7 +36,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
         tasks: The names of their tasks, in the same order.
         completed: Those whose handler returned; their rows are gone.
         retried: Those that failed and wait for another attempt.
-        failed: Those that failed for good: no attempt is left, or the handler raised `Discard`.
+        discarded: Those that were discarded: no attempt is left, or the handler raised `Discard`.
         snoozed: Those whose handler raised `Snooze`.
         errors: Job id -> the text of its last error in this run, with the traceback, as `last_error` holds it.
         events: All of it as events, which know more: the task, the attempt, the wait until the next one, the duration.
@@ -37,14 +46,14 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     tasks: list[str]
     completed: list[int]
     retried: list[int]
-    failed: list[int]
+    discarded: list[int]
     snoozed: list[int]
     errors: dict[int, str]
     events: list[JobEvent]
 
     def __repr__(self) -> str:
         """Ids, and the first line of each error: what a failed assertion should show."""
-        groups = {name: getattr(self, name) for name in ("completed", "retried", "failed", "snoozed")}
+        groups = {name: getattr(self, name) for name in ("completed", "retried", "discarded", "snoozed")}
         shown = [f"{name}={ids}" for name, ids in groups.items() if ids]
         if self.errors:
             shown.append(f"errors={ {job_id: text.partition(chr(10))[0] for job_id, text in self.errors.items()} }")
@@ -129,7 +138,7 @@ async def run_due(
     served = {id(task): _recording(task, raised) for task in tasks}.values() if raise_errors else tasks
     await make_worker(dsn, served, schema=schema, observers=[gathered, *listed(observers)], **options).run_once()
     ran = gathered.report()
-    if raise_errors and (ran.retried or ran.failed):
+    if raise_errors and (ran.retried or ran.discarded):
         raise _first_error(ran, raised)
     return ran
 
@@ -137,7 +146,7 @@ async def run_due(
 class _Gathered:
     """An observer that keeps what happens to jobs."""
 
-    wants = (JobStarted, JobCompleted, JobRetried, JobFailed, JobSnoozed)
+    wants = (JobStarted, JobCompleted, JobRetried, JobDiscarded, JobSnoozed)
 
     def __init__(self) -> None:
         self._events: list[JobEvent] = []
@@ -151,9 +160,11 @@ class _Gathered:
             tasks=[event.task for event in self._events if isinstance(event, JobStarted)],
             completed=self._ids(JobCompleted),
             retried=self._ids(JobRetried),
-            failed=self._ids(JobFailed),
+            discarded=self._ids(JobDiscarded),
             snoozed=self._ids(JobSnoozed),
-            errors={event.job_id: event.error for event in self._events if isinstance(event, JobRetried | JobFailed)},
+            errors={
+                event.job_id: event.error for event in self._events if isinstance(event, JobRetried | JobDiscarded)
+            },
             events=self._events,
         )
 

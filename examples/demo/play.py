@@ -107,7 +107,7 @@ async def _watch(own: Tables, workers: Crew, screen: Screen, files: int) -> None
         workers.check()
         now = await own.progress()
         if now.failed is not None:
-            raise DemoFailed(f"a job has failed for good: {now.failed}")
+            raise DemoFailed(f"a job is discarded: {now.failed}")
         if now != before:
             before, moved_at = now, time.monotonic()
         if time.monotonic() - moved_at > STALLED_S:

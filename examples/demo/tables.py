@@ -80,7 +80,7 @@ class Progress(msgspec.Struct, frozen=True):
         tallies: Packages that are tallied.
         attempts: How often `stumble` was tried.
         appointments: 1 when the job of the future has run.
-        failed: A job that has failed for good, and why.
+        failed: A discarded job, and why.
     """
 
     files: int = 0

@@ -14,13 +14,13 @@ create table asyncq._tasks (
     constraint tasks_identifier_check check (length(identifier) <= 128)
 );
 
--- Jobs that wait, run, are retried or have failed for good. A job that ends well is deleted.
+-- Jobs that wait, run, are retried or are discarded. A job that ends well is deleted.
 --
 -- The claim is three columns of the row: locked_by (the worker), locked_at, lock_token (the fetch that took it). A claim writes
 -- the row, so a caller with an older snapshot that wants to judge or change the job gets 40001.
 --   revision       how often an add under its key changed it
---   attempts       ended runs that counted as attempts; max_attempts once the job has failed for good
---   attempts_made  the number of attempts of a job that failed for good before its last one: discarded, failed by hand, or its key
+--   attempts       ended runs that counted as attempts; max_attempts once the job is discarded
+--   attempts_made  the number of attempts of a job that was discarded before its last one: discarded, failed by hand, or its key
 --                  was taken. Null for any other job.
 --   interruptions  how often in a row a shutdown interrupted it, or its transaction was hindered
 --   queue          the name of a serial queue
@@ -110,7 +110,7 @@ create unique index jobs_one_running_per_queue on asyncq._jobs (queue)
 -- add_job with a key. Partial, so that writers of jobs without a key take no lock on it.
 create unique index jobs_key on asyncq._jobs (key) where key is not null;
 
--- add_job with a unique policy: one index for jobs that wait or run, one for jobs that have failed for good, of which there may be
+-- add_job with a unique policy: one index for jobs that wait or run, one for jobs that are discarded, of which there may be
 -- thousands that few policies look at. Not unique: the policy decides which jobs of a key may exist beside each other.
 -- The second index holds running jobs too. Otherwise the planner could answer a question about one key by jobs_failed, job by job.
 create index jobs_unique_key on asyncq._jobs (unique_key)
@@ -125,7 +125,7 @@ create index jobs_cancelled on asyncq._jobs (locked_by) where cancelled_at is no
 -- statements ask for a lock_token, which every claim has; other statements do not, and keep their own indexes.
 create index jobs_claims on asyncq._jobs (locked_by) where lock_token is not null;
 
--- prune: jobs that failed for good long ago. Written only when a job fails for good.
+-- prune: jobs that were discarded long ago. Written only when a job is discarded.
 create index jobs_failed on asyncq._jobs (updated_at) where attempts >= max_attempts and locked_by is null;
 
 -- The lock of a serial queue: its row exists only while one of its jobs runs. fetch_jobs inserts it, the statement that ends the

@@ -7,7 +7,7 @@ import pytest
 
 from asyncq.domain import events
 from asyncq.domain.errors import ConfigurationError
-from asyncq.domain.events import Event, JobCompleted, JobEvent, JobFailed, Observer, UnknownTasks, observer
+from asyncq.domain.events import Event, JobCompleted, JobDiscarded, JobEvent, Observer, UnknownTasks, observer
 from asyncq.domain.job import Claim
 from tests.ids import written
 
@@ -27,10 +27,10 @@ def test_an_observer_is_told_through_its_function() -> None:
 def test_an_observer_wants_what_it_asked_for() -> None:
     """Events of every job are built only if somebody wants them."""
 
-    @observer(JobFailed, UnknownTasks)
+    @observer(JobDiscarded, UnknownTasks)
     def watch(event: Any) -> None: ...
 
-    assert [JobFailed, UnknownTasks] == list(watch.wants)
+    assert [JobDiscarded, UnknownTasks] == list(watch.wants)
 
 
 def test_an_observer_that_asks_for_nothing_wants_everything() -> None:
@@ -63,7 +63,7 @@ def test_an_object_with_wants_is_an_observer() -> None:
     assert not isinstance(print, Observer)
 
 
-@pytest.mark.parametrize("want", [lambda event: None, "JobFailed", int, JobFailed.__mro__[-1]], ids=written)
+@pytest.mark.parametrize("want", [lambda event: None, "JobDiscarded", int, JobDiscarded.__mro__[-1]], ids=written)
 def test_what_is_no_type_of_event_is_refused(want: Any) -> None:
     """`@observer` without parentheses would make an observer that is never told anything."""
     with pytest.raises(ConfigurationError, match=r"for all events write @observer\(\)"):

@@ -23,7 +23,7 @@ def test_the_defaults() -> None:
             pool_wait_s=30.0,
             listen=True,
             forbidden_flags=None,
-            failed_retention_s=30 * 86400.0,
+            discarded_retention_s=30 * 86400.0,
         )
         == worker_options()
     )
@@ -36,7 +36,7 @@ def test_none_is_the_default() -> None:
 
 def test_a_retention_of_none_is_for_ever() -> None:
     """Here None says something: it is not the default."""
-    assert worker_options(failed_retention=None).failed_retention_s is None
+    assert worker_options(discarded_retention=None).discarded_retention_s is None
 
 
 def test_a_blocked_after_of_none_is_never() -> None:
@@ -68,8 +68,8 @@ def test_listen_can_be_turned_off() -> None:
         {"lease": timedelta(days=1)},
         {"grace": 0},
         {"pool_wait": 0.01},
-        {"failed_retention": 0},
-        {"failed_retention": timedelta(days=36_500)},
+        {"discarded_retention": 0},
+        {"discarded_retention": timedelta(days=36_500)},
         {"forbidden_flags": []},
         {"forbidden_flags": ("a", "b")},
         {"forbidden_flags": {"a"}},
@@ -100,7 +100,7 @@ def test_values_at_the_limits_work(given: dict[str, Any]) -> None:
         ({"lease": timedelta(days=2)}, "lease"),
         ({"grace": -1}, "grace lies between"),
         ({"pool_wait": 0}, "pool_wait"),
-        ({"failed_retention": -1}, "failed_retention lies between"),
+        ({"discarded_retention": -1}, "discarded_retention lies between"),
         ({"blocked_after": 0}, "blocked_after must lie between 0.05 and 3600 seconds, or be None"),
         ({"blocked_after": 3601}, "blocked_after must lie between 0.05 and 3600 seconds, or be None"),
         ({"forbidden_flags": "slow"}, "forbidden_flags must be a list of str .*or a function, got 'slow'"),

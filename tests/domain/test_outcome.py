@@ -64,16 +64,21 @@ TABLE: list[tuple[str, Claim, Outcome, Settlement]] = [
     ("completed", FIRST, Completed(), settlement(done=True)),
     ("completed at the last attempt", LAST, Completed(), settlement(done=True)),
     ("failed", FIRST, Failed("E"), settlement(attempts=1, delay_s=10.0, error="E", interruptions=0)),
-    ("failed for good", LAST, Failed("E"), settlement(attempts=1, delay_s=10.0, error="E", interruptions=0, dead=True)),
+    (
+        "discarded after the last attempt",
+        LAST,
+        Failed("E"),
+        settlement(attempts=1, delay_s=10.0, error="E", interruptions=0, discarded=True),
+    ),
     ("retry later", FIRST, RetryLater("R", 5.0), settlement(attempts=1, delay_s=5.0, error="R", interruptions=0)),
     ("retry at once", FIRST, RetryLater("R", 0.0), settlement(attempts=1, delay_s=0.0, error="R", interruptions=0)),
     (
         "retry later, but none is left",
         LAST,
         RetryLater("R", 5.0),
-        settlement(attempts=1, delay_s=5.0, error="R", interruptions=0, dead=True),
+        settlement(attempts=1, delay_s=5.0, error="R", interruptions=0, discarded=True),
     ),
-    ("discarded", FIRST, Discarded("D"), settlement(attempts=32767, error="D", interruptions=0, dead=True)),
+    ("discarded", FIRST, Discarded("D"), settlement(attempts=32767, error="D", interruptions=0, discarded=True)),
     ("snoozed", FIRST, Snoozed(30.0), settlement(delay_s=30.0, interruptions=0)),
     ("snoozed at the last attempt", LAST, Snoozed(30.0), settlement(delay_s=30.0, interruptions=0)),
     ("interrupted", FIRST, Interrupted(), settlement(interruptions=1)),
@@ -96,7 +101,7 @@ TABLE: list[tuple[str, Claim, Outcome, Settlement]] = [
             delay_s=10.0,
             error="Interrupted: cut off by shutdowns 11 times in a row",
             interruptions=0,
-            dead=True,
+            discarded=True,
         ),
     ),
     ("aborted", claim(), Aborted("E"), settlement(delay_s=0.015, error="E", interruptions=1)),
@@ -129,14 +134,14 @@ def test_the_table_has_every_outcome() -> None:
     assert set(Outcome.__args__) == {type(row[2]) for row in TABLE}
 
 
-def test_a_job_of_one_attempt_fails_for_good_at_its_first() -> None:
+def test_a_job_of_one_attempt_is_discarded_at_its_first() -> None:
     """max_attempts counts all attempts, not the retries."""
-    assert settle(claim(max_attempts=1), Failed("E"), POLICY, 0.5).dead
+    assert settle(claim(max_attempts=1), Failed("E"), POLICY, 0.5).discarded
 
 
 def test_a_claim_whose_attempts_were_used_up_meanwhile_stays_dead() -> None:
     """Its key went to a newer request while it ran: attempts equals max_attempts already."""
-    assert settle(claim(attempts=25, max_attempts=25), Failed("E"), POLICY, 0.5).dead
+    assert settle(claim(attempts=25, max_attempts=25), Failed("E"), POLICY, 0.5).discarded
 
 
 def test_the_policy_is_told_which_attempt_failed() -> None:
@@ -195,7 +200,7 @@ def test_a_policy_that_fails_makes_the_job_wait_a_minute(answer: Any) -> None:
     """Its answer is the user's code; a row that cannot be written would block every other one of its batch."""
     actual = settle(FIRST, Failed("E"), Answers(answer), 0.5)
 
-    assert (60.0, 1, False) == (actual.delay_s, actual.attempts, actual.dead)
+    assert (60.0, 1, False) == (actual.delay_s, actual.attempts, actual.discarded)
 
 
 def test_a_policy_that_fails_does_not_hide_the_error_of_the_job() -> None:

@@ -266,7 +266,7 @@ def test_retry_becomes_a_policy(retry: Any, expected: Any) -> None:
         ({"retry": 5}, "retry must be a policy"),
         ({"retry": ConstantRetry}, "retry must be a policy"),
         ({"retry": []}, "a retry table needs at least one delay"),
-        ({"on_failed": "log"}, "on_failed must be a function"),
+        ({"on_discarded": "log"}, "on_discarded must be a function"),
     ],
     ids=str,
 )

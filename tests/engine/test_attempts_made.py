@@ -1,4 +1,4 @@
-"""A job that failed for good before its last attempt shows how many attempts were made, and how many it had."""
+"""A job that was discarded before its last attempt shows how many attempts were made, and how many it had."""
 
 from collections.abc import Awaitable, Callable
 
@@ -8,7 +8,7 @@ import pytest
 
 from asyncq import Client, Discard, Job, JobContext, JobState, RetryAfter, task
 from asyncq.cli.job_texts import details, table
-from asyncq.domain.events import JobFailed
+from asyncq.domain.events import JobDiscarded
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.waiting import wait_until
@@ -32,14 +32,14 @@ async def discarded(client: Client, make_worker: MakeWorker) -> int:
 async def failed_by_hand(client: Client, make_worker: MakeWorker) -> int:
     """Before its first attempt."""
     added = await client.add_job(charge, "card")
-    await client.admin.permanently_fail_jobs([added.id])
+    await client.admin.discard_jobs([added.id])
     return added.id
 
 
 async def failed_by_hand_twice(client: Client, make_worker: MakeWorker) -> int:
     """After it was discarded."""
     job_id = await discarded(client, make_worker)
-    await client.admin.permanently_fail_jobs([job_id])
+    await client.admin.discard_jobs([job_id])
     return job_id
 
 
@@ -62,7 +62,7 @@ async def lost_its_key(client: Client, make_worker: MakeWorker) -> int:
         async def has_failed() -> bool:
             return (await client.get_job(first.id)).state is JobState.DISCARDED
 
-        await wait_until(has_failed, description="the first job has failed for good")
+        await wait_until(has_failed, description="the first job is discarded")
     return first.id
 
 
@@ -82,7 +82,7 @@ async def test_a_job_that_was_given_up_shows_the_attempts_that_were_made(
     row = await db.fetchrow(f"select attempts, max_attempts from {schema}.jobs where id = $1", job_id)
 
     assert (JobState.DISCARDED, made, 6) == (job.state, job.attempts, job.max_attempts)
-    assert f"failed for good after {made} of 6 attempts" in explained.reasons[0].detail
+    assert f"discarded after {made} of 6 attempts" in explained.reasons[0].detail
     assert f"attempts:   {made} of 6\n" in details(job)
     assert f"  {made} of 6  " in table([job])[1]
     assert (6, 6) == tuple(row or ())
@@ -131,7 +131,7 @@ async def test_the_event_of_a_discarded_job_names_its_attempt(
 
     added = await client.add_job(work)
     await make_worker(work).run_once()
-    (failed,) = seen.of(JobFailed)
+    (failed,) = seen.of(JobDiscarded)
     job = await client.get_job(added.id)
 
     assert (3, 3) == (failed.attempt, job.attempts)

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from asyncq import Client, JobContext, StoreUnavailable, Task, task
-from asyncq.domain.events import JobCancelled, JobCompleted, JobFailed, JobLost, JobRetried, JobStarted
+from asyncq.domain.events import JobCancelled, JobCompleted, JobDiscarded, JobLost, JobRetried, JobStarted
 from asyncq.domain.outcome import Ending, Settlement
 from asyncq.engine.fetch import fetcher
 from asyncq.engine.settle import completer
@@ -49,7 +49,7 @@ async def fail_once(number: int) -> None:
 
 @task(max_attempts=1)
 async def fail(number: int) -> None:
-    """Fails for good."""
+    """Is discarded."""
     calls[number] += 1
     await gate.wait()
     raise ValueError(number)
@@ -126,7 +126,7 @@ async def test_what_fails_is_tried_again_and_the_others_end(
     assert (MANY // 2, MANY) == (len(seen.of(JobRetried)), len(seen.of(JobCompleted)))
 
 
-async def test_what_fails_for_good_stays_with_its_error(
+async def test_a_discarded_job_stays_with_its_error(
     db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
     """As a row, to be looked at."""
@@ -134,10 +134,10 @@ async def test_what_fails_for_good_stays_with_its_error(
     async with make_worker(fail, concurrency=MANY).start():
         await until_packed(db, schema)
         gate.set()
-        await seen.wait_for(JobFailed, MANY)
+        await seen.wait_for(JobDiscarded, MANY)
     rows = await db.fetch(f"select attempts, max_attempts, last_error from {schema}._all_jobs()")
 
-    assert MANY == len(seen.of(JobFailed)) == len(rows)
+    assert MANY == len(seen.of(JobDiscarded)) == len(rows)
     assert {(1, 1)} == {(row["attempts"], row["max_attempts"]) for row in rows}
     assert all("ValueError" in row["last_error"] for row in rows)
 
@@ -274,6 +274,6 @@ async def test_what_was_written_before_the_server_went_away_from_a_batch_is_not_
         await client.add_jobs([fail.job(1), fail.job(2), fail_with_context.job()])
         await seen.wait_for(JobStarted, 3)
         gate.set()
-        await seen.wait_for(JobFailed, 3)
+        await seen.wait_for(JobDiscarded, 3)
 
     assert (1, []) == (len(cut), seen.of(JobLost))

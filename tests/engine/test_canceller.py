@@ -14,7 +14,7 @@ from asyncq import Client, JobContext, JobState, task
 from asyncq.domain.events import (
     JobCancelled,
     JobCompleted,
-    JobFailed,
+    JobDiscarded,
     JobInterrupted,
     JobRetried,
     JobsReturned,
@@ -165,7 +165,7 @@ async def test_a_cancelled_job_ends_as_cancelled_whatever_its_handler_does(
     """No retry, and nobody is told that it completed or failed; what it raised stands in the event."""
     failures: list[object] = []
 
-    @task(max_attempts=1, on_failed=failures.append)
+    @task(max_attempts=1, on_discarded=failures.append)
     async def end() -> None:
         try:
             await asyncio.Event().wait()
@@ -182,7 +182,7 @@ async def test_a_cancelled_job_ends_as_cancelled_whatever_its_handler_does(
 
     said = event.error.partition("\n")[0]
     assert ("LookupError: could not clean up" if ends == "raises" else "", 0) == (said, left)
-    assert ([], [], []) == (failures, seen.ids(JobFailed), seen.ids(JobRetried))
+    assert ([], [], []) == (failures, seen.ids(JobDiscarded), seen.ids(JobRetried))
 
 
 async def test_a_queue_is_busy_until_the_handler_of_its_cancelled_job_has_ended(

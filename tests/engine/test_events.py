@@ -345,9 +345,9 @@ async def _(scene: Scene) -> None:
     await scene.run(fail, until=events.JobRetried)
 
 
-@provokes(events.JobFailed)
+@provokes(events.JobDiscarded)
 async def _(scene: Scene) -> None:
-    await scene.run(task(max_attempts=1)(fail), until=events.JobFailed)
+    await scene.run(task(max_attempts=1)(fail), until=events.JobDiscarded)
 
 
 @provokes(events.JobSnoozed)

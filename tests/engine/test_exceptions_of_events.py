@@ -12,7 +12,7 @@ from datetime import timedelta
 import anyio
 import pytest
 
-from asyncq import Client, CronItem, Discard, Event, JobContext, JobFailed, RetryAfter, TimeDigest, task
+from asyncq import Client, CronItem, Discard, Event, JobContext, JobDiscarded, RetryAfter, TimeDigest, task
 from asyncq.domain.events import CronItemFailed, ErrorIgnored, JobCancelled, JobEvent, JobRetried, ObserverFailed
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
@@ -64,13 +64,13 @@ async def test_the_events_of_failures_carry_the_exception(client: Client, make_w
         await client.add_job(job)
     misfit = await client.add_job("fail_in_thread", {"number": "one"}, max_attempts=1)
     await make_worker(fail, retry, fail_in_thread, discard, observers=[exceptions]).run_once()
-    failed = dict(exceptions.of(JobFailed))
+    failed = dict(exceptions.of(JobDiscarded))
 
     assert "fail" in failed[LookupError]
     assert "fail_in_thread" in failed[OSError]
     assert "discard" in failed[Discard]
     assert ["ValidationError"] == [kind.__name__ for kind in failed if kind not in {LookupError, OSError, Discard}]
-    assert misfit.id in seen.ids(JobFailed)
+    assert misfit.id in seen.ids(JobDiscarded)
     assert [RetryAfter] == [kind for kind, _ in exceptions.of(JobRetried)]
     assert {None} == {event.exception for event in seen.events}
 
@@ -97,21 +97,21 @@ async def test_an_event_that_is_kept_keeps_no_frame(
     finally:
         gc.enable()
 
-    assert 1 == len(exceptions.of(JobFailed)) == len(seen.of(JobFailed))
+    assert 1 == len(exceptions.of(JobDiscarded)) == len(seen.of(JobDiscarded))
     assert [None] == left
 
 
 async def test_on_failed_has_the_exception_for_as_long_as_it_runs(client: Client, make_worker: MakeWorker) -> None:
     """There a program reports it."""
-    events: list[JobFailed] = []
+    events: list[JobDiscarded] = []
     reported: list[BaseException | None] = []
 
-    async def report(event: JobFailed) -> None:
+    async def report(event: JobDiscarded) -> None:
         await asyncio.sleep(0)
         events.append(event)
         reported.append(event.exception)
 
-    @task(max_attempts=1, on_failed=report)
+    @task(max_attempts=1, on_discarded=report)
     async def fail() -> None:
         raise LookupError("x")
 
@@ -168,7 +168,7 @@ async def test_an_event_with_an_exception_is_copied_without_it(client: Client, m
     copies: list[JobEvent] = []
 
     def observe(event: Event) -> None:
-        if isinstance(event, JobFailed):
+        if isinstance(event, JobDiscarded):
             assert event.exception is not None
             copies.extend([pickle.loads(pickle.dumps(event)), copy.deepcopy(event), copy.copy(event), event])
 

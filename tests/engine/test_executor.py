@@ -23,7 +23,7 @@ from asyncq.domain.events import (
     Event,
     GraceExceeded,
     JobCompleted,
-    JobFailed,
+    JobDiscarded,
     JobInterrupted,
     JobRetried,
     JobSnoozed,
@@ -133,7 +133,7 @@ async def test_whatever_a_handler_raises_fails_its_job_and_not_the_worker(
     last_error = (await client.get_job(bad.id)).last_error or ""
 
     assert [good.id] == seen.ids(JobCompleted)
-    assert [bad.id] == seen.ids(JobFailed) or [bad.id] == seen.ids(JobRetried)
+    assert [bad.id] == seen.ids(JobDiscarded) or [bad.id] == seen.ids(JobRetried)
     assert last_error.startswith(name)
 
 
@@ -190,14 +190,14 @@ async def test_a_keyboard_interrupt_that_is_no_ctrl_c_fails_the_job(
         raise KeyboardInterrupt
 
     async def stop_after_it() -> None:
-        await seen.wait_for(JobFailed)
+        await seen.wait_for(JobDiscarded)
         await worker.stop()
 
     added = await client.add_job(press)
     worker = make_worker(press)
     await asyncio.gather(worker.run(), stop_after_it())
 
-    assert [added.id] == seen.ids(JobFailed)
+    assert [added.id] == seen.ids(JobDiscarded)
 
 
 async def test_a_keyboard_interrupt_in_a_worker_outside_the_main_thread_fails_the_job(
@@ -212,7 +212,7 @@ async def test_a_keyboard_interrupt_in_a_worker_outside_the_main_thread_fails_th
     added = await client.add_job(press)
     await anyio.to_thread.run_sync(lambda: asyncio.run(make_worker(press).run_once()))
 
-    assert [added.id] == seen.ids(JobFailed)
+    assert [added.id] == seen.ids(JobDiscarded)
 
 
 async def test_a_handler_that_cancels_itself_as_its_last_step_fails_its_job(
@@ -232,7 +232,7 @@ async def test_a_handler_that_cancels_itself_as_its_last_step_fails_its_job(
     good = await client.add_job(behave, priority=1)
     await make_worker(end_cancelled, behave, concurrency=1).run_once()
 
-    assert ([bad.id], [good.id]) == (seen.ids(JobFailed), seen.ids(JobCompleted))
+    assert ([bad.id], [good.id]) == (seen.ids(JobDiscarded), seen.ids(JobCompleted))
 
 
 async def test_a_handler_that_cancels_itself_and_waits_fails_its_job(
@@ -248,8 +248,8 @@ async def test_a_handler_that_cancels_itself_and_waits_fails_its_job(
     added = await client.add_job(cancel_and_wait)
     await make_worker(cancel_and_wait).run_once()
 
-    assert [added.id] == seen.ids(JobFailed)
-    assert "cancelled itself" in seen.of(JobFailed)[0].error
+    assert [added.id] == seen.ids(JobDiscarded)
+    assert "cancelled itself" in seen.of(JobDiscarded)[0].error
 
 
 async def test_a_handler_that_swallows_its_own_cancellation_completes(

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from asyncq import Client, task
-from asyncq.domain.events import JobCancelled, JobCompleted, JobFailed, JobRetried, JobsReturned, JobStarted
+from asyncq.domain.events import JobCancelled, JobCompleted, JobDiscarded, JobRetried, JobsReturned, JobStarted
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
 from tests.sql.offering import STANDING
@@ -87,7 +87,7 @@ async def test_it_is_tried_again_after_a_failure(
     assert ([job_id], [job_id]) == (seen.ids(JobRetried), seen.ids(JobCompleted))
 
 
-async def test_it_stays_with_its_error_when_it_fails_for_good(
+async def test_it_stays_with_its_error_when_it_is_discarded(
     sql: Session, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
     """To be looked at."""
@@ -96,7 +96,7 @@ async def test_it_stays_with_its_error_when_it_fails_for_good(
     async with make_worker(packed, poll=60).start():
         await hand_over(sql, client, seen)
         gate.set()
-        await seen.wait_for(JobFailed)
+        await seen.wait_for(JobDiscarded)
     attempts, error = await sql.row("select attempts, last_error from asyncq._jobs")
 
     assert (2, True) == (attempts, "as it was told" in error)

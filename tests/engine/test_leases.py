@@ -172,14 +172,14 @@ async def test_the_job_of_a_killed_process_runs_again_although_its_lease_is_not_
             await seen.wait_for(JobCompleted)
 
     spared = () if is_named else (added.id,)
-    assert ((added.id,), (), spared) == (rescued.job_ids, rescued.dead_job_ids, rescued.spared_job_ids)
+    assert ((added.id,), (), spared) == (rescued.job_ids, rescued.discarded_job_ids, rescued.spared_job_ids)
     assert error is not None
     assert error.startswith(f"WorkerLost: worker {rescued.worker_ids[0]} has died, or lost every connection")
     assert [2 if is_named else 1] == [event.attempt for event in seen.of(JobStarted)]
 
 
 @pytest.mark.usefixtures("old_server")
-async def test_a_job_that_kills_its_worker_each_time_ends_as_failed_for_good(
+async def test_a_job_that_kills_its_worker_each_time_is_discarded(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
     """It must not go round for ever, and take the whole fleet along. After its first death it is named first."""
@@ -191,7 +191,7 @@ async def test_a_job_that_kills_its_worker_each_time_ends_as_failed_for_good(
                 rescued = await seen.wait_for(JobsRescued, death)
         job = await client.get_job(added.id)
 
-    assert ((added.id,), JobState.DISCARDED, 2) == (rescued.dead_job_ids, job.state, job.attempts)
+    assert ((added.id,), JobState.DISCARDED, 2) == (rescued.discarded_job_ids, job.state, job.attempts)
 
 
 @pytest.mark.leaves_something

@@ -11,7 +11,7 @@ from asyncq import Client, ConstantRetry, JobContext, Snooze, Worker, task
 from asyncq.domain.events import (
     JobCancelled,
     JobCompleted,
-    JobFailed,
+    JobDiscarded,
     JobLost,
     JobRetried,
     JobStarted,
@@ -98,14 +98,14 @@ async def test_another_worker_takes_what_begins_anew_when_this_one_has_no_room(
     assert [added.id] * 2 == seen.ids(JobCompleted)
 
 
-async def test_a_job_that_failed_for_good_and_was_asked_for_again_is_told_and_begins_anew(
+async def test_a_job_that_were_discarded_and_was_asked_for_again_is_told_and_begins_anew(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
     """The failure is the first run's; the second has all its attempts."""
     runs: list[int] = []
     failures: list[int] = []
 
-    @task(max_attempts=1, on_failed=lambda event: failures.append(event.job_id))
+    @task(max_attempts=1, on_discarded=lambda event: failures.append(event.job_id))
     async def fail_first() -> None:
         runs.append(1)
         if len(runs) == 1:
@@ -115,7 +115,7 @@ async def test_a_job_that_failed_for_good_and_was_asked_for_again_is_told_and_be
     added = await client.add_job(fail_first)
     await make_worker(fail_first).run_once()
 
-    assert ([added.id], [added.id], [added.id]) == (seen.ids(JobFailed), failures, seen.ids(JobCompleted))
+    assert ([added.id], [added.id], [added.id]) == (seen.ids(JobDiscarded), failures, seen.ids(JobCompleted))
     assert [1, 1] == [event.attempt for event in seen.of(JobStarted)]
 
 

@@ -20,7 +20,7 @@ from asyncq.domain.events import (
     ErrorIgnored,
     JobCancelled,
     JobCompleted,
-    JobFailed,
+    JobDiscarded,
     JobInterrupted,
     JobRetried,
     JobStarted,
@@ -261,7 +261,7 @@ async def test_a_connection_to_another_database_completes_nothing(
     await client.add_job(write)
     await make_worker(write).run_once()
 
-    assert seen.of(JobFailed)[0].error.startswith(f"{SchemaMissing.__name__}: ")
+    assert seen.of(JobDiscarded)[0].error.startswith(f"{SchemaMissing.__name__}: ")
 
 
 def leaving_open(own: asyncpg.Connection, effects: Effects) -> Task[...]:

@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from asyncq import ClaimLost, Client, JobContext, TransactionUnusable, task
-from asyncq.domain.events import JobCancelled, JobCompleted, JobFailed, JobStarted
+from asyncq.domain.events import JobCancelled, JobCompleted, JobDiscarded, JobStarted
 from asyncq.engine.run import transactions
 from asyncq.store import claim
 from tests.engine.conftest import MakeWorker
@@ -148,7 +148,7 @@ async def test_a_snapshot_that_is_older_than_the_claim_is_no_lost_claim(
 
     await client.add_job(write)
     async with make_worker(write).start():
-        failed = await seen.wait_for(JobFailed)
+        failed = await seen.wait_for(JobDiscarded)
     await own.close(timeout=5)
 
     assert failed.error.startswith(f"{TransactionUnusable.__name__}: ")

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from asyncq import Client, JobState, task
-from asyncq.domain.events import JobCompleted, JobFailed, JobRetried, JobSnoozed
+from asyncq.domain.events import JobCompleted, JobDiscarded, JobRetried, JobSnoozed
 from tests.engine import pool_work
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
@@ -38,7 +38,7 @@ async def test_a_verdict_of_a_function_in_a_process_pool_counts(
     retried, snoozed, discarded = [await client.get_job(job_id) for job_id in added[:3]]
 
     assert [[job_id] for job_id in added] == [
-        seen.ids(kind) for kind in (JobRetried, JobSnoozed, JobFailed, JobCompleted)
+        seen.ids(kind) for kind in (JobRetried, JobSnoozed, JobDiscarded, JobCompleted)
     ]
     assert timedelta(minutes=10) == retried.run_at - retried.updated_at
     assert (retried.last_error or "").startswith("RetryAfter: throttled\n")

@@ -10,7 +10,7 @@ import pytest
 from asyncq import Client, ConstantRetry, Discard, JobContext, RetryAfter, Snooze, Worker, task
 from asyncq.domain.events import (
     JobCompleted,
-    JobFailed,
+    JobDiscarded,
     JobInterrupted,
     JobLost,
     JobRetried,
@@ -128,10 +128,10 @@ async def test_each_job_runs_to_its_end_and_nothing_is_held_whatever_jobs_and_wo
             await each.stop()
 
     discarded = {job_id for job_id, ways in jobs.items() if "discard" in ways}
-    ends = Counter(seen.ids(JobCompleted)) + Counter(seen.ids(JobFailed))
+    ends = Counter(seen.ids(JobCompleted)) + Counter(seen.ids(JobDiscarded))
     assert jobs.keys() == ends.keys()
     assert {1} == set(ends.values())
-    assert discarded >= set(seen.ids(JobFailed))
+    assert discarded >= set(seen.ids(JobDiscarded))
     assert ([], []) == (seen.of(JobLost), seen.of(SettlementsAbandoned))
     assert {queue: 1 for queue in life.most_at_once if queue} == {q: n for q, n in life.most_at_once.items() if q}
     assert_attempts_add_up(seen)
@@ -145,7 +145,7 @@ def assert_attempts_add_up(seen: Seen) -> None:
         match event:
             case JobStarted():
                 starts += 1
-            case JobRetried() | JobFailed():
+            case JobRetried() | JobDiscarded():
                 ends += 1
                 failures[event.job_id] += 1
 

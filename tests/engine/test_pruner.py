@@ -32,7 +32,7 @@ async def nothing() -> None:
 
 @task(max_attempts=1)
 async def fail() -> None:
-    """Fails for good at once."""
+    """Is discarded at once."""
     raise OSError
 
 
@@ -47,7 +47,10 @@ async def test_a_failed_job_is_removed_after_thirty_days(client: Client, dsn: st
         await clock.move(timedelta(days=2))
         await run_due(dsn, [fail], schema=schema, observers=[seen])
 
-    assert (JobState.DISCARDED, [JobsPruned(failed=1, ended=0, requests=0, gates=0)]) == (before, seen.of(JobsPruned))
+    assert (JobState.DISCARDED, [JobsPruned(discarded=1, ended=0, requests=0, gates=0)]) == (
+        before,
+        seen.of(JobsPruned),
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,9 +61,9 @@ async def test_how_long_failed_jobs_are_kept_is_an_option(
 ) -> None:
     """None is for ever."""
     await client.add_job(fail)
-    await make_worker(fail, failed_retention=None).run_once()
+    await make_worker(fail, discarded_retention=None).run_once()
     await db.execute(f"update {schema}._jobs set updated_at = now() - interval '1 year'")
-    await make_worker(fail, failed_retention=retention).run_once()
+    await make_worker(fail, discarded_retention=retention).run_once()
 
     assert left == await db.fetchval(f"select count(*) from {schema}._all_jobs()")
 
@@ -77,7 +80,7 @@ async def test_a_worker_prunes_until_nothing_is_left_and_says_so_once(
         await client.add_job(nothing)
         await seen.wait_for(JobCompleted)
 
-    assert [JobsPruned(failed=0, ended=95, requests=0, gates=40)] == seen.of(JobsPruned)
+    assert [JobsPruned(discarded=0, ended=95, requests=0, gates=40)] == seen.of(JobsPruned)
 
 
 async def test_a_worker_that_runs_once_prunes_a_batch_anywhere(

@@ -1,4 +1,4 @@
-"""The announcer: `on_failed` is called once a job has failed for good, and whatever it does hurts nobody."""
+"""The announcer: `on_discarded` is called once a job is discarded, and whatever it does hurts nobody."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from asyncq import Client, Discard, Event, task
-from asyncq.domain.events import JobCompleted, JobFailed, ObserverFailed, WorkerStopped
+from asyncq.domain.events import JobCompleted, JobDiscarded, ObserverFailed, WorkerStopped
 from asyncq.engine import supervisor
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
@@ -24,22 +24,22 @@ async def test_on_failed_is_called_with_the_event_when_the_last_attempt_has_fail
     """Not for attempts that are retried."""
     told: list[Any] = []
 
-    @task(max_attempts=2, retry=[0], on_failed=told.append)
+    @task(max_attempts=2, retry=[0], on_discarded=told.append)
     async def fail() -> None:
         raise OSError("broken")
 
     added = await client.add_job(fail)
     await make_worker(fail).run_once()
 
-    assert [(JobFailed, added.id, 2)] == [(type(event), event.job_id, event.attempt) for event in told]
+    assert [(JobDiscarded, added.id, 2)] == [(type(event), event.job_id, event.attempt) for event in told]
     assert told[0].error.startswith("OSError: broken")
 
 
 async def test_on_failed_is_called_after_a_discard(client: Client, make_worker: MakeWorker) -> None:
-    """That is failing for good, at once."""
+    """The job is discarded at once."""
     told: list[Any] = []
 
-    @task(on_failed=told.append)
+    @task(on_discarded=told.append)
     async def discard() -> None:
         raise Discard("no use")
 
@@ -58,14 +58,14 @@ async def test_an_async_on_failed_is_waited_for_at_the_stop(client: Client, make
             await asyncio.sleep(0.001)
         told.append(type(event).__name__)
 
-    @task(max_attempts=1, on_failed=tell)
+    @task(max_attempts=1, on_discarded=tell)
     async def fail() -> None:
         raise OSError
 
     await client.add_job(fail)
     await make_worker(fail).run_once()
 
-    assert ["JobFailed"] == told
+    assert ["JobDiscarded"] == told
 
 
 async def test_an_on_failed_that_hangs_does_not_keep_the_worker_from_stopping(
@@ -81,7 +81,7 @@ async def test_an_on_failed_that_hangs_does_not_keep_the_worker_from_stopping(
         finally:
             ends.append("cancelled")
 
-    @task(max_attempts=1, on_failed=hang)
+    @task(max_attempts=1, on_discarded=hang)
     async def fail() -> None:
         raise OSError
 
@@ -115,7 +115,7 @@ async def test_what_on_failed_raises_is_reported_and_ends_nothing(
         await asyncio.sleep(0)
         raise error
 
-    @task(max_attempts=1, on_failed=raise_later if is_async else throw(error))
+    @task(max_attempts=1, on_discarded=raise_later if is_async else throw(error))
     async def fail() -> None:
         raise OSError
 
@@ -125,7 +125,7 @@ async def test_what_on_failed_raises_is_reported_and_ends_nothing(
         added = await client.add_job(nothing)
         await seen.wait_for(JobCompleted)
 
-    assert ("on_failed of fail", "JobFailed") == (failed.observer, failed.event)
+    assert ("on_discarded of fail", "JobDiscarded") == (failed.observer, failed.event)
     assert failed.error.startswith(f"{type(error).__name__}: ")
     assert [added.id] == seen.ids(JobCompleted)
 

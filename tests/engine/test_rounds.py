@@ -50,7 +50,7 @@ async def test_the_jobs_of_a_worker_that_was_not_heard_of_for_its_lease_are_resc
         await seen.wait_for(JobCompleted, 3)
 
     assert [((dead,), tuple(ids), ())] == [
-        (event.worker_ids, event.job_ids, event.dead_job_ids) for event in seen.of(JobsRescued)
+        (event.worker_ids, event.job_ids, event.discarded_job_ids) for event in seen.of(JobsRescued)
     ]
     assert {2} == {event.attempt for event in seen.of(JobStarted)}
 
@@ -84,7 +84,7 @@ async def test_a_worker_dies_while_another_runs_and_its_jobs_are_rescued_within_
     assert [(added.id,)] == [event.job_ids for event in seen.of(JobsRescued)]
 
 
-async def test_a_job_that_lost_its_last_attempt_with_its_worker_has_failed_for_good(
+async def test_a_job_that_lost_its_last_attempt_with_its_worker_is_discarded(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
     """A job that kills its worker each time must not go round for ever."""
@@ -92,7 +92,7 @@ async def test_a_job_that_lost_its_last_attempt_with_its_worker_has_failed_for_g
     await claim_as_a_dead_worker(db, schema, seconds_ago=60)
     await make_worker(nothing).run_once()
 
-    assert [(added.id,)] == [event.dead_job_ids for event in seen.of(JobsRescued)]
+    assert [(added.id,)] == [event.discarded_job_ids for event in seen.of(JobsRescued)]
     assert JobState.DISCARDED == (await client.get_job(added.id)).state
 
 

@@ -17,7 +17,7 @@ from asyncq import Client, JobContext, JobState, StoreUnavailable, Worker, task
 from asyncq.domain.events import (
     GraceExceeded,
     JobCompleted,
-    JobFailed,
+    JobDiscarded,
     JobInterrupted,
     JobRetried,
     JobsReturned,
@@ -353,7 +353,7 @@ async def test_a_handler_that_fails_while_it_is_cancelled_has_failed(
         added = await client.add_job(fail_at_the_end)
         await seen.wait_for(JobStarted)
 
-    assert [added.id] == seen.ids(JobFailed)
+    assert [added.id] == seen.ids(JobDiscarded)
 
 
 async def test_what_a_stopping_worker_gives_back_starts_at_once_in_another(

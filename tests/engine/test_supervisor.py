@@ -24,7 +24,7 @@ from asyncq import (
 from asyncq.domain.events import (
     Event,
     JobCompleted,
-    JobFailed,
+    JobDiscarded,
     JobInterrupted,
     JobRetried,
     JobStarted,
@@ -433,7 +433,7 @@ async def test_run_once_runs_retries_that_are_due_and_leaves_the_others(
     waiting = await client.add_job(later)
     await make_worker(at_once, later).run_once()
 
-    assert (3, 1) == (len(seen.of(JobRetried)), len(seen.of(JobFailed)))
+    assert (3, 1) == (len(seen.of(JobRetried)), len(seen.of(JobDiscarded)))
     assert JobState.RETRYABLE == (await client.get_job(waiting.id)).state
 
 

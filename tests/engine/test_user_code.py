@@ -71,7 +71,7 @@ async def test_its_context_variables_are_its_own() -> None:
 
 
 async def test_call_takes_plain_and_async_functions() -> None:
-    """As `on_failed` and `forbidden_flags` may be."""
+    """As `on_discarded` and `forbidden_flags` may be."""
 
     async def later(value: int) -> int:
         return value

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from asyncq import Client, Discard, JobState, RetryAfter, Snooze, task
-from asyncq.domain.events import JobFailed, JobInterrupted, JobRetried, JobSnoozed
+from asyncq.domain.events import JobDiscarded, JobInterrupted, JobRetried, JobSnoozed
 from asyncq.domain.outcome import MAX_ERROR, Discarded, Failed, Interrupted, Outcome, RetryLater, Snoozed
 from asyncq.engine.run.verdict import outcome_of
 from tests.engine.conftest import MakeWorker
@@ -199,7 +199,7 @@ async def test_a_verdict_of_a_child_task_decides_how_the_job_goes_on(
     jobs = [await client.get_job(job.id) for job in added]
 
     assert [[added[0].id], [added[1].id], [added[2].id]] == [
-        seen.ids(kind) for kind in (JobFailed, JobRetried, JobSnoozed)
+        seen.ids(kind) for kind in (JobDiscarded, JobRetried, JobSnoozed)
     ]
     assert ["Discard: no use", "RetryAfter: busy", None] == [job.last_error for job in jobs]
     assert [JobState.DISCARDED, JobState.RETRYABLE, JobState.SCHEDULED] == [job.state for job in jobs]

@@ -22,10 +22,10 @@ async def cleanup(capsys: Output, *command: str) -> tuple[int, str, str]:
 
 @pytest.fixture
 async def failed(client: Client) -> int:
-    """A job of `send` that has failed for good; there were jobs of `rollup` and `report`, and are none any more."""
+    """A job of `send` that is discarded; there were jobs of `rollup` and `report`, and are none any more."""
     ids = [(await client.add_job(task)).id for task in ("rollup", "report", "send")]
     await client.admin.complete_jobs(ids[:2])
-    await client.admin.permanently_fail_jobs(ids[2:], "it broke")
+    await client.admin.discard_jobs(ids[2:], "it broke")
     return ids[2]
 
 

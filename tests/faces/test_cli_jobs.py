@@ -46,7 +46,7 @@ async def test_list_filters_and_goes_from_page_to_page(words: list[str], client:
     """A full page says how to go on."""
     ids = [(await client.add_job("send", queue="mail", flags=["eu"])).id for _ in range(3)]
     await client.add_job("send")
-    await client.admin.permanently_fail_jobs(ids)
+    await client.admin.discard_jobs(ids)
     asked = ["--state", "discarded", "--task", "send", "--queue", "mail", "--flag", "eu", "--limit", "2", "--json"]
 
     code, out, _ = await jobs(capsys, "ls", *words, *asked)

@@ -15,9 +15,9 @@ __all__ = ["words"]
 
 @pytest.fixture
 async def failed(client: Client) -> int:
-    """A job that has failed for good."""
+    """A job that is discarded."""
     added = await client.add_job("send", {"to": "a"}, job_key="k")
-    await client.admin.permanently_fail_jobs([added.id])
+    await client.admin.discard_jobs([added.id])
     return added.id
 
 
@@ -30,11 +30,11 @@ async def test_retry_prints_the_ids_of_the_jobs_that_begin_anew(
 
 
 async def test_cancel_ends_jobs_that_wait(words: list[str], client: Client, failed: int, capsys: Output) -> None:
-    """What has failed for good is named, and left alone."""
+    """What is discarded is named, and left alone."""
     added = await client.add_job("send")
     code, out, err = await jobs(capsys, "cancel", *words, str(failed), str(added.id))
 
-    said = f"not changed, since they have failed for good, or are not there: {failed}\n"
+    said = f"not changed, since they are discarded, or are not there: {failed}\n"
     assert (1, f"{added.id}\n", said) == (code, out, err)
     with pytest.raises(JobNotFound):
         await client.get_job(added.id)
@@ -63,7 +63,7 @@ async def test_complete_ends_jobs(words: list[str], client: Client, failed: int,
     ],
     ids=["default", "text", "bytes"],
 )
-async def test_fail_lets_jobs_fail_for_good(
+async def test_discard_discards_jobs(
     words: list[str], client: Client, capsys: Output, given: list[str], expected: str
 ) -> None:
     """With the error that is given."""

@@ -189,13 +189,13 @@ async def test_once_stops_in_order_on_a_signal(worker: StartWorker, client: Clie
     [
         ([], "29 days", 1),
         ([], "31 days", 0),
-        (["--failed-retention", "30m"], "29 minutes", 1),
-        (["--failed-retention", "30m"], "31 minutes", 0),
-        (["--failed-retention", "never"], "10 years", 1),
+        (["--discarded-retention", "30m"], "29 minutes", 1),
+        (["--discarded-retention", "30m"], "31 minutes", 0),
+        (["--discarded-retention", "never"], "10 years", 1),
     ],
     ids=str,
 )
-async def test_jobs_that_failed_for_good_are_kept_for_as_long_as_is_said(
+async def test_jobs_that_were_discarded_are_kept_for_as_long_as_is_said(
     worker: StartWorker,
     client: Client,
     db: asyncpg.Connection,
@@ -208,7 +208,7 @@ async def test_jobs_that_failed_for_good_are_kept_for_as_long_as_is_said(
     """A month by default: somebody may want to look, or try again."""
     write(tmp_path, {"tasks/wait.py": WAIT})
     added = await client.add_job("gone")
-    await client.admin.permanently_fail_jobs([added.id])
+    await client.admin.discard_jobs([added.id])
     await db.execute(f"update {schema}._jobs set updated_at = now() - interval '{age}'")
 
     with worker("--once", *words) as process:

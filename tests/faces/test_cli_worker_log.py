@@ -44,12 +44,12 @@ async def test_tasks_that_set_up_logging_do_not_silence_the_worker(
     words = ("worker", "--once", "--tasks", "app", "--schema", schema, "--log-format", "json")
     done = await asyncq(*words, cwd=tmp_path, DATABASE_URL=dsn)
     lines = [json.loads(line) for line in done.stderr.splitlines()]
-    (failed,) = [line for line in lines if line.get("asyncq_event") == "JobFailed"]
+    (failed,) = [line for line in lines if line.get("asyncq_event") == "JobDiscarded"]
 
     assert 0 == done.returncode
     assert ["about to fail"] == [line["message"] for line in lines if line["logger"] == "asyncq.job"]
     assert {"WorkerStarted", "WorkerStopped"} <= {line.get("asyncq_event") for line in lines}
-    assert failed["message"].endswith("has failed for good: LookupError: no such thing")
+    assert failed["message"].endswith("was discarded: LookupError: no such thing")
     assert "in fail" in failed["exception"]
 
 

@@ -146,7 +146,7 @@ def text_of_failure(level: int, **fields: Any) -> str:
 
 def test_a_traceback_in_the_text_cannot_pass_for_another_record() -> None:
     """All its lines begin with blanks."""
-    first, *others = text_of_failure(logging.ERROR, asyncq_event="JobFailed").split("\n")
+    first, *others = text_of_failure(logging.ERROR, asyncq_event="JobDiscarded").split("\n")
 
     assert first.endswith("said")
     assert any("forged" in line for line in others)

@@ -2,17 +2,17 @@
 
 import pytest
 
-from asyncq.domain.events import CronItemFailed, JobFailed, UnknownTasks
+from asyncq.domain.events import CronItemFailed, JobDiscarded, UnknownTasks
 from asyncq.domain.job import Claim
 from asyncq.log import LogObserver
 
 FORGED = "x\n2026-11-20 12:00:00.000 ERROR forged\r\x1b[2Jgone\u2028"
 
 
-def failed(task: str, error: str) -> JobFailed:
+def failed(task: str, error: str) -> JobDiscarded:
     """A job has failed."""
     claim = Claim(7, 1, 2, 3, 0, 25, 0, 0, 0, 0, 0, 0, None, "{}", None, None, None)
-    return JobFailed(claim=claim, task=task, attempt=1, duration_s=1.0, error=error)
+    return JobDiscarded(claim=claim, task=task, attempt=1, duration_s=1.0, error=error)
 
 
 @pytest.mark.parametrize(
@@ -39,5 +39,5 @@ def test_a_traceback_keeps_its_lines(caplog: pytest.LogCaptureFixture) -> None:
     """It is read by people."""
     LogObserver()(failed("t", "ValueError: x\n\nTraceback:\n  File"))
 
-    said = "job 7 (t, attempt 1 of 25) has failed for good: ValueError: x\n    \n    Traceback:\n      File"
+    said = "job 7 (t, attempt 1 of 25) was discarded: ValueError: x\n    \n    Traceback:\n      File"
     assert [said] == [record.getMessage() for record in caplog.records]

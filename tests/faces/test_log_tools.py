@@ -107,7 +107,7 @@ async def test_sentry_groups_failures_by_their_exceptions(dsn: str, schema: str,
     """Two failures of one task are one issue; those of two tasks are two."""
     with sentry(logging.ERROR) as recorder:
         await run(dsn, schema, client)
-    said = "job %s (%s, attempt %s of %s) has failed for good: %s"
+    said = "job %s (%s, attempt %s of %s) was discarded: %s"
     groups = sorted(group_of(event) for event in recorder.events)
 
     assert [
@@ -116,7 +116,7 @@ async def test_sentry_groups_failures_by_their_exceptions(dsn: str, schema: str,
         (said, "ZeroDivisionError", "divide"),
     ] == groups
     assert {"divide", "look_up"} == {event["extra"]["task"] for event in recorder.events}
-    assert {"JobFailed"} == {event["extra"]["asyncq_event"] for event in recorder.events}
+    assert {"JobDiscarded"} == {event["extra"]["asyncq_event"] for event in recorder.events}
 
 
 async def test_sentry_sees_the_exceptions_of_retries(dsn: str, schema: str, client: Client) -> None:
@@ -145,7 +145,7 @@ async def test_structlog_keeps_the_message(dsn: str, schema: str, client: Client
         await run(dsn, schema, client)
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     (greeted,) = [line for line in lines if line["logger"] == "asyncq.job"]
-    failed = [line for line in lines if line.get("asyncq_event") == "JobFailed"]
+    failed = [line for line in lines if line.get("asyncq_event") == "JobDiscarded"]
 
     assert ("hello Bobby", "acme", "greet") == (greeted["event"], greeted["tenant"], greeted["task"])
     assert [True] * 3 == [line["event"].startswith(f"job {line['job_id']} ({line['task']}, ") for line in failed]
@@ -158,7 +158,7 @@ async def test_python_json_logger_keeps_the_fields(dsn: str, schema: str, client
         await run(dsn, schema, client)
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     (greeted,) = [line for line in lines if line["name"] == "asyncq.job"]
-    failed = [line for line in lines if line.get("asyncq_event") == "JobFailed"]
+    failed = [line for line in lines if line.get("asyncq_event") == "JobDiscarded"]
 
     assert ("hello Bobby", "acme", "greet", 1) == tuple(
         greeted[field] for field in ("message", "tenant", "task", "attempt")

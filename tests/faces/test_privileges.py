@@ -26,7 +26,7 @@ from asyncq import (
     JobCancelled,
     JobCompleted,
     JobContext,
-    JobFailed,
+    JobDiscarded,
     JobNotFound,
     JobRetried,
     JobSnoozed,
@@ -99,9 +99,9 @@ async def test_the_worker_role_does_all_that_a_worker_does(roles: Roles) -> None
         worker = Worker(dsn, [end], schema=roles.schema, observers=[seen], forbidden_flags=["g"])
         async with worker.start():
             await seen.wait_for(JobCompleted, 7)
-            await seen.wait_for(JobFailed)
+            await seen.wait_for(JobDiscarded)
             await seen.wait_for(JobSnoozed)
-        failed = await client.get_job(seen.ids(JobFailed)[0])
+        failed = await client.get_job(seen.ids(JobDiscarded)[0])
     async with session(dsn, roles.schema) as sql:
         added = await sql.value("select id from asyncq.add_job('end', job_key := 'k')")
         removed = await sql.value("select id from asyncq.remove_job('k')")
@@ -159,7 +159,7 @@ async def test_the_enqueuer_role_adds_by_the_client_as_anybody(roles: Roles) -> 
     assert ["added", "updated"] == [added.outcome for added in keyed]
     assert keyed[0].id == keyed[1].existing_id
     assert {added.id for added in (one, *many, keyed[0], own)} == set(seen.ids(JobCompleted))
-    assert [] == seen.of(JobFailed)
+    assert [] == seen.of(JobDiscarded)
 
 
 async def test_the_worker_role_adds_recurring_jobs(roles: Roles) -> None:

@@ -383,12 +383,12 @@ async def test_run_due_reports_what_became_of_each_job(dsn: str, schema: str, cl
 
     assert ran.started == [well, badly, later, never]
     assert ran.tasks == ["end", "fail", "end", "end"]
-    assert (ran.completed, ran.retried, ran.snoozed, ran.failed) == ([well], [badly], [later], [never])
+    assert (ran.completed, ran.retried, ran.snoozed, ran.discarded) == ([well], [badly], [later], [never])
     assert ran.errors[badly].startswith("ValueError: no such page\n\nTraceback")
     assert ran.errors[badly] == (await client.get_job(badly)).last_error
     assert [event.delay_s for event in ran.events if event.job_id == later and hasattr(event, "delay_s")] == [60.0]
     assert repr(ran) == (
-        f"Ran(completed=[{well}], retried=[{badly}], failed=[{never}], snoozed=[{later}], "
+        f"Ran(completed=[{well}], retried=[{badly}], discarded=[{never}], snoozed=[{later}], "
         f"errors={{{badly}: 'ValueError: no such page', {never}: 'Discard: too late'}})"
     )
 
@@ -620,12 +620,12 @@ async def test_assert_added_shows_what_there_is(client: Client) -> None:
     )
 
 
-async def test_assert_added_does_not_see_jobs_that_have_failed_for_good(dsn: str, schema: str, client: Client) -> None:
+async def test_assert_added_does_not_see_jobs_that_are_discarded(dsn: str, schema: str, client: Client) -> None:
     """They are past; the message tells of them."""
     await client.add_job(fail, max_attempts=1)
     await run_due(dsn, [fail], schema=schema)
 
-    with pytest.raises(AssertionError, match=r"none of it waits\nnot counted: fail \(1 failed for good\)"):
+    with pytest.raises(AssertionError, match=r"none of it waits\nnot counted: fail \(1 discarded\)"):
         await assert_added(client, fail)
 
 

@@ -47,7 +47,7 @@ async def test_a_failed_job_is_tried_again_when_its_wait_is_over(dsn: str, schem
 
 
 async def test_the_waits_grow_by_e_until_the_tenth_attempt(dsn: str, schema: str, client: Client) -> None:
-    """25 attempts, waits of exp(min(attempt, 10)) seconds: after four days the job has failed for good.
+    """25 attempts, waits of exp(min(attempt, 10)) seconds: after four days the job is discarded.
 
     Here a worker stays: whenever the clock is moved, it looks for what is due.
     """
@@ -58,7 +58,7 @@ async def test_the_waits_grow_by_e_until_the_tenth_attempt(dsn: str, schema: str
     def note(event: JobRetried) -> None:
         waits.append(event.delay_s)
 
-    @task(on_failed=lambda event: failed.append(event.attempt))
+    @task(on_discarded=lambda event: failed.append(event.attempt))
     async def fetch_page() -> None:
         raise ConnectionError("no answer")
 
@@ -86,7 +86,7 @@ async def test_a_job_can_have_fewer_attempts(dsn: str, schema: str, client: Clie
     by_job = await client.add_job(fetch_page, max_attempts=1)
     ran = await run_due(dsn, [fetch_page], schema=schema, concurrency=1)
 
-    assert (ran.retried, ran.failed) == ([by_task.id], [by_job.id])
+    assert (ran.retried, ran.discarded) == ([by_task.id], [by_job.id])
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ async def test_retry_after_does_not_give_more_attempts(dsn: str, schema: str, cl
     added = await client.add_job(call_api)
     ran = await run_due(dsn, [call_api], schema=schema)
 
-    assert ran.failed == [added.id]
+    assert ran.discarded == [added.id]
 
 
 async def test_snooze_runs_the_job_again_later_without_counting_an_attempt(
@@ -74,7 +74,7 @@ async def test_snooze_for_no_time_runs_the_job_again_at_once(dsn: str, schema: s
     assert ran.completed == [added.id]
 
 
-async def test_discard_fails_the_job_for_good_at_once(dsn: str, schema: str, client: Client) -> None:
+async def test_discard_ends_the_attempts_of_the_job_at_once(dsn: str, schema: str, client: Client) -> None:
     """When another attempt cannot help."""
 
     @task
@@ -85,5 +85,5 @@ async def test_discard_fails_the_job_for_good_at_once(dsn: str, schema: str, cli
     ran = await run_due(dsn, [charge], schema=schema)
     job = await client.get_job(added.id)
 
-    assert ran.failed == [added.id]
+    assert ran.discarded == [added.id]
     assert (job.state, job.last_error) == (JobState.DISCARDED, "Discard: the card has expired")

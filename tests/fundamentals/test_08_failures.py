@@ -2,7 +2,7 @@
 
 import asyncpg
 
-from asyncq import Client, JobFailed, JobState, task
+from asyncq import Client, JobDiscarded, JobState, task
 from asyncq.testing import run_due
 
 
@@ -38,10 +38,10 @@ async def test_a_failed_job_does_not_hurt_the_others(dsn: str, schema: str, clie
     stayed = await client.add_job(stay)
     ran = await run_due(dsn, [leave, stay], schema=schema, concurrency=1)
 
-    assert (ran.failed, ran.completed) == ([left.id], [stayed.id])
+    assert (ran.discarded, ran.completed) == ([left.id], [stayed.id])
 
 
-async def test_a_job_that_failed_for_good_stays(dsn: str, schema: str, client: Client, db: asyncpg.Connection) -> None:
+async def test_a_job_that_were_discarded_stays(dsn: str, schema: str, client: Client, db: asyncpg.Connection) -> None:
     """It is never lost silently: it can be looked at, and tried again, until it is removed."""
 
     @task(max_attempts=1)
@@ -58,14 +58,14 @@ async def test_a_job_that_failed_for_good_stays(dsn: str, schema: str, client: C
     assert await db.fetchval(f"select id from {schema}.jobs where attempts = max_attempts") == added.id
 
 
-async def test_on_failed_is_called_when_a_job_has_failed_for_good(dsn: str, schema: str, client: Client) -> None:
+async def test_on_failed_is_called_when_a_job_is_discarded(dsn: str, schema: str, client: Client) -> None:
     """Not for attempts that will be followed by another one. It is told the job, the attempt and the error."""
     told: list[tuple[int, str, int, str]] = []
 
-    def tell(failed: JobFailed) -> None:
+    def tell(failed: JobDiscarded) -> None:
         told.append((failed.job_id, failed.task, failed.attempt, failed.error.partition("\n")[0]))
 
-    @task(max_attempts=2, retry=[0], on_failed=tell)
+    @task(max_attempts=2, retry=[0], on_discarded=tell)
     async def charge() -> None:
         raise ConnectionError("no answer")
 
@@ -79,11 +79,11 @@ async def test_on_failed_may_be_async(dsn: str, schema: str, client: Client, db:
     """It runs after the failure was committed, so that it may look at the job, or add another one."""
     states: list[str] = []
 
-    async def tell(failed: JobFailed) -> None:
+    async def tell(failed: JobDiscarded) -> None:
         states.append((await client.get_job(failed.job_id)).state)
         await client.add_job("apologise", {"job": failed.job_id})
 
-    @task(max_attempts=1, on_failed=tell)
+    @task(max_attempts=1, on_discarded=tell)
     async def charge() -> None:
         raise ConnectionError("no answer")
 

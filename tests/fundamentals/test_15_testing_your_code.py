@@ -70,7 +70,7 @@ async def test_run_due_runs_the_jobs_and_says_what_became_of_them(
 
     ran = await run_due(dsn, [send_welcome, send_reminder], schema=schema)
 
-    assert (len(ran.completed), len(ran.failed)) == (1, 0)
+    assert (len(ran.completed), len(ran.discarded)) == (1, 0)
 
 
 async def test_run_due_can_raise_what_a_handler_raised(

@@ -19,7 +19,7 @@ CALLS = {
 
 @pytest.fixture(scope="module", params=[False, True], ids=["never analysed", "analysed"])
 async def full(request: pytest.FixtureRequest, dsn: str) -> AsyncIterator[Session]:
-    """A table with 20,000 jobs; a fifth of all run, a seventh have failed for good; and a queue of 5,000."""
+    """A table with 20,000 jobs; a fifth of all run, a seventh are discarded; and a queue of 5,000."""
     async with temporary_schema(dsn) as schema, session(dsn, schema) as sql:
         await sql.execute("alter table asyncq._jobs set (autovacuum_enabled = off)")
         await sql.execute("insert into asyncq._tasks (identifier) values ('t')")

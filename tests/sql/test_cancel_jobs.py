@@ -44,7 +44,7 @@ async def test_a_job_that_runs_is_cancelled_for_everybody_but_its_worker(sql: Se
     assert {job: "cancelled"} == await settle_rest(sql, claims, done=True)
 
 
-async def test_a_job_that_has_failed_for_good_and_one_that_is_not_there_are_left_alone(sql: Session) -> None:
+async def test_a_job_that_is_discarded_and_one_that_is_not_there_are_left_alone(sql: Session) -> None:
     """The one has ended already, the other too, or was never there."""
     before = await hold(sql, "discarded")
 

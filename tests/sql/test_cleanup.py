@@ -9,7 +9,7 @@ from tests.sql.session import Session
 CLEANUP = "select task, removed from asyncq.cleanup($1)"
 
 
-async def test_jobs_that_have_failed_for_good_are_deleted(sql: Session) -> None:
+async def test_jobs_that_are_discarded_are_deleted(sql: Session) -> None:
     """Also those with more attempts than there are, which graphile-worker forgets; all others stay."""
     kept = [(await hold(sql, state, key=state))["id"] for state in STATES if state != "discarded"]
     await hold(sql, "discarded")

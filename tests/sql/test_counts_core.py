@@ -29,7 +29,7 @@ async def test_an_empty_table_has_no_jobs(sql: Session) -> None:
 
 @pytest.fixture
 async def large(sql: Session) -> Session:
-    """20,000 jobs, a quarter of which are scheduled, and three that have failed for good."""
+    """20,000 jobs, a quarter of which are scheduled, and three that are discarded."""
     await add_many(sql, 20_000, run_at="now() + case when i % 4 = 0 then interval '1 h' else '0' end")
     await sql.rows(
         "update asyncq._jobs set attempts = 25 where id in (select id from asyncq._jobs order by id limit 3)"
@@ -38,7 +38,7 @@ async def large(sql: Session) -> Session:
 
 
 async def test_of_a_large_table_a_sample_is_counted(large: Session) -> None:
-    """About as many as there are; what has failed for good is exact: it is few, and somebody has to look at it."""
+    """About as many as there are; what is discarded is exact: it is few, and somebody has to look at it."""
     bytes_ = await large.value("select pg_relation_size('asyncq._jobs')")
     rows = {row["state"]: row for row in await large.rows(COUNTS, ABOUT, bytes_ - 1)}
 

@@ -50,10 +50,10 @@ class Planted(NamedTuple):
 
 TO = "update asyncq._jobs set {} where id = {{job}}"
 REASONS = {
-    "failed": Planted(
+    "discarded": Planted(
         TO.format(r"attempts = 25, last_error = E'ValueError: no\nTraceback'"),
         "select asyncq.retry_jobs(array[{job}])",
-        "failed for good after 25 of 25 attempts: ValueError: no",
+        "discarded after 25 of 25 attempts: ValueError: no",
     ),
     "not_due": Planted(
         TO.format("run_at = now() + interval '1 h'"),

@@ -122,7 +122,7 @@ async def test_the_time_may_be_given(sql: Session) -> None:
 
 
 async def test_claimed_and_dead_jobs_are_left_alone(sql: Session) -> None:
-    """The one runs, the other has failed for good."""
+    """The one runs, the other is discarded."""
     await add(sql)
     await add(sql, queue="q")
     await fetch(sql)

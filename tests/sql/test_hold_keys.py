@@ -109,7 +109,7 @@ async def test_what_the_act_has_to_heed_of_policies_is_said(
 async def test_a_job_that_has_the_unique_key_is_locked(dsn: str, own: Session, state: str, strategy: str) -> None:
     """Whatever the strategy: who ignores a job that has just ended has dropped the request.
 
-    One that has failed for good only if the policy looks at such jobs: there may be thousands.
+    One that is discarded only if the policy looks at such jobs: there may be thousands.
     """
     holder = await unique.hold(own, state)
     looks = state != "discarded"

@@ -8,7 +8,7 @@ from tests.sql.session import Session
 
 @pytest.mark.parametrize("state", STATES)
 async def test_what_waits_is_ready(sql: Session, state: str) -> None:
-    """For its time, for its retry or for a worker; what runs or has failed for good is not."""
+    """For its time, for its retry or for a worker; what runs or is discarded is not."""
     await hold(sql, state)
 
     assert (state not in ("active", "discarded")) is await sql.value(

@@ -122,7 +122,7 @@ async def test_preserve_run_at_looks_at_the_attempts_and_not_at_the_error(sql: S
 
 @pytest.mark.parametrize("state", [*WAITING, "retryable", *SPENT])
 async def test_unsafe_dedupe_counts_the_request_and_changes_nothing_else(sql: Session, state: str) -> None:
-    """Also when the job runs or has failed for good: that is why it is called unsafe."""
+    """Also when the job runs or is discarded: that is why it is called unsafe."""
     old = await hold(sql, state)
     done = await add_one(sql, **GIVEN, run_at=LATER, mode="unsafe_dedupe")
 
@@ -141,9 +141,7 @@ async def test_unsafe_dedupe_stores_no_name_of_a_refused_add(sql: Session) -> No
 
 @pytest.mark.parametrize("mode", WRITING)
 @pytest.mark.parametrize("state", SPENT)
-async def test_a_job_that_runs_or_has_failed_for_good_gives_its_key_to_a_new_job(
-    sql: Session, state: str, mode: str
-) -> None:
+async def test_a_job_that_runs_or_is_discarded_gives_its_key_to_a_new_job(sql: Session, state: str, mode: str) -> None:
     """The new request is run in any case; the old job ends as it will, and is not tried again."""
     old = await hold(sql, state)
     done = await add_one(sql, **GIVEN, run_at=LATER, mode=mode)
@@ -160,9 +158,7 @@ async def test_a_job_that_runs_or_has_failed_for_good_gives_its_key_to_a_new_job
 
 @pytest.mark.parametrize("mode", WRITING)
 @pytest.mark.parametrize("state", SPENT)
-async def test_the_array_of_a_job_that_runs_or_has_failed_for_good_is_not_merged(
-    sql: Session, state: str, mode: str
-) -> None:
+async def test_the_array_of_a_job_that_runs_or_is_discarded_is_not_merged(sql: Session, state: str, mode: str) -> None:
     """Its elements were handed out already, or are what it failed on."""
     old = await hold(sql, state, "[1]")
     done = await add_one(sql, payload="[2]", mode=mode)

@@ -57,7 +57,7 @@ async def cost(sql: Session, call: Awaitable[object]) -> dict[str, tuple[int, in
 
 @pytest.fixture(scope="module", params=["never analysed", "analysed", "planned while it was empty"])
 async def full(request: pytest.FixtureRequest, dsn: str) -> AsyncIterator[Session]:
-    """A table with 20,000 jobs, half of them with a key; a fifth of all run, a seventh have failed for good."""
+    """A table with 20,000 jobs, half of them with a key; a fifth of all run, a seventh are discarded."""
     async with temporary_schema(dsn) as schema, session(dsn, schema) as sql:
         for table in ("_jobs", "_gate", "_tasks"):
             await sql.execute(f"alter table asyncq.{table} set (autovacuum_enabled = off)")

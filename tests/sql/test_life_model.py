@@ -165,7 +165,7 @@ class World:
                 life.lose_key()
 
     async def cancel(self, place: int) -> None:
-        """Cancel a job: at once if it waits, by its worker if it runs; what has failed for good stays."""
+        """Cancel a job: at once if it waits, by its worker if it runs; what is discarded stays."""
         if not self.lives:
             return
         id_ = sorted(self.lives)[place % len(self.lives)]

@@ -1,4 +1,4 @@
-"""`permanently_fail_jobs`: jobs that nobody runs fail for good."""
+"""`permanently_fail_jobs`: it discards jobs that do not run."""
 
 import pytest
 
@@ -44,7 +44,7 @@ async def test_more_attempts_than_there_are_become_as_many(sql: Session) -> None
 
 
 async def test_the_job_is_discarded(sql: Session) -> None:
-    """The word of the Open Job Spec for failed for good."""
+    """The state of the Open Job Spec."""
     job = await hold(sql, "available")
     await sql.rows(FAIL, [job["id"]])
 

@@ -29,7 +29,7 @@ async def prune(sql: Session, retention_s: float | None = DAY_S, most: int = 100
 
 
 async def failed(sql: Session, seconds_ago: float) -> int:
-    """A job that failed for good so long ago. Returns its id."""
+    """A job that was discarded so long ago. Returns its id."""
     job = await add(sql)
     await sql.rows(FAILED, job, seconds_ago)
     return job
@@ -40,7 +40,7 @@ async def jobs(sql: Session) -> list[int]:
     return await sql.values("select id from asyncq._jobs order by id")
 
 
-async def test_a_job_that_failed_for_good_goes_when_its_time_is_over(sql: Session) -> None:
+async def test_a_job_that_were_discarded_goes_when_its_time_is_over(sql: Session) -> None:
     """Counted from its last change: a job may wait for a year before it fails."""
     old, young = await failed(sql, DAY_S + 60), await failed(sql, DAY_S - 60)
     await sql.rows("update asyncq._jobs set created_at = now() - interval '1 year', run_at = created_at")
@@ -59,7 +59,7 @@ async def test_without_a_retention_failed_jobs_stay_for_ever(sql: Session) -> No
 
 
 @pytest.mark.parametrize("state", ["waits", "waits for its retry", "runs in its last attempt"])
-async def test_a_job_that_has_not_failed_for_good_stays_however_old_it_is(sql: Session, state: str) -> None:
+async def test_a_job_that_is_not_discarded_stays_however_old_it_is(sql: Session, state: str) -> None:
     """An old job that still waits is a backlog, no rubbish."""
     job = await add(sql, max_attempts=3)
     if state.startswith("runs"):

@@ -10,7 +10,7 @@ REMOVE = "select * from asyncq.remove_job($1)"
 
 
 @pytest.mark.parametrize("state", ["scheduled", "available", "retryable", "discarded"])
-async def test_a_job_that_waits_or_has_failed_for_good_is_deleted(sql: Session, state: str) -> None:
+async def test_a_job_that_waits_or_is_discarded_is_deleted(sql: Session, state: str) -> None:
     """What comes back is its row as it was."""
     await hold(sql, state)
     before = dict(await sql.row("select * from asyncq.jobs"))

@@ -15,7 +15,7 @@ update asyncq._jobs set keep_until = now() + interval '1 h', keep_states = '{com
     [("scheduled", "cancelled"), ("retryable", "cancelled"), ("discarded", "discarded"), ("active", None)],
 )
 async def test_what_asked_to_be_kept_is_kept(sql: Session, state: str, ended: str | None) -> None:
-    """A removed job was never done; one that had failed for good stays that."""
+    """A removed job was never done; one that was discarded stays that."""
     job = await hold(sql, state)
     await sql.execute(KEEP)
     (document,) = await sql.values("select document::json ->> 'id' from asyncq._remove_job($1)", KEY)

@@ -59,7 +59,7 @@ async def test_everything_is_set_at_once(sql: Session) -> None:
 
 
 @pytest.mark.parametrize("given", ["attempts := 0", "attempts := 6", "max_attempts := 8"])
-async def test_a_job_that_has_failed_for_good_is_revived(sql: Session, given: str) -> None:
+async def test_a_job_that_is_discarded_is_revived(sql: Session, given: str) -> None:
     """By fewer attempts, or by more that are allowed."""
     job = await hold(sql, "discarded")
     await sql.rows(RESCHEDULE.format(f"run_at := now(), {given}"), [job["id"]])

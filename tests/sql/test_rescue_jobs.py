@@ -346,7 +346,7 @@ async def test_only_a_claim_that_its_worker_has_named_loses_an_attempt(sql: Sess
 async def test_a_fetch_that_was_in_flight_when_its_worker_died_costs_no_attempt(
     sql: Session, has: str, *, thorough: bool
 ) -> None:
-    """The server has committed it, and no worker received it; with one attempt the job would fail for good."""
+    """The server has committed it, and no worker received it; with one attempt the job would be discarded."""
     dead = 77 if thorough else await worker(sql)
     job = await add(sql, max_attempts=1)
     await sql.rows(f"update asyncq._jobs set {has}")

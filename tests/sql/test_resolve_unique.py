@@ -181,7 +181,7 @@ async def test_a_forced_job_may_have_a_job_key(sql: Session) -> None:
 
 
 async def test_the_default_states_are_those_that_have_yet_to_end(sql: Session) -> None:
-    """A singleton whose run failed for good can be added again."""
+    """A discarded singleton can be added again."""
     await hold(sql, "discarded")
 
     assert ("available", "active", "scheduled", "retryable", "pending") == DEFAULT_STATES

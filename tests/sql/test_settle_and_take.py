@@ -37,7 +37,7 @@ async def test_a_claim_has_the_columns_of_a_fetch(sql: Session) -> None:
 
 
 async def test_the_first_job_of_the_queue_comes_next(sql: Session) -> None:
-    """By priority, time and id, as in a fetch; those that have failed for good do not count."""
+    """By priority, time and id, as in a fetch; those that are discarded do not count."""
     await add(sql, queue="q")
     claims = await fetch(sql)
     later = await add(sql, queue="q", priority=1)

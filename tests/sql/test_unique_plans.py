@@ -84,7 +84,7 @@ async def cost(sql: Session, specs: list[Spec]) -> dict[str, tuple[int, int]]:
 
 @pytest.fixture(scope="module", params=["never analysed", "analysed", "planned while it was empty"])
 async def full(request: pytest.FixtureRequest, dsn: str) -> AsyncIterator[Session]:
-    """20,000 jobs with keys, a quarter of them failed for good under one key; as many ended ones and requests."""
+    """20,000 jobs with keys, a quarter of them discarded under one key; as many ended ones and requests."""
     async with temporary_schema(dsn) as schema, session(dsn, schema) as sql:
         for table in TABLES:
             await sql.execute(f"alter table asyncq.{table} set (autovacuum_enabled = off)")

@@ -6,7 +6,7 @@ from tests.sql.session import Session
 
 USES = {
     "a job": "select asyncq.add_job('t')",
-    "a job that has failed for good": "select asyncq.add_job('t'); update asyncq._jobs set attempts = 25",
+    "a job that is discarded": "select asyncq.add_job('t'); update asyncq._jobs set attempts = 25",
     "an ended job": """
         insert into asyncq._ended_jobs (id, created_at, ended_at, keep_until, task_id, state)
         select nextval('asyncq._jobs_id_seq'), now(), now(), now(), id, 'completed'

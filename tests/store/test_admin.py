@@ -41,7 +41,7 @@ async def act(client: Client, name: str, ids: list[int], **options: Any) -> list
     return await getattr(client.admin, name)(ids, **more, **options)
 
 
-ACTS = ("complete_jobs", "permanently_fail_jobs", "reschedule_jobs", "retry_jobs")
+ACTS = ("complete_jobs", "discard_jobs", "reschedule_jobs", "retry_jobs")
 
 
 @pytest.mark.parametrize("name", ACTS)
@@ -135,7 +135,7 @@ async def test_a_value_out_of_range_is_refused_before_any_round_trip() -> None:
 async def test_the_error_of_a_failed_job_is_given(client: Client, sql: Session, given: Any, expected: str) -> None:
     """None is the default, an empty text is a text."""
     job = await add(sql)
-    (failed,) = await client.admin.permanently_fail_jobs([job], *given)
+    (failed,) = await client.admin.discard_jobs([job], *given)
 
     assert (expected, "discarded") == (failed.last_error, failed.state)
 

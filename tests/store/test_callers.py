@@ -15,7 +15,7 @@ CHANGES: dict[str, Change] = {
     "add_jobs": lambda client, how: client.add_jobs([nothing.job()], **how),
     "cancel_jobs": lambda client, how: client.admin.cancel_jobs([1], **how),
     "complete_jobs": lambda client, how: client.admin.complete_jobs([1], **how),
-    "permanently_fail_jobs": lambda client, how: client.admin.permanently_fail_jobs([1], **how),
+    "discard_jobs": lambda client, how: client.admin.discard_jobs([1], **how),
     "reschedule_jobs": lambda client, how: client.admin.reschedule_jobs([1], priority=1, **how),
     "retry_jobs": lambda client, how: client.admin.retry_jobs([1], **how),
     "remove_job": lambda client, how: client.admin.remove_job("k", **how),

@@ -50,7 +50,7 @@ async def _fail(sql: Session, claims: list[asyncpg.Record]) -> None:
     await change(sql, claims, attempts=1, delay_s=3600.0, error="e")
 
 
-async def _fail_for_good(sql: Session, claims: list[asyncpg.Record]) -> None:
+async def _discard(sql: Session, claims: list[asyncpg.Record]) -> None:
     await change(sql, claims, attempts=25, error="e")
 
 
@@ -68,7 +68,7 @@ ACTS: dict[str, tuple[Act, str, str | None, str | None]] = {
     "a fetch of a batch": (_fetch_batch, "available", "active", "cancelled"),
     "a completion": (_complete, "active", None, None),
     "a failure": (_fail, "active", "retryable", None),
-    "the last failure": (_fail_for_good, "active", "discarded", "discarded"),
+    "the last failure": (_discard, "active", "discarded", "discarded"),
     "a return": (_return, "active", "available", None),
     "a rescue": (_rescue, "active", "available", None),
 }

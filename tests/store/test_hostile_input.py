@@ -137,8 +137,8 @@ async def test_a_payload_that_no_handler_expects_fails_readably(
         ("cleanup", [], {"task_identifiers_to_keep": "send"}),
         ("cleanup", [], {"task_identifiers_to_keep": ["\0"]}),
         ("force_unlock_workers", [["\0"]], {}),
-        ("permanently_fail_jobs", [[1], 7], {}),
-        ("permanently_fail_jobs", [[2**63]], {}),
+        ("discard_jobs", [[1], 7], {}),
+        ("discard_jobs", [[2**63]], {}),
         ("explain", [2**63], {}),
     ],
 )
@@ -155,6 +155,6 @@ async def test_what_cannot_be_sent_is_refused_by_us(
 async def test_an_error_that_an_administrator_gives_may_hold_anything(client: Client) -> None:
     """What PostgreSQL cannot store becomes an escape, as in the errors of handlers."""
     added = await client.add_job("t")
-    (failed,) = await client.admin.permanently_fail_jobs([added.id], "a\0b\udcff")
+    (failed,) = await client.admin.discard_jobs([added.id], "a\0b\udcff")
 
     assert "a\\x00b\\udcff" == failed.last_error

@@ -44,7 +44,7 @@ async def _fail(sql: Session, claims: list[asyncpg.Record]) -> None:
     assert 1 == len(await change(sql, claims, attempts=1, delay_s=3600.0, error="e"))
 
 
-async def _fail_for_good(sql: Session, claims: list[asyncpg.Record]) -> None:
+async def _discard(sql: Session, claims: list[asyncpg.Record]) -> None:
     assert 1 == len(await change(sql, claims, attempts=32767, error="e"))
 
 
@@ -73,7 +73,7 @@ ACTS: dict[str, tuple[Act, str | None, str | None]] = {
     "a fetch": (_fetch, "available", "active"),
     "a completion": (_complete, "active", None),
     "a failure": (_fail, "active", "retryable"),
-    "the last failure": (_fail_for_good, "active", "discarded"),
+    "the last failure": (_discard, "active", "discarded"),
     "a return": (_return, "active", "available"),
     "a rescue": (_rescue, "active", "available"),
     "a removal": (_remove, "available", None),

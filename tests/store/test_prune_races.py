@@ -141,7 +141,7 @@ async def test_a_failed_job_that_is_changed_while_it_is_looked_at_stays(
     await guarded.run("prune", 1e9, 10)
     (pruned,) = await gate.during(guarded.run("prune", 86400.0, 10), other.execute(f"update asyncq._jobs set {change}"))
 
-    assert (0, 1) == (pruned["failed"], await other.value("select count(*) from asyncq._jobs"))
+    assert (0, 1) == (pruned["discarded"], await other.value("select count(*) from asyncq._jobs"))
 
 
 async def test_the_store_says_what_was_pruned(line: ReconnectingConnection, sql: Session) -> None:
@@ -154,6 +154,6 @@ async def test_the_store_says_what_was_pruned(line: ReconnectingConnection, sql:
         insert into asyncq._requests (keep_until, job_id, key, digest)
           select now(), i, i, '' from generate_series(1, 2) as i""")
 
-    assert Pruned(failed=0, ended=3, requests=2) == await prune(line, None, 10)
-    assert Pruned(failed=1) == await prune(line, 86400.0, 10)
+    assert Pruned(discarded=0, ended=3, requests=2) == await prune(line, None, 10)
+    assert Pruned(discarded=1) == await prune(line, 86400.0, 10)
     assert (0, None) == await prune_gates(line, FIRST_GATE, 10)

@@ -60,7 +60,7 @@ async def _fail(sql: Session, claims: list[asyncpg.Record]) -> None:
     assert 1 == len(await change(sql, claims, attempts=1, delay_s=3600.0, error="e"))
 
 
-async def _fail_for_good(sql: Session, claims: list[asyncpg.Record]) -> None:
+async def _discard(sql: Session, claims: list[asyncpg.Record]) -> None:
     assert 1 == len(await change(sql, claims, attempts=32767, error="e"))
 
 
@@ -101,11 +101,11 @@ ACTS: dict[str, tuple[Act, str | None, str | None]] = {
     "a fetch": (_fetch, "available", "active"),
     "a completion": (_complete, "active", None),
     "a failure": (_fail, "active", "retryable"),
-    "the last failure": (_fail_for_good, "active", None),
+    "the last failure": (_discard, "active", None),
     "a return": (_return, "active", "available"),
     "a rescue": (_rescue, "active", "available"),
-    "a retry of one that had failed for good": (_retry, "discarded", "available"),
-    "a reschedule of one that had failed for good": (_reschedule, "discarded", "available"),
+    "a retry of one that was discarded": (_retry, "discarded", "available"),
+    "a reschedule of one that was discarded": (_reschedule, "discarded", "available"),
     "a cancellation": (_cancel, "available", None),
     "a cancellation of a job that runs": (_cancel, "active", None),
     "an ignored add": (_ignore, "available", "available"),

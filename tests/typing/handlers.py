@@ -6,7 +6,7 @@ from typing import Any, assert_type
 
 import msgspec
 
-from asyncq import ConstantRetry, ExponentialRetry, JobContext, JobFailed, JobSpec, Task, UniquePolicy, task
+from asyncq import ConstantRetry, ExponentialRetry, JobContext, JobDiscarded, JobSpec, Task, UniquePolicy, task
 
 
 class Email(msgspec.Struct):
@@ -194,10 +194,10 @@ def two_minutes(attempt: int) -> float:
     return 120.0 * attempt
 
 
-async def report(event: JobFailed) -> None: ...
+async def report(event: JobDiscarded) -> None: ...
 
 
-def report_at_once(event: JobFailed) -> None: ...
+def report_at_once(event: JobDiscarded) -> None: ...
 
 
 async def takes_a_str(event: str) -> None: ...
@@ -226,9 +226,9 @@ task(retry=5)(handler)  # error: a number is no policy
 task(retry="5s")(handler)  # error: a str is no policy
 task(retry=takes_a_str_attempt)(handler)  # error: the attempt is an int
 task(retry=["5s"])(handler)  # error: a str is no delay
-task(on_failed=report)(handler)
-task(on_failed=report_at_once)(handler)
-task(on_failed=takes_a_str)(handler)  # error: it is given a JobFailed
+task(on_discarded=report)(handler)
+task(on_discarded=report_at_once)(handler)
+task(on_discarded=takes_a_str)(handler)  # error: it is given a JobDiscarded
 task(queue=5)(handler)  # error: a queue is a str
 task(max_attempts="5")(handler)  # error: attempts are an int
 task(priority=1.5)(handler)  # error: a priority is an int

@@ -24,13 +24,13 @@ class Pruner:
     Args:
         line: A connection, shared with the fetcher, who has a turn after each batch.
         observers: Told what was removed.
-        failed_retention_s: How long jobs that failed for good are kept; None for ever.
+        discarded_retention_s: How long jobs that were discarded are kept; None for ever.
     """
 
-    def __init__(self, line: ReconnectingConnection, observers: Observers, failed_retention_s: float | None) -> None:
+    def __init__(self, line: ReconnectingConnection, observers: Observers, discarded_retention_s: float | None) -> None:
         self._line = line
         self._observers = observers
-        self._failed_retention_s = failed_retention_s
+        self._discarded_retention_s = discarded_retention_s
         self._due_at = self._walk_at = 0.0
         self._gate: int | None = None
 
@@ -66,8 +66,8 @@ class Pruner:
             while True:
                 if more:
                     async with shielded(self._line, DEADLINE_S):
-                        pruned = await prune(self._line, self._failed_retention_s, BATCH)
-                    more = BATCH in (pruned.failed, pruned.ended, pruned.requests)
+                        pruned = await prune(self._line, self._discarded_retention_s, BATCH)
+                    more = BATCH in (pruned.discarded, pruned.ended, pruned.requests)
                     total = _sum(total, pruned)
                 after = self._next_gate(loop.time())
                 if after is not None:
@@ -76,7 +76,7 @@ class Pruner:
                     break
         finally:
             if gates or total != Pruned():
-                event = JobsPruned(failed=total.failed, ended=total.ended, requests=total.requests, gates=gates)
+                event = JobsPruned(discarded=total.discarded, ended=total.ended, requests=total.requests, gates=gates)
                 self._observers.emit(event)
 
     def _next_gate(self, now: float) -> int | None:
@@ -96,4 +96,4 @@ class Pruner:
 
 
 def _sum(one: Pruned, other: Pruned) -> Pruned:
-    return Pruned(one.failed + other.failed, one.ended + other.ended, one.requests + other.requests)
+    return Pruned(one.discarded + other.discarded, one.ended + other.ended, one.requests + other.requests)

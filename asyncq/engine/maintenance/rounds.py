@@ -36,7 +36,7 @@ class Rounds:
         line: A connection, shared with the fetcher.
         identity: Whose tasks are known.
         observers: Told what was done.
-        failed_retention_s: How long jobs that failed for good are kept; None for ever.
+        discarded_retention_s: How long jobs that were discarded are kept; None for ever.
         cursor: What looks for jobs cost this worker.
     """
 
@@ -46,14 +46,14 @@ class Rounds:
         line: ReconnectingConnection,
         identity: Identity,
         observers: Observers,
-        failed_retention_s: float | None,
+        discarded_retention_s: float | None,
         cursor: FetchCursor,
     ) -> None:
         self._line = line
         self._apart = ReconnectingConnection(database, "rescue", answer_s=DEADLINE_S)
         self._identity = identity
         self._observers = observers
-        self._pruner = Pruner(line, observers, failed_retention_s)
+        self._pruner = Pruner(line, observers, discarded_retention_s)
         self._horizon = VacuumWatch(line, identity, observers, cursor)
         self._rounds = -random.randint(1, FIRST_WITHIN)
         self._outage = Outage("maintenance", observers.emit)
@@ -115,7 +115,9 @@ class Rounds:
                 JobsRescued(
                     worker_ids=tuple(sorted({job.worker_id for job in rescued})),
                     job_ids=tuple(job.job_id for job in rescued),
-                    dead_job_ids=tuple(job.job_id for job in rescued if job.ran and job.attempts >= job.max_attempts),
+                    discarded_job_ids=tuple(
+                        job.job_id for job in rescued if job.ran and job.attempts >= job.max_attempts
+                    ),
                     spared_job_ids=tuple(job.job_id for job in rescued if not job.ran),
                 )
             )

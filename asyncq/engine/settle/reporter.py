@@ -1,4 +1,4 @@
-"""Tells what became of jobs, after it was committed; counts it, and calls `on_failed`."""
+"""Tells what became of jobs, after it was committed; counts it, and calls `on_discarded`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from anyio.abc import TaskGroup
 from asyncq.domain.events import (
     JobCancelled,
     JobCompleted,
+    JobDiscarded,
     JobEvent,
-    JobFailed,
     JobInterrupted,
     JobLost,
     JobRetried,
@@ -61,7 +61,7 @@ class Reporter:
         self._quiet.set()
 
     async def quiet(self) -> None:
-        """Wait until no `on_failed` runs."""
+        """Wait until no `on_discarded` runs."""
         await self._quiet.wait()
 
     def ended_well(self, runs: Collection[Run]) -> None:
@@ -117,26 +117,26 @@ class Reporter:
 
     def _attempt_failed(self, run: Run | None, settlement: Settlement) -> None:
         error, duration_s = settlement.error or "", _took_s(run)
-        if not settlement.dead:
+        if not settlement.discarded:
             self._tell(JobRetried, run, duration_s=duration_s, error=error, delay_s=settlement.delay_s or 0.0)
             return
-        self._tell(JobFailed, run, duration_s=duration_s, error=error)
-        if run is not None and (on_failed := run.task.on_failed) is not None:
-            event = _event(JobFailed, run, duration_s=duration_s, error=error)
+        self._tell(JobDiscarded, run, duration_s=duration_s, error=error)
+        if run is not None and (on_discarded := run.task.on_discarded) is not None:
+            event = _event(JobDiscarded, run, duration_s=duration_s, error=error)
             self._calls += 1
             self._quiet.clear()
-            self._group.start_soon(self._call_on_failed, on_failed, event, run.error)
+            self._group.start_soon(self._call_on_discarded, on_discarded, event, run.error)
 
-    async def _call_on_failed(
-        self, on_failed: Callable[[JobFailed], Any], event: JobFailed, exception: BaseException | None
+    async def _call_on_discarded(
+        self, on_discarded: Callable[[JobDiscarded], Any], event: JobDiscarded, exception: BaseException | None
     ) -> None:
         """A function of the user's: what it raises is reported, and hurts nobody."""
         try:
             with carrying(event, exception):
-                end = await user_code.call(on_failed, event)
+                end = await user_code.call(on_discarded, event)
             if isinstance(end, user_code.Raised):
-                name = f"on_failed of {event.task}"
-                failed = ObserverFailed(observer=name, event=JobFailed.__name__, error=in_short(end.error))
+                name = f"on_discarded of {event.task}"
+                failed = ObserverFailed(observer=name, event=JobDiscarded.__name__, error=in_short(end.error))
                 self._observers.emit(failed, end.error)
         finally:
             self._calls -= 1

@@ -6,7 +6,7 @@
 --   none                               added                          added                    added
 --   waits, no attempt failed           updated                        updated, run_at kept     deduplicated
 --   waits for its retry                updated, attempts 0            the same                 deduplicated
---   runs, or has failed for good       loses its key and its further  the same                 deduplicated
+--   runs, or is discarded       loses its key and its further  the same                 deduplicated
 --                                      attempts; a new one is added
 --
 -- Each lateral subquery is one index probe, and each update is bound to ids, whatever the planner knows of the table.

@@ -4,9 +4,9 @@
 -- and so are ids that are unknown or null.
 --
 --   act          what becomes of the job
---   cancel       unless it has failed for good: it ends as cancelled; one that runs is marked, and its worker told
+--   cancel       unless it is discarded: it ends as cancelled; one that runs is marked, and its worker told
 --   complete     it ends as completed
---   fail         failed for good: no attempt is left, last_error says why
+--   discard      discarded: no attempt is left, last_error says why
 --   reschedule   what is not null is set
 --   retry        if an attempt has failed: none has, and it is due now; last_error stays until the next failure
 
@@ -61,7 +61,7 @@ begin
       array(select job.id from asyncq._jobs as job where job.id = any(held) and job.locked_by is null), 'cancelled');
   elsif act = 'complete' then
     perform asyncq._end_jobs(held, 'completed');
-  elsif act = 'fail' then
+  elsif act = 'discard' then
     update asyncq._jobs as job
       set attempts = job.max_attempts, attempts_made = coalesce(job.attempts_made, job.attempts),
         last_error = coalesce(error_message, 'Manually marked as failed'), updated_at = moment

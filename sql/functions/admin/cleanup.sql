@@ -2,7 +2,7 @@
 --   GC_TASK_IDENTIFIERS      names of tasks that no job, no ended job and no worker uses, two cleanups in a row;
 --                            task_identifiers_to_keep stay
 --   GC_JOB_QUEUES            nothing: there is nothing left of a queue when none of its jobs runs
---   DELETE_PERMAFAILED_JOBS  jobs that have failed for good; what another transaction holds is skipped
+--   DELETE_PERMAFAILED_JOBS  discarded jobs; what another transaction holds is skipped
 -- Safe at any time, beside adds and workers. Returns how many of each were removed.
 
 create or replace function asyncq.cleanup(
@@ -14,7 +14,7 @@ create or replace function asyncq.cleanup(
 #variable_conflict use_column
 declare
   unknown text;
-  failed bigint[];
+  discarded bigint[];
 begin
   select coalesce(given.name, 'null') into unknown from unnest(tasks) as given(name)
     where given.name is null or given.name not in ('DELETE_PERMAFAILED_JOBS', 'GC_JOB_QUEUES', 'GC_TASK_IDENTIFIERS') limit 1;
@@ -24,10 +24,10 @@ begin
         || ', expected DELETE_PERMAFAILED_JOBS, GC_JOB_QUEUES or GC_TASK_IDENTIFIERS';
   end if;
   if 'DELETE_PERMAFAILED_JOBS' = any(tasks) then
-    failed := array(
+    discarded := array(
       select job.id from asyncq._jobs as job where asyncq._has_failed(job) order by job.id for update skip locked);
-    perform asyncq._end_jobs(failed, 'discarded');
-    return query select 'DELETE_PERMAFAILED_JOBS', cardinality(failed)::bigint;
+    perform asyncq._end_jobs(discarded, 'discarded');
+    return query select 'DELETE_PERMAFAILED_JOBS', cardinality(discarded)::bigint;
   end if;
   if 'GC_JOB_QUEUES' = any(tasks) then
     return query select 'GC_JOB_QUEUES', 0::bigint;

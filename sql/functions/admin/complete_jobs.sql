@@ -1,4 +1,4 @@
--- End jobs as completed, by their ids: what waits, waits for its retry, or has failed for good. What runs is left alone.
+-- End jobs as completed, by their ids: what waits, waits for its retry, or is discarded. What runs is left alone.
 -- Returns the rows of the jobs that ended, as they were, in the order of their ids.
 
 create or replace function asyncq.complete_jobs(job_ids bigint[]) returns setof asyncq.jobs

@@ -1,6 +1,6 @@
 -- How many jobs are in each state. A table of up to so many bytes is read; a larger one only if the caller wants exact figures.
 -- Otherwise a sample of a quarter of them says how many wait, about. What is rare and what somebody has to look at is counted: what
--- has failed for good, by its index, up to 100,000, and what runs, by a look at each row, which is cheap up to eight times the size.
+-- is discarded, by its index, up to 100,000, and what runs, by a look at each row, which is cheap up to eight times the size.
 
 create or replace function asyncq._counts(exactly boolean, most_bytes bigint default 33554432)
   returns table (state text, jobs bigint, is_exact boolean)
@@ -14,17 +14,17 @@ declare
   bytes constant bigint := pg_relation_size('asyncq._jobs');
   percent constant float8 := 25.0 * most_bytes / greatest(bytes, 1);
   counted text[] := '{}';
-  failed bigint;
+  discarded bigint;
 begin
   if exactly or bytes <= most_bytes then
     return query select asyncq._state(job), count(*), true from asyncq._all_jobs() as job group by 1;
     return;
   end if;
-  select count(*) into failed from (
+  select count(*) into discarded from (
     select from asyncq._jobs as job where asyncq._has_failed(job) limit 100000) as few;
-  if failed < 100000 then
+  if discarded < 100000 then
     counted := '{discarded}';
-    return query select 'discarded', failed, true;
+    return query select 'discarded', discarded, true;
   end if;
   if bytes <= 8 * most_bytes then
     counted := counted || '{active,cancelled}';

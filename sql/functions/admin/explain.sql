@@ -6,7 +6,7 @@
 --   running         nothing: it runs, or its worker has died and a rescue comes
 --   cancelled       its handler, which runs still
 --   last_attempt    (it runs, and will not be tried again)
---   failed          it has failed for good: somebody has to retry it
+--   discarded       it is discarded: somebody has to retry it
 --   not_due         its time, or the time of its retry
 --   no_worker       a worker
 --   unknown_task    a worker that knows its task

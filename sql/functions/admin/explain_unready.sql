@@ -1,4 +1,4 @@
--- The part of explain for jobs that are not ready, and which no fetch looks at: one that runs, or has failed for good.
+-- The part of explain for jobs that are not ready, and which no fetch looks at: one that runs, or is discarded.
 
 create or replace function asyncq._explain_unready(job asyncq._jobs) returns table (reason text, detail text)
   language sql stable
@@ -19,7 +19,7 @@ create or replace function asyncq._explain_unready(job asyncq._jobs) returns tab
     select 3, 'last_attempt', 'will not be tried again: its attempts are used up, or another job has got its key'
     where job.locked_by is not null and job.attempts + 1 >= job.max_attempts
     union all
-    select 4, 'failed', 'failed for good after ' || coalesce(job.attempts_made, job.attempts) || ' of ' || job.max_attempts || ' attempts'
+    select 4, 'discarded', 'discarded after ' || coalesce(job.attempts_made, job.attempts) || ' of ' || job.max_attempts || ' attempts'
       || coalesce(': ' || split_part(job.last_error, E'\n', 1), '')
     where job.locked_by is null) as said
   order by said.place

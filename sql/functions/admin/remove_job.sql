@@ -1,4 +1,4 @@
--- Remove the job of a key. What waits, also for a retry, or has failed for good, is deleted. What runs cannot be: it loses its
+-- Remove the job of a key. What waits, also for a retry, or is discarded, is deleted. What runs cannot be: it loses its
 -- key and its attempts, so that it ends as it will and is not tried or run again; the row that comes back is locked then.
 -- No job has the key: null comes back.
 

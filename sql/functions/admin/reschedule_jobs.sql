@@ -1,5 +1,5 @@
 -- Change when jobs run, by their ids. Null leaves a field as it is, 0 is a value. attempts are failed ones: fewer than
--- max_attempts revive a job that has failed for good, others end it as one. What runs is left alone.
+-- max_attempts revive a discarded job, others end it as one. What runs is left alone.
 -- Returns the rows of the jobs that were changed, as they are now, in the order of their ids.
 
 create or replace function asyncq.reschedule_jobs(

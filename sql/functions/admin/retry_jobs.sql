@@ -1,4 +1,4 @@
--- Let jobs that have failed, for good or not, begin anew, by their ids: no attempt has failed, due now. last_error stays until
+-- Retry jobs that wait for a retry or are discarded, by their ids: no attempt has failed, due now. last_error stays until
 -- the next failure: it says what was wrong. What runs, and what has never failed, is left alone.
 -- Returns the rows of the jobs that will be tried again, as they are now, in the order of their ids.
 

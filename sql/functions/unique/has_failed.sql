@@ -1,4 +1,4 @@
--- Whether a job has failed for good: no attempt is left, and nobody runs it.
+-- Whether a job is discarded: no attempt is left, and nobody runs it.
 
 create or replace function asyncq._has_failed(job asyncq._jobs) returns boolean
   language sql immutable parallel safe

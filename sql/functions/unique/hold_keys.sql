@@ -1,7 +1,7 @@
 -- Gate and check: pass the gates of the keys, then lock the jobs that hold them, so that none starts, ends or is rescued
 -- before the act. Each is a statement of its own: what was waited for is seen by the next. The holders are locked whatever
 -- the mode or strategy: one that merely looks would drop a request for a job that is being taken, or has just ended.
--- Job keys, keys under unique policies and idempotency keys have gates of their own kinds; of a job that has failed for good
+-- Job keys, keys under unique policies and idempotency keys have gates of their own kinds; of a discarded job
 -- the last two are not held, unless a policy looks at such jobs. A forced add waits for no holder.
 -- Returns what the act has to heed: jobs of the call may meet each other ('repeated' keys, mostly); the keys are 'taken':
 -- other jobs have them, or may be remembered; or neither ('new').

@@ -1,10 +1,10 @@
--- Remove what need not be kept any longer, at most so many of each kind: jobs that failed for good longer ago than
--- failed_retention_s (null: none), ended jobs and requests whose time has passed. What another transaction holds is skipped,
--- nobody is waited for. A failed job that something asked to keep leaves an ended row.
+-- Remove what need not be kept any longer, at most so many of each kind: jobs that were discarded longer ago than
+-- discarded_retention_s (null: none), ended jobs and requests whose time has passed. What another transaction holds is skipped,
+-- nobody is waited for. A discarded job that something asked to keep leaves an ended row.
 -- Returns how many of each kind: whoever calls goes on while one of them was as many as asked for.
 
-create or replace function asyncq._prune(failed_retention_s float8, most int)
-  returns table (failed bigint, ended bigint, requests bigint)
+create or replace function asyncq._prune(discarded_retention_s float8, most int)
+  returns table (discarded bigint, ended bigint, requests bigint)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
@@ -14,17 +14,17 @@ create or replace function asyncq._prune(failed_retention_s float8, most int)
 declare
   -- Taken once: a volatile function is no bound for an index.
   moment constant timestamptz := asyncq.clock();
-  long_ago constant timestamptz := moment - make_interval(secs => failed_retention_s);
-  dead bigint[];
+  long_ago constant timestamptz := moment - make_interval(secs => discarded_retention_s);
+  discarded_ids bigint[];
   passed bigint;
   requested bigint;
 begin
-  dead := array(
+  discarded_ids := array(
     select job.id from asyncq._jobs as job
     where asyncq._has_failed(job) and job.updated_at < long_ago
     order by job.updated_at limit most for update skip locked);
-  if cardinality(dead) > 0 then
-    perform asyncq._end_jobs(dead, 'discarded');
+  if cardinality(discarded_ids) > 0 then
+    perform asyncq._end_jobs(discarded_ids, 'discarded');
   end if;
   delete from asyncq._ended_jobs where id = any(array(
     select id from asyncq._ended_jobs where keep_until <= moment
@@ -34,6 +34,6 @@ begin
     select key from asyncq._requests where keep_until <= moment
     order by keep_until limit most for update skip locked));
   get diagnostics requested = row_count;
-  return query select cardinality(dead)::bigint, passed, requested;
+  return query select cardinality(discarded_ids)::bigint, passed, requested;
 end
 $$;
