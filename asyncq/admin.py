@@ -470,10 +470,10 @@ class Admin:
             return await checkups.checkup(self._database, mine)
 
     async def repair(self) -> Repaired:
-        """Return the jobs of workers that are gone, each with an attempt lost, and remove gates that nobody uses.
+        """Return the jobs of workers that are gone, each with an attempt lost, and remove key locks that nobody uses.
 
         Returns:
-            Which jobs, and how many gates.
+            Which jobs, and how many key locks.
 
         Raises:
             StoreError: The database cannot be used.

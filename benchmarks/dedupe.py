@@ -15,15 +15,15 @@ import asyncpg
 
 from asyncq import Client, JobSpec, UniquePolicy
 from asyncq.store.database import Database, ReconnectingConnection
-from asyncq.store.pruning import FIRST_GATE, prune_gates
+from asyncq.store.pruning import FIRST_KEY_LOCK, prune_key_locks
 from asyncq.store.statements import DEFAULT_SCHEMA
 from benchmarks import tasks
 
 PRUNE_BATCH = 500
-FILL_GATES = """
-insert into asyncq._gate (key, used_at)
+FILL_KEY_LOCKS = """
+insert into asyncq._key_locks (key, used_at)
 select hashtextextended('key:gate ' || number, 0), clock_timestamp() - interval '2 days'
-from generate_series(0, {gates} - 1) as number on conflict do nothing
+from generate_series(0, {key_locks} - 1) as number on conflict do nothing
 """
 
 POLICY = UniquePolicy(keys=("type", "args"), on_conflict="ignore")
@@ -87,7 +87,7 @@ class Rates:
                 for kind, options in KINDS.items():
                     figures[f"bulk_{kind}_us"] = await self._in_bulk(client, connection, 4 * jobs, chunk, options)
             finally:
-                await connection.execute("truncate asyncq._jobs, asyncq._requests, asyncq._gate")
+                await connection.execute("truncate asyncq._jobs, asyncq._requests, asyncq._key_locks")
                 await connection.close()
         return figures | _ratios(figures)
 
@@ -121,12 +121,12 @@ class Rates:
         return range(self._number - jobs, self._number)
 
 
-async def prune(dsn: str, gates: int) -> dict[str, float]:
-    """Prune gates that were not used for two days, while keyed adds come to those very gates.
+async def prune(dsn: str, key_locks: int) -> dict[str, float]:
+    """Prune key locks that were not used for two days, while keyed adds come to those very keys.
 
     Args:
         dsn: The server.
-        gates: How many.
+        key_locks: How many.
 
     Returns:
         Milliseconds that it took, and of the longest add meanwhile.
@@ -142,24 +142,24 @@ async def prune(dsn: str, gates: int) -> dict[str, float]:
                 if done.is_set():
                     break
                 began = time.perf_counter()
-                await client.add_job(tasks.noop, 0, job_key=f"gate {number * 7919 % gates}")
+                await client.add_job(tasks.noop, 0, job_key=f"lock {number * 7919 % key_locks}")
                 longest_s = max(longest_s, time.perf_counter() - began)
 
         connection = await asyncpg.connect(dsn)
         try:
-            await connection.execute(FILL_GATES.format(gates=gates))
+            await connection.execute(FILL_KEY_LOCKS.format(key_locks=key_locks))
             async with asyncio.TaskGroup() as group:
                 group.create_task(add())
                 began = time.perf_counter()
-                removed, after = 0, FIRST_GATE
+                removed, after = 0, FIRST_KEY_LOCK
                 while after is not None:
-                    some, after = await prune_gates(line, after, PRUNE_BATCH)
+                    some, after = await prune_key_locks(line, after, PRUNE_BATCH)
                     removed += some
                 took_s = time.perf_counter() - began
                 done.set()
-            if removed < gates * 0.9:
-                raise SystemExit(f"prune: {removed} of {gates} gates were removed")
-            await connection.execute("truncate asyncq._jobs, asyncq._gate")
+            if removed < key_locks * 0.9:
+                raise SystemExit(f"prune: {removed} of {key_locks} key locks were removed")
+            await connection.execute("truncate asyncq._jobs, asyncq._key_locks")
         finally:
             await connection.close()
             await line.close()

@@ -15,8 +15,8 @@ import asyncpg
 
 from asyncq.server import available_binaries, start
 from asyncq.store.arrays import array_text, sent_numbers
-from asyncq.store.claim import PACK_FROM
-from asyncq.store.pruning import FIRST_GATE
+from asyncq.store.claim import BATCH_FROM
+from asyncq.store.pruning import FIRST_KEY_LOCK
 from asyncq.store.statements import DEFAULT_SCHEMA, query
 from benchmarks.scale.fill import AT_ONCE, OURS, task_id
 from benchmarks.scale.place import Database, connect, place
@@ -36,9 +36,9 @@ ADD_JOBS = """
       case when number % 100 = 1 then 25 else 0 end, case when number % 10 = 0 then 'key ' || number end,
       json_build_object('id', number)
     from generate_series($2::bigint, $3::bigint - 1) as number"""
-# A tenth of the ended jobs and requests, and a hundredth of the gates, can be pruned.
+# A tenth of the ended jobs and requests, and a hundredth of the key locks, can be pruned.
 ADD_OTHERS = (
-    """insert into asyncq._gate (key, used_at)
+    """insert into asyncq._key_locks (key, used_at)
        select hashtextextended('gate ' || number, 0), now() - interval '30 h' * (number % 100 = 0)::int
        from generate_series(1, $1::bigint) as number""",
     """insert into asyncq._ended_jobs (id, created_at, ended_at, keep_until, task_id, state)
@@ -109,7 +109,7 @@ class Crowd:
         self.token = 1
 
     async def fill(self) -> None:
-        """As many jobs as asked for; a tenth as many gates, ended jobs and requests; and a worker with claims."""
+        """As many jobs as asked for; a tenth as many key locks, ended jobs and requests; and a worker with claims."""
         self.task = await task_id(self.database, OURS)
         for begin in range(0, self.jobs, AT_ONCE):
             await self.helper.execute(ADD_JOBS, self.task, begin, min(begin + AT_ONCE, self.jobs))
@@ -117,7 +117,7 @@ class Crowd:
             await self.helper.execute(text, self.jobs // 10)
         await self.helper.execute(ADD_WORKER, 1, "10 days", "0")
         await self.claim(1, CLAIMS, None)
-        await self.claim(1, BATCH, PACK_FROM)
+        await self.claim(1, BATCH, BATCH_FROM)
         await self.helper.execute("vacuum analyze")
         await self.helper.execute("checkpoint")
         await self.helper.fetch(query("watch_workers", DEFAULT_SCHEMA), 1)
@@ -126,11 +126,11 @@ class Crowd:
         while await self.helper.fetchval("select asyncq._has_just_returned()"):
             await asyncio.sleep(LOOK_S)
 
-    async def claim(self, worker: int, limit: int, pack_from: int | None) -> list[int]:
+    async def claim(self, worker: int, limit: int, batch_from: int | None) -> list[int]:
         """Claim the first jobs as a worker does, in their rows or as a batch; returns their ids."""
         self.token += 1
         tasks = array_text([self.task])
-        arguments = (worker, self.token, limit, tasks, *[None] * 6, pack_from, "{}")
+        arguments = (worker, self.token, limit, tasks, *[None] * 6, batch_from, "{}")
         rows = await self.helper.fetch(query("fetch_jobs", DEFAULT_SCHEMA), *arguments)
         return [
             number for row in rows for number in ([row["id"]] if row["ids"] is None else sent_numbers(row["ids"], "q"))
@@ -145,7 +145,7 @@ class Crowd:
             tokens = array_text([self.token] * len(ids))
             await self.helper.fetch(query("settle_completed", DEFAULT_SCHEMA), self.worker, array_text(ids), tokens)
 
-    async def die(self, limit: int, pack_from: int | None = None, *, anywhere: bool = False) -> None:
+    async def die(self, limit: int, batch_from: int | None = None, *, anywhere: bool = False) -> None:
         """Let a worker have claims and be dead: the last one, unless a rescue has removed it."""
         known = "select exists (select from asyncq._workers where id = $1)"
         if not await self.helper.fetchval(known, self.worker):
@@ -155,7 +155,7 @@ class Crowd:
             self.token += 1
             await self.helper.execute(CLAIM_ANYWHERE, self.worker, self.token, self.jobs, limit)
         else:
-            await self.claim(self.worker, limit, pack_from)
+            await self.claim(self.worker, limit, batch_from)
         await self.helper.execute(
             "update asyncq._workers set lease = '1 s', last_seen = clock_timestamp() - interval '1 day' where id = $1",
             self.worker,
@@ -176,18 +176,18 @@ class Crowd:
             Case("thorough rescue, nobody dead", rescue, lambda: (True,)),
             Case("end_transactions", query("end_transactions", DEFAULT_SCHEMA)),
             Case("return_lost, 100 claims", query("return_lost", DEFAULT_SCHEMA), mine, lambda: self.die(CLAIMS)),
-            Case("still_lost", query("still_lost", DEFAULT_SCHEMA), mine),
+            Case("still_claimed", query("still_claimed", DEFAULT_SCHEMA), mine),
             Case("unknown_tasks", query("unknown_tasks", DEFAULT_SCHEMA), lambda: (tasks,)),
             Case("prune, 500 of each", query("prune", DEFAULT_SCHEMA), lambda: (RETENTION_S, BATCH)),
-            Case("prune_gates, 500", query("prune_gates", DEFAULT_SCHEMA), lambda: (FIRST_GATE, BATCH)),
+            Case("prune_key_locks, 500", query("prune_key_locks", DEFAULT_SCHEMA), lambda: (FIRST_KEY_LOCK, BATCH)),
             Case("next_due", query("next_due", DEFAULT_SCHEMA), lambda: (*[None] * 7,)),
             Case("beat", query("beat", DEFAULT_SCHEMA), lambda: (1, False, ["1/1"], "{}")),
             Case("watch_workers", query("watch_workers", DEFAULT_SCHEMA), lambda: (1,)),
             Case("find_worker", query("find_worker", DEFAULT_SCHEMA), lambda: (1,)),
-            Case("take_lookout", query("take_lookout", DEFAULT_SCHEMA), lambda: (True,)),
+            Case("go_on_call", query("go_on_call", DEFAULT_SCHEMA), lambda: (True,)),
             Case("breaking_since", query("breaking_since", DEFAULT_SCHEMA), lambda: (1,)),
             Case("stored_items", query("stored_items", DEFAULT_SCHEMA), lambda: ([OURS], [OURS])),
-            Case("is_eldest", query("is_eldest", DEFAULT_SCHEMA), lambda: (1,)),
+            Case("is_oldest", query("is_oldest", DEFAULT_SCHEMA), lambda: (1,)),
             Case("holders", query("holders", DEFAULT_SCHEMA), lambda: (60.0, 100_000, 5)),
             Case("dead_rows", query("dead_rows", DEFAULT_SCHEMA)),
         ]

@@ -20,7 +20,7 @@ should look at it), "problem" (something is broken; the exit code is 1). It
 reads all jobs, about a second for each million.
 
 --repair first does what live workers do by themselves: it returns the jobs of
-workers that are gone, and removes gates that nobody uses."""
+workers that are gone, and removes key locks that nobody uses."""
 
 EXAMPLES = """\
   asyncq doctor
@@ -32,7 +32,7 @@ EXAMPLES = """\
 def add_parser(commands: Commands) -> None:
     """Add the command to the parser."""
     parser = add_command(commands, "doctor", purpose=PURPOSE, examples=EXAMPLES)
-    parser.add_argument("--repair", action="store_true", help="first return orphan claims and remove unused gates")
+    parser.add_argument("--repair", action="store_true", help="first return orphan claims and remove unused key locks")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     if options.repair:
         repaired = ask(options, lambda client: client.admin.repair())
         jobs = f"{len(repaired.job_ids)} jobs of workers that are gone were returned"
-        print(f"asyncq: {jobs}, {repaired.gates} gates removed", file=sys.stderr)
+        print(f"asyncq: {jobs}, {repaired.key_locks} key locks removed", file=sys.stderr)
     found = ask(options, lambda client: client.admin.checkup())
     if options.json:
         print(msgspec.json.encode({"healthy": found.is_healthy, "findings": found.findings}).decode())

@@ -9,7 +9,7 @@ CAPABILITIES: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "unique_jobs": MappingProxyType(
             {
                 "strength": "strong",
-                "mechanism": "a gate row for each key, then row locks, then the check, in the transaction of the add",
+                "mechanism": "a lock row for each key, then row locks, then the check, in the transaction of the add",
             }
         )
     }

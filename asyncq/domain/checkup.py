@@ -25,7 +25,7 @@ class Violation(msgspec.Struct, frozen=True):
 
     Attributes:
         law: A word: `orphan_claim`, `dead_claim`, `broken_series`, `shared_key`, `unlocked_queue`, `orphan_queue`,
-            `nameless_task`, `ended_twice`, `packed_twice`, `id_not_given`, `invalid_index`, `stale_gates`,
+            `nameless_task`, `ended_twice`, `batched_twice`, `id_not_given`, `invalid_index`, `stale_key_locks`,
             `cron_ahead`.
         job_id: The job; None if it is about something else.
         said: The rest of a sentence about it.
@@ -285,8 +285,8 @@ class Repaired(msgspec.Struct, frozen=True):
 
     Attributes:
         job_ids: Jobs whose worker was gone: they can be fetched again, or are discarded.
-        gates: How many gates were removed that nobody had used for a day.
+        key_locks: How many key locks were removed that nobody had used for a day.
     """
 
     job_ids: tuple[int, ...]
-    gates: int
+    key_locks: int

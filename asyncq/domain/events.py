@@ -156,12 +156,12 @@ class TransactionsEnded(Event, frozen=True, kw_only=True):
 
 
 class JobsPruned(Event, frozen=True, kw_only=True):
-    """What need not be kept any longer was removed: discarded jobs, ended ones, requests and gates, so many of each."""
+    """Old data was removed: discarded jobs, ended ones, requests and key locks, so many of each."""
 
     discarded: int
     ended: int
     requests: int
-    gates: int
+    key_locks: int
 
 
 class VacuumBlocked(Event, frozen=True, kw_only=True):

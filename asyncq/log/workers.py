@@ -174,12 +174,12 @@ SENTENCES = [
         lambda e: (
             (
                 "removed what need not be kept: %s jobs that were discarded long ago, %s ended jobs, %s requests, "
-                "%s gates"
+                "%s key locks"
             ),
             e.discarded,
             e.ended,
             e.requests,
-            e.gates,
+            e.key_locks,
         ),
     ),
     said(

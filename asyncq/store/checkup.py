@@ -10,14 +10,14 @@ from asyncq.store.database import Connection, Database, ReconnectingConnection
 from asyncq.store.failures import calling
 from asyncq.store.policies import secured_tables
 from asyncq.store.probe import probe
-from asyncq.store.pruning import FIRST_GATE
+from asyncq.store.pruning import FIRST_KEY_LOCK
 from asyncq.store.workers import DOORS_SHUT
 
 HELD_S = 60.0  # who holds the horizon for longer is told of
 HELD_XIDS = 100_000  # and who does for so many transactions, where the time is not known
 MOST_HOLDERS = 5
 FIRST_JOBS = 100
-GATES_AT_ONCE = 1000
+KEY_LOCKS_AT_ONCE = 1000
 THOROUGH = True  # also claims whose worker has no row
 
 
@@ -43,7 +43,7 @@ async def checkup(database: Database, connection: Connection) -> Checkup:
         holders = await connection.fetch(database.query("holders"), HELD_S, HELD_XIDS, MOST_HOLDERS)
         dead = await connection.fetch(database.query("dead_rows"))
         unknown = await connection.fetch(database.query("unknown_tasks"), array_text(found["known_tasks"]))
-        doors = await connection.fetch(database.query("clock_doors"))
+        doors = await connection.fetch(database.query("clock_functions"))
     secured = await secured_tables(connection, database.schema)
     return Checkup(
         schema=database.schema,
@@ -104,8 +104,8 @@ async def vacuum_blockers(line: ReconnectingConnection, worker_id: int, held_s: 
     Raises:
         StoreError: See `failures.calling`.
     """
-    ((is_eldest, sees_all),) = await line.fetch("is_eldest", worker_id)
-    if not is_eldest:
+    ((is_oldest, sees_all),) = await line.fetch("is_oldest", worker_id)
+    if not is_oldest:
         return None
     holders = await line.fetch("holders", held_s, HELD_XIDS, most)
     dead = await line.fetch("dead_rows")
@@ -120,12 +120,12 @@ async def violations(database: Database, connection: Connection) -> list[Violati
 
 
 async def repair(database: Database, connection: Connection) -> Repaired:
-    """Return the jobs of workers that are gone, and remove gates that are not used; both as workers do it."""
-    gates = 0
-    after: int | None = FIRST_GATE
+    """Return the jobs of workers that are gone, and remove key locks that are not used; both as workers do it."""
+    key_locks = 0
+    after: int | None = FIRST_KEY_LOCK
     with calling(database.schema):
         jobs = await connection.fetch(database.query("rescue_jobs"), THOROUGH)
         while after is not None:
-            walked = (await connection.fetch(database.query("prune_gates"), after, GATES_AT_ONCE))[0]
-            gates, after = gates + walked["gates"], walked["last_key"]
-    return Repaired(tuple(sorted(row["job_id"] for row in jobs)), gates)
+            walked = (await connection.fetch(database.query("prune_key_locks"), after, KEY_LOCKS_AT_ONCE))[0]
+            key_locks, after = key_locks + walked["key_locks"], walked["last_key"]
+    return Repaired(tuple(sorted(row["job_id"] for row in jobs)), key_locks)

@@ -19,8 +19,8 @@ _read_queues = msgspec.json.Decoder(list[str | None]).decode
 # Where the columns of a batch begin in a row of `fetch_jobs`.
 _BATCH = 17
 
-# The least batch: what a smaller one saves is lost where a single job of it has to be unpacked.
-PACK_FROM = 100
+# The least batch: a smaller one saves less than it costs to split it for a single job.
+BATCH_FROM = 100
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ async def fetch_jobs(
     known, place = array_text(task_ids), (after.priority, after.run_at, after.id)
     arguments = (worker_id, token, limit, known, forbidden_flags, *place, None, after.since_s)
     claims: list[Claim] = []
-    for row in await line.fetch("fetch_jobs", *arguments, PACK_FROM, array_text(unbatched)):
+    for row in await line.fetch("fetch_jobs", *arguments, BATCH_FROM, array_text(unbatched)):
         if row[0] is None:
             claims += _read_batch(token, *row[_BATCH:])
         else:
@@ -150,19 +150,19 @@ async def next_due_s(line: ReconnectingConnection, since_s: float | None, after:
     return delay_s
 
 
-async def poll(line: ReconnectingConnection, worker_id: int, offer: int) -> tuple[float | None, bool]:
+async def poll(line: ReconnectingConnection, worker_id: int, slot_token: int) -> tuple[float | None, bool]:
     """The one question of an idle worker.
 
     Args:
         line: The worker's connection for fetching.
         worker_id: Who asks.
-        offer: The token of the offer that it has made, 0 if none.
+        slot_token: The token of its hand-off slot, 0 if closed.
 
     Returns:
-        As `next_due_s`, of all jobs that are due or will be; whether the offer was taken.
+        As `next_due_s`, of all jobs that are due or will be; whether the slot was filled.
 
     Raises:
         StoreError: See `failures.calling`.
     """
-    (row,) = await line.fetch("next_due", None, None, None, None, None, worker_id, offer)
+    (row,) = await line.fetch("next_due", None, None, None, None, None, worker_id, slot_token)
     return row["delay_s"], row["is_taken"]

@@ -117,7 +117,7 @@ async def tell(line: ReconnectingConnection, items: Sequence[Told]) -> None:
     while items:
         piece = first_piece(items, len(items), lambda one: len(one.job or ""))
         rows = ((one.identifier, one.revision, one.next_run, one.problem, one.job) for one in piece)
-        await line.fetch("tell_cron", *(list(column) for column in zip(*rows, strict=True)))
+        await line.fetch("report_cron", *(list(column) for column in zip(*rows, strict=True)))
         items = items[len(piece) :]
 
 

@@ -1,4 +1,4 @@
-"""What an idle worker offers to adds, and the job that one of them sends along."""
+"""The hand-off slot of an idle worker: how it is closed, and how the message of an add is read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _read = msgspec.json.Decoder(HandoffMessage).decode
 
 
 def handed_over(text: str) -> tuple[Claim, float] | None:
-    """Read a message about a job that was claimed by an offer.
+    """Read a message about a job that was handed over.
 
     Returns:
         The claim, and the time at which it was made, by the server's real clock in seconds since 1970. None if the
@@ -51,21 +51,21 @@ def handed_over(text: str) -> tuple[Claim, float] | None:
     return claim, job.clock_us / 1_000_000
 
 
-async def withdraw_offer(line: ReconnectingConnection, worker_id: int) -> tuple[bool, int | None]:
-    """Offer nothing from now on.
+async def close_slot(line: ReconnectingConnection, worker_id: int) -> tuple[bool, int | None]:
+    """Close the worker's hand-off slot.
 
     Args:
         line: Any connection of the worker.
-        worker_id: Who offered.
+        worker_id: The worker.
 
     Returns:
-        Whether the worker's offers are known: not once it was declared dead. The token by which a job was claimed since
-        the last offer, heard of or not; None if none was.
+        Whether the worker has a slot: not once it was declared dead. The token by which a job was claimed since the
+        slot was opened, whether the job has arrived or not; None if none was.
 
     Raises:
         StoreError: See `failures.calling`.
 
-    If cancelled, it may be withdrawn or not: callers shield it.
+    If cancelled, it may be closed or not: callers shield it.
     """
-    rows = await line.fetch("withdraw_offer", worker_id)
+    rows = await line.fetch("close_slot", worker_id)
     return bool(rows), rows[0]["token"] if rows else None

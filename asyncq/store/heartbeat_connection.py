@@ -123,7 +123,7 @@ class HeartbeatConnection:
             StoreError: See `failures.calling`.
         """
         if self.held_id != worker_id and not self._is_pooled:
-            (row,) = await self._fetch("hold_lock", worker_id, self._backend)
+            (row,) = await self._fetch("lock_worker", worker_id, self._backend)
             self._take(worker_id, row["holds"])
         return self.held_id == worker_id
 

@@ -74,7 +74,7 @@ class Listening:
 
     Attributes:
         broken: Set when the connection is gone.
-        secret_channel: Where it hears of the worker's offer.
+        secret_channel: The channel on which adds send jobs to the worker.
     """
 
     def __init__(self, database: Database, connection: asyncpg.Connection) -> None:
@@ -107,7 +107,7 @@ class Listening:
                 if worker_id == self._speaks_for or not worker_id:
                     await self._connection.execute("select", timeout=timeout_s)
                     return
-                query = self._database.query("hold_ear")
+                query = self._database.query("lock_listener")
                 if await self._connection.fetchval(query, worker_id, timeout=timeout_s):
                     self._speaks_for = worker_id
 
@@ -120,47 +120,47 @@ class Listening:
         Raises:
             StoreError: See `failures.calling`.
         """
-        (row,) = await self._fetch("take_lookout", was_mine)
+        (row,) = await self._fetch("go_on_call", was_mine)
         return OnCallStatus(*row)
 
-    async def leave_on_call(self, *, was_mine: bool, tell_all: bool) -> None:
+    async def leave_on_call(self, *, was_mine: bool, notify_all: bool) -> None:
         """End the turn on call.
 
         Args:
             was_mine: Whether this connection is on call.
-            tell_all: Whether to notify all other workers, so that each fetches and one goes on call.
+            notify_all: Whether to notify all other workers, so that each fetches and one goes on call.
 
         Raises:
             StoreError: See `failures.calling`.
         """
-        await self._fetch("leave_lookout", was_mine, tell_all)
+        await self._fetch("leave_on_call", was_mine, notify_all)
 
-    async def make_offer(
-        self, worker_id: int, token: int, heard: int, task_ids: Iterable[int], packable: Iterable[int]
+    async def open_slot(
+        self, worker_id: int, token: int, acknowledged_token: int, task_ids: Iterable[int], batchable_ids: Iterable[int]
     ) -> bool | None:
-        """Offer to take one job that is added; this connection will be told.
+        """Open the worker's hand-off slot for one job; this connection receives it.
 
         Args:
-            worker_id: Who offers.
+            worker_id: The worker.
             token: That of the claim, never used before.
-            heard: The token of the last offer of whose job it has heard.
+            acknowledged_token: The token of the last slot whose job has arrived.
             task_ids: The tasks that it knows.
-            packable: Those of them whose jobs a batch may hold.
+            batchable_ids: Those of them whose jobs a batch may hold.
 
         Returns:
-            Whether it is made. Not where one is taken of which the worker has not heard, nor if it was declared dead.
-            None: nobody should make any for a while, as adds would walk over too many versions of them, or ids be given
-            once more.
+            Whether it is open. Not if the last one was filled and its job has not arrived, nor if the worker was
+            declared dead. None: no slot should be opened for a while, since adds would walk over too many dead rows, or
+            ids would be given twice.
 
         Raises:
-            StoreError: See `failures.calling`; it may have been made.
+            StoreError: See `failures.calling`; it may be open.
         """
-        tasks, hold = (array_text(task_ids), array_text(packable)), self._holds != worker_id
-        (row,) = await self._fetch("make_offer", worker_id, token, heard, *tasks, self.secret_channel, hold)
-        is_made: bool | None = row["is_made"]
-        if is_made is not False:
-            self._holds = worker_id if is_made else 0
-        return is_made
+        slot = worker_id, token, acknowledged_token, array_text(task_ids), array_text(batchable_ids)
+        (row,) = await self._fetch("open_slot", *slot, self.secret_channel, self._holds != worker_id)
+        is_open: bool | None = row["is_open"]
+        if is_open is not False:
+            self._holds = worker_id if is_open else 0
+        return is_open
 
     def drop(self) -> None:
         """End the connection at once."""
@@ -191,7 +191,7 @@ async def listening(
             id, the job's id and the token of the claim.
         changed: Called in the event loop when stored recurring items have changed.
         look: Called in the event loop when all workers are to beat now.
-        handed: Called in the event loop when the worker's offer was taken, with what is said of the job.
+        handed: Called in the event loop when the worker's slot was filled, with the message of the add.
 
     Yields:
         The connection.

@@ -6,7 +6,7 @@ import msgspec
 
 from asyncq.store.database import ReconnectingConnection
 
-FIRST_GATE = -(2**63)
+FIRST_KEY_LOCK = -(2**63)
 
 
 class Pruned(msgspec.Struct, frozen=True):
@@ -37,13 +37,13 @@ async def prune(line: ReconnectingConnection, discarded_retention_s: float | Non
     return Pruned(*rows[0])
 
 
-async def prune_gates(line: ReconnectingConnection, after: int, most: int) -> tuple[int, int | None]:
-    """Remove gates that were not used for a day, among the next few behind a key.
+async def prune_key_locks(line: ReconnectingConnection, after: int, most: int) -> tuple[int, int | None]:
+    """Remove key locks that were not used for a day, among the next few behind a key.
 
     Args:
         line: A connection.
-        after: Where the walk stands; `FIRST_GATE` to begin with.
-        most: How many gates to look at.
+        after: Where the walk stands; `FIRST_KEY_LOCK` to begin with.
+        most: How many key locks to look at.
 
     Returns:
         How many were removed, and where the walk goes on; None at its end.
@@ -53,7 +53,7 @@ async def prune_gates(line: ReconnectingConnection, after: int, most: int) -> tu
 
     If cancelled, it is unknown whether they were removed; that does no harm.
     """
-    rows = await line.fetch("prune_gates", after, most)
-    gates: int = rows[0]["gates"]
+    rows = await line.fetch("prune_key_locks", after, most)
+    key_locks: int = rows[0]["key_locks"]
     last: int | None = rows[0]["last_key"]
-    return gates, last
+    return key_locks, last

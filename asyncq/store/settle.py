@@ -36,7 +36,7 @@ async def complete(line: ReconnectingConnection, worker_id: int, ended: Collecti
     return set(ids if row["written"] is None else array_numbers(row["written"]))
 
 
-async def settle_and_take(
+async def claim_next(
     line: ReconnectingConnection,
     worker_id: int,
     ended: Collection[Claim],
@@ -65,7 +65,7 @@ async def settle_and_take(
     If cancelled, the same holds: callers shield it.
     """
     rows = await line.fetch(
-        "settle_and_take",
+        "claim_next",
         worker_id,
         *map(array_text, _claims(sorted(ended, key=_id))),
         limit,
@@ -128,7 +128,7 @@ async def return_lost(line: ReconnectingConnection, worker_id: int, tokens: Coll
     return set(await _ids(line, "return_lost", worker_id, sorted(tokens)))
 
 
-async def still_lost(line: ReconnectingConnection, worker_id: int, tokens: Collection[int]) -> set[int]:
+async def still_claimed(line: ReconnectingConnection, worker_id: int, tokens: Collection[int]) -> set[int]:
     """What `return_lost` has passed by, since somebody else holds it.
 
     Args:
@@ -142,7 +142,7 @@ async def still_lost(line: ReconnectingConnection, worker_id: int, tokens: Colle
     Raises:
         StoreError: See `failures.calling`.
     """
-    return set(await _ids(line, "still_lost", worker_id, sorted(tokens)))
+    return set(await _ids(line, "still_claimed", worker_id, sorted(tokens)))
 
 
 def _claims(settlements: Sequence[Claim | Settlement]) -> tuple[list[int], list[int]]:

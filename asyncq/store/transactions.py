@@ -1,4 +1,4 @@
-"""Transactions that also settle a job: hold its claim, complete it, commit, and find out what became of a COMMIT."""
+"""Transactions that also settle a job: lock its claim, complete it, commit, and find out the status of a COMMIT."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from asyncq.store.database import Connection, Database, ReconnectingConnection, 
 from asyncq.store.failures import CONFLICTS, UNTIDY, calling
 
 Completion = Literal["completed", "rerun", "cancelled here", "cancelled", "lost"]
-Fate = Literal["in progress", "committed", "aborted", "unknown", "lost"]
+CommitStatus = Literal["in progress", "committed", "aborted", "unknown", "lost"]
 
 ROLLBACK_S = 5.0
 ENDED = "25P01"  # the transaction is no more: its handler has ended it
 
 
-class Held(msgspec.Struct, frozen=True):
-    """A transaction that holds a claim.
+class LockedClaim(msgspec.Struct, frozen=True):
+    """A transaction that locks a claim.
 
     Attributes:
         xid: Its number.
         pid: Its process in the server.
-        state: The claim as the transaction saw it when it was to be held, see sql/functions/settle/hold_claim.sql.
+        state: The claim as the transaction saw it when it locked it, see sql/functions/settle/lock_claim.sql.
     """
 
     xid: str
     pid: int
-    state: Literal["held", "packed", "cancelled", "gone"]
+    state: Literal["locked", "batched", "cancelled", "gone"]
 
     @property
-    def stands(self) -> bool:
+    def is_current(self) -> bool:
         """Whether the transaction holds the claim."""
-        return self.state == "held"
+        return self.state == "locked"
 
 
 def is_conflict(error: BaseException) -> bool:
@@ -57,7 +57,7 @@ def is_conflict(error: BaseException) -> bool:
     return False
 
 
-async def hold(database: Database, connection: Connection, worker_id: int, claim: Claim) -> Held:
+async def lock_claim(database: Database, connection: Connection, worker_id: int, claim: Claim) -> LockedClaim:
     """Hold a claim in the transaction of a connection, until that ends.
 
     Args:
@@ -75,11 +75,13 @@ async def hold(database: Database, connection: Connection, worker_id: int, claim
     If cancelled, the transaction is of no use any more.
     """
     with calling(database.schema):
-        (row,) = await connection.fetch(database.query("hold_claim"), worker_id, claim.id, claim.token)
-    return Held(row["xid"], row["pid"], row["state"])
+        (row,) = await connection.fetch(database.query("lock_claim"), worker_id, claim.id, claim.token)
+    return LockedClaim(row["xid"], row["pid"], row["state"])
 
 
-async def complete(database: Database, connection: Connection, worker_id: int, claim: Claim, xid: str) -> Completion:
+async def complete_claim(
+    database: Database, connection: Connection, worker_id: int, claim: Claim, xid: str
+) -> Completion:
     """Complete a job in the transaction that holds its claim; waits for who holds its row.
 
     Args:
@@ -105,7 +107,7 @@ async def complete(database: Database, connection: Connection, worker_id: int, c
                 "the transaction in which the job was to be completed has ended: its handler must not end it",
                 sqlstate=ENDED,
             )
-        (row,) = await connection.fetch(database.query("complete_held"), worker_id, claim.id, claim.token, xid)
+        (row,) = await connection.fetch(database.query("complete_claim"), worker_id, claim.id, claim.token, xid)
     ending: Completion = row["ending"]
     return ending
 
@@ -183,7 +185,7 @@ class Transaction:
         cut_off(self.connection)
 
 
-async def fate(line: ReconnectingConnection, worker_id: int, claim: Claim, xid: str) -> Fate:
+async def commit_status(line: ReconnectingConnection, worker_id: int, claim: Claim, xid: str) -> CommitStatus:
     """What became of a transaction that was to complete a job.
 
     Returns:
@@ -192,12 +194,12 @@ async def fate(line: ReconnectingConnection, worker_id: int, claim: Claim, xid: 
     Raises:
         StoreError: See `failures.calling`; also on a standby.
     """
-    rows = await line.fetch("fate", worker_id, claim.id, claim.token, xid)
-    word: Fate = rows[0]["fate"]
+    rows = await line.fetch("commit_status", worker_id, claim.id, claim.token, xid)
+    word: CommitStatus = rows[0]["commit_status"]
     return word
 
 
-async def end_transaction(line: ReconnectingConnection, held: Held) -> bool:
+async def end_transaction(line: ReconnectingConnection, locked: LockedClaim) -> bool:
     """End the connection of a transaction that is open still.
 
     Returns:
@@ -206,7 +208,7 @@ async def end_transaction(line: ReconnectingConnection, held: Held) -> bool:
     Raises:
         StoreError: See `failures.calling`; the connection may be of a role that this one cannot end.
     """
-    rows = await line.fetch("end_transaction", held.pid, held.xid)
+    rows = await line.fetch("end_transaction", locked.pid, locked.xid)
     return bool(rows and rows[0]["ended"])
 
 
@@ -227,8 +229,8 @@ async def complete_in(
     connection: Connection,
     worker_id: int,
     claim: Claim,
-    before: list[Held],
-    unpack: Callable[[], Awaitable[bool]],
+    before: list[LockedClaim],
+    split_batch: Callable[[], Awaitable[bool]],
 ) -> Completion:
     """Complete a job in a transaction of the handler's own.
 
@@ -238,7 +240,7 @@ async def complete_in(
         worker_id: Whose claim it is.
         claim: The claim.
         before: The transactions in which that was done before; this one is appended, before anything is done in it.
-        unpack: Makes the claim a row, on a connection of the worker's; whether it stands.
+        split_batch: Makes the claim a row, on a connection of the worker's; whether it stands.
 
     Returns:
         What becomes of the job if the transaction is committed.
@@ -253,16 +255,16 @@ async def complete_in(
     with calling(database.schema):
         if not connection.is_in_transaction():
             raise TransactionUnusable("a job is completed in a transaction: begin one on this connection first")
-    held = await hold(database, connection, worker_id, claim)
-    if not held.stands and any(held.xid == earlier.xid for earlier in before):
+    locked = await lock_claim(database, connection, worker_id, claim)
+    if not locked.is_current and any(locked.xid == earlier.xid for earlier in before):
         return "completed"
-    if held.state == "packed" or (held.state == "gone" and await _keeps_its_snapshot(database, connection)):
+    if locked.state == "batched" or (locked.state == "gone" and await _keeps_its_snapshot(database, connection)):
         # Only now: a transaction that has cancelled another job of the batch holds the batch, and has the job's row.
-        held = await _hold_unpacked(database, connection, worker_id, claim, unpack)
-    if not held.stands:
+        locked = await _lock_split(database, connection, worker_id, claim, split_batch)
+    if not locked.is_current:
         raise ClaimLost(claim.id)
-    before.append(held)
-    ending = await complete(database, connection, worker_id, claim, held.xid)
+    before.append(locked)
+    ending = await complete_claim(database, connection, worker_id, claim, locked.xid)
     if ending in ("cancelled", "lost"):
         raise ClaimLost(claim.id)
     return ending
@@ -274,21 +276,21 @@ async def _keeps_its_snapshot(database: Database, connection: Connection) -> boo
     return level in ("repeatable read", "serializable")
 
 
-async def _hold_unpacked(
-    database: Database, connection: Connection, worker_id: int, claim: Claim, unpack: Callable[[], Awaitable[bool]]
-) -> Held:
-    stands = await unpack()
-    held = await hold(database, connection, worker_id, claim)
-    if stands and held.state in ("packed", "gone"):
+async def _lock_split(
+    database: Database, connection: Connection, worker_id: int, claim: Claim, split_batch: Callable[[], Awaitable[bool]]
+) -> LockedClaim:
+    stands = await split_batch()
+    locked = await lock_claim(database, connection, worker_id, claim)
+    if stands and locked.state in ("batched", "gone"):
         raise TransactionUnusable(
             f"the snapshot of this transaction is older than the row of job {claim.id}: begin the transaction again, "
             "or declare the task with completes=True, so that its jobs have rows from the start"
         )
-    return held
+    return locked
 
 
-async def unpack(line: ReconnectingConnection, worker_id: int, claim: Claim) -> Literal["row", "held", "gone"]:
-    """Unpack the batch of a claim, unless another transaction holds the batch.
+async def split_batch(line: ReconnectingConnection, worker_id: int, claim: Claim) -> Literal["row", "locked", "gone"]:
+    """Split the batch of a claim, unless another transaction locks the batch.
 
     Args:
         line: A connection of the worker's own: never one of a handler, which would hold the batch.
@@ -296,11 +298,11 @@ async def unpack(line: ReconnectingConnection, worker_id: int, claim: Claim) -> 
         claim: The claim.
 
     Returns:
-        What the claim is now, see sql/functions/claim/unpack_claim.sql.
+        What the claim is now, see sql/functions/claim/split_batch_of_claim.sql.
 
     Raises:
         StoreError: See `failures.calling`.
     """
-    (row,) = await line.fetch("unpack_claim", worker_id, claim.id, claim.token)
-    state: Literal["row", "held", "gone"] = row["state"]
+    (row,) = await line.fetch("split_batch_of_claim", worker_id, claim.id, claim.token)
+    state: Literal["row", "locked", "gone"] = row["state"]
     return state

@@ -35,9 +35,11 @@ class Rescued(msgspec.Struct, frozen=True):
     ran: bool
 
 
-async def tell_flags(line: ReconnectingConnection, worker_id: int, forbidden_flags: Sequence[str] | None) -> None:
+async def set_forbidden_flags(
+    line: ReconnectingConnection, worker_id: int, forbidden_flags: Sequence[str] | None
+) -> None:
     """Tell which flags a worker forbids from its next fetch on, for those who ask why a job does not run."""
-    await line.fetch("tell_flags", worker_id, forbidden_flags)
+    await line.fetch("set_forbidden_flags", worker_id, forbidden_flags)
 
 
 async def beat(line: ReconnectingConnection, worker_id: int, named: Sequence[str], stuck: Sequence[int]) -> Cancelled:
@@ -129,7 +131,7 @@ async def check_clock(line: ReconnectingConnection, schema: str) -> None:
         ConfigurationError: The two doors of time are not the server's own clock.
         StoreError: See `failures.calling`.
     """
-    rows = await line.fetch("clock_doors")
+    rows = await line.fetch("clock_functions")
     if {row["source"] for row in rows} != DOORS_SHUT:
         raise ConfigurationError(
             f"the clock of schema {schema!r} was moved by asyncq.testing; in a test, make the worker with "

@@ -13,7 +13,7 @@ import asyncpg
 
 from asyncq import Client
 from asyncq.store.arrays import array_text, sent_numbers
-from asyncq.store.claim import PACK_FROM
+from asyncq.store.claim import BATCH_FROM
 from asyncq.store.statements import DEFAULT_SCHEMA, query
 from benchmarks.peers.asyncq.tasks import noop
 from benchmarks.scale.fill import KINDS, OURS, Kind, fill, task_id
@@ -97,7 +97,7 @@ async def claim(connection: asyncpg.Connection, tasks: list[int], limit: int) ->
 
 def fetch_arguments(tasks: list[int], limit: int) -> tuple[Any, ...]:
     """The arguments of a worker's fetch."""
-    return (WORKER, next(tokens), limit, array_text(tasks), *[None] * 6, PACK_FROM, "{}")
+    return (WORKER, next(tokens), limit, array_text(tasks), *[None] * 6, BATCH_FROM, "{}")
 
 
 async def rolled_back(database: Database, act: Callable[[], Awaitable[int]]) -> tuple[int, float]:

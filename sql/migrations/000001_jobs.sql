@@ -86,7 +86,7 @@ create table asyncq._jobs (
   -- No fillfactor: a claim changes a column of the indexes' predicates, so the new row needs new entries anyway.
 );
 
-comment on column asyncq._jobs.cancelled_at is 'It runs, but was cancelled: its worker is told, and whatever its result, it ends as cancelled.';
+comment on column asyncq._jobs.cancelled_at is 'It runs, but was cancelled: its worker is notified, and whatever its result, it ends as cancelled.';
 comment on column asyncq._jobs.keep_until is 'Once it has ended in one of keep_states, _ended_jobs has a row of it until then.';
 comment on column asyncq._jobs.rerun is 'It runs, and was asked for again: the payload with which it begins anew when this run ends.';
 
@@ -147,17 +147,17 @@ create table asyncq._queues (
 -- holds jobs that were only added and wait for nothing: no key, policy, flag, attempt.
 --
 -- A job is in _jobs or in one batch, never in both. A fetch moves it here, in one statement. A statement that wants anything but to
--- end the job well first moves the whole batch back (_unpack), as the claimed rows that it stands for.
+-- end the job well first moves the whole batch back (_split_batches), as the claimed rows that it stands for.
 --   lock_token  of the fetch; locked_by, locked_at, lock_token are those of each of its claims
---   open        a bit for each job, by its place in the arrays: 1 while its claim stands
---   ids         in order. The other arrays hold at the same place the other fields of the job. A field without an array is null or
+--   unsettled   a bit for each job, in the order of the arrays: 1 while its claim exists
+--   ids         in order. The other arrays hold the other fields of the job in the same order. A field without an array is null or
 --               0, and updated_at is created_at.
 --   queue, meta   null as a whole where no job has one
 create table asyncq._batches (
   lock_token bigint not null,
   locked_at timestamptz not null,
   locked_by int not null,
-  open varbit not null,
+  unsettled varbit not null,
   ids bigint[] not null,
   run_at timestamptz[] not null,
   created_at timestamptz[] not null,

@@ -1,4 +1,4 @@
--- Workers, the runs of the server, and the hand-offs that idle workers offer.
+-- Workers, the runs of the server, and the hand-off slots of idle workers.
 --
 -- Times and leases use the real clock always (clock_timestamp), never the clock that tests can move.
 
@@ -9,7 +9,7 @@
 --                    used again.
 --   locks            whether a free lock says anything: false behind a pooler, and while its heartbeat has no connection
 --   forbidden_flags  those of its last fetch: explain reads them
---   named            claims that have started, each as 'job/token': those that ran at its last beat
+--   started_claims   claims that have started, each as 'job/token': those that ran at its last beat
 --   stuck            jobs whose handlers were cancelled and still run
 --   cron             the recurring items of its crontab by their identifiers, as they are stored in _cron_items; null if it adds none
 create table asyncq._workers (
@@ -25,7 +25,7 @@ create table asyncq._workers (
   host text collate "C" not null,
   tasks text[] collate "C" not null,
   forbidden_flags text[] collate "C",
-  named text[] collate "C" not null default '{}',
+  started_claims text[] collate "C" not null default '{}',
   stuck bigint[] not null default '{}',
   cron jsonb
 ) with (
@@ -50,20 +50,19 @@ create unlogged table asyncq._server_runs (
 -- would begin when the first worker asks.
 insert into asyncq._server_runs (since) values (pg_catalog.pg_postmaster_start_time());
 
--- What idle workers offer: to run the next job that is added by itself at once. What is offered is an empty batch: the add fills it
--- and sends the job along, so that no worker has to look for it. A worker has a row here for as long as it has one in _workers: a
--- rescue must find whatever was taken.
---   token         of the batch; null: nothing is offered. The offer is taken when that batch is gone, or not empty.
---   channel       where the worker hears of the job, a secret: who knows it could make the worker run what is no job
---   task_ids      the tasks that the worker knows
---   packable_ids  those of task_ids whose jobs a batch may hold
-create table asyncq._offers (
+-- The hand-off slots of idle workers. An open slot is an empty batch: an add fills it with its job and sends the job to the worker in
+-- the notification. A worker has a row here for as long as it has one in _workers, so that a rescue finds each job that was handed over.
+--   token          of the batch; null: the slot is closed. It is filled when that batch is gone, or not empty.
+--   channel        on which the worker is sent the job. It is secret: another sender could make the worker run anything.
+--   task_ids       the tasks that the worker knows
+--   batchable_ids  those of task_ids whose jobs a batch may hold
+create table asyncq._handoff_slots (
   token bigint,
-  worker_id int constraint offers_pkey primary key
-    constraint offers_worker_id_fkey references asyncq._workers on delete cascade,
+  worker_id int constraint handoff_slots_pkey primary key
+    constraint handoff_slots_worker_id_fkey references asyncq._workers on delete cascade,
   channel text collate "C",
   task_ids int[],
-  packable_ids int[]
+  batchable_ids int[]
 ) with (
   -- As for _workers: a few rows, written all the time, and no column of an index changes.
   fillfactor = 50,

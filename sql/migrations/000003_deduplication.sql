@@ -1,15 +1,15 @@
--- What deduplicated adds look at: gates, ended jobs that are kept, and requests that may be made again.
+-- Tables of deduplicated adds: key locks, ended jobs that are kept, and requests that may be made again.
 
--- The gate of each key of a deduplicated add, which the adds of that key pass one after the other.
--- Logged: a prepared transaction outlives a crash of the server, and the next add has to find the gate that it passed.
-create table asyncq._gate (
-  key bigint constraint gate_pkey primary key,
+-- The lock of each key of a deduplicated add: adds with that key take it one after the other.
+-- Logged: a prepared transaction outlives a crash of the server, and the next add has to find the key lock that it took.
+create table asyncq._key_locks (
+  key bigint constraint key_locks_pkey primary key,
   used_at timestamptz not null default pg_catalog.clock_timestamp()
 ) with (
-  -- Each add of a known key writes its gate, and no column of an index.
+  -- Each add of a known key writes its row, and no column of an index.
   fillfactor = 70,
   -- There may be millions, of which the same few are written again and again: a fiftieth, not the usual fifth. With the usual
-  -- pauses: no statement walks over dead gates.
+  -- pauses: no statement walks over dead rows.
   autovacuum_vacuum_threshold = 5000,
   autovacuum_vacuum_scale_factor = 0.02
 );

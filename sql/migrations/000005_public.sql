@@ -45,13 +45,13 @@ from (
     locked_by, revision, flags
   from asyncq._jobs
   union all
-  select packed.id, packed.queue, packed.task_id, packed.priority, packed.run_at, 0::smallint, packed.max_attempts, null,
-    packed.created_at, packed.created_at, null, batch.locked_at, batch.locked_by, 0, null
+  select batched.id, batched.queue, batched.task_id, batched.priority, batched.run_at, 0::smallint, batched.max_attempts, null,
+    batched.created_at, batched.created_at, null, batch.locked_at, batch.locked_by, 0, null
   from asyncq._batches as batch
   cross join lateral unnest(
       batch.ids, batch.queue, batch.task_id, batch.priority, batch.run_at, batch.max_attempts, batch.created_at)
-    with ordinality as packed(id, queue, task_id, priority, run_at, max_attempts, created_at, place)
-  where get_bit(batch.open, packed.place::int - 1) = 1) as job
+    with ordinality as batched(id, queue, task_id, priority, run_at, max_attempts, created_at, ordinal)
+  where get_bit(batch.unsettled, batched.ordinal::int - 1) = 1) as job
 join asyncq._tasks as task on task.id = job.task_id;
 
 -- What add_jobs takes.

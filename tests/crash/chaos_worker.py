@@ -135,7 +135,7 @@ async def slot(item: str, ctx: JobContext) -> None:
 def main() -> None:
     """Run the worker."""
     logs.configure("info", "text")
-    claim.PACK_FROM = 2
+    claim.BATCH_FROM = 2
     worker = make_worker(
         sys.argv[1],
         [note, crowd, pay, book, tip, slot],

@@ -26,7 +26,7 @@ NOT_HERE = {
     "change_cron_item",
     "checkup",
     "cleanup",
-    "clock_doors",
+    "clock_functions",
     "counts",
     "cron_status",
     "dead_rows",
@@ -39,10 +39,10 @@ NOT_HERE = {
     "force_unlock_workers",
     "get_job",
     "get_job_by_key",
-    "hold_ear",
+    "lock_listener",
     "holders",
     "insert_job",
-    "is_eldest",
+    "is_oldest",
     "list_jobs",
     "list_workers",
     "may_add",
@@ -55,15 +55,15 @@ NOT_HERE = {
     "run_cron_item",
     "server_time",
     "stored_item",
-    "tell_cron",
+    "report_cron",
     "violations",
     "wake_workers",
 }
 # What runs only after another failure.
 SECOND_LINE = {
-    "hold_lock": "beat",
+    "lock_worker": "beat",
     "return_lost": "fetch_jobs",
-    "still_lost": "fetch_jobs",
+    "still_claimed": "fetch_jobs",
 }
 # Their first call claims nothing, it lets the server plan them.
 PLANNED = {"fetch_jobs"}
@@ -194,9 +194,9 @@ class Life:
                 assert attempt == 0
 
     async def _is_idle(self) -> bool:
-        """Whether the worker offers to take a job."""
+        """Whether the worker has a slot open."""
         async with session(self._dsn, self._schema) as sql:
-            return await sql.value("select exists (select from asyncq._offers where token is not null)")
+            return await sql.value("select exists (select from asyncq._handoff_slots where token is not null)")
 
     async def _add_and_wait(self, tasks: list[Any]) -> None:
         await wait_until(self._is_idle, description="the worker to be idle")
@@ -240,11 +240,11 @@ async def test_a_worker_survives_the_failure_of(
     life: Life, dsn: str, schema: str, monkeypatch: pytest.MonkeyPatch, statement: str, how: str
 ) -> None:
     """Every job runs as often as it has to, and never once more: the claim is kept, or given back unstarted."""
-    if statement == "settle_and_take":
+    if statement == "claim_next":
         monkeypatch.setattr(fetcher, "TURN_S", 3600)  # however long ago the last fetch was
-    if statement == "unpack_claim":
-        monkeypatch.setattr(claim, "PACK_FROM", 1)  # a job by itself is a batch
-    if statement == "still_lost":
+    if statement == "split_batch_of_claim":
+        monkeypatch.setattr(claim, "BATCH_FROM", 1)  # a job by itself is a batch
+    if statement == "still_claimed":
         monkeypatch.setattr(unconfirmed, "FORGET_S", 0)
     fault = Fault(statement, how, schema)
     fault.install(monkeypatch)

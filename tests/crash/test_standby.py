@@ -48,7 +48,7 @@ async def pair(servers: Pair) -> Pair:
     await servers.synchronous(on=False)
     await Client(servers.primary.dsn).migrate()
     connection = await asyncpg.connect(servers.primary.dsn)
-    await connection.execute("truncate asyncq._jobs, asyncq._queues, asyncq._offers, asyncq._workers")
+    await connection.execute("truncate asyncq._jobs, asyncq._queues, asyncq._handoff_slots, asyncq._workers")
     await connection.close()
     await anyio.to_thread.run_sync(servers.follow)
     return servers
@@ -213,7 +213,7 @@ async def test_a_standby_does_not_say_what_became_of_a_transaction(pair: Pair) -
     async with session(pair.standby.dsn, "asyncq") as standby, session(pair.primary.dsn, "asyncq") as primary:
         xid = await primary.value("select pg_current_xact_id()::text")
         with pytest.raises(asyncpg.ReadOnlySQLTransactionError, match="cannot tell"):
-            await standby.run("fate", 1, 1, 1, xid)
+            await standby.run("commit_status", 1, 1, 1, xid)
 
 
 async def test_with_an_asynchronous_standby_the_last_commits_can_be_lost(pair: Pair) -> None:

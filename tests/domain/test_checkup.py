@@ -120,7 +120,7 @@ def test_a_warning_leaves_it_healthy(changed: dict[str, Any], expected: tuple[st
         ({"in_recovery": True}, "it is a standby or recovers: no job can be added, and none can run"),
         ({"clock_moved": True}, "the clock of the schema was moved by a test; run `asyncq migrate --schema jobs`"),
         ({"violations": (Violation("orphan_claim", 5, "was claimed"),)}, "orphan_claim: job 5 was claimed"),
-        ({"violations": (Violation("stale_gates", None, "3 gates"),)}, "stale_gates: 3 gates"),
+        ({"violations": (Violation("stale_key_locks", None, "3 key locks"),)}, "stale_key_locks: 3 key locks"),
     ],
 )
 def test_a_problem_is_not_healthy(changed: dict[str, Any], expected: str) -> None:
@@ -166,7 +166,7 @@ def test_dead_rows_that_somebody_keeps_are_not_the_fault_of_vacuum() -> None:
 def test_of_many_violations_the_first_of_each_law_are_shown() -> None:
     """A million orphan claims are one thing to know."""
     many = tuple(Violation("orphan_claim", number, "is lost") for number in range(MOST_SHOWN + 2))
-    said = [said for *_, said in found(violations=(*many, Violation("stale_gates", None, "3 gates")))]
+    said = [said for *_, said in found(violations=(*many, Violation("stale_key_locks", None, "3 key locks")))]
 
     assert MOST_SHOWN + 2 == len(said)
-    assert ["orphan_claim: and 2 more", "stale_gates: 3 gates"] == said[-2:]
+    assert ["orphan_claim: and 2 more", "stale_key_locks: 3 key locks"] == said[-2:]

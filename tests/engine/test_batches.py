@@ -27,7 +27,7 @@ gate = asyncio.Event()
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was called, the gate is shut; small fetches claim batches too, since what one brings is chance."""
     global gate
-    monkeypatch.setattr(claim, "PACK_FROM", 2)
+    monkeypatch.setattr(claim, "BATCH_FROM", 2)
     calls.clear()
     gate = asyncio.Event()
 
@@ -115,7 +115,7 @@ async def test_all_of_a_batch_run_once(
 async def test_what_fails_is_tried_again_and_the_others_end(
     db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """A failure unpacks its batch; nobody is called twice by that."""
+    """A failure splits its batch; nobody is called twice by that."""
     await client.add_jobs([fail_once.job(number) for number in range(MANY)])
     async with make_worker(fail_once, concurrency=MANY).start():
         await until_packed(db, schema)
@@ -168,23 +168,23 @@ async def test_what_a_stopped_worker_has_not_begun_goes_to_the_next_one(
     await client.add_jobs([wait.job(number) for number in range(MANY)])
     async with make_worker(wait, concurrency=10, grace=0.05).start():
         await wait_until(lambda: len(calls) == 10, description="ten to run")
-        packed = await batches(db, schema)
+        batched = await batches(db, schema)
     between = (await left(db, schema), await batches(db, schema))
     rows = await db.fetch(f"select attempts, interruptions from {schema}._all_jobs()")
     gate.set()
     await make_worker(wait).run_once()
 
-    assert (1, (MANY, 0)) == (packed, between)
+    assert (1, (MANY, 0)) == (batched, between)
     assert {(0, 1): 10, (0, 0): MANY - 10} == Counter((row["attempts"], row["interruptions"]) for row in rows)
     assert {number: 2 if number < 10 else 1 for number in range(MANY)} == calls
     assert 0 == await left(db, schema)
 
 
 @pytest.mark.parametrize(
-    ("tasks", "packed"), [(wait, True), (with_context, True), (completing, False), (transactional, False)]
+    ("tasks", "batched"), [(wait, True), (with_context, True), (completing, False), (transactional, False)]
 )
 async def test_only_jobs_that_are_completed_in_transactions_are_claimed_one_by_one(
-    db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, tasks: Task[...], packed: bool
+    db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, tasks: Task[...], batched: bool
 ) -> None:
     """Such a transaction would hold the claims of all others. Who takes the context has said nothing of the kind."""
     await client.add_jobs([tasks.job(number) for number in range(5)])
@@ -193,7 +193,7 @@ async def test_only_jobs_that_are_completed_in_transactions_are_claimed_one_by_o
         found = await batches(db, schema) > 0
         gate.set()
 
-    assert packed == found
+    assert batched == found
 
 
 async def test_jobs_of_many_queues_are_claimed_in_batches_and_run_in_series(
@@ -220,12 +220,12 @@ async def test_jobs_of_many_queues_are_claimed_in_batches_and_run_in_series(
         await client.add_jobs([serial.job(queue, number).with_options(queue=f"q{queue}") for queue in range(MANY)])
     async with make_worker(serial, concurrency=MANY).start():
         await until_packed(db, schema)
-        packed = await db.fetchval(f"select count(*) from {schema}._packed_queues()")
+        batched = await db.fetchval(f"select count(*) from {schema}._batched_queues()")
         gate.set()
         await wait_until(lambda: _is_empty(db, schema), description="all jobs to end")
     queues = await db.fetchval(f"select count(*) from {schema}._queues")
 
-    assert (True, 0, 1) == (packed > 0, queues, max(together))
+    assert (True, 0, 1) == (batched > 0, queues, max(together))
     assert [[0, 1, 2]] * (MANY - 1) == [ran[queue] for queue in range(MANY) if queue != 7]
     assert [0, 0, 1, 1, 2, 2] == sorted(ran[7])
     assert (3, 3 * MANY) == (len(seen.of(JobRetried)), len(seen.of(JobCompleted)))

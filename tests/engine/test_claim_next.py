@@ -62,14 +62,14 @@ def steady(monkeypatch: pytest.MonkeyPatch, seen: Seen) -> None:
 
 def intercept(monkeypatch: pytest.MonkeyPatch, after: Callable[[list[Claim]], Awaitable[object]]) -> None:
     """Let something happen after each succession in the database, before the worker sees its answer."""
-    real = claim_next.settle_and_take
+    real = claim_next.claim_next
 
-    async def settle_and_take(*args: Any) -> Any:
+    async def claim_and_go_on(*args: Any) -> Any:
         written, claims = await real(*args)
         await after(claims)
         return written, claims
 
-    monkeypatch.setattr(claim_next, "settle_and_take", settle_and_take)
+    monkeypatch.setattr(claim_next, "claim_next", claim_and_go_on)
 
 
 @pytest.mark.usefixtures("endless")
@@ -245,7 +245,7 @@ async def test_claims_whose_answer_was_lost_come_back(dsn: str, schema: str, cli
     async with link_to(dsn) as link, Worker(link.dsn, [wait], schema=schema, observers=[seen], poll=60).start():
         first, second, third = await client.add_jobs([wait.job()] * 3)
         await entered.wait()
-        link.cut_at_statement("settle", "after", "settle_and_take(")
+        link.cut_at_statement("settle", "after", "claim_next(")
         leave.set()
         await seen.wait_for(JobCompleted, 3)
 

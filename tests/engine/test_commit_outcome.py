@@ -192,7 +192,7 @@ async def test_what_the_server_cannot_say_is_decided_by_the_claim(
         monkeypatch.undo()
         return word
 
-    monkeypatch.setattr(transactions.store, "fate", say)
+    monkeypatch.setattr(transactions.store, "commit_status", say)
     write = writing(effects)
     link.cut_at_commit("handlers", "before" if word == "unknown" else "after")
     added = await client.add_job(write)

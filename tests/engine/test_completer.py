@@ -366,7 +366,7 @@ async def test_a_settlement_that_waits_makes_way_for_that_of_a_newer_claim(
         await wait_until(lambda: bool(gate.batches), description="the other write to begin")
         added = await client.add_job(run)
         await wait_until(lambda: len(runs) == 1, description="the first run")
-        await db.execute(f"select {schema}._unpack_jobs(array[$1::bigint])", added.id)
+        await db.execute(f"select {schema}._split_batches_of_jobs(array[$1::bigint])", added.id)
         await db.execute(UNLOCK.format(schema=schema), added.id)
         await db.execute("select pg_notify($1, 'all')", f"{schema}:jobs")
         await wait_until(lambda: len(runs) == 2, description="the second run")

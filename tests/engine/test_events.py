@@ -399,7 +399,7 @@ async def _(scene: Scene) -> None:
     worker = await claim_as_a_dead_worker(scene.db, scene.schema, seconds_ago=60)
     left = await asyncpg.connect(scene.dsn)
     await left.execute("begin")
-    await left.fetch(f"select {scene.schema}._hold_claim($1, $2, 1)", worker, added.id)
+    await left.fetch(f"select {scene.schema}._lock_claim($1, $2, 1)", worker, added.id)
     async with scene.make_worker().start():
         await scene.seen.wait_for(events.JobsRescued)
     left.terminate()

@@ -30,7 +30,7 @@ from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
 from tests.waiting import wait_until
 
-ON_THE_LOOKOUT = 2  # the first look of a worker comes before it, so that the adds meanwhile tell nobody
+ON_CALL = 2  # the first look of a worker comes before it, so that the adds meanwhile tell nobody
 
 
 @task
@@ -76,7 +76,7 @@ async def test_a_notification_during_an_empty_fetch_is_not_lost(
 
     async def add_while_it_is_under_way(claims: list[Claim]) -> None:
         calls.append(1)
-        if len(calls) == ON_THE_LOOKOUT:
+        if len(calls) == ON_CALL:
             adding.set()
             added.append((await client.add_job(nothing)).id)
             await heard.wait()
@@ -140,7 +140,7 @@ async def test_a_notification_while_the_alarm_is_set_is_not_lost(
         assert worker._running is not None
         fetches = worker._running._fetcher
         # Before it is, it looks again whatever it has heard.
-        await wait_until(lambda: fetches.on_call._is_covered, description="the worker to be on the lookout")
+        await wait_until(lambda: fetches.on_call._is_covered, description="the worker to be on call")
         armed.set()
         fetches.wake()
         await seen.wait_for(JobCompleted)
@@ -680,13 +680,13 @@ async def test_flags_that_do_not_change_are_told_once(
 ) -> None:
     """An idle worker fetches again and again."""
     told: list[Any] = []
-    real = fetcher.tell_flags
+    real = fetcher.set_forbidden_flags
 
     async def tell(line: Any, worker_id: int, flags: Any) -> None:
         told.append(flags)
         await real(line, worker_id, flags)
 
-    monkeypatch.setattr(fetcher, "tell_flags", tell)
+    monkeypatch.setattr(fetcher, "set_forbidden_flags", tell)
     for _ in range(3):
         await client.add_job(nothing)
     await make_worker(nothing, forbidden_flags=["a"], concurrency=1).run_once()

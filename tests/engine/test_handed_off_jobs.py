@@ -9,7 +9,7 @@ from asyncq import Client, task
 from asyncq.domain.events import JobCancelled, JobCompleted, JobDiscarded, JobRetried, JobsReturned, JobStarted
 from tests.engine.conftest import MakeWorker
 from tests.engine.seen import Seen
-from tests.sql.offering import STANDING
+from tests.sql.handoffs import OPEN_SLOTS
 from tests.sql.session import Session, session
 from tests.waiting import wait_until
 
@@ -34,7 +34,7 @@ async def run() -> None:
 
 
 @task(retry=[0, 0], max_attempts=2)
-async def packed() -> None:
+async def batched() -> None:
     """Its jobs fit into batches."""
     await run()
 
@@ -47,9 +47,9 @@ async def sql(dsn: str, schema: str) -> AsyncIterator[Session]:
 
 
 async def hand_over(sql: Session, client: Client, seen: Seen) -> int:
-    """Add a job that takes the offer of the only worker, and wait until it runs. Its id."""
-    await wait_until(lambda: sql.value(f"select ({STANDING}) > 0"), description="an offer")
-    added = await client.add_job(packed)
+    """Add a job that takes the slot of the only worker, and wait until it runs. Its id."""
+    await wait_until(lambda: sql.value(f"select ({OPEN_SLOTS}) > 0"), description="a slot")
+    added = await client.add_job(batched)
     await seen.wait_for(JobStarted)
     assert not await sql.value("select exists (select from asyncq._jobs)")
     return added.id
@@ -62,7 +62,7 @@ async def is_gone(sql: Session) -> bool:
 
 async def test_it_is_shown_as_running(sql: Session, client: Client, make_worker: MakeWorker, seen: Seen) -> None:
     """To whoever asks."""
-    async with make_worker(packed, poll=60).start():
+    async with make_worker(batched, poll=60).start():
         job_id = await hand_over(sql, client, seen)
         job = await client.get_job(job_id)
         counts = await client.admin.counts()
@@ -78,7 +78,7 @@ async def test_it_is_tried_again_after_a_failure(
     """The failure is written into a row."""
     global failures
     failures = 1
-    async with make_worker(packed, poll=60).start():
+    async with make_worker(batched, poll=60).start():
         job_id = await hand_over(sql, client, seen)
         gate.set()
         await seen.wait_for(JobCompleted)
@@ -93,7 +93,7 @@ async def test_it_stays_with_its_error_when_it_is_discarded(
     """To be looked at."""
     global failures
     failures = 2
-    async with make_worker(packed, poll=60).start():
+    async with make_worker(batched, poll=60).start():
         await hand_over(sql, client, seen)
         gate.set()
         await seen.wait_for(JobDiscarded)
@@ -104,7 +104,7 @@ async def test_it_stays_with_its_error_when_it_is_discarded(
 
 async def test_it_is_cancelled_while_it_runs(sql: Session, client: Client, make_worker: MakeWorker, seen: Seen) -> None:
     """Its handler is told."""
-    async with make_worker(packed, poll=60).start():
+    async with make_worker(batched, poll=60).start():
         job_id = await hand_over(sql, client, seen)
         cancelled = [job.id for job in await client.admin.cancel_jobs([job_id])]
         await seen.wait_for(JobCancelled)
@@ -117,7 +117,7 @@ async def test_it_goes_back_when_its_worker_stops_and_it_does_not_end(
     sql: Session, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
     """Nobody is to blame: no attempt is counted."""
-    async with make_worker(packed, poll=60, grace=0).start():
+    async with make_worker(batched, poll=60, grace=0).start():
         job_id = await hand_over(sql, client, seen)
 
     assert (job_id, 0, None) == tuple(await sql.row("select id, attempts, locked_by from asyncq._jobs"))
@@ -127,7 +127,7 @@ async def test_it_is_run_by_another_worker_after_its_own_was_declared_dead(
     sql: Session, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
     """The attempt counts: it may be what killed the worker. The first run is told."""
-    async with make_worker(packed, poll=60).start():
+    async with make_worker(batched, poll=60).start():
         job_id = await hand_over(sql, client, seen)
         await sql.rows("select from asyncq.force_unlock_workers(array(select id::text from asyncq._workers))")
         await seen.wait_for(JobStarted, 2)

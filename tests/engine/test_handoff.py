@@ -1,4 +1,4 @@
-"""The offer: an idle worker runs the job of an add without having looked for it. The poll is a minute, unless said."""
+"""The slot: an idle worker runs the job of an add without having looked for it. The poll is a minute, unless said."""
 
 import asyncio
 from typing import Any
@@ -28,7 +28,7 @@ from asyncq.store.database import ReconnectingConnection
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import terminate
 from tests.engine.seen import Seen
-from tests.sql.offering import OFFER, STANDING, add_plain, leave_versions
+from tests.sql.handoffs import OPEN_SLOTS, SLOT, add_plain, leave_versions
 from tests.sql.session import Session, session
 from tests.waiting import wait_until
 
@@ -50,9 +50,9 @@ async def other() -> None:
     """Of another worker."""
 
 
-async def offered(sql: Session, count: int = 1) -> None:
-    """Wait until so many offers stand."""
-    await wait_until(lambda: sql.value(f"select ({STANDING}) = $1", count), description=f"{count} offers")
+async def slot_opened(sql: Session, count: int = 1) -> None:
+    """Wait until so many slots are open."""
+    await wait_until(lambda: sql.value(f"select ({OPEN_SLOTS}) = $1", count), description=f"{count} slots")
 
 
 class Asked:
@@ -77,15 +77,15 @@ class Asked:
 async def test_a_job_that_is_added_starts_without_a_look(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Again and again: the offer is made anew once the worker is idle."""
+    """Again and again: the slot is opened again once the worker is idle."""
     async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start():
-        await offered(sql)
+        await slot_opened(sql)
         asked = Asked(monkeypatch)
         ids: list[int] = []
         for _ in range(3):
             ids.append((await client.add_job(nothing)).id)
             await seen.wait_for(JobCompleted, len(ids))
-            await offered(sql)
+            await slot_opened(sql)
 
     assert (ids, []) == (seen.ids(JobCompleted), asked.looks)
 
@@ -101,7 +101,7 @@ async def test_the_handler_is_given_what_was_added(
         given.append((order, ctx.job.id, ctx.attempt, ctx.job.priority, ctx.job.max_attempts, ctx.job.meta))
 
     async with session(dsn, schema) as sql, make_worker(ship, poll=60).start():
-        await offered(sql)
+        await slot_opened(sql)
         added = await client.add_job(ship, Order(7, 'a "ü"'), priority=3, max_attempts=2, meta={"trace": "x"})
         await seen.wait_for(JobCompleted)
 
@@ -111,9 +111,9 @@ async def test_the_handler_is_given_what_was_added(
 async def test_jobs_that_come_at_once_all_run_once(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """One of them takes the offer."""
+    """One of them takes the slot."""
     async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start():
-        await offered(sql)
+        await slot_opened(sql)
         added = await asyncio.gather(*(client.add_job(nothing) for _ in range(30)))
         await seen.wait_for(JobCompleted, len(added))
         await anyio.sleep(0.1)
@@ -124,14 +124,14 @@ async def test_jobs_that_come_at_once_all_run_once(
 async def test_a_job_goes_to_a_worker_that_knows_its_task(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker
 ) -> None:
-    """Each of several kinds has its own offer."""
+    """Each of several kinds has its own slot."""
     one, two = Seen(), Seen()
     async with (
         session(dsn, schema) as sql,
         make_worker(nothing, poll=60, observers=[one]).start(),
         make_worker(other, poll=60, observers=[two]).start(),
     ):
-        await offered(sql, 2)
+        await slot_opened(sql, 2)
         added = [(await client.add_job(kind)).id for kind in (other, nothing)]
         await one.wait_for(JobCompleted)
         await two.wait_for(JobCompleted)
@@ -139,7 +139,7 @@ async def test_a_job_goes_to_a_worker_that_knows_its_task(
     assert ([added[1]], [added[0]]) == (one.ids(JobCompleted), two.ids(JobCompleted))
 
 
-async def test_a_worker_that_is_busy_makes_no_offer(
+async def test_a_worker_that_is_busy_opens_no_slot(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
     """What it fetches then shares its slots fairly, and a handler that blocks the loop keeps no job waiting."""
@@ -150,15 +150,15 @@ async def test_a_worker_that_is_busy_makes_no_offer(
         await leave.wait()
 
     async with session(dsn, schema) as sql, make_worker(hold, poll=60, concurrency=2).start():
-        await offered(sql)
+        await slot_opened(sql)
         await client.add_job(hold)
         await seen.wait_for(JobStarted)
         await anyio.sleep(0.1)
-        _, taken = await sql.row(OFFER)
+        _, taken = await sql.row(SLOT)
         await client.add_job(hold)
         await seen.wait_for(JobStarted, 2)
         leave.set()
-        await offered(sql)
+        await slot_opened(sql)
 
     assert taken
 
@@ -168,13 +168,13 @@ async def test_what_was_taken_as_the_connection_broke_that_listens_is_returned(
 ) -> None:
     """The worker asks what was claimed for it, and waits for the add."""
     async with session(dsn, schema) as sql, session(dsn, schema) as adder, make_worker(nothing, poll=60).start():
-        await offered(sql)
+        await slot_opened(sql)
         async with adder.connection.transaction():
             job = await add_plain(adder, nothing.name)
             await terminate(db, schema, "listen")
             await seen.wait_for(ListenConnected, 2)
         await seen.wait_for(JobCompleted, limit_s=5)
-        await offered(sql)
+        await slot_opened(sql)
 
     assert ([job], [job]) == (seen.ids(JobCompleted), [*seen.of(JobsReturned)[0].job_ids])
 
@@ -183,9 +183,9 @@ async def test_a_message_that_never_comes_costs_a_poll(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A link may be half open."""
-    monkeypatch.setattr(Handoff, "heard", lambda offer, text: None)
+    monkeypatch.setattr(Handoff, "heard", lambda slot, text: None)
     async with session(dsn, schema) as sql, make_worker(nothing, poll=0.3).start():
-        await offered(sql)
+        await slot_opened(sql)
         added = await client.add_job(nothing)
         await seen.wait_for(JobCompleted, limit_s=5)
 
@@ -198,7 +198,7 @@ async def test_a_job_whose_message_comes_late_goes_back_and_runs_once(
     """A rescue may have returned it meanwhile. If none has, a fetch finds it without waiting for the poll."""
     monkeypatch.setattr(lease, "HALF_GRACE_S", -1.0)
     async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start():
-        await offered(sql)
+        await slot_opened(sql)
         added = await client.add_job(nothing)
         await seen.wait_for(JobCompleted, limit_s=5)
 
@@ -206,15 +206,15 @@ async def test_a_job_whose_message_comes_late_goes_back_and_runs_once(
     assert ([added.id], [1]) == (seen.ids(JobStarted), [event.attempt for event in seen.of(JobStarted)])
 
 
-async def test_a_message_of_another_offer_is_no_job(dsn: str, schema: str, make_worker: MakeWorker, seen: Seen) -> None:
+async def test_a_message_of_another_slot_is_no_job(dsn: str, schema: str, make_worker: MakeWorker, seen: Seen) -> None:
     """It was withdrawn meanwhile, and its job is returned: to run it too would double it."""
     async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start():
-        await offered(sql)
+        await slot_opened(sql)
         said = """
             select pg_notify(channel,
               json_build_array(token + further, 1, task_ids[1], 25, 0, 0, '{}'::json, null,
                 (extract(epoch from clock_timestamp()) * 1000000)::bigint)::text)
-            from asyncq._offers, unnest(array[1, 0]) as further order by further desc"""
+            from asyncq._handoff_slots, unnest(array[1, 0]) as further order by further desc"""
         await sql.rows(said)
         await seen.wait_for(JobStarted)
         await anyio.sleep(0.1)
@@ -223,7 +223,7 @@ async def test_a_message_of_another_offer_is_no_job(dsn: str, schema: str, make_
     assert 1 == len(seen.of(JobStarted))
 
 
-async def test_a_worker_that_stops_while_its_offer_is_being_taken_returns_the_job(
+async def test_a_worker_that_stops_while_its_slot_is_being_taken_returns_the_job(
     dsn: str, schema: str, make_worker: MakeWorker, seen: Seen
 ) -> None:
     """It waits a while for the add; nobody has run the job, and no attempt is counted."""
@@ -232,7 +232,7 @@ async def test_a_worker_that_stops_while_its_offer_is_being_taken_returns_the_jo
 
             async def work() -> None:
                 async with make_worker(nothing, poll=60).start():
-                    await offered(sql)
+                    await slot_opened(sql)
                     await adder.execute("begin")
                     await add_plain(adder, nothing.name)
 
@@ -253,7 +253,7 @@ async def test_a_job_that_is_cancelled_on_its_way_never_starts(
 ) -> None:
     """Both messages come with the same commit."""
     async with session(dsn, schema) as sql, session(dsn, schema) as adder, make_worker(nothing, poll=60).start():
-        await offered(sql)
+        await slot_opened(sql)
         async with adder.connection.transaction():
             job = await add_plain(adder, nothing.name)
             await adder.rows("select from asyncq.cancel_jobs(array[$1::bigint])", job)
@@ -263,7 +263,7 @@ async def test_a_job_that_is_cancelled_on_its_way_never_starts(
 
 
 @pytest.mark.parametrize("is_stirred", [True, False])
-async def test_a_worker_that_was_declared_dead_offers_under_its_new_id(
+async def test_a_worker_that_was_declared_dead_opens_a_slot_under_its_new_id(
     dsn: str,
     schema: str,
     client: Client,
@@ -272,15 +272,15 @@ async def test_a_worker_that_was_declared_dead_offers_under_its_new_id(
     monkeypatch: pytest.MonkeyPatch,
     is_stirred: bool,
 ) -> None:
-    """The old offer ended with its row; also where nothing stirs the fetcher between its two ids."""
+    """The old slot ended with its row; also where nothing stirs the fetcher between its two ids."""
     if not is_stirred:
         monkeypatch.setattr(Membership, "regained", lambda _: None)
     async with session(dsn, schema) as sql, make_worker(nothing, poll=60, lease=1).start():
-        await offered(sql)
+        await slot_opened(sql)
         (old,) = await sql.values("delete from asyncq._workers returning id")
         await seen.wait_for(WorkerLost)
-        await offered(sql)
-        (new,) = await sql.values("select worker_id from asyncq._offers")
+        await slot_opened(sql)
+        (new,) = await sql.values("select worker_id from asyncq._handoff_slots")
         added = await client.add_job(nothing)
         await seen.wait_for(JobCompleted)
 
@@ -295,39 +295,41 @@ async def test_a_worker_leaves_no_empty_batch_behind(
     """Nobody would look for it but a thorough rescue."""
     async with session(dsn, schema) as sql:
         async with make_worker(nothing, poll=60).start():
-            await offered(sql)
+            await slot_opened(sql)
             if is_forced:
                 await sql.rows("select from asyncq.force_unlock_workers(array(select id::text from asyncq._workers))")
                 await seen.wait_for(WorkerLost)
-                await offered(sql)
+                await slot_opened(sql)
 
         assert [] == await sql.rows("select from asyncq._batches")
 
 
-async def test_a_worker_that_only_polls_offers_nothing(dsn: str, schema: str, make_worker: MakeWorker) -> None:
+async def test_a_worker_that_only_polls_opens_no_slot(dsn: str, schema: str, make_worker: MakeWorker) -> None:
     """It would not hear."""
     async with session(dsn, schema) as sql, make_worker(nothing, listen=False, poll=0.05).start():
         await anyio.sleep(0.3)
 
-        assert [None] == await sql.values("select token from asyncq._offers")
+        assert [None] == await sql.values("select token from asyncq._handoff_slots")
 
 
-async def test_no_worker_offers_anything_while_adds_would_walk_over_many_versions_of_offers(
+async def test_no_worker_opens_a_slot_while_adds_would_walk_over_many_versions_of_slots(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Jobs are fetched then, as if nothing were offered; and after a vacuum all is as before."""
+    """Jobs are fetched then, as if no slot were open; and after a vacuum all is as before."""
     monkeypatch.setattr(handoff, "WITHHELD_S", 0.2)
     async with session(dsn, schema) as sql, make_worker(nothing).start():
-        await offered(sql)
+        await slot_opened(sql)
         await leave_versions(sql)
         for count in (1, 2):
             await client.add_job(nothing)
             await seen.wait_for(JobCompleted, count)
-            await wait_until(lambda: sql.value("select not asyncq._has_offers()"), description="offers to be withheld")
+            await wait_until(
+                lambda: sql.value("select not asyncq._has_open_slot()"), description="slots to be withheld"
+            )
         await anyio.sleep(0.5)
-        assert not await sql.value("select asyncq._has_offers()")
-        await sql.execute("vacuum asyncq._offers")
+        assert not await sql.value("select asyncq._has_open_slot()")
+        await sql.execute("vacuum asyncq._handoff_slots")
         await client.add_job(nothing)
-        await offered(sql)
+        await slot_opened(sql)
         await client.add_job(nothing)
         await seen.wait_for(JobCompleted, 4)

@@ -1,4 +1,4 @@
-"""Offers in the wrong moment: whatever breaks or comes between, the job of an add runs once, and soon."""
+"""Slots in the wrong moment: whatever breaks or comes between, the job of an add runs once, and soon."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ from asyncq.store.listen import Listening
 from tests.engine.conftest import MakeWorker
 from tests.engine.faults import link_to, terminate
 from tests.engine.seen import Seen
-from tests.sql.offering import STANDING, add_plain
+from tests.sql.handoffs import OPEN_SLOTS, add_plain
 from tests.sql.session import Session, session
 from tests.waiting import wait_until
 
@@ -36,7 +36,7 @@ async def nothing() -> None:
 
 @pytest.fixture(autouse=True)
 def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No look is expensive: on a busy machine a worker would make no offer."""
+    """No look is expensive: on a busy machine a worker would open no slot."""
     monkeypatch.setattr(cursor, "CHEAP_S", 60.0)
 
 
@@ -48,8 +48,8 @@ async def sql(dsn: str, schema: str) -> AsyncIterator[Session]:
 
 
 async def stands(sql: Session) -> None:
-    """Wait until an offer is made."""
-    await wait_until(lambda: sql.value(f"select ({STANDING}) > 0"), description="an offer")
+    """Wait until a slot is open."""
+    await wait_until(lambda: sql.value(f"select ({OPEN_SLOTS}) > 0"), description="a slot")
 
 
 async def add(sql: Session) -> int:
@@ -60,10 +60,10 @@ async def add(sql: Session) -> int:
 
 
 @pytest.mark.parametrize("when", ["sent", "after"])
-async def test_a_job_is_run_whose_offer_was_withdrawn_by_a_statement_without_an_answer(
+async def test_a_job_is_run_whose_slot_was_withdrawn_by_a_statement_without_an_answer(
     dsn: str, schema: str, sql: Session, seen: Seen, when: Any
 ) -> None:
-    """The offer is gone when the worker asks again, and nothing tells that a job was claimed by it."""
+    """The slot is gone when the worker asks again, and nothing tells that a job was claimed by it."""
     async with (
         link_to(dsn) as link,
         Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start(),
@@ -71,7 +71,7 @@ async def test_a_job_is_run_whose_offer_was_withdrawn_by_a_statement_without_an_
         await stands(sql)
         link.hold("listen", "answers")
         job_id = await add(sql)
-        link.cut_at_statement("fetch", when, "withdrawn")
+        link.cut_at_statement("fetch", when, "set token = null")
         link.lose("listen")
         await seen.wait_for(JobCompleted, limit_s=SOON_S)
         assert 1 == link.cuts[when]
@@ -88,7 +88,7 @@ async def test_a_worker_that_stops_leaves_no_claim_although_the_answer_to_its_wi
             await stands(sql)
             link.hold("listen", "answers")
             await add(sql)
-            link.cut_at_statement("fetch", "after", "withdrawn")
+            link.cut_at_statement("fetch", "after", "set token = null")
         assert 1 == link.cuts["after"]
         link.mend()
 
@@ -98,7 +98,7 @@ async def test_a_worker_that_stops_leaves_no_claim_although_the_answer_to_its_wi
 async def test_an_add_that_is_stuck_in_its_transaction_does_not_keep_a_worker_from_its_jobs(
     dsn: str, schema: str, sql: Session, db: asyncpg.Connection, seen: Seen, make_worker: MakeWorker
 ) -> None:
-    """Behind a pooler an add is a transaction, and its process may be stopped in it: the offer is withdrawn later."""
+    """Behind a pooler an add is a transaction, and its process may be stopped in it: the slot is withdrawn later."""
     async with make_worker(nothing).start(), session(dsn, schema) as adder:
         await stands(sql)
         async with adder.connection.transaction():
@@ -113,15 +113,15 @@ async def test_an_add_that_is_stuck_in_its_transaction_does_not_keep_a_worker_fr
     assert [*added, stuck] == seen.ids(JobCompleted)
 
 
-async def test_an_offer_whose_making_came_late_is_found_out(
+async def test_a_slot_that_opened_late_is_found_out(
     dsn: str, schema: str, sql: Session, client: Client, seen: Seen, make_worker: MakeWorker, monkeypatch: Any
 ) -> None:
     """Its statement lay on the way until the worker had given it up; an add came before the old connection ended."""
     given: list[tuple[Any, ...]] = []
     has_come = asyncio.Event()
-    real = Listening.make_offer
+    real = Listening.open_slot
 
-    async def make_offer(*args: Any) -> bool:
+    async def open_slot(*args: Any) -> bool:
         given.append(args)
         if len(given) == 1:
             raise StoreUnavailable("no answer", outcome="unknown")
@@ -131,12 +131,12 @@ async def test_an_offer_whose_making_came_late_is_found_out(
     async def probe(*_: Any) -> None:
         """Leave the lock of the worker to its old connection, which the server believes to live."""
 
-    monkeypatch.setattr(Listening, "make_offer", make_offer)
+    monkeypatch.setattr(Listening, "open_slot", open_slot)
     monkeypatch.setattr(Listening, "probe", probe)
     async with make_worker(nothing).start(), session(dsn, schema) as late:
         await wait_until(lambda: len(given) == 2, description="the worker to go on")
         ear, worker_id, token, heard, *tasks = given[0]
-        await late.run("make_offer", worker_id, token, heard, *map(array_text, tasks), ear.secret_channel, True)  # noqa: FBT003
+        await late.run("open_slot", worker_id, token, heard, *map(array_text, tasks), ear.secret_channel, True)  # noqa: FBT003
         added = await client.add_job(nothing)
         assert [token] == await sql.values("select lock_token from asyncq._all_jobs()")
         has_come.set()
@@ -148,7 +148,7 @@ async def test_an_offer_whose_making_came_late_is_found_out(
 async def test_a_job_that_was_handed_to_a_worker_that_has_become_busy_goes_back_at_once(
     sql: Session, client: Client, seen: Seen, make_worker: MakeWorker, db: asyncpg.Connection
 ) -> None:
-    """Its offer stood when other jobs came: what has no slot after a moment is for others."""
+    """Its slot was open when other jobs came: what has no slot after a moment is for others."""
     release = asyncio.Event()
 
     @task
@@ -167,7 +167,7 @@ async def test_a_job_that_was_handed_to_a_worker_that_has_become_busy_goes_back_
     assert [(added.id,)] == [event.job_ids for event in seen.of(JobsReturned)]
 
 
-async def test_a_busy_worker_does_not_go_on_offering(
+async def test_a_busy_worker_does_not_keep_its_slot_open(
     dsn: str, schema: str, sql: Session, client: Client, db: asyncpg.Connection
 ) -> None:
     """It looks for nothing while all slots are taken: on a connection that is half open nobody would find the job."""
@@ -194,7 +194,7 @@ async def test_a_busy_worker_does_not_go_on_offering(
         link.mend()
 
 
-async def test_what_is_lost_while_a_busy_worker_is_about_to_leave_the_lookout_is_returned(
+async def test_what_is_lost_while_a_busy_worker_is_about_to_leave_its_turn_on_call_is_returned(
     make_worker: MakeWorker, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It goes round the loop for that, and does not fall asleep over it."""
@@ -243,7 +243,7 @@ async def test_what_is_lost_while_a_busy_worker_is_about_to_leave_the_lookout_is
 async def test_a_claim_that_is_lost_while_others_are_returned_does_not_wait(
     dsn: str, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broken link loses an offer and the answer to a fetch at the same time."""
+    """A broken link loses a slot and the answer to a fetch at the same time."""
     line = ReconnectingConnection(Database(dsn, schema), "test")
     lost = UnconfirmedFetches(line, Observers([]))
 
@@ -276,7 +276,7 @@ async def test_a_job_that_does_not_fit_into_a_notification_is_added_all_the_same
 
 
 class Stand:
-    """An offer that was taken, and a withdrawal whose answer the test gives."""
+    """A slot that was taken, and a withdrawal whose answer the test gives."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.received: list[int] = []
@@ -287,14 +287,14 @@ class Stand:
         ear: Any = self
         self.worker_id, self.tasks, self.unbatched = 7, {3: nothing}, list[int]()
         self.lost = UnconfirmedFetches(line, Observers([]))
-        self.offer = handoff.Handoff(line, identity, Observers([]), self.lost, set())
-        self.offer.is_idle, self.offer.receive = lambda: True, self._receive
-        self.offer.connected(ear)
+        self.handoff = handoff.Handoff(line, identity, Observers([]), self.lost, set())
+        self.handoff.is_idle, self.handoff.receive = lambda: True, self._receive
+        self.handoff.connected(ear)
 
-        async def withdraw_offer(*_: Any) -> tuple[bool, int | None]:
+        async def close_slot(*_: Any) -> tuple[bool, int | None]:
             return self.is_known, await self.answer
 
-        monkeypatch.setattr(handoff, "withdraw_offer", withdraw_offer)
+        monkeypatch.setattr(handoff, "close_slot", close_slot)
 
     def _receive(self, _: int, claims: list[Claim], _made_at: float) -> None:
         self.received += [claim.token for claim in claims]
@@ -306,17 +306,17 @@ class Stand:
     async def ready(self) -> None:
         """As a line is."""
 
-    async def make_offer(self, *_: Any) -> bool:
+    async def open_slot(self, *_: Any) -> bool:
         """As a connection that listens does."""
         return True
 
     async def be_withdrawn(self, *, is_heard_first: bool) -> None:
         """It is taken, and withdrawn; in which order the worker hears of both."""
         async with anyio.create_task_group() as group:
-            self.offer.open(group.start_soon)
-            self.offer.consider()
-            await wait_until(lambda: bool(self.offer.token), description="the offer")
-            group.start_soon(self.offer.stop)
+            self.handoff.open(group.start_soon)
+            self.handoff.consider()
+            await wait_until(lambda: bool(self.handoff.token), description="the slot")
+            group.start_soon(self.handoff.stop)
             await anyio.sleep(0.01)
             if is_heard_first:
                 self._hear()
@@ -324,7 +324,7 @@ class Stand:
         self._hear()
 
     def _hear(self) -> None:
-        self.offer.heard("[1, 2, 3, 25, 0, 1700000000000000, {}, null]")
+        self.handoff.heard("[1, 2, 3, 25, 0, 1700000000000000, {}, null]")
 
 
 @pytest.mark.parametrize("is_heard_first", [False, True])
@@ -339,7 +339,7 @@ async def test_a_claim_that_is_heard_of_beside_its_withdrawal_runs_or_is_returne
     assert is_heard_first != stand.lost.is_time
 
 
-async def test_what_was_claimed_by_an_offer_of_which_nothing_is_known_any_more_is_returned(
+async def test_what_was_claimed_by_a_slot_of_which_nothing_is_known_any_more_is_returned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its row is gone, as after a rescue, and the worker goes on under its id."""
@@ -351,7 +351,7 @@ async def test_what_was_claimed_by_an_offer_of_which_nothing_is_known_any_more_i
     assert stand.lost.is_time
 
 
-async def test_a_worker_that_was_declared_dead_offers_under_its_new_id(
+async def test_a_worker_that_was_declared_dead_opens_a_slot_under_its_new_id(
     sql: Session, client: Client, seen: Seen, make_worker: MakeWorker
 ) -> None:
     """On the same connection, which holds the lock of the old id still."""

@@ -208,7 +208,7 @@ async def test_a_stalled_process_notices_and_settles_nothing_that_it_no_longer_h
     async with process(dsn, schema, lease=1) as stalled:
         added = await client.add_job("hold", {"how": "for ever"})
         await stalled.says(f"started {added.id}")
-        named = f"select named <> '{{}}' from {schema}._workers"
+        named = f"select started_claims <> '{{}}' from {schema}._workers"
         await wait_until(lambda: db.fetchval(named), description="the beat that names the job")
         stalled.process.send_signal(signal.SIGSTOP)
         async with make_worker(hold, lease=1).start():
@@ -235,8 +235,8 @@ async def test_a_job_handed_to_a_stalled_process_does_not_start_there_after_its_
         done.append(how)
 
     async with process(dsn, schema) as stalled:
-        offered = f"select count(*) = 1 from {schema}._offers where token is not null"
-        await wait_until(lambda: db.fetchval(offered), description="an offer")
+        offered = f"select count(*) = 1 from {schema}._handoff_slots where token is not null"
+        await wait_until(lambda: db.fetchval(offered), description="a slot")
         stalled.process.send_signal(signal.SIGSTOP)
         added = await client.add_job("hold", {"how": "by the other one"})
         handed = await db.fetchval(f"select locked_by is not null from {schema}._all_jobs()")
@@ -618,7 +618,7 @@ async def test_a_job_of_which_nobody_knows_whether_it_ran_is_named_before_it_run
 
     @task
     async def look(ctx: JobContext) -> None:
-        named.append(await db.fetchval(f"select named from {schema}._workers"))
+        named.append(await db.fetchval(f"select started_claims from {schema}._workers"))
 
     added = await client.add_job(look)
     await db.execute(f"update {schema}._jobs set last_error = 'WorkerLost: worker 1 ...'")

@@ -1,4 +1,4 @@
-"""The lookout: of idle workers one hears of adds for all, and no add is slept over. The poll is a minute."""
+"""The on-call worker: one idle worker hears of adds for all, and no add is slept over. The poll is a minute."""
 
 import asyncio
 from collections import Counter
@@ -45,8 +45,8 @@ async def other() -> None:
 
 
 async def settled(sql: Session) -> None:
-    """Wait until somebody is on the lookout, and asks nothing more."""
-    await wait_until(lambda: sql.value("select asyncq._has_lookout()"), description="a lookout")
+    """Wait until somebody is on call, and asks nothing more."""
+    await wait_until(lambda: sql.value("select asyncq._has_on_call()"), description="a worker on call")
     await anyio.sleep(0.3)
 
 
@@ -89,7 +89,7 @@ async def test_one_of_many_idle_workers_looks_for_a_job_that_was_added(
     db: asyncpg.Connection,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The others would find nothing. On the connection of a caller it takes no offer."""
+    """The others would find nothing. On the connection of a caller it takes no slot."""
     counted = Looks(monkeypatch)
     async with session(dsn, schema) as sql, AsyncExitStack() as stack:
         for _ in range(5):
@@ -193,9 +193,9 @@ async def test_a_worker_that_stops_hands_over_before_it_is_gone(
     """However slow the connection is on which it says so: another one believes to be covered until then."""
     real = Listening.leave_on_call
 
-    async def leave_late(own: Listening, *, was_mine: bool, tell_all: bool) -> None:
+    async def leave_late(own: Listening, *, was_mine: bool, notify_all: bool) -> None:
         await anyio.sleep(0.5)
-        await real(own, was_mine=was_mine, tell_all=tell_all)
+        await real(own, was_mine=was_mine, notify_all=notify_all)
 
     async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start() as first:
         await settled(sql)
@@ -204,11 +204,11 @@ async def test_a_worker_that_stops_hands_over_before_it_is_gone(
             monkeypatch.setattr(Listening, "leave_on_call", leave_late)
             await first.stop()
             await settled(sql)
-            await client.add_job(nothing, job_key="k")  # no offer takes it
+            await client.add_job(nothing, job_key="k")  # no slot takes it
             await seen.wait_for(JobCompleted)
 
 
-async def test_a_worker_that_is_given_the_lookout_while_it_stops_hands_over(
+async def test_a_worker_that_is_put_on_call_while_it_stops_hands_over(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer is on its way at that moment."""
@@ -223,7 +223,7 @@ async def test_a_worker_that_is_given_the_lookout_while_it_stops_hands_over(
 
     monkeypatch.setattr(Listening, "go_on_call", answered_late)
     async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start() as first:
-        await wait_until(lambda: bool(posts), description="the lookout to be taken")
+        await wait_until(lambda: bool(posts), description="a worker to be on call")
         async with make_worker(nothing, poll=60).start(), anyio.create_task_group() as group:
             await settled(sql)
             group.start_soon(first.stop)
@@ -255,7 +255,7 @@ async def test_a_worker_that_stops_hands_over_before_its_handlers_have_ended(
             await settled(sql)
             group.create_task(first.stop())
             await seen.wait_for(WorkerStopping)
-            added = await client.add_job(wait, job_key="k")  # no offer takes it
+            added = await client.add_job(wait, job_key="k")  # no slot takes it
             await seen.wait_for(JobStarted, 2)
             release.set()
 
@@ -299,10 +299,10 @@ async def test_workers_of_several_kinds_all_hear_of_adds(
             await seen.wait_for(JobCompleted, number)
 
 
-async def test_a_worker_whose_listen_connection_was_cut_is_on_the_lookout_again(
+async def test_a_worker_whose_listen_connection_was_cut_is_on_call_again(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection
 ) -> None:
-    """The server ended its lookout with the connection."""
+    """The server ended its turn on call with the connection."""
     async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start():
         await settled(sql)
         await terminate(db, schema, "listen")
@@ -350,13 +350,13 @@ class FakeEar:
         """The next answer."""
         return self.posts.pop(0)
 
-    async def leave_on_call(self, *, was_mine: bool, tell_all: bool) -> None:
+    async def leave_on_call(self, *, was_mine: bool, notify_all: bool) -> None:
         """Note it."""
-        self.left.append((was_mine, tell_all))
+        self.left.append((was_mine, notify_all))
 
 
 class Stand:
-    """A lookout with a fake ear."""
+    """The on-call state with a fake ear."""
 
     def __init__(self, *posts: OnCallStatus) -> None:
         self.wakes: list[float | None] = []
@@ -375,7 +375,7 @@ async def rest(stand: Stand) -> list[bool]:
     return [await stand.on_call.may_rest(), await stand.on_call.may_rest()]
 
 
-async def test_who_rests_looks_once_more_after_the_lookout_was_taken() -> None:
+async def test_who_rests_looks_once_more_after_it_went_on_call() -> None:
     """By whomever: what was added before told nobody."""
     for post in (OUT, COVERED, MIXED):
         assert [False, True] == await rest(Stand(post))
@@ -403,7 +403,7 @@ async def test_who_is_covered_by_another_does_not_hear_adds() -> None:
 
 
 async def test_adds_that_come_faster_than_a_worker_rests_need_not_tell_it() -> None:
-    """One alone does not end the lookout: at an easy pace each would be followed by a new one."""
+    """One alone does not end the turn: at an easy pace each would be followed by a new one."""
     stand = Stand(OUT)
     async with anyio.create_task_group() as group:
         stand.on_call.open(group.start_soon)
@@ -418,7 +418,7 @@ async def test_adds_that_come_faster_than_a_worker_rests_need_not_tell_it() -> N
     assert ([], [(True, False)]) == (easy, stand.ear.left)
 
 
-async def test_who_was_on_the_lookout_hands_over_when_it_has_no_room_although_adds_are_silent_by_then() -> None:
+async def test_who_was_on_call_hands_over_when_it_has_no_room_although_adds_are_silent_by_then() -> None:
     """It is in charge until it rests again; who never was has nothing to hand over."""
     stand, covered = Stand(OUT), Stand(COVERED)
     async with anyio.create_task_group() as group:
@@ -451,7 +451,7 @@ async def test_who_stops_hands_over_although_workers_were_of_several_kinds_when_
 
 @pytest.mark.parametrize("post", [OUT, COVERED])
 async def test_what_is_heard_while_a_worker_asks_comes_before_the_answer(post: OnCallStatus) -> None:
-    """The one that was on the lookout has left meanwhile; whether this one is by now is not forgotten."""
+    """The one that was on call has left meanwhile; whether this one is by now is not forgotten."""
     stand = Stand(post, COVERED)
     ask = stand.ear.go_on_call
     asked: list[bool] = []
@@ -471,7 +471,7 @@ async def test_what_is_heard_while_a_worker_asks_comes_before_the_answer(post: O
 
 
 async def test_a_connection_that_did_not_answer_is_dropped() -> None:
-    """It may be on the lookout by now, and nobody would know: the server ends that with the connection."""
+    """It may be on call by now, and nobody would know: the server ends that with the connection."""
     stand = Stand()
 
     async def fail(*, was_mine: bool) -> OnCallStatus:

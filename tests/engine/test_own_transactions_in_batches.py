@@ -20,7 +20,7 @@ FRESH = ["repeatable_read", "serializable"]
 @pytest.fixture(autouse=True)
 def packs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two jobs are a batch."""
-    monkeypatch.setattr(claim, "PACK_FROM", 2)
+    monkeypatch.setattr(claim, "BATCH_FROM", 2)
 
 
 async def batches(db: asyncpg.Connection, schema: str) -> int:
@@ -31,14 +31,14 @@ async def batches(db: asyncpg.Connection, schema: str) -> int:
 async def test_all_of_a_batch_complete_their_jobs_at_once(
     db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects
 ) -> None:
-    """The first one unpacks the batch, and holds no claim but its own: none waits for the commit of another."""
-    packed: list[int] = []
+    """The first one splits the batch, and holds no claim but its own: none waits for the commit of another."""
+    batched: list[int] = []
     together = asyncio.Barrier(MANY)
 
     @task
     async def write(ctx: JobContext) -> None:
         async with ctx.connection() as own:
-            packed.append(await batches(own, schema))
+            batched.append(await batches(own, schema))
             await together.wait()
             async with own.transaction():
                 await own.execute(effects.insert, ctx.job.id)
@@ -50,14 +50,14 @@ async def test_all_of_a_batch_complete_their_jobs_at_once(
         await seen.wait_for(JobCompleted, MANY)
 
     ids = [job.id for job in added]
-    assert ([1] * MANY, ids, ids) == (packed, sorted(await effects.kept()), sorted(seen.ids(JobCompleted)))
+    assert ([1] * MANY, ids, ids) == (batched, sorted(await effects.kept()), sorted(seen.ids(JobCompleted)))
     assert ([], 0) == (await client.admin.list_jobs(), await batches(db, schema))
 
 
 async def test_a_handler_that_has_cancelled_a_sibling_in_the_same_transaction_completes_its_job(
     schema: str, client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects
 ) -> None:
-    """Its transaction has unpacked the batch, and holds it: the worker's connection would wait for it for ever.
+    """Its transaction has split the batch, and holds it: the worker's connection would wait for it for ever.
 
     PostgreSQL sees no deadlock in that, since the handler's connection waits for nothing in the server.
     """
@@ -210,7 +210,7 @@ async def test_a_batch_that_is_held_for_too_long_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The handler's other transaction may be the one that holds it, of which PostgreSQL sees no deadlock either."""
-    monkeypatch.setattr(transactions, "UNPACK_S", 0.0)
+    monkeypatch.setattr(transactions, "SPLIT_S", 0.0)
     refused: list[TransactionUnusable] = []
 
     @task

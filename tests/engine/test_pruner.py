@@ -20,7 +20,7 @@ select i, now(), now(), now() - interval '1 s', 1, 'completed' from generate_ser
 select setval('{schema}._jobs_id_seq', {count})
 """
 GATES = """
-insert into {schema}._gate (key, used_at)
+insert into {schema}._key_locks (key, used_at)
 select i * 1000000007::bigint, now() - interval '25 hours' from generate_series(-{count} / 2, {count} / 2 - 1) as i
 """
 
@@ -47,7 +47,7 @@ async def test_a_failed_job_is_removed_after_thirty_days(client: Client, dsn: st
         await clock.move(timedelta(days=2))
         await run_due(dsn, [fail], schema=schema, observers=[seen])
 
-    assert (JobState.DISCARDED, [JobsPruned(discarded=1, ended=0, requests=0, gates=0)]) == (
+    assert (JobState.DISCARDED, [JobsPruned(discarded=1, ended=0, requests=0, key_locks=0)]) == (
         before,
         seen.of(JobsPruned),
     )
@@ -80,7 +80,7 @@ async def test_a_worker_prunes_until_nothing_is_left_and_says_so_once(
         await client.add_job(nothing)
         await seen.wait_for(JobCompleted)
 
-    assert [JobsPruned(discarded=0, ended=95, requests=0, gates=40)] == seen.of(JobsPruned)
+    assert [JobsPruned(discarded=0, ended=95, requests=0, key_locks=40)] == seen.of(JobsPruned)
 
 
 async def test_a_worker_that_runs_once_prunes_a_batch_anywhere(
@@ -91,10 +91,10 @@ async def test_a_worker_that_runs_once_prunes_a_batch_anywhere(
     await db.execute(ENDED.format(schema=schema, count=25) + ";" + GATES.format(schema=schema, count=40))
     monkeypatch.setattr(pruner.random, "randint", lambda low, high: 5)
     await make_worker(nothing).run_once()
-    gates = await db.fetchval(f"select array_agg(key order by key) from {schema}._gate where key > 0")
+    key_locks = await db.fetchval(f"select array_agg(key order by key) from {schema}._key_locks where key > 0")
 
     assert 15 == await db.fetchval(f"select count(*) from {schema}._ended_jobs")
-    assert [i * 1_000_000_007 for i in range(11, 20)] == gates
+    assert [i * 1_000_000_007 for i in range(11, 20)] == key_locks
 
 
 async def test_pruning_is_not_done_in_every_round(
@@ -159,4 +159,4 @@ async def test_two_workers_prune_each_row_once(
         await seen.wait_for(JobsPruned)
     told = seen.of(JobsPruned)
 
-    assert (200, 200) == (sum(event.ended for event in told), sum(event.gates for event in told))
+    assert (200, 200) == (sum(event.ended for event in told), sum(event.key_locks for event in told))

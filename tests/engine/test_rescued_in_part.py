@@ -66,9 +66,9 @@ async def silence(link: Link, db: asyncpg.Connection, schema: str) -> None:
 
 
 async def at_rest(db: asyncpg.Connection, schema: str) -> None:
-    """Wait until the worker rests, and offers to take a job."""
-    offered = f"select count(*) = 1 from {schema}._offers where token is not null"
-    await wait_until(lambda: db.fetchval(offered), description="an offer")
+    """Wait until the worker rests, and has a slot open."""
+    offered = f"select count(*) = 1 from {schema}._handoff_slots where token is not null"
+    await wait_until(lambda: db.fetchval(offered), description="a slot")
 
 
 @pytest.mark.parametrize("queue", [None, "q"])

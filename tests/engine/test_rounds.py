@@ -32,7 +32,8 @@ async def claim_as_a_dead_worker(db: asyncpg.Connection, schema: str, *, seconds
           clock_timestamp() - make_interval(secs => {seconds_ago})) returning id""")
     await db.execute(f"update {schema}._jobs set locked_by = {worker_id}, locked_at = now(), lock_token = 1")
     await db.execute(f"""
-        update {schema}._workers set named = array(select id || '/1' from {schema}._jobs where locked_by = {worker_id})
+        update {schema}._workers
+        set started_claims = array(select id || '/1' from {schema}._jobs where locked_by = {worker_id})
         where id = {worker_id}""")
     await db.execute(f"""
         insert into {schema}._queues (locked_by, name)

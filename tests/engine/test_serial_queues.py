@@ -263,8 +263,8 @@ def rests_among_others(worker: Worker) -> bool:
     """Whether a worker rests, and knows that there are workers of several kinds."""
     if not is_idle(worker):
         return False
-    lookout = worker._running._fetcher.on_call
-    return bool(lookout.is_mixed and lookout._is_covered)
+    on_call = worker._running._fetcher.on_call
+    return bool(on_call.is_mixed and on_call._is_covered)
 
 
 def is_idle(worker: Worker) -> bool:

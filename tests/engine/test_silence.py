@@ -99,8 +99,8 @@ async def test_a_worker_that_was_declared_dead_comes_back_over_another_connectio
     """After a partition that by which it asks for its tasks is the one that is half open."""
     options: dict[str, Any] = {"schema": schema, "observers": [seen], "poll": 60, "lease": 3}
     async with link_to(dsn) as link, Worker(link.dsn, [nothing], **options).start():
-        at_rest = f"select count(*) = 1 from {schema}._offers where token is not null"
-        await wait_until(lambda: db.fetchval(at_rest), description="an offer")
+        at_rest = f"select count(*) = 1 from {schema}._handoff_slots where token is not null"
+        await wait_until(lambda: db.fetchval(at_rest), description="a slot")
         link.freeze_open("fetch")
         await db.execute(f"delete from {schema}._workers")
         await seen.wait_for(WorkerLost)

@@ -234,7 +234,7 @@ async def test_with_as_many_stuck_handlers_as_slots_the_worker_says_so_and_fetch
         await client.admin.cancel_jobs(ids)
         told = await seen.wait_for(TooManyStuck)
         await wait_for_list(client, tuple(ids))
-        waits = await client.add_job(nothing, queue="q")  # An offer that it made before may be on its way back.
+        waits = await client.add_job(nothing, queue="q")  # A slot that it opened before may be on its way back.
         await asyncio.sleep(0.2)
         state = (await client.get_job(waits.id)).state
         stubborn.leave.set()
@@ -246,24 +246,24 @@ async def test_with_as_many_stuck_handlers_as_slots_the_worker_says_so_and_fetch
     assert (tuple(ids), [waits.id], 1) == (told.job_ids, seen.ids(JobCompleted), len(seen.of(TooManyStuck)))
 
 
-async def test_a_full_worker_takes_its_offer_back(
+async def test_a_full_worker_takes_its_slot_back(
     client: Client, make_worker: MakeWorker, seen: Seen, stubborn: Stubborn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It made it while it was idle; the next job would start beside the stuck ones."""
     monkeypatch.setattr("asyncq.engine.fetch.handoff.BUSY_S", 3600)
     async with make_worker(stubborn.task, nothing, concurrency=1).start() as worker:
         assert worker._running is not None
-        offer = worker._running._fetcher.offer
-        await wait_until(lambda: offer.token and not offer._is_busy, description="an offer")
+        handoff = worker._running._fetcher.handoff
+        await wait_until(lambda: handoff.token and not handoff._is_busy, description="a slot")
         stuck = await client.add_job(stubborn.task, queue="q")
         await seen.wait_for(JobStarted)
-        offered = offer.token
+        token = handoff.token
         await client.admin.cancel_jobs([stuck.id])
         await seen.wait_for(TooManyStuck)
-        await wait_until(lambda: not offer.token, description="the offer to be withdrawn")
+        await wait_until(lambda: not handoff.token, description="the slot to be withdrawn")
         stubborn.leave.set()
 
-    assert offered
+    assert token
 
 
 async def test_what_a_full_worker_had_fetched_goes_back(

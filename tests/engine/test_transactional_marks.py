@@ -104,7 +104,7 @@ async def test_a_handler_that_adds_its_own_key_beside_others_does_not_deadlock(
 ) -> None:
     """Each of its runs adds its successor, while others add the same key as fast as they can.
 
-    The handler holds its row when it comes to the gate of the key, and who has passed the gate wants the row.
+    The handler holds its row when it waits for the key lock, and who has locked the key wants the row.
     """
     outside: list[int] = []
 

@@ -87,7 +87,7 @@ async def test_claims_that_somebody_holds_are_not_forgotten(
     """However long a transaction keeps a row of them, or of their batch: nobody else would ever return them."""
     monkeypatch.setattr(unconfirmed, "AGAIN_S", 0.0)
     monkeypatch.setattr(unconfirmed, "FORGET_S", 0.0)
-    monkeypatch.setattr(claims, "PACK_FROM", 1)
+    monkeypatch.setattr(claims, "BATCH_FROM", 1)
     added = await client.add_job(nothing)
     line = ReconnectingConnection(Database(dsn, schema), "fetch")
     if table == "_jobs":

@@ -14,7 +14,7 @@ from asyncq.store.statements import folder
 DEPENDENT = {"job_key_mode", "subject", "force", "rerun"}
 # The names in SQL of fields that Python calls otherwise.
 FIELDS = {"identifier": "task", "queue_name": "queue"}
-NOT_OF_THE_JOB = {"looks"}
+NOT_OF_THE_JOB = {"checks_slots"}
 
 
 def carried(name: str) -> set[str]:

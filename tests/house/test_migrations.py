@@ -7,7 +7,7 @@ import pytest
 from asyncq.store.migrate import Migration, migrations
 
 BASELINE = 5  # the last migration of the first release, which runs on an empty database
-GROWING = ("_jobs", "_ended_jobs", "_requests", "_gate")
+GROWING = ("_jobs", "_ended_jobs", "_requests", "_key_locks")
 QUICK = re.compile(
     r"""
     create\ index\ concurrently\b .*
@@ -60,7 +60,7 @@ def test_no_migration_locks_a_large_table_for_long() -> None:
         "alter table asyncq._jobs alter column key set not null",
         "update asyncq._requests set digest = null",
         "create table asyncq._new (id int); insert into asyncq._new select id from asyncq._ended_jobs",
-        "reindex table asyncq._gate",
+        "reindex table asyncq._key_locks",
     ],
 )
 def test_a_statement_that_reads_a_large_table_is_found(text: str) -> None:

@@ -55,7 +55,7 @@ async def ear(dsn: str, schema: str) -> AsyncIterator[Ear]:
 
 @pytest.fixture
 async def idle(dsn: str, own: Session) -> AsyncIterator[Session]:
-    """A worker's connection that listens; the workers that made offers on it are forgotten at the end."""
+    """A worker's connection that listens; the workers that opened slots on it are forgotten at the end."""
     async with session(dsn, own.schema) as opened:
         yield opened
         await own.execute("delete from asyncq._jobs; delete from asyncq._batches; delete from asyncq._workers")

@@ -11,7 +11,7 @@ class Ear:
         self._heard: list[tuple[str, str]] = []
 
     async def open(self) -> None:
-        """Begin to listen, as the worker on the lookout: adds tell nobody else."""
+        """Begin to listen, as the worker on call: adds tell nobody else."""
         await self._listener.value("select pg_advisory_lock(asyncq._lock_space(), 0)")
         await self.listen()
 

@@ -12,7 +12,7 @@ from asyncq.store.arrays import array_numbers, array_text, sent_numbers
 from tests.sql.session import Session
 
 WORKER = 1
-PACK_FROM = {"rows": 1000, "packed": 1}
+BATCH_FROM = {"rows": 1000, "batched": 1}
 """The forms of a claim, and from how many jobs on a fetch claims a batch."""
 OF_A_BATCH = ("ids", "task_ids", "queues", "limits", "priorities", "due", "created", "payloads", "metas")
 """The columns of `fetch_jobs` that are filled for a batch alone."""
@@ -64,8 +64,8 @@ async def fetch(
     """Claim jobs, of all tasks by default. Returns the claims in order of running."""
     names = "" if tasks is None else "where identifier = any($1::text[])"
     ids = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
-    token = token or (next(_tokens) if PACK_FROM[form] == 1 else 1)  # a batch has one of its own
-    arguments = (worker, token, limit, array_text(ids), forbidden, *after, now, since_s, PACK_FROM[form], "{}")
+    token = token or (next(_tokens) if BATCH_FROM[form] == 1 else 1)  # a batch has one of its own
+    arguments = (worker, token, limit, array_text(ids), forbidden, *after, now, since_s, BATCH_FROM[form], "{}")
     return sorted(
         jobs_of(await sql.run("fetch_jobs", *arguments), token),
         key=lambda job: (job["priority"], read_moment(job["run_at"]), job["id"]),
@@ -125,7 +125,7 @@ def texts(pairs: Sequence[tuple[int, int]]) -> tuple[str, str]:
     return array_text(id_ for id_, _ in pairs), array_text(token for _, token in pairs)
 
 
-async def settle_and_take(
+async def claim_next(
     sql: Session,
     claims: Sequence[Mapping[str, Any]],
     limit: int = 100,
@@ -139,7 +139,7 @@ async def settle_and_take(
     pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
     names = "" if tasks is None else "where identifier = any($1::text[])"
     known = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
-    rows = await sql.run("settle_and_take", worker, *texts(pairs), limit, token, array_text(known), forbidden, None)
+    rows = await sql.run("claim_next", worker, *texts(pairs), limit, token, array_text(known), forbidden, None)
     return [row["settled"] for row in rows if row["settled"]], [row for row in rows if not row["settled"]]
 
 

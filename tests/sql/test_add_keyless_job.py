@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.sql.handoffs import CHECKS, FIRST, holders, open_slot
 from tests.sql.keyed import ROWS
-from tests.sql.offering import FIRST, LOOKS, holders, offering
 from tests.sql.session import Session, session
 from tests.sql.test_wake_for import TIMES
 from tests.waiting import wait_until
@@ -32,7 +32,7 @@ async def insert(sql: Session, *values: Any) -> int | None:
     """As the client does on its own connections."""
     task, payload, *queue_and_time, max_attempts, priority, flags, meta = values
     assert [None] * 4 == [*queue_and_time, flags, meta]
-    rows = await sql.run("insert_job", task, payload, max_attempts, priority, LOOKS)
+    rows = await sql.run("insert_job", task, payload, max_attempts, priority, CHECKS)
     return rows[0]["id"] if rows else None
 
 
@@ -93,10 +93,10 @@ async def test_nobody_is_told_of_what_was_not_added(dsn: str, own: Session, add:
 async def test_an_insert_that_looks_does_nothing_while_a_worker_waits(own: Session, idle: Session) -> None:
     """One that does not look, or whose job no batch has room for, adds the job for anybody."""
     large = ("t", json.dumps("x" * 1000), *BARE[2:])
-    await offering(idle, FIRST)
+    await open_slot(idle, FIRST)
     looked = await insert(own, *BARE)
     added = [await insert(own, *large)]
-    ((job_id, _),) = await own.run("insert_job", "t", "{}", None, None, not LOOKS)
+    ((job_id, _),) = await own.run("insert_job", "t", "{}", None, None, not CHECKS)
     await idle.execute("select pg_advisory_unlock_shared(asyncq._lock_space(), -2147483648)")
     added += [job_id, await insert(own, *BARE)]
 
@@ -106,7 +106,7 @@ async def test_an_insert_that_looks_does_nothing_while_a_worker_waits(own: Sessi
 
 
 async def heard(dsn: str, own: Session, add: Way, *values: Any) -> list[str]:
-    """What a worker on the lookout hears of an add, and of the mark that is sent afterwards."""
+    """What a worker on call hears of an add, and of the mark that is sent afterwards."""
     told: list[str] = []
     async with session(dsn, own.schema) as listener:
         await listener.value("select pg_advisory_lock(asyncq._lock_space(), 0)")

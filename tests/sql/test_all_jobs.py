@@ -7,7 +7,7 @@ from tests.sql.session import Session
 async def test_it_is_both(sql: Session) -> None:
     """Each job once."""
     jobs = [await add(sql) for _ in range(3)]
-    await fetch(sql, 2, form="packed")
+    await fetch(sql, 2, form="batched")
 
     assert jobs == await sql.values("select id from asyncq._all_jobs() order by id")
     assert jobs[2:] == await sql.values("select id from asyncq._jobs")

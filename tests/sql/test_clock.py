@@ -4,7 +4,7 @@ from tests.sql.session import Session
 
 
 async def test_now_is_the_start_of_the_transaction_and_clock_the_instant(sql: Session) -> None:
-    """Jobs of one transaction become due together; gates and notifications look at the instant."""
+    """Jobs of one transaction become due together; key locks and notifications look at the instant."""
     first = await sql.row(
         "select asyncq.now() = pg_catalog.now() as same, asyncq.now() as now, asyncq.clock() as clock"
     )

@@ -96,8 +96,8 @@ LOCKED = {
         "select from asyncq._register_crontabs('{a9,a10,B}')",
         "select identifier from asyncq.known_crontabs order by ctid",
     ),
-    "_hold_crontabs": (
-        "select asyncq._hold_crontabs('{a9,a10,B}', array_fill(now(), '{3}'), array_fill(null::bigint, '{3}'))",
+    "_lock_crontabs": (
+        "select asyncq._lock_crontabs('{a9,a10,B}', array_fill(now(), '{3}'), array_fill(null::bigint, '{3}'))",
         "select identifier from asyncq.known_crontabs order by ctid",
     ),
     "_store_requests": (

@@ -66,10 +66,10 @@ async def test_what_runs_is_counted_unless_the_table_is_huge(large: Session, sha
 
 async def test_of_a_huge_table_at_least_what_live_workers_have_named_runs(large: Session) -> None:
     """A sample would miss eight of a million; a dead worker's jobs are no longer known to run."""
-    for last_seen, named in (("0 s", "{1/1,2/1,3/1}"), ("0 s", "{4/1,5/1,6/1,7/1,8/1}"), ("1 h", "{9/1,10/1}")):
+    for last_seen, started in (("0 s", "{1/1,2/1,3/1}"), ("0 s", "{4/1,5/1,6/1,7/1,8/1}"), ("1 h", "{9/1,10/1}")):
         await large.rows(f"""
-            insert into asyncq._workers (lease, pid, concurrency, host, tasks, named, last_seen)
-            values ('30 s', 1, 8, 'h', '{{}}', '{named}', now() - interval '{last_seen}')""")
+            insert into asyncq._workers (lease, pid, concurrency, host, tasks, started_claims, last_seen)
+            values ('30 s', 1, 8, 'h', '{{}}', '{started}', now() - interval '{last_seen}')""")
     bytes_ = await large.value("select pg_relation_size('asyncq._jobs')")
     rows = {row["state"]: tuple(row)[1:] for row in await large.rows(COUNTS, ABOUT, bytes_ // 20)}
 

@@ -57,7 +57,7 @@ async def test_a_beat_of_a_worker_that_was_rescued_in_part_is_refused(
 ) -> None:
     """Otherwise it would go on beside the workers that run its jobs again."""
     worker, rescued = await rescued_in_part(dsn, own, hold, level)
-    (held,) = await own.run("hold_lock", worker, await own.value("select pg_backend_pid()"))
+    (held,) = await own.run("lock_worker", worker, await own.value("select pg_backend_pid()"))
 
     assert HOLDS[hold][1] == rescued
     assert ([], False) == (await own.run("beat", worker, NO_LOCK, [], "{}"), held["holds"])
@@ -141,9 +141,9 @@ async def test_a_transaction_whose_own_claim_stands_completes_its_job_although_i
     await fetch(own, worker=worker, token=7)
     await own.rows(LONG_AGO, worker)
     async with session(dsn, own.schema) as run, run.connection.transaction():
-        (begun,) = await run.run("hold_claim", worker, kept, 7)
+        (begun,) = await run.run("lock_claim", worker, kept, 7)
         rescued = await own.run("rescue_jobs", AT_A_GLANCE)
-        ending = await run.value("select asyncq._complete_held($1, $2, 7, $3)", worker, kept, begun["xid"])
+        ending = await run.value("select asyncq._complete_claim($1, $2, 7, $3)", worker, kept, begun["xid"])
 
-    assert ("held", 1, "completed") == (begun["state"], len(rescued), ending)
+    assert ("locked", 1, "completed") == (begun["state"], len(rescued), ending)
     assert [] == await own.rows("select from asyncq._jobs where id = $1", kept)

@@ -16,17 +16,17 @@ async def worker(sql: Session) -> int:
     return row["id"]
 
 
-@pytest.mark.parametrize("offers", [False, True])
+@pytest.mark.parametrize("slots", [False, True])
 async def test_a_rescue_ends_the_listen_connection_of_each_worker_that_it_declares_dead(
-    dsn: str, own: Session, *, offers: bool
+    dsn: str, own: Session, *, slots: bool
 ) -> None:
-    """With an offer or without one; the connections of other workers stay."""
+    """With a slot or without one; the connections of other workers stay."""
     dead, alive = await worker(own), await worker(own)
     async with session(dsn, own.schema) as gone, session(dsn, own.schema) as stays:
         for ear, of in ((gone, dead), (stays, alive)):
-            await ear.run("hold_ear", of)
-            if offers:
-                await ear.run("make_offer", of, 1, 0, "{1}", "{1}", "asyncq:secret", True)  # noqa: FBT003
+            await ear.run("lock_listener", of)
+            if slots:
+                await ear.run("open_slot", of, 1, 0, "{1}", "{1}", "asyncq:secret", True)  # noqa: FBT003
         await own.rows(SILENT, dead)
         await own.run("rescue_jobs", AT_A_GLANCE)
         await wait_until(gone.connection.is_closed, description="the end of the connection to arrive")
@@ -41,7 +41,7 @@ async def test_a_rescue_ends_no_connection_of_a_worker_that_it_declared_dead_bef
     await own.rows(SILENT, dead)
     await own.rows("update asyncq._workers set died_at = clock_timestamp()")
     async with session(dsn, own.schema) as ear:
-        await ear.run("hold_ear", dead)
+        await ear.run("lock_listener", dead)
         await own.run("rescue_jobs", AT_A_GLANCE)
 
         assert 1 == await ear.value("select 1")
@@ -57,7 +57,7 @@ async def test_a_role_without_the_right_to_end_a_connection_rescues_all_the_same
         session(dsn, own.schema, user=one) as ear,
         session(dsn, own.schema, user=two) as other,
     ):
-        await ear.run("hold_ear", dead)
+        await ear.run("lock_listener", dead)
         other.connection.add_log_listener(lambda _, notice: said.append(notice.message))
         await other.run("rescue_jobs", AT_A_GLANCE)
         await wait_until(lambda: bool(said), description="the warning")

@@ -25,7 +25,7 @@ async def holding(
     (claim,) = await fetch(sql, worker=worker)
     async with session(dsn, sql.schema, user=user) as handler:
         await handler.connection.execute("begin")
-        await handler.run("hold_claim", worker, job, claim["lock_token"])
+        await handler.run("lock_claim", worker, job, claim["lock_token"])
         yield handler, worker, job
     await sql.execute("delete from asyncq._workers")
 

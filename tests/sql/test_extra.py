@@ -39,7 +39,7 @@ async def keyed(sql: Session, function: str, *args: str | None) -> str:
     "options", [None, {}, {"meta": {"a": 1}}, {"unique": None, "singleton": False, "force": False}]
 )
 async def test_who_asks_nothing_has_none(sql: Session, options: dict[str, Any] | None) -> None:
-    """Such a job passes no gate."""
+    """Such a job takes no key lock."""
     assert await extra(sql, options) is None
 
 

@@ -12,7 +12,7 @@ from tests.sql.session import Session
 WINDOW = 104
 """How many jobs of queues a fetch of one job looks at before it goes from queue to queue."""
 
-FORMS = pytest.mark.parametrize("form", ["rows", "packed"])
+FORMS = pytest.mark.parametrize("form", ["rows", "batched"])
 
 
 @FORMS

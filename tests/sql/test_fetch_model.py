@@ -107,7 +107,7 @@ async def store(sql: Session, rows: list[Row]) -> None:
     limit=st.integers(1, 8),
     cursor=CURSORS,
     since_s=SINCE,
-    pack_from=st.integers(1, 9),
+    batch_from=st.integers(1, 9),
 )
 async def test_a_fetch_claims_what_the_model_says(
     sql: Session,
@@ -115,12 +115,12 @@ async def test_a_fetch_claims_what_the_model_says(
     limit: int,
     cursor: tuple[int, int, int] | None,
     since_s: float | None,
-    pack_from: int,
+    batch_from: int,
 ) -> None:
     """Every rule at once: order, limit, queues, tasks, flags, dead and claimed jobs, the cursor."""
     await store(sql, rows)
     asked = (WORKER, 1, limit, "{1,2}", ["bad"])
-    answer = await sql.run("fetch_jobs", *asked, *await place(sql, cursor), None, since_s, pack_from, "{}")
+    answer = await sql.run("fetch_jobs", *asked, *await place(sql, cursor), None, since_s, batch_from, "{}")
     claims = jobs_of(answer, 1)
     locked = await sql.values("select name from asyncq._queues where locked_by = $1 order by name", WORKER)
 

@@ -9,8 +9,8 @@ import pytest
 from asyncq.store.claim import read_claim
 from asyncq.store.handoff import handed_over
 from asyncq.store.statements import query
+from tests.sql.handoffs import FIRST, SLOT, add_plain, fill, holders, insert, open_slot
 from tests.sql.jobs import fetch
-from tests.sql.offering import FIRST, OFFER, add_plain, fill, holders, insert, offering
 from tests.sql.session import Session, session
 from tests.sql.test_plans import nodes
 from tests.waiting import wait_until
@@ -30,10 +30,10 @@ async def test_the_message_is_the_claim_that_a_fetch_would_bring(own: Session, i
     messages: list[str] = []
     channel = f"{own.schema}:told"  # which no other test uses at the same time
     await idle.connection.add_listener(channel, lambda *about: messages.append(about[3]))
-    worker = await offering(idle, FIRST, channel=channel)
+    worker = await open_slot(idle, FIRST, channel=channel)
     job = await fill(own, payload=PAYLOAD)
     await wait_until(lambda: messages, description="the job")
-    await own.rows("select from asyncq._unpack_claims($1, $2)", worker, [FIRST])
+    await own.rows("select from asyncq._split_batches_of_worker($1, $2)", worker, [FIRST])
     claim, made_at = handed_over(messages[0]) or (None, 0.0)
     held = await own.row("select locked_by, lock_token, locked_at = run_at, pg_typeof(id)::text from asyncq._jobs")
     await own.execute("update asyncq._jobs set locked_by = null, locked_at = null, lock_token = null")
@@ -48,11 +48,11 @@ async def test_the_message_is_the_claim_that_a_fetch_would_bring(own: Session, i
 async def test_the_job_is_as_an_insert_would_have_made_it(
     own: Session, idle: Session, numbers: tuple[int | None, int | None]
 ) -> None:
-    """Whoever unpacks the batch gets that row, but for the id and the claim."""
-    worker = await offering(idle, FIRST)
+    """Whoever splits the batch gets that row, but for the id and the claim."""
+    worker = await open_slot(idle, FIRST)
     await own.execute(TIME_STANDS)
     jobs = [await fill(own, "t", PAYLOAD, *numbers), await insert(own, "t", PAYLOAD, *numbers)]
-    await own.rows("select from asyncq._unpack_claims($1, $2)", worker, [FIRST])
+    await own.rows("select from asyncq._split_batches_of_worker($1, $2)", worker, [FIRST])
     claim = "{id,locked_by,locked_at,lock_token}"
     rows = await own.values(f"select to_jsonb(job) - '{claim}'::text[] from asyncq._jobs as job order by id")
 
@@ -67,14 +67,14 @@ async def test_no_slot_is_filled_with_more_than_a_batch_has_room_for(
     own: Session, idle: Session, payload: str, *, fits: bool
 ) -> None:
     """It is written as a whole. Counted are bytes."""
-    await offering(idle, FIRST)
+    await open_slot(idle, FIRST)
 
     assert fits == bool(await fill(own, payload=json.dumps(payload, ensure_ascii=False)))
 
 
-async def test_an_offer_is_filled_once(own: Session, idle: Session) -> None:
+async def test_a_slot_is_filled_once(own: Session, idle: Session) -> None:
     """The second add has done nothing, and is told so."""
-    await offering(idle, FIRST)
+    await open_slot(idle, FIRST)
     filled = [await fill(own) for _ in range(2)]
 
     assert filled == [*await own.values("select id from asyncq._all_jobs()"), None]
@@ -83,8 +83,8 @@ async def test_an_offer_is_filled_once(own: Session, idle: Session) -> None:
 @pytest.mark.parametrize(
     "spoil",
     [
-        "update asyncq._offers set packable_ids = '{}'",
-        "update asyncq._offers set packable_ids = '{2}'",
+        "update asyncq._handoff_slots set batchable_ids = '{}'",
+        "update asyncq._handoff_slots set batchable_ids = '{2}'",
         "update asyncq._tasks set retired_in = '1'",
         "delete from asyncq._batches",
         "update asyncq._batches set ids = '{1}'",
@@ -92,25 +92,25 @@ async def test_an_offer_is_filled_once(own: Session, idle: Session) -> None:
     ],
     ids=["the context is taken", "another task", "retired", "withdrawn", "taken", "made anew"],
 )
-async def test_no_other_offer_is_filled(own: Session, idle: Session, spoil: str) -> None:
+async def test_no_other_slot_is_filled(own: Session, idle: Session, spoil: str) -> None:
     """Each of them is for the function, or for nobody."""
-    await offering(idle, FIRST)
+    await open_slot(idle, FIRST)
     await own.execute(spoil)
 
     assert await fill(own) is None
 
 
-async def test_the_offer_of_a_worker_that_does_not_listen_is_passed_over(own: Session, idle: Session) -> None:
+async def test_the_slot_of_a_worker_that_does_not_listen_is_passed_over(own: Session, idle: Session) -> None:
     """Its process was killed a moment ago: nobody would hear."""
-    worker = await offering(idle, FIRST)
+    worker = await open_slot(idle, FIRST)
     await idle.value("select pg_advisory_unlock(asyncq._lock_space(), $1)", -1 - worker)
 
     assert await fill(own) is None
 
 
 async def test_of_two_at_once_one_fills_it_and_none_waits(dsn: str, own: Session, idle: Session) -> None:
-    """The first one holds the offer until it has committed, or leaves it as it was."""
-    await offering(idle, FIRST)
+    """The first one holds the slot until it has committed, or leaves it as it was."""
+    await open_slot(idle, FIRST)
     async with session(dsn, own.schema) as first:
         transaction = first.connection.transaction()
         await transaction.start()
@@ -118,7 +118,7 @@ async def test_of_two_at_once_one_fills_it_and_none_waits(dsn: str, own: Session
         async with asyncio.timeout(5):
             beside = await fill(own)
         await transaction.rollback()
-    before = await own.row(OFFER)
+    before = await own.row(SLOT)
     after = await fill(own)
 
     assert (None, (FIRST, False)) == (beside, tuple(before))
@@ -129,7 +129,7 @@ async def test_the_rescue_of_a_worker_passes_over_one_to_whom_a_job_is_being_han
     dsn: str, own: Session, idle: Session
 ) -> None:
     """It waits for nobody; the next rescue finds the job."""
-    await offering(idle, FIRST)
+    await open_slot(idle, FIRST)
     async with session(dsn, own.schema) as adder, adder.connection.transaction():
         await fill(adder)
         await own.execute("update asyncq._workers set last_seen = '2000-01-01'")
@@ -144,19 +144,19 @@ async def test_the_rescue_of_a_worker_passes_over_one_to_whom_a_job_is_being_han
 @pytest.mark.parametrize(
     "silence", ["last_seen = clock_timestamp() - lease * 0.7", "doubted_at = now()", "died_at = now()"]
 )
-async def test_an_add_passes_by_the_offer_of_a_worker_that_is_not_heard(
+async def test_an_add_passes_by_the_slot_of_a_worker_that_is_not_heard(
     own: Session, idle: Session, silence: str
 ) -> None:
     """The worker is frozen, cut off or dead: the job would wait for a rescue, while others have free slots."""
-    await offering(idle, FIRST)
+    await open_slot(idle, FIRST)
     await own.execute(f"update asyncq._workers set {silence}")
 
     assert await fill(own) is None
 
 
-async def test_a_worker_that_is_being_rescued_is_offered_nothing(dsn: str, own: Session, idle: Session) -> None:
-    """Its offer goes before its claims are looked for."""
-    await offering(idle, FIRST)
+async def test_a_worker_that_is_being_rescued_gets_nothing(dsn: str, own: Session, idle: Session) -> None:
+    """Its slot goes before its claims are looked for."""
+    await open_slot(idle, FIRST)
     async with session(dsn, own.schema) as rescuer, rescuer.connection.transaction():
         await rescuer.execute("update asyncq._workers set last_seen = '2000-01-01'")
         await rescuer.run("rescue_jobs", not THOROUGH)
@@ -169,7 +169,7 @@ async def test_a_worker_that_is_being_rescued_is_offered_nothing(dsn: str, own: 
 
 async def test_an_empty_batch_of_nobody_is_removed_by_a_thorough_rescue(own: Session, idle: Session) -> None:
     """Somebody has deleted the worker's row by hand. No add takes it."""
-    await offering(idle, FIRST)
+    await open_slot(idle, FIRST)
     await own.execute("delete from asyncq._workers")
     await add_plain(own)
     left = await own.value("select count(*) from asyncq._batches")
@@ -178,12 +178,12 @@ async def test_an_empty_batch_of_nobody_is_removed_by_a_thorough_rescue(own: Ses
     assert (1, [None], []) == (left, await holders(own), await own.rows("select from asyncq._batches"))
 
 
-async def test_a_task_that_is_not_stored_takes_no_offer(own: Session, idle: Session) -> None:
+async def test_a_task_that_is_not_stored_takes_no_slot(own: Session, idle: Session) -> None:
     """Nothing is added yet: the function stores the name."""
-    await offering(idle, FIRST)
+    await open_slot(idle, FIRST)
 
     assert await add_plain(own, "unknown") is None
-    assert (FIRST, False) == tuple(await own.row(OFFER))
+    assert (FIRST, False) == tuple(await own.row(SLOT))
 
 
 def test_what_is_no_job_is_told_apart() -> None:
@@ -192,12 +192,12 @@ def test_what_is_no_job_is_told_apart() -> None:
 
 
 @pytest.mark.parametrize("off", [(), ("tidscan",), ("tidscan", "hashjoin")], ids=str)
-async def test_one_of_several_offers_is_filled_however_the_planner_joins(
+async def test_one_of_several_slots_is_filled_however_the_planner_joins(
     dsn: str, own: Session, idle: Session, off: tuple[str, ...]
 ) -> None:
-    """To the planner there is one batch: a join would look for an offer once for each, and add the job as often."""
+    """To the planner there is one batch: a join would look for a slot once for each, and add the job as often."""
     for token in (FIRST, FIRST + 1, FIRST + 2):
-        await offering(idle, token)
+        await open_slot(idle, token)
         if token == FIRST:
             await own.execute("analyze asyncq._batches")
     settings = {f"enable_{name}": "off" for name in off}
@@ -207,7 +207,7 @@ async def test_one_of_several_offers_is_filled_however_the_planner_joins(
     assert jobs == await own.values("select id from asyncq._all_jobs()")
 
 
-async def test_however_many_batches_there_are_it_looks_offers_up_by_their_key(dsn: str, own: Session) -> None:
+async def test_however_many_batches_there_are_it_looks_slots_up_by_their_key(dsn: str, own: Session) -> None:
     """Also by a plan that was made while there were none."""
     async with session(dsn, own.schema, **PLANS) as client:
         await client.execute(f"prepare it as {query('fill_slot', client.schema)}")

@@ -18,14 +18,14 @@ select now() + interval '1 h', now(), now(), (select id from asyncq._tasks where
   case when i <= {ROWS // 2} then 'k' || i end, '{{}}', case when i % 7 = 0 then 25 else 0 end,
   case when i % 5 = 0 then 1 end, case when i % 5 = 0 then now() end, case when i % 5 = 0 then 1 end
 from generate_series(1, {ROWS}) as i;
-insert into asyncq._gate select hashtextextended('key:k' || i, 0) from generate_series(1, {ROWS // 2}) as i
+insert into asyncq._key_locks select hashtextextended('key:k' || i, 0) from generate_series(1, {ROWS // 2}) as i
   on conflict do nothing;
 insert into asyncq._tasks (identifier) select 'some' || i from generate_series(1, {ROWS}) as i;
 """
 STATS = """
 select relname as table, seq_scan::int as scans, (coalesce(idx_tup_fetch, 0) + seq_tup_read)::int as rows
 from pg_catalog.pg_stat_xact_user_tables
-where schemaname = 'asyncq' and relname = any('{_jobs,_gate,_tasks}')
+where schemaname = 'asyncq' and relname = any('{_jobs,_key_locks,_tasks}')
 """
 
 # A call -> its specs: of keys that are free, held in each state, doubled, and none.
@@ -59,24 +59,24 @@ async def cost(sql: Session, call: Awaitable[object]) -> dict[str, tuple[int, in
 async def full(request: pytest.FixtureRequest, dsn: str) -> AsyncIterator[Session]:
     """A table with 20,000 jobs, half of them with a key; a fifth of all run, a seventh are discarded."""
     async with temporary_schema(dsn) as schema, session(dsn, schema) as sql:
-        for table in ("_jobs", "_gate", "_tasks"):
+        for table in ("_jobs", "_key_locks", "_tasks"):
             await sql.execute(f"alter table asyncq.{table} set (autovacuum_enabled = off)")
         await sql.execute("insert into asyncq._tasks (identifier) values ('t')")
         if request.param.startswith("planned"):
-            for table in ("_jobs", "_gate", "_tasks"):
+            for table in ("_jobs", "_key_locks", "_tasks"):
                 await sql.execute(f"vacuum analyze asyncq.{table}")
             for specs in CALLS.values():
                 await cost(sql, add_all(sql, specs))
             await sql.rows("select asyncq.remove_job('k1')")
         await sql.execute(FILL)
         if request.param == "analysed":
-            await sql.execute("analyze asyncq._jobs; analyze asyncq._gate")
+            await sql.execute("analyze asyncq._jobs; analyze asyncq._key_locks")
         yield sql
 
 
 @pytest.mark.parametrize("call", CALLS)
 async def test_an_add_reads_a_few_rows_for_each_of_its_jobs(full: Session, call: str) -> None:
-    """A scan of a table with a million jobs would take a second, for each add, with all gates held."""
+    """A scan of a table with a million jobs would take a second, for each add, with all key locks held."""
     costs = await cost(full, add_all(full, CALLS[call]))
 
     assert dict.fromkeys(costs, 0) == {table: scans for table, (scans, _) in costs.items()}

@@ -51,7 +51,9 @@ async def test_when_its_worker_dies_it_stays_dead(sql: Session) -> None:
     """A lost run is an attempt, and this was the last."""
     (worker,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
     old, _, _ = await running_and_newer(sql, worker=worker["id"])
-    await sql.execute("update asyncq._workers set named = array(select id || '/' || lock_token from asyncq._jobs)")
+    await sql.execute(
+        "update asyncq._workers set started_claims = array(select id || '/' || lock_token from asyncq._jobs)"
+    )
     await sql.execute(LONG_AGO)
     await sql.run("rescue_jobs", not THOROUGH)
     row = (await stored(sql))[old.id]

@@ -23,7 +23,7 @@ values (interval '30 s', 1, 100, 'h', array[]::text[]) returning id"""
 DIE = """
 update asyncq._workers
 set last_seen = now() - interval '1 day',
-  named = array(select id || '/' || lock_token from asyncq._all_jobs() where locked_by = $1)
+  started_claims = array(select id || '/' || lock_token from asyncq._all_jobs() where locked_by = $1)
 where id = $1
 """
 KEYED = "select id from asyncq.add_job('t', queue_name => $1, job_key => $2, max_attempts => $3)"
@@ -87,7 +87,7 @@ class World:
         worker = self.workers[place]
         self._token += 1
         expected = {*self._next(most)}
-        form = "packed" if packs else "rows"
+        form = "batched" if packs else "rows"
         claims = await fetch(self._sql, most, worker=worker, token=self._token, form=form)
 
         assert expected == {claim["id"] for claim in claims}

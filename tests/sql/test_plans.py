@@ -103,12 +103,12 @@ class Explainer:
         await self._sql.execute(text)
 
     async def fetch(
-        self, limit: int, *, after: str = "null, null, null", forbidden: str = "null", pack_from: int = 1000
+        self, limit: int, *, after: str = "null, null, null", forbidden: str = "null", batch_from: int = 1000
     ) -> Plan:
         """Explain a fetch by a worker that knows all tasks."""
         return await self.explain(
             *("fetch_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'", forbidden, after, "null", "null"),
-            *(str(pack_from), "'{}'"),
+            *(str(batch_from), "'{}'"),
         )
 
     async def settle(self, name: str, *arrays: str) -> Plan:
@@ -193,7 +193,7 @@ async def test_a_batch_is_settled_by_its_ids(full: Explainer) -> None:
 
 async def test_a_succession_reads_one_job_more_for_each_queue(full: Explainer) -> None:
     """Of 50 queues the first ready job: found by an index, looked at again when it is locked, and claimed."""
-    plan = await full.settle("settle_and_take", *TAKING)
+    plan = await full.settle("claim_next", *TAKING)
 
     assert_no_scan_of_jobs(plan)
     assert plan.rows <= 400 + 5 * 50
@@ -282,7 +282,7 @@ async def test_a_plan_that_was_made_while_the_tables_were_empty_is_right_when_th
         explainer = Explainer(sql)
         await explainer.fetch(100)
         await explainer.settle("settle_completed")
-        await explainer.settle("settle_and_take", *TAKING)
+        await explainer.settle("claim_next", *TAKING)
         await sql.execute(READY)
         fetching = await explainer.fetch(100)
         await sql.execute("""
@@ -293,7 +293,7 @@ async def test_a_plan_that_was_made_while_the_tables_were_empty_is_right_when_th
             insert into asyncq._queues (locked_by, name) values (7, 'q3');
             update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 1
               where id = (select id from asyncq._jobs where queue = 'q3' order by priority, run_at, id limit 1)""")
-        succession = await explainer.settle("settle_and_take", *TAKING)
+        succession = await explainer.settle("claim_next", *TAKING)
 
     for plan in (fetching, settling, succession):
         assert_no_scan_of_jobs(plan)

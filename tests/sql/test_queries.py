@@ -69,9 +69,9 @@ async def test_a_worker_is_found_until_it_was_declared_dead(sql: Session) -> Non
 async def test_the_eldest_worker_is_the_oldest_one_that_lives(sql: Session) -> None:
     """What one does for all must not be left to one that is dead."""
     ids = [(await sql.run("register_worker", 30.0, 1, 1, "h", [], 0))[0]["id"] for _ in range(3)]
-    before = [(await sql.run("is_eldest", id_))[0]["is_eldest"] for id_ in ids]
+    before = [(await sql.run("is_oldest", id_))[0]["is_oldest"] for id_ in ids]
     await sql.rows("update asyncq._workers set last_seen = now() - interval '31 s' where id = $1", ids[0])
-    after = [(await sql.run("is_eldest", id_))[0]["is_eldest"] for id_ in ids[1:]]
+    after = [(await sql.run("is_oldest", id_))[0]["is_oldest"] for id_ in ids[1:]]
 
     assert ([True, False, False], [True, False]) == (before, after)
 
@@ -136,11 +136,11 @@ async def test_one_job_is_read_by_its_id_or_its_key(sql: Session) -> None:
 
 async def test_a_moved_door_is_seen(sql: Session) -> None:
     """A worker refuses a schema whose clock somebody else has set."""
-    before = {row["source"] for row in await sql.run("clock_doors")}
+    before = {row["source"] for row in await sql.run("clock_functions")}
     await sql.execute("""
         create or replace function asyncq.now() returns timestamptz
         language sql stable as $$ select '2000-01-01'::timestamptz $$""")
-    after = {row["source"] for row in await sql.run("clock_doors")}
+    after = {row["source"] for row in await sql.run("clock_functions")}
 
     assert {"select pg_catalog.now()", "select pg_catalog.clock_timestamp()"} == before
     assert before != after

@@ -104,7 +104,7 @@ async def test_a_removed_key_is_free(sql: Session) -> None:
 
 
 async def test_a_handler_that_holds_its_row_is_not_waited_for(dsn: str, own: Session) -> None:
-    """A transactional one does so for as long as it runs, and may come to the gate of the key itself: a deadlock."""
+    """A transactional one does so for as long as it runs, and may wait for the key lock itself: a deadlock."""
     job = await hold(own, "active")
     async with session(dsn, own.schema, lock_timeout="100ms") as other, own.connection.transaction():
         await own.rows("select from asyncq._jobs where id = $1 for key share", job["id"])

@@ -9,7 +9,7 @@ from tests.sql.session import Session, session
 
 LONG_AGO = "update asyncq._workers set last_seen = now() - interval '31 s' where id = $1"
 NAME_ALL = """
-update asyncq._workers set named = array(
+update asyncq._workers set started_claims = array(
   select id || '/' || lock_token from asyncq._all_jobs() where locked_by = $1)
 where id = $1"""
 NO_LOCK = False
@@ -258,7 +258,7 @@ async def test_marked_jobs_of_a_dead_worker_end_as_their_mark_says_and_lose_no_a
 
 
 async def test_when_a_worker_is_gone_all_others_are_woken(own: Session) -> None:
-    """What begins anew is due, a queue is free, and it may have been the one on the lookout."""
+    """What begins anew is due, a queue is free, and it may have been the one on call."""
     heard: list[object] = []
     dead = await worker(own)
     job = await add(own, queue="q")
@@ -299,7 +299,7 @@ async def test_a_worker_that_has_its_lock_again_is_not_rescued_although_it_has_n
         await let_go(other, late)
         await own.run("watch_workers", 0)
         await end_the_grace(own, late)
-        await other.run("hold_lock", late, await other.value("select pg_backend_pid()"))
+        await other.run("lock_worker", late, await other.value("select pg_backend_pid()"))
         await rescue(own)
         left = await workers(own)
         await other.execute("delete from asyncq._workers")
@@ -318,7 +318,7 @@ async def test_who_rescues_a_worker_has_its_lock_meanwhile(dsn: str, own: Sessio
         backend = await other.value("select pg_backend_pid()")
         async with own.connection.transaction():
             await rescue(own)
-            (held,) = await other.run("hold_lock", late, backend)
+            (held,) = await other.run("lock_worker", late, backend)
 
         assert (False, []) == (held["holds"], await other.run("beat", late, NO_LOCK, [], "{}"))
 

@@ -20,9 +20,9 @@ from asyncq.domain.events import (
 from asyncq.store.statements import folder, query
 from tests.engine.seen import Seen
 from tests.roles import Roles, three_roles
+from tests.sql.handoffs import FIRST as TOKEN
+from tests.sql.handoffs import open_slot
 from tests.sql.hostile import build
-from tests.sql.offering import FIRST as TOKEN
-from tests.sql.offering import offering
 from tests.sql.session import Session, session
 from tests.waiting import wait_until
 
@@ -79,7 +79,7 @@ CALLS = {
         "select asyncq.pause_cron_item('i')",
         "select asyncq.resume_cron_item('i')",
         "select asyncq.run_cron_item('i')",
-        "select asyncq._tell_cron('{i}', '{1}', '{null}', '{null}', '{null}')",
+        "select asyncq._report_cron('{i}', '{1}', '{null}', '{null}', '{null}')",
         "select asyncq.list_cron_items()",
         "select asyncq.remove_cron_item('i')",
         "select asyncq._task_ids('{t,v}')",
@@ -150,7 +150,7 @@ async def test_no_lookalike_is_executed_by_a_statement_of_the_client(roles: Role
         misled(roles, role, USUAL.format(evil=evil)) as sql,
     ):
         if name == "fill_slot":
-            await offering(idle, TOKEN)
+            await open_slot(idle, TOKEN)
         await sql.execute("begin")
         # It raises if one is.
         said = await sql.connection.execute(f"prepare it as {query(name, roles.schema)}; execute it {STATEMENTS[name]}")
@@ -190,14 +190,14 @@ async def test_no_lookalike_is_executed_by_a_worker(roles: Roles, evil: str) -> 
 INLINED = {"now", "clock", "_job", "_state", "_wake_workers"} | {
     "_fits_batch",
     "_has_failed",
-    "_has_offers",
-    "_is_heard",
+    "_has_open_slot",
+    "_is_responsive",
     "_is_allowed",
     "_is_due",
     "_is_known",
     "_is_listening",
     "_is_live",
-    "_is_packable",
+    "_is_batchable",
     "_is_ready",
     "_lock_space",
     "_max_attempts",

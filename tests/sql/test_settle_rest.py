@@ -76,7 +76,7 @@ async def test_a_job_that_was_asked_for_again_has_not_ended_even_if_it_is_to_be_
     assert ({job: "rerun"}, []) == (await settle_rest(sql, claims, done=True), await ended(sql))
 
 
-@pytest.mark.parametrize("form", ["rows", "packed"])
+@pytest.mark.parametrize("form", ["rows", "batched"])
 async def test_a_completed_job_without_a_mark_is_deleted(sql: Session, form: str) -> None:
     """The plain statement could not write its end, because another transaction locked it."""
     await add_many(sql, 2)
@@ -160,12 +160,12 @@ async def test_the_endings_say_what_is_held_by_somebody_else_and_what_is_lost(ds
     assert {job: "held" if job == held else "lost" for job in jobs} == endings
 
 
-async def test_the_batches_of_its_claims_are_unpacked_and_no_others(sql: Session) -> None:
+async def test_the_batches_of_its_claims_are_split_and_no_others(sql: Session) -> None:
     """A job that goes on living needs a row; its siblings run on as rows too."""
     await add_many(sql, 3)
-    first = await fetch(sql, token=1, form="packed")
+    first = await fetch(sql, token=1, form="batched")
     await add_many(sql, 2)
-    second = await fetch(sql, token=2, form="packed")
+    second = await fetch(sql, token=2, form="batched")
     failed = first[1]["id"]
 
     assert {failed: "written"} == await settle_rest(sql, [first[1]], attempts=1, delay_s=60.0, error="e")

@@ -13,7 +13,7 @@ from tests.sql.session import Session, session
 from tests.sql.test_key_plans import ROWS, SPECS
 from tests.sql.unique import ALL_STATES, DEFAULT_STATES, STRATEGIES
 
-TABLES = ("_jobs", "_gate", "_tasks", "_ended_jobs", "_requests")
+TABLES = ("_jobs", "_key_locks", "_tasks", "_ended_jobs", "_requests")
 FILL = f"""
 insert into asyncq._jobs
   (run_at, created_at, updated_at, task_id, payload, attempts, locked_by, locked_at, lock_token, unique_key)
@@ -104,7 +104,7 @@ async def full(request: pytest.FixtureRequest, dsn: str) -> AsyncIterator[Sessio
 
 @pytest.mark.parametrize("call", CALLS)
 async def test_an_add_reads_a_few_rows_for_each_of_its_jobs(full: Session, call: str) -> None:
-    """A scan of a table with a million jobs would take a second, for each add, with all gates held."""
+    """A scan of a table with a million jobs would take a second, for each add, with all key locks held."""
     costs = await cost(full, CALLS[call])
 
     assert dict.fromkeys(costs, 0) == {table: scans for table, (scans, _) in costs.items()}

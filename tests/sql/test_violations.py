@@ -19,7 +19,7 @@ insert into asyncq._ended_jobs (id, created_at, ended_at, keep_until, task_id, s
 select id, now(), now(), now(), task_id, 'completed' from asyncq._jobs"""
 PACK = """
 insert into asyncq._batches
-  (lock_token, locked_at, locked_by, open, ids, run_at, created_at, task_id, priority, max_attempts, payload)
+  (lock_token, locked_at, locked_by, unsettled, ids, run_at, created_at, task_id, priority, max_attempts, payload)
 select 1, now(), (select id from asyncq._workers), '1', array[id], array[run_at], array[created_at], array[task_id],
   array[priority], array[max_attempts], array[payload]
 from asyncq._jobs"""
@@ -44,10 +44,10 @@ BROKEN = {
     "orphan_queue": [LOCK],
     "nameless_task": ["delete from asyncq._tasks"],
     "ended_twice": [END],
-    "packed_twice": [PACK],
+    "batched_twice": [PACK],
     "id_not_given": ["alter sequence asyncq._jobs_id_seq restart", "update asyncq._jobs set id = id + 1"],
     "invalid_index": [INVALID.format("jobs_key")],
-    "stale_gates": ["insert into asyncq._gate (key, used_at) values (1, now() - interval '49 h')"],
+    "stale_key_locks": ["insert into asyncq._key_locks (key, used_at) values (1, now() - interval '49 h')"],
     "cron_ahead": ["insert into asyncq.known_crontabs values ('i', now(), now() + interval '1 h')"],
 }
 

@@ -156,10 +156,10 @@ async def test_an_add_is_heard_at_commit(own: Session, ear: Ear) -> None:
 
 
 async def test_a_worker_that_begins_to_rest_while_an_add_asks_for_one_is_told(dsn: str, own: Session) -> None:
-    """The add found nobody on the lookout and has left no trace yet: the worker sees none, and would sleep over it."""
+    """The add found nobody on call and has left no trace yet: the worker sees none, and would sleep over it."""
     await own.execute("""
-        alter function asyncq._has_lookout() rename to _has_one;
-        create function asyncq._has_lookout() returns boolean language plpgsql volatile as $$
+        alter function asyncq._has_on_call() rename to _has_one;
+        create function asyncq._has_on_call() returns boolean language plpgsql volatile as $$
         declare
           answer constant boolean := asyncq._has_one();
         begin
@@ -173,10 +173,10 @@ async def test_a_worker_that_begins_to_rest_while_an_add_asks_for_one_is_told(ds
             await wait_until(lambda: waits(own, producer.connection.get_server_pid()), description="the add to ask")
             ear = Ear(idle)
             await ear.listen()
-            ((is_out, is_quiet, _),) = await idle.run("take_lookout", False)  # noqa: FBT003
+            ((is_mine, adds_settled, _),) = await idle.run("go_on_call", False)  # noqa: FBT003
             await own.rows("select pg_advisory_unlock(77)")
 
-        assert (True, True, [(f"{own.schema}:jobs", "")]) == (is_out, is_quiet, await ear.heard())
+        assert (True, True, [(f"{own.schema}:jobs", "")]) == (is_mine, adds_settled, await ear.heard())
 
 
 async def test_an_add_that_is_rolled_back_is_not_heard(own: Session, ear: Ear) -> None:

@@ -30,9 +30,9 @@ NO_LOCK = False
 
 
 async def watch(sql: Session, worker_id: int = 0) -> tuple[int, int, bool, bool]:
-    """Look. Returns the number of workers, the place, whether one is dead, whether one has some grace left."""
+    """Look. Returns the number of workers, the rank, whether one is dead, whether one has some grace left."""
     (row,) = await sql.run("watch_workers", worker_id)
-    return row["workers"], row["place"], row["dead"], (row["grace_left_s"] or 0) > 0
+    return row["workers"], row["rank"], row["dead"], (row["grace_left_s"] or 0) > 0
 
 
 async def test_a_lock_that_is_held_says_that_its_worker_lives(sql: Session, other: Session) -> None:
@@ -75,7 +75,7 @@ async def test_a_beat_ends_the_doubt(sql: Session, other: Session, holds: bool) 
     await let_go(other, worker)
     await watch(sql)
     if holds:
-        await other.run("hold_lock", worker, await other.value("select pg_backend_pid()"))
+        await other.run("lock_worker", worker, await other.value("select pg_backend_pid()"))
     await other.run("beat", worker, holds, [], "{}")
     found = await watch(sql)
 
@@ -168,7 +168,7 @@ async def test_what_happens_to_a_worker_during_a_look_counts(
 async def test_a_worker_behind_a_pooler_has_its_lease_only(sql: Session, other: Session) -> None:
     """Another process answers than the one that the driver knows: a lock would be anybody's."""
     (row,) = await other.run("register_worker", 30.0, 1, 1, "h", [], 0)
-    held = await other.run("hold_lock", row["id"], 0)
+    held = await other.run("lock_worker", row["id"], 0)
     found = await watch(sql)
 
     assert (None, [None], (1, 0, False, False)) == (row["holds"], [taken["holds"] for taken in held], found)

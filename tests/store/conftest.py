@@ -7,7 +7,7 @@ import pytest
 
 from asyncq.store.database import Database, ReconnectingConnection
 from tests.landlord import Landlord
-from tests.sql.jobs import fetched, settle_and_take
+from tests.sql.jobs import claim_next, fetched
 from tests.sql.session import Session, session
 from tests.store.gate import Gate
 from tests.waiting import wait_until
@@ -84,7 +84,7 @@ async def fetcher(dsn: str, schema: str, gate: Gate) -> AsyncIterator[Session]:
     async with session(dsn, schema, **GATED) as opened:
         await fetched(opened, 0)
         await fetched(opened, 0)
-        await settle_and_take(opened, [])
+        await claim_next(opened, [])
         yield opened
 
 

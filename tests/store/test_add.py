@@ -13,7 +13,7 @@ from asyncq.domain.job import JobSpec
 from asyncq.store import add as adding
 from asyncq.store.add import HandoffHints, add_jobs
 from asyncq.store.database import Database
-from tests.sql.offering import CHANNEL, FIRST, HOLD, holders, offering
+from tests.sql.handoffs import CHANNEL, FIRST, HOLD, holders, open_slot
 from tests.sql.session import Session, session
 
 SPEC = JobSpec(task="t")
@@ -49,7 +49,7 @@ async def add(sql: Session, database: Database, hints: HandoffHints | None, spec
     return added.id
 
 
-async def test_a_plain_add_is_one_insert_while_nobody_makes_offers(
+async def test_a_plain_add_is_one_insert_while_nobody_opens_slots(
     sql: Session, database: Database, sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first one of a task whose name is not stored is left to the function for many jobs."""
@@ -62,15 +62,15 @@ async def test_a_plain_add_is_one_insert_while_nobody_makes_offers(
     assert [None] * 3 == await holders(sql)
 
 
-async def test_an_add_that_meets_an_offer_takes_it_and_the_next_one_fills_at_once(
+async def test_an_add_that_meets_a_slot_takes_it_and_the_next_one_fills_at_once(
     sql: Session, idle: Session, database: Database, sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once it finds none that stands, it is inserted, and those after it do not look for a while."""
     monkeypatch.setattr(adding, "LOOK_S", 60.0)
     hints = HandoffHints()
-    worker = await offering(idle, FIRST)
+    worker = await open_slot(idle, FIRST)
     await add(sql, database, hints)
-    await offering_again(idle, worker)
+    await open_again(idle, worker)
     for _ in range(3):
         await add(sql, database, hints)
 
@@ -82,16 +82,16 @@ async def test_an_add_that_meets_an_offer_takes_it_and_the_next_one_fills_at_onc
 async def test_what_no_batch_has_room_for_is_inserted(
     sql: Session, idle: Session, database: Database, sent: list[str], payload: str
 ) -> None:
-    """By the statement that looks for an offer, without a second one."""
-    await offering(idle, FIRST)
+    """By the statement that looks for a slot, without a second one."""
+    await open_slot(idle, FIRST)
     await add(sql, database, HandoffHints(), JobSpec(task="t", payload=json.dumps(payload, ensure_ascii=False)))
 
     assert [INSERT] == sent
     assert [None] == await holders(sql)
 
 
-async def test_of_many_adds_at_the_same_time_one_looks_for_an_offer_or_fills_one() -> None:
-    """Each offer is for one job: others would ask in vain, in a burst over as many connections as there are."""
+async def test_of_many_adds_at_the_same_time_one_looks_for_a_slot_or_fills_one() -> None:
+    """Each slot is for one job: others would ask in vain, in a burst over as many connections as there are."""
     hints = HandoffHints()
     first = [hints.next_step("t") for _ in range(3)]
     hints.filled("t")
@@ -104,25 +104,25 @@ async def test_of_many_adds_at_the_same_time_one_looks_for_an_offer_or_fills_one
 
 
 @pytest.mark.parametrize("option", [{"queue": "q"}, {"run_at": MOMENT}, {"flags": ("f",)}, {"meta": "{}"}], ids=str)
-async def test_what_is_not_plain_is_added_by_the_function_whatever_is_offered(
+async def test_what_is_not_plain_is_added_by_the_function_whatever_slots_are_open(
     sql: Session, idle: Session, database: Database, sent: list[str], option: dict[str, Any]
 ) -> None:
     """A queue may be busy, a flag forbidden, an earlier job be first."""
-    await offering(idle, FIRST)
+    await open_slot(idle, FIRST)
     await add(sql, database, HandoffHints(), JobSpec(task="t", **option))
 
     assert [CALL] == sent
     assert [None] == await holders(sql)
 
 
-async def test_once_nobody_makes_offers_any_more_an_add_is_one_insert_again(
+async def test_once_nobody_opens_slots_any_more_an_add_is_one_insert_again(
     dsn: str, sql: Session, database: Database, sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the worker was killed: its lock ends with its connection."""
     monkeypatch.setattr(adding, "LOOK_S", 60.0)
     hints = HandoffHints()
     async with session(dsn, sql.schema) as idle:
-        await offering(idle, FIRST)
+        await open_slot(idle, FIRST)
         await add(sql, database, hints)
     for _ in range(2):
         await add(sql, database, hints)
@@ -130,17 +130,17 @@ async def test_once_nobody_makes_offers_any_more_an_add_is_one_insert_again(
     assert [INSERT, FILL, FILL, INSERT, INSERT] == sent
 
 
-async def test_while_offers_are_for_other_tasks_an_add_does_not_look_for_one_each_time(
+async def test_while_slots_are_for_other_tasks_an_add_does_not_look_for_one_each_time(
     sql: Session, idle: Session, database: Database, sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It looks again after a moment, and takes the offer that has come."""
+    """It looks again after a moment, and takes the slot that has come."""
     monkeypatch.setattr(adding, "LOOK_S", 0.2)
     hints = HandoffHints()
-    worker = await offering(idle, FIRST, task="u")
+    worker = await open_slot(idle, FIRST, task="u")
     for _ in range(3):
         await add(sql, database, hints)
     first, sent[:] = list(sent), []
-    await offering(idle, FIRST + 1, worker=worker)
+    await open_slot(idle, FIRST + 1, worker=worker)
     await asyncio.sleep(0.2)
     for _ in range(2):
         await add(sql, database, hints)
@@ -150,9 +150,9 @@ async def test_while_offers_are_for_other_tasks_an_add_does_not_look_for_one_eac
     assert [None, None, None, FIRST + 1, None] == await holders(sql)
 
 
-async def offering_again(sql: Session, worker: int) -> None:
-    """The worker has heard that its first offer was taken, and makes the next."""
-    ((is_made,),) = await sql.run("make_offer", worker, FIRST + 1, FIRST, "{1}", "{1}", CHANNEL, not HOLD)
+async def open_again(sql: Session, worker: int) -> None:
+    """The worker has heard that its first slot was filled, and opens the next."""
+    ((is_made,),) = await sql.run("open_slot", worker, FIRST + 1, FIRST, "{1}", "{1}", CHANNEL, not HOLD)
     assert is_made
 
 
@@ -160,7 +160,7 @@ async def test_where_statements_are_not_kept_or_a_transaction_may_last_the_funct
     sql: Session, idle: Session, database: Database, sent: list[str]
 ) -> None:
     """To plan the insert for each add would take longer; and a worker would wait for the end of the transaction."""
-    await offering(idle, FIRST)
+    await open_slot(idle, FIRST)
     await add(sql, database, None)
 
     assert [CALL] == sent

@@ -14,7 +14,7 @@ from tests.store.test_rescue_races import RESCUE, RESCUE_ALL, register
 from tests.waiting import wait_until
 
 LEVELS = ("read_committed", "repeatable_read", "serializable")
-UNPACK = "select from asyncq._unpack(array(select ctid from asyncq._batches))"
+SPLIT = "select from asyncq._split_batches(array(select ctid from asyncq._batches))"
 GUARD = """
 alter table asyncq._batches enable row level security;
 create policy gate on asyncq._batches using (asyncq.passes());
@@ -22,14 +22,14 @@ create policy gate on asyncq._batches using (asyncq.passes());
 BATCHES = "select count(*) from asyncq._batches"
 
 
-async def test_a_settlement_passes_by_a_batch_that_is_being_unpacked(sql: Session, other: Session) -> None:
+async def test_a_settlement_passes_by_a_batch_that_is_being_split(sql: Session, other: Session) -> None:
     """It waits for nobody, says that the claims stand, and finds the rows the next time."""
     await add_many(sql, 3)
-    claims = await fetch(sql, form="packed")
+    claims = await fetch(sql, form="batched")
     ids = [claim["id"] for claim in claims]
     await sql.execute("set lock_timeout = '100ms'")
     async with other.connection.transaction():
-        await other.rows(UNPACK)
+        await other.rows(SPLIT)
         during = (await complete(sql, claims), await change(sql, claims), await still_held(sql, claims))
 
     assert ([], [], ids) == during
@@ -37,12 +37,10 @@ async def test_a_settlement_passes_by_a_batch_that_is_being_unpacked(sql: Sessio
     assert ([], [], 0) == (await still_held(sql, claims), await claimed(sql), await sql.value(BATCHES))
 
 
-async def test_who_unpacks_a_batch_while_it_is_settled_waits_and_gets_what_is_left(
-    sql: Session, other: Session
-) -> None:
+async def test_who_splits_a_batch_while_it_is_settled_waits_and_gets_what_is_left(sql: Session, other: Session) -> None:
     """What has just ended must not come back as a row."""
     await add_many(sql, 3)
-    claims = await fetch(sql, form="packed")
+    claims = await fetch(sql, form="batched")
     answers: list[list[int]] = []
 
     async def cancel() -> None:
@@ -57,19 +55,19 @@ async def test_who_unpacks_a_batch_while_it_is_settled_waits_and_gets_what_is_le
     assert [claims[2]["id"]] == await complete(sql, claims)
 
 
-async def test_a_settlement_whose_batch_is_unpacked_after_its_snapshot_writes_nothing_twice(
+async def test_a_settlement_whose_batch_is_split_after_its_snapshot_writes_nothing_twice(
     gate: Gate, guarded: Session, other: Session
 ) -> None:
     """It sees the batch, and no rows; as it comes to lock it, there are rows, and no batch: the next try finds them."""
     await add_many(other, 3)
     await add(other)
-    claims = await fetch(other, 3, form="packed")
+    claims = await fetch(other, 3, form="batched")
     late = await fetch(other, 1)
     await other.execute(GUARD)
     await complete(guarded, [{**claims[0], "lock_token": 99}])
     mixed = [*claims, *late]
 
-    written = await gate.during(complete(guarded, mixed), other.rows(UNPACK))
+    written = await gate.during(complete(guarded, mixed), other.rows(SPLIT))
     rest = [claim for claim in mixed if claim["id"] not in written]
 
     assert sorted(claim["id"] for claim in rest) == await still_held(other, mixed)
@@ -83,7 +81,7 @@ async def test_a_settlement_whose_batch_was_settled_after_its_snapshot_says_that
 ) -> None:
     """An earlier one, of which nobody knew any more, was committed at last: the batch is in another place now."""
     await add_many(other, 4)
-    claims = await fetch(other, form="packed")
+    claims = await fetch(other, form="batched")
     await other.execute(GUARD)
     await complete(guarded, [{**claims[0], "lock_token": 99}])
 
@@ -95,14 +93,14 @@ async def test_a_settlement_whose_batch_was_settled_after_its_snapshot_says_that
     assert 0 == await other.value(BATCHES)
 
 
-@pytest.mark.parametrize("has_offer", [True, False], ids=["offer", "no offer"])
-async def test_a_rescue_passes_by_a_batch_that_somebody_holds(sql: Session, other: Session, has_offer: bool) -> None:
-    """Its worker's row stays, so that the next rescue finds it, whether an earlier one took its offer's or not."""
+@pytest.mark.parametrize("has_slot", [True, False], ids=["slot", "no slot"])
+async def test_a_rescue_passes_by_a_batch_that_somebody_holds(sql: Session, other: Session, has_slot: bool) -> None:
+    """Its worker's row stays, so that the next rescue finds it, whether an earlier one took its slot's or not."""
     dead = await register(sql, silent_s=31.0)
-    if not has_offer:
-        await sql.execute("delete from asyncq._offers")
+    if not has_slot:
+        await sql.execute("delete from asyncq._handoff_slots")
     await add_many(sql, 2)
-    claims = await fetch(sql, worker=dead, form="packed")
+    claims = await fetch(sql, worker=dead, form="batched")
     async with other.connection.transaction():
         await other.rows("select from asyncq._batches for update")
         during = await sql.values(RESCUE)
@@ -116,7 +114,7 @@ async def test_a_rescue_passes_by_a_batch_that_somebody_holds(sql: Session, othe
 async def test_a_batch_of_a_worker_that_has_no_row_is_found_by_a_thorough_rescue(sql: Session) -> None:
     """A fetch that ran late may commit after its worker was removed."""
     await add_many(sql, 2)
-    claims = await fetch(sql, worker=77, form="packed")
+    claims = await fetch(sql, worker=77, form="batched")
 
     assert [] == await sql.values(RESCUE)
     assert [claim["id"] for claim in claims] == sorted(await sql.values(RESCUE_ALL))
@@ -128,7 +126,7 @@ async def test_the_queues_of_batches_stay_locked_while_their_worker_lives(sql: S
     worker = await register(sql)
     await add(sql, queue="q")
     await add(sql, queue="r")
-    claims = await fetch(sql, worker=worker, form="packed")
+    claims = await fetch(sql, worker=worker, form="batched")
 
     assert ([], ["q", "r"]) == (await sql.values(RESCUE_ALL), await locked_queues(sql))
     await complete(sql, claims[:1], worker)
@@ -142,7 +140,7 @@ async def test_the_queues_of_a_batch_that_somebody_holds_stay_locked_after_its_w
     """Its jobs may be settled at this moment: the next rescue finds both."""
     dead = await register(sql, silent_s=31.0)
     await add(sql, queue="q")
-    await fetch(sql, worker=dead, form="packed")
+    await fetch(sql, worker=dead, form="batched")
     async with other.connection.transaction():
         await other.rows("select from asyncq._batches for update")
         during = (await sql.values(RESCUE_ALL), await locked_queues(sql))
@@ -155,7 +153,7 @@ async def test_force_unlock_returns_batches_and_waits_for_one_that_is_settled(sq
     """What ends at this moment has ended; the rest can be fetched again."""
     worker = await register(sql)
     await add_many(sql, 3)
-    claims = await fetch(sql, worker=worker, form="packed")
+    claims = await fetch(sql, worker=worker, form="batched")
     answers: list[list[int]] = []
 
     async def unlock() -> None:
@@ -176,7 +174,7 @@ async def test_a_cancel_and_a_force_unlock_of_the_same_claims_do_not_deadlock(
     """Both lock batches first, then rows: a cancel that held a row while it waits for a batch would be waited for."""
     worker = await register(sql)
     await add_many(sql, 4)
-    claims = await fetch(sql, 3, worker=worker, form="packed")
+    claims = await fetch(sql, 3, worker=worker, form="batched")
     await fetch(sql, 1, worker=worker)
     cancelled: list[list[int]] = []
     unlocked: list[list[int]] = []
@@ -209,7 +207,7 @@ async def test_a_call_leaves_alone_what_ran_in_a_batch_when_it_came(
     await add(sql, queue="q")
     await sql.rows("select id from asyncq.add_job('t')")
     await sql.execute("update asyncq._jobs set attempts = 1 where id = 2")
-    claims = await fetch(sql, 1, form="packed")
+    claims = await fetch(sql, 1, form="batched")
     touched: list[list[int]] = []
 
     async def call() -> None:
@@ -236,7 +234,7 @@ async def test_a_call_leaves_alone_what_ran_in_a_batch_when_it_came(
 async def test_an_old_snapshot_of_a_batch_judges_nothing(sql: Session, other: Session, act: str, level: str) -> None:
     """It shows a job that runs, and so is left alone, where one has failed: 40001, as for a claim in a row."""
     await add_many(sql, 2)
-    claims = await fetch(sql, form="packed")
+    claims = await fetch(sql, form="batched")
     async with other.connection.transaction(isolation=level):
         await other.rows("select from asyncq.jobs")
         await change(sql, claims, attempts=25, error="e")
@@ -248,7 +246,7 @@ async def test_an_old_snapshot_of_a_batch_judges_nothing(sql: Session, other: Se
 async def test_a_job_of_a_batch_that_blocks_its_worker_says_so_in_its_row(sql: Session) -> None:
     """For who finds it after the worker is gone."""
     await add_many(sql, 2)
-    claims = await fetch(sql, form="packed")
+    claims = await fetch(sql, form="batched")
     (noted,) = await sql.run("note_block", 1, claims[0]["id"], claims[0]["lock_token"], "LoopBlocked: ...")
 
     assert claims[0]["id"] == noted["id"]
@@ -261,7 +259,7 @@ async def test_two_rescues_at_once_return_a_batch_once(
     """The second one has seen the batch, and comes to lock it when it is gone."""
     await add_many(sql, 2)
     await add(sql)
-    await fetch(sql, 2, worker=77, form="packed")
+    await fetch(sql, 2, worker=77, form="batched")
     await fetch(sql, 1, worker=77)
     await guarded.rows("select from asyncq._rescue_jobs(true) where false")
 
@@ -273,12 +271,12 @@ async def test_two_rescues_at_once_return_a_batch_once(
 async def test_a_worker_that_lost_its_batch_settles_nothing_of_it(sql: Session) -> None:
     """It was taken for dead; its jobs run elsewhere by now, claimed one by one or in a batch."""
     await add_many(sql, 4)
-    lost = await fetch(sql, worker=77, form="packed")
+    lost = await fetch(sql, worker=77, form="batched")
     await sql.rows(RESCUE_ALL)
     await sql.execute(
         "update asyncq._jobs set attempts = 0, last_error = null, updated_at = created_at where id % 2 = 0"
     )
-    await fetch(sql, worker=2, form="packed")
+    await fetch(sql, worker=2, form="batched")
 
     assert ([], [], []) == (
         await complete(sql, lost, 77),
@@ -291,18 +289,18 @@ async def test_a_worker_that_lost_its_batch_settles_nothing_of_it(sql: Session) 
 async def test_the_batch_of_a_fetch_whose_answer_was_lost_is_returned(sql: Session) -> None:
     """By its token; the worker's other batches stay."""
     await add_many(sql, 4)
-    mine, lost = await fetch(sql, 2, form="packed"), await fetch(sql, 2, form="packed")
+    mine, lost = await fetch(sql, 2, form="batched"), await fetch(sql, 2, form="batched")
     returned = await sql.run("return_lost", 1, [lost[0]["lock_token"]])
 
     assert [claim["id"] for claim in lost] == sorted(row["id"] for row in returned)
     assert [claim["id"] for claim in mine] == await claimed(sql)
-    assert [claim["id"] for claim in lost] == await fetched(sql, form="packed")
+    assert [claim["id"] for claim in lost] == await fetched(sql, form="batched")
 
 
 async def test_a_settlement_that_is_sent_twice_ends_no_other_job(sql: Session) -> None:
     """Its answer was lost: each bit is closed once, and the batch goes with the last one."""
     await add_many(sql, 5)
-    claims = await fetch(sql, form="packed")
+    claims = await fetch(sql, form="batched")
     ids = [claim["id"] for claim in claims]
     first = await complete(sql, claims[:3])
 
@@ -316,7 +314,7 @@ async def test_a_settlement_that_is_sent_twice_ends_no_other_job(sql: Session) -
 async def test_nobody_closes_a_claim_of_another(sql: Session, stranger: str) -> None:
     """The fence of a batch is that of a row."""
     await add_many(sql, 4)
-    claims, others = await fetch(sql, 2, worker=7, form="packed"), await fetch(sql, 2, worker=7, form="packed")
+    claims, others = await fetch(sql, 2, worker=7, form="batched"), await fetch(sql, 2, worker=7, form="batched")
     if stranger == "another worker":
         done = await complete(sql, claims, 8)
     elif stranger == "another fetch":
@@ -332,7 +330,7 @@ async def test_nobody_closes_a_claim_of_another(sql: Session, stranger: str) -> 
 async def test_one_snapshot_shows_each_job_once(sql: Session, other: Session, level: str) -> None:
     """While it goes from its row to a batch, back, and to its end."""
     await add_many(sql, 3)
-    acts = [lambda: fetch(sql, form="packed"), lambda: sql.rows(UNPACK), lambda: sql.rows("delete from asyncq._jobs")]
+    acts = [lambda: fetch(sql, form="batched"), lambda: sql.rows(SPLIT), lambda: sql.rows("delete from asyncq._jobs")]
     ids = await sql.value("select array_agg(id order by id) from asyncq._jobs")
     shown = "select array_agg(id order by id) from asyncq.jobs"
     seen: list[list[int] | None] = []

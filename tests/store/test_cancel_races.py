@@ -23,7 +23,7 @@ from tests.waiting import wait_until
 Act = Callable[[Session, list[asyncpg.Record]], Awaitable[object]]
 
 LEVELS = ("read_committed", "repeatable_read", "serializable")
-FORMS = pytest.mark.parametrize("form", ["rows", "packed"])
+FORMS = pytest.mark.parametrize("form", ["rows", "batched"])
 CANCEL = "select id, locked_by from asyncq.cancel_jobs(array[$1::bigint])"
 EMPTY = """
 drop policy if exists gate on asyncq._jobs;
@@ -39,7 +39,7 @@ async def _fetch(sql: Session, _claims: list[asyncpg.Record]) -> None:
 
 
 async def _fetch_batch(sql: Session, _claims: list[asyncpg.Record]) -> None:
-    await fetch(sql, form="packed")
+    await fetch(sql, form="batched")
 
 
 async def _complete(sql: Session, claims: list[asyncpg.Record]) -> None:
@@ -104,7 +104,7 @@ async def test_a_cancel_comes_after_what_is_being_done_to_the_job(
 ) -> None:
     """A job that is being taken is cancelled as a running one, one that is being settled as what it becomes."""
     do, before, after, last = ACTS[act]
-    job = await add(sql, queue=None if form == "packed" or do is _fetch_batch else "q")
+    job = await add(sql, queue=None if form == "batched" or do is _fetch_batch else "q")
     claims = await fetch(sql, form=form) if before == "active" else []
     refusals: list[str | None] = []
     transaction = sql.connection.transaction()

@@ -9,9 +9,7 @@ from asyncq.testing import make_worker
 from tests.sql.session import session
 
 ORPHAN = "update asyncq._jobs set locked_by = 99, locked_at = now(), lock_token = 1 where id = $1"
-OLD_GATES = (
-    "insert into asyncq._gate (key, used_at) select i, now() - interval '3 days' from generate_series(1, 2500) as i"
-)
+OLD_KEY_LOCKS = "insert into asyncq._key_locks select i, now() - interval '3 days' from generate_series(1, 2500) as i"
 
 
 @task
@@ -59,14 +57,14 @@ async def test_repair_returns_orphan_claims_and_removes_old_gates(dsn: str, sche
     job = (await client.add_job("t")).id
     async with session(dsn, schema) as sql:
         await sql.rows(ORPHAN, job)
-        await sql.execute(OLD_GATES)
+        await sql.execute(OLD_KEY_LOCKS)
     broken = await client.admin.checkup()
     repaired = await client.admin.repair()
     again = await client.admin.repair()
     found = await client.get_job(job)
 
-    assert {"orphan_claim", "stale_gates"} == {one.law for one in broken.violations}
-    assert (((job,), 2500), ((), 0)) == ((repaired.job_ids, repaired.gates), (again.job_ids, again.gates))
+    assert {"orphan_claim", "stale_key_locks"} == {one.law for one in broken.violations}
+    assert (((job,), 2500), ((), 0)) == ((repaired.job_ids, repaired.key_locks), (again.job_ids, again.key_locks))
     assert (True, 0, None) == ((await client.admin.checkup()).is_healthy, found.attempts, found.locked_by)
 
 

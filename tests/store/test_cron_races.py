@@ -199,7 +199,7 @@ async def test_an_item_that_opens_while_another_one_is_waited_for_is_left_to_the
     numbers = [await revision(sql, name) for name in ("a", "b")]
     await sql.rows("select asyncq.pause_cron_item('b')")
     await sql.execute("begin")
-    await sql.rows("select asyncq._hold_cron_item('a')")
+    await sql.rows("select asyncq._lock_cron_item('a')")
 
     async def slots() -> list[int]:
         rows = await add_slots(other, ("a", SOON), ("b", SOON), identifiers=["t"] * 2, revisions=numbers)
@@ -324,7 +324,7 @@ async def test_calls_and_slots_never_deadlock(dsn: str, schema: str, sql: Sessio
                     elif call == "tell":
                         found = await own.rows("select identifier, revision from asyncq._cron_items")
                         columns = [[row[part] for row in found] for part in (0, 1)]
-                        await own.run("tell_cron", *columns, *([[None] * len(found)] * 3))
+                        await own.run("report_cron", *columns, *([[None] * len(found)] * 3))
                     else:
                         await own.rows(call)
                 except asyncpg.PostgresError as error:

@@ -14,7 +14,7 @@ from tests.store.gate import Gate
 
 BOTH = pytest.mark.parametrize(
     ("queue", "form"),
-    [(None, "rows"), (None, "packed"), ("q", "rows"), ("q", "packed")],
+    [(None, "rows"), (None, "batched"), ("q", "rows"), ("q", "batched")],
 )
 
 CHANGES = {
@@ -54,7 +54,7 @@ async def test_a_job_that_a_batch_has_no_room_for_any_more_is_claimed_in_its_row
     grown, stay = await add(fetcher), await add(fetcher)
     change_it = other.execute(f"update asyncq._jobs set {GROWS[more]} where id = {grown}")
 
-    assert [grown, stay] == await gate.during(fetched(fetcher, form="packed"), change_it)
+    assert [grown, stay] == await gate.during(fetched(fetcher, form="batched"), change_it)
     assert [grown] == await other.values(f"select id from asyncq._jobs where {GROWS[more]} and locked_by is not null")
     assert [[stay]] == await other.values("select ids from asyncq._batches")
 
@@ -66,7 +66,7 @@ async def test_a_job_that_was_written_meanwhile_is_claimed_in_its_row_beside_the
     """The batch is taken by place, and it has moved: left there, locked, it would be nobody's."""
     moved, stay = await add(fetcher, queue=queue), await add(fetcher, queue=queue and "other")
     move_it = other.execute(f"""update asyncq._jobs set payload = '{{"new": 1}}' where id = {moved}""")
-    claims = await gate.during(fetch(fetcher, form="packed"), move_it)
+    claims = await gate.during(fetch(fetcher, form="batched"), move_it)
 
     assert [(moved, '{"new": 1}'), (stay, "{}")] == [(claim["id"], claim["payload"]) for claim in claims]
     assert [moved] == await other.values("select id from asyncq._jobs where locked_by is not null")

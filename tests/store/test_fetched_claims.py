@@ -40,7 +40,7 @@ async def test_claims_of_a_batch_say_what_those_of_rows_say(
     dsn: str, schema: str, monkeypatch: pytest.MonkeyPatch, earlier: str, has_meta: bool
 ) -> None:
     """One row tells of all of them: what belongs to one must not be told of another."""
-    monkeypatch.setattr(claim, "PACK_FROM", 2)
+    monkeypatch.setattr(claim, "BATCH_FROM", 2)
     async with session(dsn, schema) as sql:
         for added in ADDED:
             await sql.value("select id from asyncq.add_job($1, $2, $3, null, $4, null, $5)", *added)
@@ -49,7 +49,7 @@ async def test_claims_of_a_batch_say_what_those_of_rows_say(
         await sql.execute(f"update asyncq._jobs set created_at = run_at - {earlier}, updated_at = run_at - {earlier}")
         rows = await _claims(dsn, schema, sql)
         batch = await _claims(dsn, schema, sql, packs=True)
-        packed = await sql.value("select cardinality(ids) from asyncq._batches")
+        batched = await sql.value("select cardinality(ids) from asyncq._batches")
 
-    assert (3, 3) == (len(rows), packed)
+    assert (3, 3) == (len(rows), batched)
     assert [replace(claim, is_packed=True) for claim in rows] == batch

@@ -1,4 +1,4 @@
-"""One call never deadlocks with another, nor with the workers: gates, jobs and names are locked in one order by all."""
+"""One call never deadlocks with another, nor with the workers: all lock key locks, jobs and names in one order."""
 
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -126,7 +126,7 @@ async def test_batches_beside_workers_that_drain_and_callers_that_remove(
             await mine.rows("select asyncq.remove_job($1)", rng.choice(KEYS))
 
     async def remove_and_add(mine: Session) -> None:
-        """In one transaction: the gate comes first in both."""
+        """In one transaction: the key lock comes first in both."""
         rng = random.Random()
         for _ in range(2 * rounds):
             key = rng.choice(KEYS)

@@ -1,6 +1,6 @@
 """A request with a key is never lost: it is added while something else is being done to the job that has the key.
 
-Each act stands open on the very row, or the very gate, when the add comes; then it commits or rolls back. At READ
+Each act stands open on the very row, or the very key lock, when the add comes; then it commits or rolls back. At READ
 COMMITTED the outcome is that of the two one after the other. At the other levels a loser may get 40001: it has
 changed nothing, and the same call works afterwards. Nobody gets an empty row, in any case.
 """
@@ -27,7 +27,7 @@ Act = Callable[[Session, list[asyncpg.Record]], Awaitable[object]]
 LEVELS = ("read_committed", "repeatable_read", "serializable")
 MODES = ("replace", "preserve_run_at", "unsafe_dedupe")
 ADD = "select * from asyncq.add_job('t', $1::text::json, job_key := 'k', job_key_mode := $2)"
-EMPTY = "delete from asyncq._jobs; delete from asyncq._gate"
+EMPTY = "delete from asyncq._jobs; delete from asyncq._key_locks"
 OLD = '{"old": 1}'
 NEW = '{"new": 1}'
 
@@ -89,7 +89,7 @@ ACTS: dict[str, tuple[Act, str | None, str | None]] = {
 async def prepare(sql: Session, state: str | None) -> list[asyncpg.Record]:
     """Store a job that has the key, or none. Returns its claim if it runs."""
     if state is None:
-        await sql.execute("select asyncq._gate('{key:k}')")
+        await sql.execute("select asyncq._lock_keys('{key:k}')")
         return []
     await add_one(sql, payload=OLD)
     return await fetch(sql) if state == "active" else []
@@ -261,7 +261,7 @@ async def test_a_settlement_does_not_wait_for_an_add(
 
 
 async def test_adds_of_other_keys_do_not_wait(sql: Session, other: Session) -> None:
-    """Each key has its own gate."""
+    """Each key has its own lock."""
     await add_one(sql, key=None)
     await sql.execute("set lock_timeout = '100ms'")
     async with other.connection.transaction():
@@ -272,7 +272,7 @@ async def test_adds_of_other_keys_do_not_wait(sql: Session, other: Session) -> N
 
 
 async def test_what_became_due_during_the_wait_is_told(dsn: str, sql: Session, other: Session) -> None:
-    """An add may wait at a gate for minutes: the instant after it says whether a worker must hear of the job."""
+    """An add may wait for a key lock for minutes: the instant after it says whether a worker must hear of the job."""
     await sql.execute("""
         create table asyncq.moved (by interval not null);
         insert into asyncq.moved values ('0');
@@ -284,9 +284,9 @@ async def test_what_became_due_during_the_wait_is_told(dsn: str, sql: Session, o
         await watcher.connection.add_listener(f"{sql.schema}:jobs", lambda *told: heard.append(told[3]))
         transaction = sql.connection.transaction()
         await transaction.start()
-        await sql.rows("select asyncq._gate('{key:k}')")
+        await sql.rows("select asyncq._lock_keys('{key:k}')")
         group.start_soon(other.rows, "select asyncq.add_job('t', run_at := now() + interval '70 s', job_key := 'k')")
-        await wait_until(lambda: is_waiting(watcher, other), description="the add to wait at the gate")
+        await wait_until(lambda: is_waiting(watcher, other), description="the add to wait for the key lock")
         await watcher.execute("update asyncq.moved set by = '30 s'")
         await transaction.commit()
         await wait_until(lambda: bool(heard), description="the add to be heard")

@@ -21,7 +21,7 @@ LIMITS = {
     "idle_in_transaction_session_timeout": "250ms",
     "idle_session_timeout": "500ms",
 }
-LOCK = "begin; lock table asyncq._jobs, asyncq._workers, asyncq._batches, asyncq._tasks, asyncq._gate"
+LOCK = "begin; lock table asyncq._jobs, asyncq._workers, asyncq._batches, asyncq._tasks, asyncq._key_locks"
 # In a transaction pg_stat_activity shows what it showed first.
 ANEW = "select pg_catalog.pg_stat_clear_snapshot()"
 # Longer than each limit.
@@ -56,7 +56,7 @@ CALLS: dict[str, Call] = {
 STATEMENTS: dict[str, tuple[object, ...]] = {
     "rescue_jobs": (True,),
     "prune": (60.0, 10),
-    "prune_gates": (0, 10),
+    "prune_key_locks": (0, 10),
     "unknown_tasks": ("{}",),
     "register_worker": (30.0, 1, 1, "host", ["t"], 0),
 }

@@ -6,7 +6,7 @@ from tests.sql.jobs import add, fetch
 from tests.sql.session import Session
 from tests.waiting import wait_until
 
-# Cancels, changed items, a call to beat, an offer that was taken: of no interest here.
+# Cancels, changed items, a call to beat, a slot that was taken: of no interest here.
 QUIET = (lambda *said: None, lambda: None, lambda: None, lambda text: None)
 
 

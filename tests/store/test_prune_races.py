@@ -1,4 +1,4 @@
-"""Pruning blocks nobody: adds come to the very gates that are being removed, and no request is lost or doubled."""
+"""Pruning blocks nobody: adds need the very key locks that are being removed, and no request is lost or doubled."""
 
 import time
 
@@ -7,16 +7,16 @@ import asyncpg
 import pytest
 
 from asyncq.store.database import ReconnectingConnection
-from asyncq.store.pruning import FIRST_GATE, Pruned, prune, prune_gates
+from asyncq.store.pruning import FIRST_KEY_LOCK, Pruned, prune, prune_key_locks
 from tests.sql.jobs import add
 from tests.sql.session import Session, session
 from tests.store.gate import Gate
 from tests.waiting import wait_until
 
 ADD = "select id from asyncq.add_job('t', job_key := $1)"
-LONG_AGO = "update asyncq._gate set used_at = now() - interval '2 days'"
-PRUNE = f"select gates from asyncq._prune_gates({FIRST_GATE}, 500)"
-GATES = 100_000
+LONG_AGO = "update asyncq._key_locks set used_at = now() - interval '2 days'"
+PRUNE = f"select key_locks from asyncq._prune_key_locks({FIRST_KEY_LOCK}, 500)"
+LOCKS = 100_000
 BATCH = 500
 
 
@@ -30,7 +30,7 @@ async def is_waiting(sql: Session, other: Session) -> bool:
 async def test_an_add_that_comes_to_a_gate_while_it_is_removed_makes_it_anew(
     sql: Session, other: Session, level: str, ends: str
 ) -> None:
-    """It waits for the removal, then goes on as if the gate had never been; at the other levels 40001 may come."""
+    """It waits for the removal, then goes on as if the row had never been; at the other levels 40001 may come."""
     await sql.rows(ADD, "k")
     await sql.execute("delete from asyncq._jobs")
     await sql.execute(LONG_AGO)
@@ -57,7 +57,7 @@ async def test_an_add_that_comes_to_a_gate_while_it_is_removed_makes_it_anew(
 
 
 async def test_of_two_adds_that_come_to_a_removed_gate_one_is_added(sql: Session, other: Session, dsn: str) -> None:
-    """Both wait for the removal; then each waits for the other, as at any gate: they are one job."""
+    """Both wait for the removal; then each waits for the other, as with any key: they are one job."""
     await sql.rows(ADD, "k")
     await sql.execute("delete from asyncq._jobs")
     await sql.execute(LONG_AGO)
@@ -89,10 +89,10 @@ async def test_pruning_does_not_wait_for_an_add_and_leaves_its_gate(
     async with other.connection.transaction():
         await other.rows(ADD, "k")
         with anyio.fail_after(5):
-            during = await prune_gates(line, FIRST_GATE, 10)
+            during = await prune_key_locks(line, FIRST_KEY_LOCK, 10)
 
-    assert (0, 0) == (during[0], (await prune_gates(line, FIRST_GATE, 10))[0])
-    assert 1 == await sql.value("select count(*) from asyncq._gate")
+    assert (0, 0) == (during[0], (await prune_key_locks(line, FIRST_KEY_LOCK, 10))[0])
+    assert 1 == await sql.value("select count(*) from asyncq._key_locks")
 
 
 async def test_a_hundred_thousand_gates_go_while_adds_come_to_these_very_keys(
@@ -100,18 +100,18 @@ async def test_a_hundred_thousand_gates_go_while_adds_come_to_these_very_keys(
 ) -> None:
     """None of them waits for more than one batch: far less than the walk takes."""
     await sql.execute(f"""
-        insert into asyncq._gate (key, used_at)
-          select hashtextextended('key:k' || i, 0), now() - interval '2 days' from generate_series(1, {GATES}) as i""")
+        insert into asyncq._key_locks (key, used_at)
+          select hashtextextended('key:k' || i, 0), now() - interval '2 days' from generate_series(1, {LOCKS}) as i""")
     keys = await sql.values(f"""
-        select 'k' || i from generate_series(1, {GATES}) as i order by hashtextextended('key:k' || i, 0)""")
+        select 'k' || i from generate_series(1, {LOCKS}) as i order by hashtextextended('key:k' || i, 0)""")
     waits: list[float] = []
     walked = removed = 0
-    at: int | None = FIRST_GATE
+    at: int | None = FIRST_KEY_LOCK
 
     async def keep_coming() -> None:
-        # Always to a gate of the batch that is being removed at this moment: the next one may be behind it already.
+        # Always to a key lock of the batch that is being removed at this moment: the next one may be behind it already.
         while at is not None:
-            number = min(walked + len(waits) % BATCH, GATES - 1)
+            number = min(walked + len(waits) % BATCH, LOCKS - 1)
             began = time.perf_counter()
             await other.rows(ADD, keys[number])
             waits.append(time.perf_counter() - began)
@@ -120,12 +120,12 @@ async def test_a_hundred_thousand_gates_go_while_adds_come_to_these_very_keys(
     async with anyio.create_task_group() as group:
         group.start_soon(keep_coming)
         while at is not None:
-            count, at = await prune_gates(line, at, BATCH)
+            count, at = await prune_key_locks(line, at, BATCH)
             removed, walked = removed + count, walked + BATCH
         walked_s = time.perf_counter() - began
-    left = await sql.value("select count(*) from asyncq._gate")
+    left = await sql.value("select count(*) from asyncq._key_locks")
 
-    assert GATES <= removed + left <= GATES + len(waits)
+    assert LOCKS <= removed + left <= LOCKS + len(waits)
     assert left <= len(waits)
     assert 0 < await sql.value("select count(*) from asyncq._jobs") <= len(waits)
     assert max(waits) < walked_s / 3
@@ -156,4 +156,4 @@ async def test_the_store_says_what_was_pruned(line: ReconnectingConnection, sql:
 
     assert Pruned(discarded=0, ended=3, requests=2) == await prune(line, None, 10)
     assert Pruned(discarded=1) == await prune(line, 86400.0, 10)
-    assert (0, None) == await prune_gates(line, FIRST_GATE, 10)
+    assert (0, None) == await prune_key_locks(line, FIRST_KEY_LOCK, 10)

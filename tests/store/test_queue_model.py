@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.sql.jobs import add, change, complete, fetch, settle_and_take, stray_queues
+from tests.sql.jobs import add, change, claim_next, complete, fetch, stray_queues
 from tests.sql.session import Session, session
 
 QUEUES = ("a", "b", "c", None)
@@ -54,7 +54,7 @@ class Players:
                     await complete(sql, [claim], worker=player)
                 elif way == "take":
                     token = next(self._tokens)
-                    claims += (await settle_and_take(sql, [claim], worker=player, token=token, tasks=tasks))[1]
+                    claims += (await claim_next(sql, [claim], worker=player, token=token, tasks=tasks))[1]
                 elif way != "abandon":
                     await change(sql, [claim], worker=player, attempts=int(way == "fail"), delay_s=0.0)
             if was_last and not claims and not await sql.run("rescue_jobs", THOROUGH):

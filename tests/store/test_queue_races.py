@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import asyncpg
 import pytest
 
-from tests.sql.jobs import PACK_FROM, add, add_many, change, claimed, complete, fetch, fetched, stray_queues
+from tests.sql.jobs import BATCH_FROM, add, add_many, change, claimed, complete, fetch, fetched, stray_queues
 from tests.sql.session import Session
 from tests.store.gate import Gate
 
@@ -37,10 +37,10 @@ async def _return_lost(sql: Session, claims: list[asyncpg.Record]) -> None:
 ENDS: dict[str, End] = {"completed": _complete, "failed": _fail, "rescued": _rescue, "returned": _return_lost}
 
 
-@pytest.fixture(autouse=True, params=[1000, 1], ids=["row by row", "packed"])
+@pytest.fixture(autouse=True, params=[1000, 1], ids=["row by row", "batched"])
 def claims(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every fetch claims in rows, or in batches."""
-    monkeypatch.setitem(PACK_FROM, "rows", request.param)
+    monkeypatch.setitem(BATCH_FROM, "rows", request.param)
 
 
 BY_ANY_END = pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)

@@ -68,7 +68,9 @@ async def test_rescued_jobs_say_whose_they_were(line: ReconnectingConnection, sq
     dead = await register(sql, silent_s=31.0)
     job = await add(sql, max_attempts=1)
     await fetch(sql, worker=dead)
-    await sql.execute("update asyncq._workers set named = array(select id || '/' || lock_token from asyncq._jobs)")
+    await sql.execute(
+        "update asyncq._workers set started_claims = array(select id || '/' || lock_token from asyncq._jobs)"
+    )
 
     assert [store.Rescued(job, dead, 1, 1, ran=True)] == await store.rescue_jobs(line, thorough=False)
     assert [] == await store.rescue_jobs(line, thorough=True)

@@ -40,11 +40,11 @@ async def run_in_transaction(
     transaction = transactions.Transaction(database, handler.connection, level)
     await transaction.begin()
     try:
-        holding = await transactions.hold(database, handler.connection, WORKER, claim)
+        holding = await transactions.lock_claim(database, handler.connection, WORKER, claim)
         held.set()
         await go_on.wait()
         await add.add_jobs(database, handler.connection, AGAIN)
-        ending = await transactions.complete(database, handler.connection, WORKER, claim, holding.xid)
+        ending = await transactions.complete_claim(database, handler.connection, WORKER, claim, holding.xid)
         await transaction.commit()
     except StoreError as error:
         return error.sqlstate or ""
@@ -57,7 +57,7 @@ async def run_in_transaction(
 async def test_a_handler_and_an_outside_add_of_its_key_that_came_first_do_not_deadlock(
     dsn: str, schema: str, database: Database, sql: Session, other: Session, line: ReconnectingConnection, level: str
 ) -> None:
-    """The add has passed the gate of the key and wants the row, which the handler holds as it comes to the gate."""
+    """The add has locked the key and wants the row, which the handler holds as it waits for the key lock."""
     claim = await running(database, sql, line)
     held, go_on = anyio.Event(), anyio.Event()
     endings: list[str] = []
@@ -71,7 +71,7 @@ async def test_a_handler_and_an_outside_add_of_its_key_that_came_first_do_not_de
         async with other.connection.transaction():
             added = await add.add_jobs(database, other.connection, AGAIN)
             go_on.set()
-            await wait_until(lambda: blocked(sql, handler), description="the handler to come to the gate")
+            await wait_until(lambda: blocked(sql, handler), description="the handler to wait for the key lock")
 
     assert ["completed" if level == "read_committed" else "40001"] == endings
     assert ["added"] == [item.outcome for item in added]
@@ -82,7 +82,7 @@ async def test_a_handler_and_an_outside_add_of_its_key_that_came_first_do_not_de
 async def test_an_outside_add_that_comes_second_waits_for_the_handler(
     dsn: str, schema: str, database: Database, sql: Session, other: Session, line: ReconnectingConnection, level: str
 ) -> None:
-    """It stands at the gate with nothing in its hands, and then finds the job that the handler added."""
+    """It waits for the key lock with nothing in its hands, and then finds the job that the handler added."""
     claim = await running(database, sql, line)
     outcomes: list[str] = []
 
@@ -92,11 +92,11 @@ async def test_an_outside_add_that_comes_second_waits_for_the_handler(
     async with session(dsn, schema, deadlock_timeout="20ms") as handler, anyio.create_task_group() as group:
         transaction = transactions.Transaction(database, handler.connection, level)
         await transaction.begin()
-        held = await transactions.hold(database, handler.connection, WORKER, claim)
+        held = await transactions.lock_claim(database, handler.connection, WORKER, claim)
         await add.add_jobs(database, handler.connection, AGAIN)
         group.start_soon(add_outside)
-        await wait_until(lambda: blocked(sql, other), description="the add to wait at the gate")
-        ending = await transactions.complete(database, handler.connection, WORKER, claim, held.xid)
+        await wait_until(lambda: blocked(sql, other), description="the add to wait for the key lock")
+        ending = await transactions.complete_claim(database, handler.connection, WORKER, claim, held.xid)
         await transaction.commit()
         await transaction.roll_back()
 
@@ -112,7 +112,7 @@ async def test_a_rescue_passes_by_a_transaction_that_lives_and_comes_back_when_i
     async with session(dsn, schema) as handler:
         transaction = transactions.Transaction(database, handler.connection, level)
         await transaction.begin()
-        await transactions.hold(database, handler.connection, WORKER, claim)
+        await transactions.lock_claim(database, handler.connection, WORKER, claim)
         meanwhile = await sql.values("select job_id from asyncq._rescue_jobs(true)")
         await transaction.roll_back()
     afterwards = await sql.values("select job_id from asyncq._rescue_jobs(true)")
@@ -132,7 +132,7 @@ async def test_a_claim_that_a_rescue_is_taking_is_waited_for_and_gone(
         await transaction.begin()
 
         async def hold() -> None:
-            stands.append((await transactions.hold(database, handler.connection, WORKER, claim)).stands)
+            stands.append((await transactions.lock_claim(database, handler.connection, WORKER, claim)).is_current)
 
         async with other.connection.transaction():
             await other.rows("select from asyncq._rescue_jobs(true)")

@@ -29,9 +29,7 @@ THOROUGH = True
 Act = Callable[[Session, list[asyncpg.Record]], Awaitable[object]]
 
 LEVELS = ("read_committed", "repeatable_read", "serializable")
-EMPTY = (
-    "delete from asyncq._jobs; delete from asyncq._ended_jobs; delete from asyncq._requests; delete from asyncq._gate"
-)
+EMPTY = "; ".join(f"delete from asyncq.{name}" for name in ("_jobs", "_ended_jobs", "_requests", "_key_locks"))
 STATES = "select id, asyncq._state(job) as state, rerun::text from asyncq._jobs as job order by id"
 
 DEAD = "array(select id from asyncq._jobs as job where asyncq._has_failed(job))"
@@ -451,7 +449,7 @@ def claims_of(claims: list[asyncpg.Record]) -> tuple[list[int], list[int]]:
 
 
 async def test_adds_of_other_keys_do_not_wait(sql: Session, other: Session) -> None:
-    """Each key has its own gate; one text as a job key, a subject and an idempotency key is three."""
+    """Each key has its own lock; one text as a job key, a subject and an idempotency key is three."""
     await sql.execute("set lock_timeout = '100ms'")
     async with other.connection.transaction():
         await ask_all(other, [spec(singleton=True, subject="k"), spec(job_key="k"), spec(idempotency_key="k")])

@@ -32,7 +32,7 @@ from asyncq.store.claim import START, Place, fetch_jobs, next_due_s, plan, poll
 from asyncq.store.database import ReconnectingConnection
 from asyncq.store.failures import is_unknown
 from asyncq.store.listen import Listening
-from asyncq.store.workers import tell_flags
+from asyncq.store.workers import set_forbidden_flags
 
 AHEAD_S = 0.025  # how much work, in time, is fetched ahead of free slots
 TURN_S = 0.025  # for so long after a look the jobs of a queue may follow each other without another one
@@ -70,7 +70,7 @@ class Fetcher:
         cursor: Where fetches begin, and what those from the start cost.
         on_call: Sees to it that somebody hears of adds while this worker rests.
         lost: Claims whose answer was lost.
-        offer: Lets adds claim a job for this worker while it is idle.
+        handoff: Lets adds claim a job for this worker while it is idle.
     """
 
     def __init__(
@@ -101,9 +101,13 @@ class Fetcher:
         self._stopping = False
         self._scope = anyio.CancelScope()
         self.lost = UnconfirmedFetches(line, observers)
-        self.offer = Handoff(line, identity, observers, self.lost, self.expected)
-        self.offer.is_idle, self.offer.receive, self.offer.wake = self._has_nothing_to_do, self._take_over, self.wake
-        self.offer.may_take = self._may_take
+        self.handoff = Handoff(line, identity, observers, self.lost, self.expected)
+        self.handoff.is_idle, self.handoff.receive, self.handoff.wake = (
+            self._has_nothing_to_do,
+            self._take_over,
+            self.wake,
+        )
+        self.handoff.may_take = self._may_take
         self._look_at = 0.0
         self.cursor = FetchCursor()
         self.on_call = OnCall(self.wake, self.wake_in)
@@ -130,16 +134,16 @@ class Fetcher:
     def open(self, start_soon: Callable[..., object]) -> None:
         """Allow statements on call and for hand-offs from now on; `start_soon` starts tasks."""
         self.on_call.open(start_soon)
-        self.offer.open(start_soon)
+        self.handoff.open(start_soon)
 
     def connected(self, connection: Listening) -> None:
         """The worker listens."""
-        self.offer.connected(connection)
+        self.handoff.connected(connection)
         self.on_call.connected(connection)
 
     def disconnected(self) -> None:
         """It does not listen."""
-        self.offer.lost()
+        self.handoff.lost()
         self.on_call.lost()
 
     def let_go(self, reason: str) -> None:
@@ -184,7 +188,7 @@ class Fetcher:
         with self._scope:
             await self._until_stopped(progress, give_up_s)
         await self.on_call.stop()
-        await self.offer.stop()
+        await self.handoff.stop()
 
     async def _until_stopped(self, progress: Callable[[], None], give_up_s: float | None) -> None:
         self._pace.look(_now(), self._finished())
@@ -325,7 +329,7 @@ class Fetcher:
         try:
             async with shielded(self._line, self._patience.deadline_s):
                 sent_at = now_s()
-                await self._tell_flags(worker_id, forbidden)
+                await self._set_forbidden_flags(worker_id, forbidden)
                 claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after, unbatched)
                 is_late = now_s() - sent_at > HALF_GRACE_S
             if claims and is_late:
@@ -347,10 +351,10 @@ class Fetcher:
         self.give_back(claims, "their fetch was answered late", worker_id)
         return []
 
-    async def _tell_flags(self, worker_id: int, forbidden: list[str] | None) -> None:
+    async def _set_forbidden_flags(self, worker_id: int, forbidden: list[str] | None) -> None:
         """Note in the worker's row what this fetch forbids, if that has changed: `explain` reads it."""
         if forbidden != self.flags_of(worker_id):
-            await tell_flags(self._line, worker_id, forbidden)
+            await set_forbidden_flags(self._line, worker_id, forbidden)
         self._told_flags = (worker_id, forbidden)
 
     def _return_stale(self) -> None:
@@ -390,26 +394,26 @@ class Fetcher:
         return self._woken or self._left == "more" or _now() >= self._look_at
 
     async def _sees_nothing(self) -> bool:
-        """Whether one question, at a poll, has done instead of a fetch: nothing is due, for whomever.
+        """Poll by one cheap question instead of a fetch; True if nothing is due, for any worker.
 
-        It asks too whether the offer was taken without a word:
+        The question also finds out whether the hand-off slot was filled although no message came:
 
-            what is known                           an offer is out   it is asked   then a fetch follows
-            something has happened                  -                 no            yes
-            nothing was left, and a look is cheap   -                 yes           if something is due
-            anything else                           yes               yes           yes
-            anything else                           no                no            yes
+            what is known                            the slot is open   it asks   then a fetch follows
+            something has happened                   -                  no        yes
+            nothing was left, and a fetch is cheap   -                  yes       if something is due
+            anything else                            yes                yes       yes
+            anything else                            no                 no        yes
         """
         may_do_instead = self._left == "nothing" and self.cursor.is_cheap
-        if self._woken or not (may_do_instead or self.offer.token):
+        if self._woken or not (may_do_instead or self.handoff.token):
             return False
-        due_s, is_taken, offer = None, False, self.offer.token
+        due_s, is_taken, token = None, False, self.handoff.token
         # Before the answer: what becomes known while it is on its way may be due sooner.
         self._look_at = _now() + self._options.poll_s
         async with shielded(self._line, self._patience.deadline_s):
-            due_s, is_taken = await poll(self._line, self._identity.worker_id, offer)
-        if is_taken and offer == self.offer.token:
-            self.offer.missed()
+            due_s, is_taken = await poll(self._line, self._identity.worker_id, token)
+        if is_taken and token == self.handoff.token:
+            self.handoff.missed()
         if not may_do_instead or (due_s is not None and due_s <= 0):
             return False
         if due_s is not None:
@@ -429,7 +433,7 @@ class Fetcher:
         elif not await self.on_call.may_rest():
             self._woken = True
             return
-        self.offer.consider()
+        self.handoff.consider()
         await self._sleep(wanted)
 
     def _may_take(self) -> bool:

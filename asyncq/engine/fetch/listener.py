@@ -58,7 +58,7 @@ async def listen(
     while True:
         attempt += 1
         try:
-            async with listening(database, heard, cancelled, changed, look, fetcher.offer.heard) as connection:
+            async with listening(database, heard, cancelled, changed, look, fetcher.handoff.heard) as connection:
                 observers.emit(ListenConnected(channel=channel(database.schema), attempt=attempt))
                 attempt = failures = 0
                 fetcher.connected(connection)

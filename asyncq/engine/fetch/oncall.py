@@ -72,7 +72,7 @@ class OnCall:
             return  # Another worker is on call.
         elif self._is_notified and self._is_mine and not self._is_mixed:
             # Adds come faster than this worker sleeps: until it sleeps, they need not notify it. It stays in charge.
-            self._leave(tell_all=False)
+            self._leave(notify_all=False)
         self._is_notified = True
         self._wake()
 
@@ -109,7 +109,7 @@ class OnCall:
 
     def _learn(self, found: OnCallStatus, now: float, *, is_covered: bool) -> None:
         if found.is_mixed and not self._is_mixed:
-            self._send(was_mine=False, tell_all=True)  # Each of the others has to fetch by itself.
+            self._send(was_mine=False, notify_all=True)  # Each of the others has to fetch by itself.
         self._is_mine = self._is_in_charge = found.is_mine
         self._is_mixed = found.is_mixed
         self._is_covered = is_covered
@@ -149,24 +149,24 @@ class OnCall:
     def _hand_over(self) -> None:
         if self._is_in_charge:
             self._is_in_charge = False
-            self._leave(tell_all=True)
+            self._leave(notify_all=True)
 
-    def _leave(self, *, tell_all: bool) -> None:
+    def _leave(self, *, notify_all: bool) -> None:
         was_mine, self._is_mine = self._is_mine, False
         self._is_covered = False
         self._ask_at = 0.0
-        if was_mine or tell_all:
-            self._send(was_mine=was_mine, tell_all=tell_all)
+        if was_mine or notify_all:
+            self._send(was_mine=was_mine, notify_all=notify_all)
 
-    def _send(self, *, was_mine: bool, tell_all: bool) -> None:
+    def _send(self, *, was_mine: bool, notify_all: bool) -> None:
         if self._connection is not None and self._start_soon is not None:
             self._sending += 1
-            self._start_soon(partial(self._tell, self._connection, was_mine=was_mine, tell_all=tell_all))
+            self._start_soon(partial(self._tell, self._connection, was_mine=was_mine, notify_all=notify_all))
 
-    async def _tell(self, connection: Listening, *, was_mine: bool, tell_all: bool) -> None:
+    async def _tell(self, connection: Listening, *, was_mine: bool, notify_all: bool) -> None:
         try:
             async with asyncio.timeout(DEADLINE_S):
-                await connection.leave_on_call(was_mine=was_mine, tell_all=tell_all)
+                await connection.leave_on_call(was_mine=was_mine, notify_all=notify_all)
         except (AsyncqError, TimeoutError):
             connection.drop()  # Its turn ends with it, and the listener reports that.
         finally:

@@ -11,7 +11,7 @@ from asyncq.domain.events import JobsReturned
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.shield import shielded
 from asyncq.store.database import ReconnectingConnection
-from asyncq.store.settle import return_lost, still_lost
+from asyncq.store.settle import return_lost, still_claimed
 from asyncq.store.workers import wake_workers
 
 DEADLINE_S = 30.0
@@ -63,7 +63,7 @@ class UnconfirmedFetches:
                     self._observers.emit(JobsReturned(job_ids=tuple(sorted(ids)), reason=reason))
                     await wake_workers(self._line)  # There may be no free slot here.
                 if old := [token for token in tokens if self._is_old((worker_id, token), now)]:
-                    held |= {(worker_id, token) for token in await still_lost(self._line, worker_id, old)}
+                    held |= {(worker_id, token) for token in await still_claimed(self._line, worker_id, old)}
         for lost in asked:
             if lost in held or not self._is_old(lost, now):
                 self._noted[lost] = self._noted[lost] or now

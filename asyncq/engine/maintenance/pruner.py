@@ -9,11 +9,11 @@ from asyncq.domain.events import JobsPruned
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.shield import shielded
 from asyncq.store.database import ReconnectingConnection
-from asyncq.store.pruning import FIRST_GATE, Pruned, prune, prune_gates
+from asyncq.store.pruning import FIRST_KEY_LOCK, Pruned, prune, prune_key_locks
 
 BATCH = 500
 EVERY_S = 60.0
-WALK_EVERY_S = 3600.0  # gates are many and small, and go a day after their last use: no hurry
+WALK_EVERY_S = 3600.0  # key locks are many and small, and go a day after their last use: no hurry
 LONGEST_S = 20.0  # after this long the rest waits for the next time
 DEADLINE_S = 60.0
 
@@ -60,7 +60,7 @@ class Pruner:
         loop = asyncio.get_running_loop()
         until = loop.time() + longest_s
         pruned = total = Pruned()
-        gates = 0
+        key_locks = 0
         try:
             more = True
             while True:
@@ -71,25 +71,27 @@ class Pruner:
                     total = _sum(total, pruned)
                 after = self._next_gate(loop.time())
                 if after is not None:
-                    gates += await self._step(after, loop.time())
+                    key_locks += await self._step(after, loop.time())
                 if loop.time() >= until or not (more or self._gate is not None):
                     break
         finally:
-            if gates or total != Pruned():
-                event = JobsPruned(discarded=total.discarded, ended=total.ended, requests=total.requests, gates=gates)
+            if key_locks or total != Pruned():
+                event = JobsPruned(
+                    discarded=total.discarded, ended=total.ended, requests=total.requests, key_locks=key_locks
+                )
                 self._observers.emit(event)
 
     def _next_gate(self, now: float) -> int | None:
-        """Where the walk over the gates goes on, if it does; the first begins anywhere: a worker may not live long."""
+        """Where the walk over the key locks goes on. The first begins anywhere, since a worker may not live long."""
         if self._gate is None and now >= self._walk_at:
-            self._gate = FIRST_GATE if self._walk_at else random.randint(FIRST_GATE, -FIRST_GATE - 1)
+            self._gate = FIRST_KEY_LOCK if self._walk_at else random.randint(FIRST_KEY_LOCK, -FIRST_KEY_LOCK - 1)
         return self._gate
 
     async def _step(self, after: int, now: float) -> int:
-        """Look at the next gates; returns how many were removed."""
+        """Look at the next key locks; returns how many were removed."""
         removed = 0
         async with shielded(self._line, DEADLINE_S):
-            removed, self._gate = await prune_gates(self._line, after, BATCH)
+            removed, self._gate = await prune_key_locks(self._line, after, BATCH)
         if self._gate is None:
             self._walk_at = now + WALK_EVERY_S * random.uniform(0.8, 1.2)
         return removed

@@ -46,7 +46,7 @@ COMPLETE_S = 300.0  # how long a completion waits for somebody who holds the job
 ASK_S = 30.0
 FIRST_ASK_S = 0.01
 SLOWEST_ASK_S = 1.0
-UNPACK_S = 30.0  # how long a completion waits for somebody who holds the batch of the job
+SPLIT_S = 30.0  # how long a completion waits for somebody who holds the batch of the job
 
 Settled = Literal["completed", "rerun", "cancelled here", "lost"]
 
@@ -72,15 +72,15 @@ class HandlerResources:
         self.lease_s = lease_s
         self._outage = Outage("asking how transactions ended", observers.emit)
 
-    async def fate(
-        self, worker_id: int, claim: Claim, held: store.Held, since: float, is_open: Callable[[], None]
-    ) -> store.Fate:
+    async def commit_status(
+        self, worker_id: int, claim: Claim, locked: store.LockedClaim, since: float, is_open: Callable[[], None]
+    ) -> store.CommitStatus:
         """What became of a transaction; waits for its end, and brings that about when the lease has run out.
 
         Args:
             worker_id: Whose claim it was to end.
             claim: The claim.
-            held: The transaction.
+            locked: The transaction.
             since: When its last statement was sent, on the loop's clock.
             is_open: Called once if it has not ended yet.
 
@@ -93,21 +93,21 @@ class HandlerResources:
             wait_s = backoff_s(tries, FIRST_ASK_S, SLOWEST_ASK_S)
             try:
                 async with shielded(self.line, ASK_S):
-                    fate = await store.fate(self.line, worker_id, claim, held.xid)
+                    status = await store.commit_status(self.line, worker_id, claim, locked.xid)
                     self._outage.over()
-                    if fate != "in progress":
-                        return fate
+                    if status != "in progress":
+                        return status
                     is_open()
                     is_open = _nothing
                     if clock() - since >= self.lease_s:
-                        await store.end_transaction(self.line, held)
+                        await store.end_transaction(self.line, locked)
             except (AsyncqError, TimeoutError) as error:
                 failures = self._outage.failed()
                 event = SettleFailed(count=1, error=words(error), retry_in_s=wait_s, failures=failures)
                 self.observers.emit(event)
             await anyio.sleep(wait_s)
 
-    async def unpack(self, worker_id: int, claim: Claim) -> bool:
+    async def split_batch(self, worker_id: int, claim: Claim) -> bool:
         """Make a claim a row, if it is in a batch; waits for a transaction that holds the batch.
 
         Args:
@@ -123,21 +123,21 @@ class HandlerResources:
 
         If cancelled, the claim stands, in a batch or as a row.
         """
-        until = asyncio.get_running_loop().time() + UNPACK_S
+        until = asyncio.get_running_loop().time() + SPLIT_S
         tries = 0
         while True:
             tries += 1
             try:
                 async with shielded(self.line, ASK_S):
-                    state = await store.unpack(self.line, worker_id, claim)
-                    if state != "held":
+                    state = await store.split_batch(self.line, worker_id, claim)
+                    if state != "locked":
                         return state == "row"
             except TimeoutError as error:
                 raise StoreUnavailable(str(error), outcome="unknown") from error
             if asyncio.get_running_loop().time() >= until:
                 raise TransactionUnusable(
                     f"another transaction holds the batch in which job {claim.id} was claimed for more than "
-                    f"{UNPACK_S:g} s: end it, or declare the task with completes=True"
+                    f"{SPLIT_S:g} s: end it, or declare the task with completes=True"
                 )
             await anyio.sleep(backoff_s(tries, FIRST_ASK_S, SLOWEST_ASK_S))
 
@@ -200,14 +200,14 @@ class OwnTransactions(Settling):
 
     def __init__(self, resources: HandlerResources, claim: Claim, task: str, worker_id: int) -> None:
         super().__init__(resources, claim, task, worker_id)
-        self._completions: list[store.Held] = []
+        self._completions: list[store.LockedClaim] = []
         self._asked_again = False
 
     async def complete(self, connection: Connection) -> None:
         worker_id, claim = self._worker_id, self._claim
-        unpack = partial(self._resources.unpack, worker_id, claim)
+        split_batch = partial(self._resources.split_batch, worker_id, claim)
         ending = await store.complete_in(
-            self._resources.database, connection, worker_id, claim, self._completions, unpack
+            self._resources.database, connection, worker_id, claim, self._completions, split_batch
         )
         self._asked_again = self._asked_again or ending == "rerun"
 
@@ -215,19 +215,19 @@ class OwnTransactions(Settling):
         if not self._completions:
             return outcome
         since = asyncio.get_running_loop().time()
-        fates: list[store.Fate] = [
-            await self._resources.fate(self._worker_id, self._claim, held, since, self._is_open)
-            for held in reversed(self._completions)
+        statuses: list[store.CommitStatus] = [
+            await self._resources.commit_status(self._worker_id, self._claim, locked, since, self._is_open)
+            for locked in reversed(self._completions)
         ]
-        if "committed" in fates:
+        if "committed" in statuses:
             self.settled = "rerun" if self._asked_again else "completed"
             if error is not None and not isinstance(outcome, Interrupted):
                 self._tell(ErrorIgnored, error, error=words(error))
             return Completed()
-        if "lost" in fates:
+        if "lost" in statuses:
             self.settled = "lost"
         elif isinstance(outcome, Completed):
-            return Failed(_said_of_own(fates))
+            return Failed(_said_of_own(statuses))
         return outcome
 
     def _is_open(self) -> None:
@@ -245,7 +245,7 @@ class JobTransaction(Settling):
         super().__init__(resources, claim, task, worker_id)
         self._isolation = isolation
         self._transaction: store.Transaction | None = None
-        self._held: store.Held | None = None
+        self._locked: store.LockedClaim | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -254,7 +254,7 @@ class JobTransaction(Settling):
 
     @property
     def connection(self) -> Connection:
-        if self._transaction is None or self._held is None:
+        if self._transaction is None or self._locked is None:
             raise TransactionUnusable("the transaction of this job has ended: nothing goes over its context any more")
         return self._transaction.connection
 
@@ -275,10 +275,10 @@ class JobTransaction(Settling):
             raise asyncio.CancelledError
         self._transaction = store.Transaction(self._resources.database, connection, self._isolation)
         await self._transaction.begin()
-        held = await store.hold(self._resources.database, connection, self._worker_id, self._claim)
-        if not held.stands:
+        locked = await store.lock_claim(self._resources.database, connection, self._worker_id, self._claim)
+        if not locked.is_current:
             raise ClaimLost(self._claim.id)
-        self._held = held
+        self._locked = locked
         self._tell_in(TELL_AFTER_S, TELL_AFTER_S)
 
     async def complete(self, connection: Connection) -> None:  # noqa: ARG002 - whatever it is
@@ -288,25 +288,25 @@ class JobTransaction(Settling):
         )
 
     async def end(self, outcome: Outcome, error: BaseException | None) -> Outcome:
-        transaction, held = self._transaction, self._held
-        self._held = None  # What the handler left behind gets its connection no more.
+        transaction, locked = self._transaction, self._locked
+        self._locked = None  # What the handler left behind gets its connection no more.
         try:
-            if held is None or transaction is None:
+            if locked is None or transaction is None:
                 return _not_begun(outcome, error)
             if isinstance(outcome, Completed):
-                return await self._complete(transaction, held)
+                return await self._complete(transaction, locked)
         finally:
             await self._close()
         if isinstance(outcome, Failed) and (transaction.was_lost or (error is not None and store.is_conflict(error))):
             return Aborted(outcome.error)
         return outcome
 
-    async def _complete(self, transaction: store.Transaction, held: store.Held) -> Outcome:
+    async def _complete(self, transaction: store.Transaction, locked: store.LockedClaim) -> Outcome:
         resources = self._resources
         try:
             async with asyncio.timeout(COMPLETE_S):
-                ending = await store.complete(
-                    resources.database, transaction.connection, self._worker_id, self._claim, held.xid
+                ending = await store.complete_claim(
+                    resources.database, transaction.connection, self._worker_id, self._claim, locked.xid
                 )
         except (StoreError, TimeoutError) as error:
             # The way to the server was lost, or it refused: nothing is committed, since COMMIT was not sent.
@@ -322,17 +322,17 @@ class JobTransaction(Settling):
                 await transaction.commit()
         except (StoreUnavailable, TimeoutError) as error:
             self.abandon()
-            return await self._find_out(held, since, ending, error)
+            return await self._find_out(locked, since, ending, error)
         except StoreError as error:
             return _undone(error)
         self.settled = ending
         return Completed()
 
-    async def _find_out(self, held: store.Held, since: float, ending: Settled, error: Exception) -> Outcome:
+    async def _find_out(self, locked: store.LockedClaim, since: float, ending: Settled, error: Exception) -> Outcome:
         """The answer to COMMIT was lost."""
         self._tell(CommitUncertain, error=words(error))
-        fate = await self._resources.fate(self._worker_id, self._claim, held, since, _nothing)
-        match fate:
+        status = await self._resources.commit_status(self._worker_id, self._claim, locked, since, _nothing)
+        match status:
             case "committed":
                 self.settled = ending
             case "lost":
@@ -345,11 +345,11 @@ class JobTransaction(Settling):
                 return Aborted(
                     clean_error(
                         "CommitUnknown: the connection was lost at COMMIT, and this server does not know transaction "
-                        f"{held.xid}; the job was not completed here: {words(error)}"
+                        f"{locked.xid}; the job was not completed here: {words(error)}"
                     )
                 )
             case _:
-                assert_never(fate)
+                assert_never(status)
         return Completed()
 
     def abandon(self) -> None:
@@ -396,8 +396,8 @@ def _undone(error: Exception) -> Outcome:
     return Aborted(said) if isinstance(error, TimeoutError) or is_transient(error) else Failed(said)
 
 
-def _said_of_own(fates: Sequence[store.Fate]) -> str:
-    if "unknown" in fates:
+def _said_of_own(statuses: Sequence[store.CommitStatus]) -> str:
+    if "unknown" in statuses:
         return (
             "CommitUnknown: ctx.complete was called, but the job was not completed: this server does not know its "
             "transaction, or the savepoint was rolled back in which that was done"

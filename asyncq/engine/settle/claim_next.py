@@ -16,7 +16,7 @@ from asyncq.engine.base.lease import HALF_GRACE_S, now_s
 from asyncq.engine.fetch.fetcher import Fetcher
 from asyncq.store.database import ReconnectingConnection
 from asyncq.store.failures import is_unknown
-from asyncq.store.settle import settle_and_take
+from asyncq.store.settle import claim_next
 
 
 class ClaimNext:
@@ -66,7 +66,7 @@ class ClaimNext:
         answered, sent_at = False, now_s()
         fetcher.promise(token, room)
         try:
-            written, claims = await settle_and_take(
+            written, claims = await claim_next(
                 self._line, worker_id, ended, room, token, self._identity.tasks, fetcher.flags_of(worker_id)
             )
             answered = True

@@ -1,5 +1,6 @@
 -- Add jobs as if one by one, when other jobs have their keys or jobs of the call share keys; asks says whether
--- some ask about others by their extras, keys is what _hold_keys returned. The gates are passed, the holders locked. A row for each job, in no order.
+-- some ask about others by their extras, keys is what _lock_key_holders returned. The keys and the jobs that have them
+-- are locked. A row for each job, in no order.
 --
 -- The call is cut into pieces. In a piece no job shares a key with an earlier one; nor, when keys mix, does a job look at what
 -- an earlier one may have changed by its job key. If all jobs of a key ask the same, and nothing in the call does more than to ask,

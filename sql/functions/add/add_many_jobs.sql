@@ -1,7 +1,7 @@
 -- The one way in: every add but a single plain one, from SQL or Python, ends here. Parallel arrays, one element a job; null = the
 -- default, also for a whole array but the first.
--- Jobs with a key are added in three steps, gate, check, act. Lock order: gates, jobs, tasks.
--- Listeners are told at commit, once a transaction.
+-- Jobs with a key are added in three steps: lock, check, act. Lock order: key locks, jobs, tasks.
+-- Workers are notified at commit, once a transaction.
 --
 -- One row: the ids of the jobs that stand for the specs, in their order; and of those to which there is more to say than that they
 -- were added, which they are (counted from 1), and what it is. Nothing to say is null.
@@ -43,9 +43,9 @@ begin
     asks := exists (select from unnest(extras) as given where given ?| '{key,request}');
   end if;
   if asks then
-    keys := asyncq._hold_keys(job_keys, extras);
+    keys := asyncq._lock_key_holders(job_keys, extras);
   elsif array_remove(job_keys, null) <> '{}' then
-    keys := asyncq._hold_keys(job_keys);
+    keys := asyncq._lock_key_holders(job_keys);
   end if;
   if keys = 'new' then
     perform asyncq._store_tasks(identifiers);
@@ -64,12 +64,12 @@ begin
           identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, job_key_modes, metas,
           extras, asks, keys) as held) as done;
   end if;
-  -- Those that ask about others and met some have told the listeners.
+  -- _resolve_unique has notified the workers.
   if asks and keys <> 'new' then
     return;
   end if;
-  -- The instant decides who is told, not the start of the transaction, which may be long ago. A worker looks for its next
-  -- due job at least once a minute by itself: only what is due before that must wake it. A job that had its key
+  -- The instant decides whether to notify, not the start of the transaction, which may be long ago. A worker looks for its next
+  -- due job at least once a minute by itself: only a job that is due before that must wake it. A job that had its key
   -- before may be due at another time than the call says, or run.
   soon := asyncq.clock() + interval '60 s';
   if keys = 'new' then

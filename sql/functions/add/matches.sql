@@ -1,6 +1,6 @@
 -- The jobs that bar an add under its unique policy: they have its key, are in one of the policy's states, and the policy's
 -- period, counted from when they were created, still runs at this moment. The only place that says so.
--- It is inlined into statements that have a snapshot of their own, newer than the gates and locks. is_row: it has a row in
+-- It is inlined into statements that have a snapshot of their own, newer than the locks. is_row: it has a row in
 -- _jobs, and is not merely remembered.
 -- One probe of each index, whatever a plan was made for: no other condition than the key's is one for an index, and offset 0
 -- makes it no join.

@@ -1,5 +1,5 @@
 -- Whether some job has, or will have in this call, a job key and a key under a unique policy: then two jobs of the call
--- that share no key may meet in it. The gates are passed.
+-- that share no key may meet in it. The keys are locked.
 
 create or replace function asyncq._mixes_keys(job_keys text[], extras jsonb[]) returns boolean
   language plpgsql volatile

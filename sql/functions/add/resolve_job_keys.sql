@@ -1,6 +1,5 @@
--- Add jobs whose job keys other jobs may have; the gates are passed, the holders locked, and no two jobs have the same key.
--- decided (null for none) has an outcome for each
--- job: those that are not 'added' are left alone, and not in the answer.
+-- Add jobs whose job keys other jobs may have; the keys and these jobs are locked, and no two jobs have the same key.
+-- decided (null for none) has an outcome for each job: those that are not 'added' are left alone, and not in the answer.
 --
 --   the job that has the key           replace                        preserve_run_at          unsafe_dedupe
 --   none                               added                          added                    added

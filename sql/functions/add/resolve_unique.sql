@@ -1,5 +1,5 @@
--- Add jobs of which some ask about others, and no two share a key; the gates are passed, the holders locked. Three questions in turn: was this very
--- request made before (idempotency keys), does another job bar it (unique policies), does another job have its job key?
+-- Add jobs of which some ask about others, and no two share a key; the keys and the jobs that have them are locked. Three questions
+-- in turn: was this very request made before (idempotency keys), does another job bar it (unique policies), does another job have its job key?
 --
 --   the newest job that bars it      ignore          reject      rerun           replace
 --   waits                            deduplicated    rejected    as without      added; the other ends as cancelled

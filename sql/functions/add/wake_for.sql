@@ -1,5 +1,5 @@
--- Tell the workers of jobs that are due, or will be before a worker looks for its next job by itself, which it does at least
--- once a minute. The instant decides, not the start of the transaction, which may be long ago.
+-- Notify the worker on call of jobs that are due, or will be before a worker looks for its next job by itself, which it does at
+-- least once a minute. The instant decides, not the start of the transaction, which may be long ago.
 
 create or replace function asyncq._wake_for(ids bigint[]) returns void
   language plpgsql volatile

@@ -4,7 +4,7 @@
 -- and so are ids that are unknown or null.
 --
 --   act          what becomes of the job
---   cancel       unless it is discarded: it ends as cancelled; one that runs is marked, and its worker told
+--   cancel       unless it is discarded: it ends as cancelled; one that runs is marked, and its worker notified
 --   complete     it ends as completed
 --   discard      discarded: no attempt is left, last_error says why
 --   reschedule   what is not null is set
@@ -26,19 +26,19 @@ declare
   before bigint[];
   held bigint[];
 begin
-  -- What may come back from the dead passes the gate of its key: an add that has passed it holds only what lives. The key of a
-  -- job never changes into another one.
+  -- A job that may come back from the dead needs its key lock: an add that has the key lock has locked only jobs that live. The key
+  -- of a job never changes into another one.
   if act = 'retry' or act = 'reschedule' and (attempts is not null or max_attempts is not null) then
-    perform asyncq._gate(array(
+    perform asyncq._lock_keys(array(
       select 'unique:' || encode(job.unique_key, 'hex') from asyncq._jobs as job
       where job.id = any(job_ids) and job.unique_key is not null));
   end if;
-  -- What a fetch that was waited for has packed is found by the next look; until one finds nothing new. Each is a statement of
+  -- What a fetch that was waited for has batched is found by the next look; until one finds nothing new. Each is a statement of
   -- its own, and sees what was waited for.
   loop
     -- What runs is left alone by the other acts: they need not know that it does, unless by a snapshot of before.
     if act = 'cancel' or current_setting('transaction_isolation') <> 'read committed' then
-      perform asyncq._unpack_jobs(job_ids);
+      perform asyncq._split_batches_of_jobs(job_ids);
     end if;
     before := locked;
     locked := array(select job.id from asyncq._jobs as job where job.id = any(job_ids) order by job.id for no key update);

@@ -5,5 +5,5 @@ create or replace function asyncq._all_jobs() returns setof asyncq._jobs
   as $$
   select job.* from asyncq._jobs as job
   union all
-  select packed.* from asyncq._packed_jobs() as packed
+  select batched.* from asyncq._batched_jobs() as batched
   $$;

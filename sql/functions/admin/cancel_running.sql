@@ -1,4 +1,4 @@
--- Cancel running jobs, whose rows the caller has locked: their key is free at once, their workers are told at commit, and
+-- Cancel running jobs, whose rows the caller has locked: their key is free at once, their workers are notified at commit, and
 -- whatever comes of them, they end as cancelled. A worker that was not reached finds the mark at its next beat.
 
 create or replace function asyncq._cancel_running(ids bigint[]) returns void

@@ -36,8 +36,8 @@ begin
   return query
     select estimated.state, case when estimated.state = 'active'
         then greatest(
-          coalesce(sampled.jobs, 0) + (select coalesce(sum(bit_count(batch.open)), 0)::bigint from asyncq._batches as batch),
-          (select coalesce(sum(cardinality(worker.named)), 0)::bigint from asyncq._workers as worker where asyncq._is_live(worker)))
+          coalesce(sampled.jobs, 0) + (select coalesce(sum(bit_count(batch.unsettled)), 0)::bigint from asyncq._batches as batch),
+          (select coalesce(sum(cardinality(worker.started_claims)), 0)::bigint from asyncq._workers as worker where asyncq._is_live(worker)))
         else coalesce(sampled.jobs, 0) end, false
     from unnest('{scheduled,available,active,retryable,cancelled,discarded}'::text[]) as estimated(state)
     left join (

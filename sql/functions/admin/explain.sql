@@ -36,7 +36,7 @@ begin
   select stored.* into job from (
     select plain.* from asyncq._jobs as plain where plain.id = job_id
     union all
-    select packed.* from asyncq._packed_jobs(job_id) as packed) as stored;
+    select batched.* from asyncq._batched_jobs(job_id) as batched) as stored;
   if job.id is null then
     return query
       select 'ended', 'ended as ' || ended.state || ' at ' || ended.ended_at

@@ -5,7 +5,7 @@ create or replace function asyncq._explain_unready(job asyncq._jobs) returns tab
   as $$
   select said.reason, said.detail
   from (
-    select 1 as place, 'cancelled' as reason,
+    select 1 as rank, 'cancelled' as reason,
       'was cancelled at ' || job.cancelled_at || ', ends as cancelled when its handler does' as detail
     where job.cancelled_at is not null
     union all
@@ -22,5 +22,5 @@ create or replace function asyncq._explain_unready(job asyncq._jobs) returns tab
     select 4, 'discarded', 'discarded after ' || coalesce(job.attempts_made, job.attempts) || ' of ' || job.max_attempts || ' attempts'
       || coalesce(': ' || split_part(job.last_error, E'\n', 1), '')
     where job.locked_by is null) as said
-  order by said.place
+  order by said.rank
   $$;

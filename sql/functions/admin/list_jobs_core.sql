@@ -29,12 +29,12 @@ begin
           order by job.id limit most)
         union all
         -- What is in a batch has no flags.
-        (select packed.id, asyncq._document(packed)::text
-          from asyncq._packed_jobs() as packed
-          where (of_state is null or asyncq._state(packed) = of_state)
-            and (of_task is null or packed.task_id = wanted_task) and (of_queue is null or packed.queue = of_queue)
-            and with_flag is null and packed.id > after_id
-          order by packed.id limit most)) as listed
+        (select batched.id, asyncq._document(batched)::text
+          from asyncq._batched_jobs() as batched
+          where (of_state is null or asyncq._state(batched) = of_state)
+            and (of_task is null or batched.task_id = wanted_task) and (of_queue is null or batched.queue = of_queue)
+            and with_flag is null and batched.id > after_id
+          order by batched.id limit most)) as listed
       order by listed.id limit most;
     return;
   end if;

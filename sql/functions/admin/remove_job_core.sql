@@ -1,4 +1,4 @@
--- The act of remove_job. Gate, check, act, as in an add: who adds the key at this moment is waited for.
+-- The act of remove_job. Lock, check, act, as in an add: it waits for an add of the key.
 
 create or replace function asyncq._remove_job(job_key text) returns table (shown asyncq.jobs, document text)
   language plpgsql volatile
@@ -10,7 +10,7 @@ create or replace function asyncq._remove_job(job_key text) returns table (shown
 declare
   holder asyncq._jobs;
 begin
-  perform asyncq._gate(array['key:' || job_key]);
+  perform asyncq._lock_keys(array['key:' || job_key]);
   select held.* into holder from asyncq._jobs as held where held.key = job_key for no key update;
   if holder.id is null then
     return;

@@ -59,26 +59,26 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   join asyncq._all_jobs() as job on job.id = ended.id
   union all
   -- A job is in one place.
-  select 'packed_twice', job.id, 'has a row, and is in a batch too' 
-  from asyncq._packed_jobs() as packed
-  join asyncq._jobs as job on job.id = packed.id
+  select 'batched_twice', job.id, 'has a row, and is in a batch too' 
+  from asyncq._batched_jobs() as batched
+  join asyncq._jobs as job on job.id = batched.id
   union all
   -- Ids are given once; those of ended jobs too, of which some are known.
   select 'id_not_given', newest.id, 'has an id that will be given once more: the sequence _jobs_id_seq is behind'
-  from (select greatest((select max(id) from asyncq._jobs), (select max(id) from asyncq._packed_jobs()), (select max(id) from asyncq._ended_jobs)) as id) as newest
+  from (select greatest((select max(id) from asyncq._jobs), (select max(id) from asyncq._batched_jobs()), (select max(id) from asyncq._ended_jobs)) as id) as newest
   where newest.id > coalesce(pg_sequence_last_value('asyncq._jobs_id_seq'::regclass), 0)
   union all
   -- What makes keys and queues safe is there and valid.
   select 'invalid_index', null, format('the index %s is not valid: it keeps nothing apart', broken.indexrelid::regclass)
   from pg_index as broken
   where not broken.indisvalid and broken.indrelid in ('asyncq._jobs'::regclass, 'asyncq._queues'::regclass,
-    'asyncq._gate'::regclass, 'asyncq._ended_jobs'::regclass, 'asyncq._requests'::regclass)
+    'asyncq._key_locks'::regclass, 'asyncq._ended_jobs'::regclass, 'asyncq._requests'::regclass)
   union all
-  -- Gates that nobody uses are removed after a day.
-  select 'stale_gates', null, format('%s gates were not used for two days and are still there', stale.gates)
+  -- Key locks that nobody uses are removed after a day.
+  select 'stale_key_locks', null, format('%s key locks were not used for two days and are still there', stale.key_locks)
   from (
-    select count(*) as gates from asyncq._gate where used_at < clock_timestamp() - interval '2 days') as stale
-  where stale.gates > 0
+    select count(*) as key_locks from asyncq._key_locks where used_at < clock_timestamp() - interval '2 days') as stale
+  where stale.key_locks > 0
   union all
   -- A recurring item has not run in the future.
   select 'cron_ahead', null, format('the item %s has run at %s already: until then it rests', known.identifier, known.last_execution)

@@ -1,5 +1,5 @@
 -- Add the jobs of recurring items, each slot once, however many workers call this with the same crontab. Parallel arrays,
--- one element a slot; run_at is the slot, revisions are as in _open_slots. Returns a row for each slot that this call was the
+-- one element a slot; run_at is the slot, revisions are as in _addable_slots. Returns a row for each slot that this call was the
 -- first to add; and for each item that could not be added one with the SQLSTATE and what was said: its slots are as if nobody
 -- had come.
 --

@@ -11,7 +11,7 @@ declare
   stored asyncq._cron_items;
   definition jsonb;
 begin
-  perform asyncq._hold_cron_item(item);
+  perform asyncq._lock_cron_item(item);
   select one.* into stored from asyncq._cron_items as one where one.identifier = item for update;
   if stored.identifier is null then
     raise exception using errcode = 'GWBCS',

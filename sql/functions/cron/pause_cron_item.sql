@@ -7,7 +7,7 @@ create or replace function asyncq.pause_cron_item(identifier text) returns async
   as $$
 #variable_conflict use_variable
 begin
-  perform asyncq._hold_cron_item(identifier);
+  perform asyncq._lock_cron_item(identifier);
   update asyncq.known_crontabs as known set paused_at = asyncq.clock()
     where known.identifier = identifier and known.paused_at is null;
   return (select status from asyncq._cron_status(array[identifier]) as status);

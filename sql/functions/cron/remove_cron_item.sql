@@ -10,7 +10,7 @@ declare
   item asyncq.cron_item;
   is_declared boolean;
 begin
-  perform asyncq._hold_cron_item(identifier);
+  perform asyncq._lock_cron_item(identifier);
   is_declared := asyncq._is_declared(identifier);
   select status.* into item from asyncq._cron_status(array[identifier]) as status;
   delete from asyncq._cron_items as stored where stored.identifier = identifier;

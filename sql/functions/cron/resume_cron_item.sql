@@ -6,7 +6,7 @@ create or replace function asyncq.resume_cron_item(identifier text) returns asyn
   as $$
 #variable_conflict use_variable
 begin
-  perform asyncq._hold_cron_item(identifier);
+  perform asyncq._lock_cron_item(identifier);
   update asyncq.known_crontabs as known set paused_at = null, not_before = asyncq.clock(), next_run = null
     where known.identifier = identifier and known.paused_at is not null;
   if found then

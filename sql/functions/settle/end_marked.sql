@@ -19,7 +19,7 @@ begin
     perform asyncq._end_jobs(cancelled, 'cancelled');
   end if;
   if again is not null then
-    perform asyncq._begin_anew(again);
+    perform asyncq._rerun_jobs(again);
   end if;
   return query
     select unnest(cancelled), 'cancelled'

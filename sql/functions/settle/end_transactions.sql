@@ -1,7 +1,7 @@
 -- End the transactions that still hold claims of workers that were silent for twice their lease, or, if workers are given, of
 -- these; none within the return window of the server. A rescue skips the rows that such a transaction locks. Its process may be
 -- frozen, or its connection open only on this side. The transaction is rolled back, and the rescue returns its job.
--- Transactions are known by the name that _hold_claim gives them, which they have no longer than they are open. Those of a role that
+-- Transactions are known by the name that _lock_claim gives them, which they have no longer than they are open. Those of a role that
 -- this one may not end are left alone, with a warning: nobody else tells why their jobs wait.
 -- Returns what was ended; waits until it is gone, at most a second for each.
 

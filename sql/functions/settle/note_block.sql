@@ -8,7 +8,7 @@ create or replace function asyncq._note_block(worker int, job bigint, token bigi
   as $$
 #variable_conflict use_column
 begin
-  perform asyncq._unpack_claims(worker, array[token]);
+  perform asyncq._split_batches_of_worker(worker, array[token]);
   return query
     with held as (
       select id from asyncq._jobs where id = job and locked_by = worker and lock_token = token

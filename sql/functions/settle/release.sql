@@ -1,5 +1,5 @@
 -- End the claims of jobs whose rows the caller has locked, and free their queues. Every end of a claim goes through here, but for
--- the good ends of settle_completed, settle_and_take and _complete_held.
+-- the good ends of settle_completed, claim_next and _complete_claim.
 --
 --   the job                              what becomes of it                                     ending
 --   was cancelled                        it ends as cancelled                                   cancelled

@@ -10,7 +10,7 @@ create or replace function asyncq._return_lost(worker int, tokens bigint[]) retu
   as $$
 #variable_conflict use_column
 begin
-  perform asyncq._unpack_claims(worker, tokens);
+  perform asyncq._split_batches_of_worker(worker, tokens);
   return query
     select id from asyncq._release(array(
       select id from asyncq._jobs where locked_by = worker and lock_token = any(tokens)

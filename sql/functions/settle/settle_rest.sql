@@ -1,6 +1,6 @@
 -- Settle the runs that settle_completed does not settle: those that failed, were snoozed or interrupted, and claims that are
 -- returned; and good ends that it has left alone, of jobs that were cancelled, asked for again, are to be kept, or were locked.
--- The batches of these claims are unpacked. A claim is settled only where this worker still holds it; rows and batches that
+-- The batches of these claims are split. A claim is settled only where this worker still holds it; rows and batches that
 -- another transaction locks are skipped, never waited for. Lock order: batches, jobs by id, queues. The caller sorts ids.
 -- Returns each id once, with the ending of _release, or with 'held' (locked by somebody else: try again) or 'lost' (the claim
 -- belongs to this worker no more).
@@ -16,7 +16,7 @@ create or replace function asyncq._settle_rest(
 declare
   held bigint[];
 begin
-  perform asyncq._unpack_claims(worker, array(select distinct unnest(tokens)));
+  perform asyncq._split_batches_of_worker(worker, array(select distinct unnest(tokens)));
   -- Null for each claim that is not locked here. The fence stands in the node that locks: it is checked on the newest row.
   held := array(
     select (
@@ -34,9 +34,9 @@ begin
           where job.id = given.id and job.locked_by = worker and job.lock_token = given.token)
         or exists (
           select from asyncq._batches as batch
-          cross join lateral (select width_bucket(given.id, batch.ids)) as member(place)
+          cross join lateral (select width_bucket(given.id, batch.ids)) as member(ordinal)
           where batch.locked_by = worker and batch.lock_token = given.token
-            and case when batch.ids[member.place] = given.id then get_bit(batch.open, member.place - 1) = 1 end)
+            and case when batch.ids[member.ordinal] = given.id then get_bit(batch.unsettled, member.ordinal - 1) = 1 end)
       then 'held' else 'lost' end
     from unnest(ids, tokens, held) as given(id, token, held)
     where given.held is null;

@@ -18,7 +18,7 @@ begin
   begin
     number := literal::float8;
   exception when numeric_value_out_of_range then
-    -- Too large, or too small to be told from 0: the place of the first digit says which.
+    -- Too large, or too small to differ from 0: the position of the first digit decides.
     part := regexp_match(literal, '^-?(0|[1-9][0-9]*)[.]?(0*)[0-9]*(?:[eE]([+-]?)0*)?([0-9]*)$');
     if (coalesce(part[3], '') || left('0' || part[4], 20))::numeric
       + (case part[1] when '0' then -length(part[2]) else length(part[1]) end) > 0 then

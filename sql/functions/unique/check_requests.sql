@@ -1,5 +1,5 @@
--- Refuse a request whose idempotency key was given to another one: before, or earlier in this call. The gates of the keys are
--- passed. The first one that is wrong is named, its key is not: it may be a secret of the caller's.
+-- Refuse a request whose idempotency key was given to another one: before, or earlier in this call. The keys are
+-- locked. The first one that is wrong is named, its key is not: it may be a secret of the caller's.
 
 create or replace function asyncq._check_requests(identifiers text[], payloads json[], extras jsonb[]) returns void
   language plpgsql volatile

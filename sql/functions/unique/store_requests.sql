@@ -1,5 +1,5 @@
 -- Remember what requests with idempotency keys came to: parallel arrays, ids are those of the jobs that stand for them. Their
--- gates are passed; a job that was there before is locked, if it has a row, and will be known for as long as the request.
+-- keys are locked; a job that was there before is locked, if it has a row, and will be known for as long as the request.
 -- A refused request is not remembered, it did nothing; one that is remembered already stays as it is, with its time.
 
 create or replace function asyncq._store_requests(

@@ -1,6 +1,6 @@
 -- End the LISTEN connections of workers that were just declared dead. A frozen process does not read its connection, and the
 -- server cannot trim its notification queue. When the queue is full, every NOTIFY on the server fails. A worker that lives after
--- all connects anew. A connection is found by the lock that it holds for its worker, see hold_ear.
+-- all connects anew. A connection is found by the lock that it holds for its worker, see lock_listener.
 -- A connection that this role may not end gets a warning.
 
 create or replace function asyncq._end_listeners(workers int[]) returns void

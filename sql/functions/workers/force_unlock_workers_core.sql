@@ -31,7 +31,7 @@ begin
     perform pg_notify('asyncq:cancel', gone.id || ' 0 0') from unnest(forgotten) as gone(id);
     -- They hold claims for as long as they are open, and would be waited for.
     perform asyncq._end_transactions(numbers);
-    perform asyncq._unpack(array(
+    perform asyncq._split_batches(array(
       select batch.ctid from asyncq._batches as batch where batch.locked_by::text = any(worker_ids)
       order by batch.locked_by, batch.lock_token for update));
     held := array(

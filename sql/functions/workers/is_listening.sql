@@ -1,5 +1,5 @@
--- Whether a worker that makes offers listens: its LISTEN connection holds a lock of its own, which ends with it. Askers share it
--- with each other, as they do in _has_lookout.
+-- Whether a worker that opens hand-off slots listens: its LISTEN connection holds a lock of its own, which ends with it. Adds that ask
+-- share the lock with each other, as in _has_on_call.
 
 create or replace function asyncq._is_listening(worker int) returns boolean
   language sql volatile

@@ -49,7 +49,7 @@ begin
       where name = any(array(
         select queue.name from asyncq._queues as queue
         where not exists (select from asyncq._jobs as job where job.queue = queue.name and job.locked_by is not null)
-          and queue.name not in (select asyncq._packed_queues())
+          and queue.name not in (select asyncq._batched_queues())
         order by queue.name for update skip locked));
     if found then
       perform pg_notify('asyncq:jobs', 'all');
@@ -66,18 +66,18 @@ begin
   if cardinality(gone) = 0 then
     return;
   end if;
-  -- One of them may have been on the lookout.
+  -- One of them may have been on call.
   perform pg_notify('asyncq:jobs', 'all');
-  perform asyncq._unpack(array(
+  perform asyncq._split_batches(array(
     select ctid from asyncq._batches where locked_by = any(gone) order by locked_by, lock_token for update skip locked));
-  -- With its batch an offer is gone. An add that holds the batch is seen the next time: until then the worker's row stays, and the offer,
-  -- of which one that comes back after all has to hear that it was taken.
-  delete from asyncq._offers
+  -- A slot ends with its batch. If an add holds the batch, the next rescue sees it. Until then the worker keeps its row and its slot:
+  -- should it come back after all, it has to learn that the slot was filled.
+  delete from asyncq._handoff_slots
     where worker_id = any(array(
-      select offer.worker_id from asyncq._offers as offer
-      where offer.worker_id = any(gone)
-        and not exists (select from asyncq._batches as batch where batch.locked_by = offer.worker_id)
-      order by offer.worker_id for update skip locked));
+      select slot.worker_id from asyncq._handoff_slots as slot
+      where slot.worker_id = any(gone)
+        and not exists (select from asyncq._batches as batch where batch.locked_by = slot.worker_id)
+      order by slot.worker_id for update skip locked));
   held := array(
     select id from asyncq._jobs where locked_by = any(gone) and lock_token is not null order by id for update skip locked);
   select array_agg(lost.id), array_agg(lost.worker_id), array_agg(lost.ran), array_agg(lost.is_marked),
@@ -90,7 +90,7 @@ begin
         asyncq._is_leased(worker) as left_its_lock,
         -- Hashed, once for all claims: a search of each worker's list would compare each claim with each name.
         (job.locked_by, job.id || '/' || job.lock_token) in (
-          select beaten.id, claim from asyncq._workers as beaten cross join lateral unnest(beaten.named) as claim
+          select beaten.id, claim from asyncq._workers as beaten cross join lateral unnest(beaten.started_claims) as claim
           where beaten.id = any(gone)) as ran
       from asyncq._jobs as job left join asyncq._workers as worker on worker.id = job.locked_by
       where job.id = any(held) and job.locked_by = any(gone)) as lost;
@@ -106,13 +106,13 @@ begin
       select queue.name from asyncq._queues as queue
       where queue.locked_by = any(gone)
         and not exists (select from asyncq._jobs as job where job.queue = queue.name and job.locked_by is not null offset 0)
-        and queue.name not in (select asyncq._packed_queues())
+        and queue.name not in (select asyncq._batched_queues())
       order by queue.name for update skip locked));
   delete from asyncq._workers as worker
     where worker.id = any(gone)
       and not exists (select from asyncq._jobs as job where job.locked_by = worker.id and job.lock_token is not null offset 0)
       and not exists (select from asyncq._batches as batch where batch.locked_by = worker.id)
       and not exists (select from asyncq._queues as queue where queue.locked_by = worker.id)
-      and not exists (select from asyncq._offers as offer where offer.worker_id = worker.id);
+      and not exists (select from asyncq._handoff_slots as slot where slot.worker_id = worker.id);
 end
 $$;

@@ -1,11 +1,11 @@
 -- Look whether workers have died: a free lock is noted in its worker's row, and the worker is told, in case that only its
 -- connection has ended; it says within the grace that it lives. One short statement: to wait for a lock instead would hold a
 -- snapshot, and keep vacuum from its work.
--- Returns how many workers there are, the caller's place among them, the time for the order of their looks, whether somebody is
+-- Returns how many workers there are, the caller's rank among them, the time for the order of their looks, whether somebody is
 -- dead, and how long the first of the doubted has left (null without any).
 
 create or replace function asyncq._watch_workers(worker int)
-  returns table (workers int, place int, clock_s float8, dead boolean, grace_left_s float8)
+  returns table (workers int, rank int, clock_s float8, dead boolean, grace_left_s float8)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
   as $$

@@ -1,15 +1,15 @@
--- fetch_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, pack_from int, unbatched_ids text) -> id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at bytea, created_at bytea, updated_at bytea, key text, flags jsonb, payload json, meta jsonb, last_error text, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text
+-- fetch_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, batch_from int, unbatched_ids text) -> id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at bytea, created_at bytea, updated_at bytea, key text, flags jsonb, payload json, meta jsonb, last_error text, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text
 -- Claims up to max due jobs, in order of priority, run_at, id; of each named queue at most one, and none while another of
 -- it runs. All conditions stand in the nodes that lock, so that they are checked again on the newest row. A node locks
 -- what it takes and no more: a row that is locked here and left is invisible to the workers that fetch at this moment,
--- and they would go to sleep over it; _hold_queues tells of the one exception. Each lateral subquery is one index probe,
+-- and they would go to sleep over it; _lock_queues says the one exception. Each lateral subquery is one index probe,
 -- whatever the planner knows of the table. Moments are sent as eight bytes each: to make timestamps of them costs the
 -- client a tenth of the CPU that a job takes.
 --
--- A job that is claimed in its row is one row of the answer, up to last_error. Where at least pack_from of the jobs were
+-- A job that is claimed in its row is one row of the answer, up to last_error. Where at least batch_from of the jobs were
 -- only added, and are of no task of unbatched_ids, the fetch deletes their rows, and claims them as one row of _batches. It is one row of the
 -- answer too, with the columns from ids on: arrays, of which queues (JSON) and metas are null where no job has one, and created where it
--- equals due. payloads and metas have U+001E between two, which no JSON holds. The rows are deleted by the place where they were
+-- equals due. payloads and metas have U+001E between two, which no JSON holds. The rows are deleted by the ctid by which they were
 -- locked. A row that was written after this statement began has moved: its newest version is claimed in the row.
 with recursive
 -- Each priority that has jobs, one index probe each: the scans below stop at run_at <= now within a priority.
@@ -81,7 +81,7 @@ priorities(priority, after_run_at, after_id) as (
     select priority from asyncq._jobs as job
     where job.queue is null and asyncq._is_ready(job) and priority > priorities.priority
     order by priority limit 1) as further),
-first_plain as materialized (
+first_unqueued as materialized (
   select ready.id, ready.priority, ready.run_at
   from priorities
   cross join lateral (
@@ -100,7 +100,7 @@ pivot(hash) as materialized (
   select ((random() - 0.5) * 1.8e19)::bigint
   where (select count(*) from near) >= 2 * $3 + 100
     and (select count(*) from near_heads) + (
-      select count(*) from first_plain
+      select count(*) from first_unqueued
       where (priority, run_at, id)
         < (select priority, run_at, id from near order by priority desc, run_at desc, id desc limit 1)) < $3),
 waiting_queues(hash, queue, wrapped) as (
@@ -154,22 +154,22 @@ heads as materialized (
   order by priority, run_at, id),
 -- How many of the best are jobs of queues: only so many of them are locked, and as many fewer of the others.
 serial_share(jobs) as materialized (
-  select case when exists (select from first_plain) then (
+  select case when exists (select from first_unqueued) then (
     select count(*) filter (where is_serial)
     from (
       select is_serial
       from (
         select priority, run_at, id, true as is_serial from heads
         union all
-        select priority, run_at, id, false from first_plain) as both_kinds
+        select priority, run_at, id, false from first_unqueued) as both_kinds
       order by priority, run_at, id limit $3) as best)
     else $3 end),
 serial as materialized (
-  select job.id, job.queue, job.place, job.is_packable
+  select job.id, job.queue, job.row_ctid, job.is_batchable
   from heads
   cross join lateral (
-    select id, queue, job.ctid as place,
-      asyncq._is_packable(job) and not asyncq._is_known(job, (select $12::text::int[])) as is_packable
+    select id, queue, job.ctid as row_ctid,
+      asyncq._is_batchable(job) and not asyncq._is_known(job, (select $12::text::int[])) as is_batchable
     from asyncq._jobs as job
     where id = heads.id and queue = heads.queue
       and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
@@ -179,14 +179,14 @@ serial as materialized (
 -- Their queues. Another fetch may have taken one since the snapshot, for another job: then this one's job is left alone. The
 -- jobs are locked first, so that no queue is held without a job that runs.
 held as materialized (
-  select unnest(asyncq._hold_queues(array(select queue from serial), $1)) as queue
+  select unnest(asyncq._lock_queues(array(select queue from serial), $1)) as queue
   where exists (select from serial)),
-plain as materialized (
-  select ready.id, ready.place, ready.is_packable
+unqueued as materialized (
+  select ready.id, ready.row_ctid, ready.is_batchable
   from priorities
   cross join lateral (
-    select id, job.ctid as place,
-      asyncq._is_packable(job) and not asyncq._is_known(job, (select $12::text::int[])) as is_packable
+    select id, job.ctid as row_ctid,
+      asyncq._is_batchable(job) and not asyncq._is_known(job, (select $12::text::int[])) as is_batchable
     from asyncq._jobs as job
     where job.queue is null and asyncq._is_ready(job)
       and priority = priorities.priority
@@ -197,31 +197,31 @@ plain as materialized (
     for update skip locked) as ready
   limit $3 - (select count(*) from held)),
 taken as materialized (
-  select id, place, is_packable from serial where queue in (select queue from held)
+  select id, row_ctid, is_batchable from serial where queue in (select queue from held)
   union all
-  select id, place, is_packable from plain),
-chosen as materialized (select array_agg(place) as places from taken where is_packable having count(*) >= $11::int),
-packed as (
-  delete from asyncq._jobs where ctid = any((select places from chosen)::tid[])
+  select id, row_ctid, is_batchable from unqueued),
+chosen as materialized (select array_agg(row_ctid) as row_ctids from taken where is_batchable having count(*) >= $11::int),
+batched as (
+  delete from asyncq._jobs where ctid = any((select row_ctids from chosen)::tid[])
   returning id, task_id, queue, max_attempts, priority, run_at, created_at, meta, payload),
 batch as (
   insert into asyncq._batches
-      (lock_token, locked_at, locked_by, open, ids, run_at, created_at, task_id, priority, max_attempts, queue, meta, payload)
+      (lock_token, locked_at, locked_by, unsettled, ids, run_at, created_at, task_id, priority, max_attempts, queue, meta, payload)
     select $2, coalesce($9, asyncq.now()), $1, repeat('1', count(*)::int)::varbit, array_agg(id), array_agg(run_at),
       array_agg(created_at), array_agg(task_id), array_agg(priority), array_agg(max_attempts),
       case when count(queue) > 0 then array_agg(queue) end, case when count(meta) > 0 then array_agg(meta) end, array_agg(payload)
     from (
-      select id, run_at, created_at, task_id, priority, max_attempts, queue, meta, payload from packed order by id) as in_order
+      select id, run_at, created_at, task_id, priority, max_attempts, queue, meta, payload from batched order by id) as in_order
     having count(*) > 0
   returning ids, task_id, queue, max_attempts, priority, run_at, created_at, meta, payload),
 moved as (
-  select unnest(array(select id from taken where is_packable except select id from packed)) as id
-  where (select count(*) from packed) < (select cardinality(places) from chosen)),
+  select unnest(array(select id from taken where is_batchable except select id from batched)) as id
+  where (select count(*) from batched) < (select cardinality(row_ctids) from chosen)),
 claimed as (
   update asyncq._jobs
   set locked_by = $1, locked_at = coalesce($9, asyncq.now()), lock_token = $2
   where id = any(array(
-    select id from taken where not is_packable or not exists (select from chosen)
+    select id from taken where not is_batchable or not exists (select from chosen)
     union all
     select id from moved))
   returning id, task_id, queue, attempts, max_attempts, interruptions, priority, revision, run_at, created_at, updated_at,

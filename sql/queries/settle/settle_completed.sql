@@ -1,32 +1,32 @@
 -- settle_completed(worker int, ids text, tokens text) -> written text
 -- Jobs that ended well are deleted and their queues freed, where this worker still holds the very claim. ids are sorted,
--- tokens stand beside them: width_bucket finds an id's place by binary search. All are texts of arrays: the driver writes a
+-- tokens stand beside them: width_bucket finds the position of an id by binary search. All are texts of arrays: the driver writes a
 -- text sooner than an array, and would ask the catalog about an array before the first one. Rows that another transaction
 -- holds are skipped, never waited for; those that were cancelled, asked for again or are to be kept are left to
--- settle_rest; so are those that changed at the very moment, which have moved from the place where they were locked.
+-- settle_rest; so are those that changed at the very moment, which have moved from where they were locked.
 -- written are the ids of those that were, null for all: as rows, they would cost the client more than all else that it does
 -- with this statement. Those that were claimed in a batch are closed in it; with the last one that is open the batch goes.
 with given as materialized (select $2::text::bigint[] as ids, $3::text::bigint[] as tokens),
 batches as materialized (
   -- By being added to, the ids become a copy in memory: else they would be read from beside the row for each job.
-  select ctid as place, lock_token, open, ids || '{}'::bigint[] as ids, queue || '{}'::text[] as queue
+  select ctid as row_ctid, lock_token, unsettled, ids || '{}'::bigint[] as ids, queue || '{}'::text[] as queue
   from asyncq._batches
   where locked_by = $1 and lock_token = any((select tokens from given)::bigint[])
   for update skip locked),
 closed as materialized (
-  select batches.place, batches.lock_token, bit_and(set_bit(batches.open, width_bucket(ended.id, batches.ids) - 1, 0)) as open,
+  select batches.row_ctid, batches.lock_token, bit_and(set_bit(batches.unsettled, width_bucket(ended.id, batches.ids) - 1, 0)) as unsettled,
     array_agg(ended.id) as ids, array_agg(batches.queue[width_bucket(ended.id, batches.ids)]) as queues
   from batches
   join unnest((select ids from given), (select tokens from given)) as ended(id, token) on ended.token = batches.lock_token
   where case when batches.ids[width_bucket(ended.id, batches.ids)] = ended.id
-    then get_bit(batches.open, width_bucket(ended.id, batches.ids) - 1) = 1 end
-  group by batches.place, batches.lock_token),
+    then get_bit(batches.unsettled, width_bucket(ended.id, batches.ids) - 1) = 1 end
+  group by batches.row_ctid, batches.lock_token),
 removed as (
-  delete from asyncq._batches where ctid = any(array(select place from closed where bit_count(open) = 0))
+  delete from asyncq._batches where ctid = any(array(select row_ctid from closed where bit_count(unsettled) = 0))
   returning lock_token),
 kept_open as (
-  update asyncq._batches as batch set open = (select closed.open from closed where closed.place = batch.ctid)
-  where ctid = any(array(select place from closed where bit_count(open) > 0))
+  update asyncq._batches as batch set unsettled = (select closed.unsettled from closed where closed.row_ctid = batch.ctid)
+  where ctid = any(array(select row_ctid from closed where bit_count(unsettled) > 0))
   returning lock_token),
 -- Where all that was given is closed, _jobs need not be looked at.
 others as materialized (

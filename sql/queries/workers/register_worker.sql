@@ -5,6 +5,6 @@ with worker as (
   insert into asyncq._workers (lease, pid, concurrency, host, tasks, locks)
   values (make_interval(secs => $1::float8), $2, $3, $4, $5, pg_catalog.pg_backend_pid() = $6::int)
   returning id, case when locks then pg_catalog.pg_try_advisory_lock(asyncq._lock_space(), id) end as holds),
-offer as (
-  insert into asyncq._offers (worker_id) select id from worker)
+slot as (
+  insert into asyncq._handoff_slots (worker_id) select id from worker)
 select id, holds from worker

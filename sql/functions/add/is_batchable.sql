@@ -1,0 +1,13 @@
+-- Whether a ready job may be claimed in a batch: a batch has no room for more than what a job is added with, nor for
+-- a large payload or meta.
+
+create or replace function asyncq._is_batchable(job asyncq._jobs) returns boolean
+  language sql stable parallel safe
+  as $$
+  select job.key is null and job.unique_key is null and job.keep_until is null and job.flags is null
+    and job.attempts = 0 and job.interruptions = 0 and job.revision = 0 and job.last_error is null
+    and job.updated_at = job.created_at
+    and asyncq._fits_batch(job.payload)
+    and (job.meta is null
+      or pg_catalog.pg_column_size(job.meta) <= 1000 and pg_catalog.pg_column_compression(job.meta) is null)
+  $$;

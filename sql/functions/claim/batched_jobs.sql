@@ -1,0 +1,45 @@
+-- The jobs of batches, as the rows that they stand for: those whose claims stand, or of these only the one with this id. A row is
+-- filled field by field: whoever adds a column to _jobs leaves this as it is.
+
+create or replace function asyncq._batched_jobs(only_id bigint default null) returns setof asyncq._jobs
+  language plpgsql stable
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = on
+  set jit = off
+  as $$
+#variable_conflict use_column
+declare
+  job asyncq._jobs;
+  batched record;
+begin
+  job.revision := 0;
+  job.attempts := 0;
+  job.interruptions := 0;
+  for batched in
+    select batch.lock_token, batch.locked_at, batch.locked_by, member.id, member.run_at, member.created_at, member.task_id,
+      member.priority, member.max_attempts, member.queue, member.meta, member.payload
+    from asyncq._batches as batch
+    cross join lateral unnest(
+        batch.ids, batch.run_at, batch.created_at, batch.task_id, batch.priority, batch.max_attempts, batch.queue,
+        batch.meta, batch.payload)
+      with ordinality as member(id, run_at, created_at, task_id, priority, max_attempts, queue, meta, payload, ordinal)
+    where (only_id is null or batch.ids @> array[only_id] and member.id = only_id)
+      and get_bit(batch.unsettled, member.ordinal::int - 1) = 1
+  loop
+    job.id := batched.id;
+    job.run_at := batched.run_at;
+    job.created_at := batched.created_at;
+    job.updated_at := batched.created_at;
+    job.locked_at := batched.locked_at;
+    job.lock_token := batched.lock_token;
+    job.locked_by := batched.locked_by;
+    job.task_id := batched.task_id;
+    job.priority := batched.priority;
+    job.max_attempts := batched.max_attempts;
+    job.queue := batched.queue;
+    job.meta := batched.meta;
+    job.payload := batched.payload;
+    return next job;
+  end loop;
+end
+$$;

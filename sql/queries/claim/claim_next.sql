@@ -1,0 +1,48 @@
+-- claim_next(worker int, ids text, tokens text, max int, token bigint, task_ids text, forbidden_flags text[], now timestamptz) -> settled bigint, id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at bytea, created_at bytea, updated_at bytea, key text, flags jsonb, payload json, meta jsonb, last_error text
+-- For jobs of queues that are in no batch: what settle_completed does, and in the same statement the claims of the jobs that
+-- come next in up to max of the queues that would be freed: their rows in _queues stay as they are. The next job of a queue is the first that is ready; if its time has not come,
+-- if it is not for this worker, or if somebody holds its row, the queue is freed, and a fetch decides.
+-- Rows: first one for each job that was settled, with its id in settled, then the claims.
+with given as materialized (select $2::text::bigint[] as ids, $3::text::bigint[] as tokens),
+held as materialized (
+  select id, queue from asyncq._jobs
+  where id = any((select ids from given)::bigint[]) and locked_by = $1
+    and lock_token = ((select tokens from given)::bigint[])[width_bucket(id, (select ids from given)::bigint[])]
+    and keep_until is null and rerun is null and cancelled_at is null
+  order by id for update skip locked),
+-- The rows go before the next ones are claimed: two running jobs of one queue cannot be stored, not even for a moment.
+gone as (
+  delete from asyncq._jobs where id = any(array(select id from held)) returning id, queue),
+heads as materialized (
+  select head.id, head.queue
+  from (select unnest(array(select queue from gone where queue is not null)) as name limit $4::int) as queue
+  cross join lateral (
+    select id, job.queue from asyncq._jobs as job
+    where hashtextextended(job.queue, 0) between hashtextextended(queue.name, 0) and hashtextextended(queue.name, 0)
+      and job.queue = queue.name and asyncq._is_ready(job)
+    -- Ordered so, only jobs_ready_by_queue will do: jobs_ready_queued would be walked over, job by job.
+    order by hashtextextended(job.queue, 0), priority, run_at, id limit 1) as head),
+next as materialized (
+  select job.id, job.queue
+  from heads
+  cross join lateral (
+    select id, queue from asyncq._jobs as job
+    where id = heads.id and queue = heads.queue
+      and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($8, asyncq.now()))
+      and asyncq._is_known(job, (select $6::text::int[])) and asyncq._is_allowed(job, $7)
+    for update skip locked) as job),
+freed as (
+  delete from asyncq._queues
+  where name = any(array(select queue from gone where queue is not null except select queue from next))
+    and locked_by = $1),
+claimed as (
+  update asyncq._jobs
+  set locked_by = $1, locked_at = coalesce($8, asyncq.now()), lock_token = $5
+  where id = any(array(select id from next))
+  returning id, task_id, queue, lock_token, attempts, max_attempts, interruptions, priority, revision,
+    timestamptz_send(run_at) as run_at, timestamptz_send(created_at) as created_at,
+    timestamptz_send(updated_at) as updated_at,
+    key, flags, payload, meta, last_error)
+select id as settled, null::bigint as id, null::int as task_id, null::text as queue, null::bigint as lock_token, null::smallint as attempts, null::smallint as max_attempts, null::smallint as interruptions, null::smallint as priority, null::int as revision, null::bytea as run_at, null::bytea as created_at, null::bytea as updated_at, null::text as key, null::jsonb as flags, null::json as payload, null::jsonb as meta, null::text as last_error from gone
+union all
+select null::bigint, id, task_id, queue, lock_token, attempts, max_attempts, interruptions, priority, revision, run_at, created_at, updated_at, key, flags, payload, meta, last_error from claimed

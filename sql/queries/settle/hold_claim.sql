@@ -1,2 +1,0 @@
--- hold_claim(worker int, job bigint, token bigint) -> xid text, pid int, state text
-select xid, pid, state from asyncq._hold_claim($1, $2, $3)

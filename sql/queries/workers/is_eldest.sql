@@ -1,5 +1,0 @@
--- is_eldest(worker int) -> is_eldest bool, sees_all bool
--- Whether no worker that lives is older: what one of them does for all is this one's to do. And whether it is told what others do.
-select
-  not exists (select from asyncq._workers as other where other.id < $1 and asyncq._is_live(other)) as is_eldest,
-  pg_catalog.pg_has_role('pg_read_all_stats', 'usage') as sees_all
