@@ -1,4 +1,4 @@
-"""The command `asyncq`: finds the command that was asked for, runs it, turns errors into sentences and exit codes."""
+"""The command `asyncq`: runs the command that was named, and turns errors into sentences and exit codes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ COMMANDS = ("worker", "migrate", "roles", "add", "jobs", "cron", "workers", "cle
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says.
+    """Run one command line.
 
     Args:
-        arguments: The words after the program's name; those of this process by default.
+        arguments: The words after the program's name (default: those of this process).
 
     Returns:
-        The exit code, as `asyncq --help` lists them.
+        The exit code; `asyncq --help` lists them.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
     options = argparse.Namespace(log_level=None)
@@ -38,13 +38,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.print_help(sys.stderr)
             return USAGE
         code: int = commands[options.command].run(options)
-        print(end="", flush=True)  # here, where a closed pipe can still be met
+        print(end="", flush=True)  # Here an error of a closed pipe is still handled.
     except (AsyncqError, Usage) as error:
         return report(error, as_json=as_json, with_traceback=options.log_level == "debug")
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Who read our output has gone.
+        # The reader of our output has ended.
         return drop_output()
     except OSError as error:
         if options.log_level == "debug" or not is_of_output(error):
@@ -55,24 +55,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _check_order(words: Sequence[str]) -> None:
-    """Refuse an option before its command: its value would be taken for one, and shown, a DSN with its password too."""
+    """Refuse an option before its command.
+
+    Its value would be taken for the command, and shown: a DSN with its password too.
+    """
     above = [word for word in words[:1] if word in ("jobs", "cron", "workers")]
     for word in words[len(above) : len(above) + 1]:
         option = "--dsn" if "://" in word else word.partition("=")[0]
         if option.startswith("-") and option not in ("-h", "--help", "--version"):
-            raise Usage(f"{option} goes behind the command: {' '.join(('asyncq', *above))} COMMAND {option} ...")
+            raise Usage(f"{option} belongs after the command: {' '.join(('asyncq', *above))} COMMAND {option} ...")
 
 
 def _commands() -> dict[str, ModuleType]:
-    """The commands by name: modules with `add_parser(commands)` and `run(options)`."""
+    """Import the commands: modules with `add_parser(commands)` and `run(options)`, by name."""
     try:
         return {name: importlib.import_module(f"{__name__}.{name}") for name in COMMANDS}
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith(__name__):
             raise
-        # Imported by name: tools that pack a program do not see these imports.
+        # Tools that pack a program do not see imports by name.
         raise ConfigurationError(
-            f"the module {error.name} is missing: a program that packs asyncq has to include all of its modules and "
+            f"the module {error.name} is missing: a program that packs asyncq must include all of its modules and "
             "data files, as PyInstaller does with --collect-all asyncq"
         ) from error
 
@@ -83,7 +86,7 @@ def _parser(commands: dict[str, ModuleType]) -> Parser:
         description="A job queue on PostgreSQL: run workers, install the schema, add jobs.",
         epilog=_EXAMPLES + ENVIRONMENT + EXIT_CODES,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version, and end")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     below = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for command in commands.values():
         command.add_parser(below)
@@ -91,7 +94,7 @@ def _parser(commands: dict[str, ModuleType]) -> Parser:
 
 
 class _Version(argparse.Action):
-    """Prints the version; looked up only then."""
+    """Prints the version, and reads the package's metadata only then."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import PackageNotFoundError, version
@@ -99,7 +102,7 @@ class _Version(argparse.Action):
         try:
             print(f"asyncq {version('asyncq')}", flush=True)
         except PackageNotFoundError:
-            print("asyncq (not installed as a package, so that its version is not known)")
+            print("asyncq (version unknown: not installed as a package)")
         parser.exit()
 
 
@@ -108,6 +111,6 @@ examples:
   asyncq migrate                           install the schema, or upgrade it
   asyncq worker                            run the tasks of the folder ./tasks
   asyncq add send_email '{"to": "a@b.c"}'  add a job
-  asyncq jobs show 1                       look at it
-  asyncq COMMAND --help                    what a command takes, with examples
+  asyncq jobs show 1                       show this job
+  asyncq COMMAND --help                    options and examples
 """

@@ -32,13 +32,13 @@ PLAIN = (
 PURPOSE = """\
 Add a job, and print its id.
 
-The payload is JSON; - reads it from the standard input. What is not given takes
-the defaults of asyncq: those of the task's decorator are known only to the
-program that holds the task.
+The payload is JSON; - reads it from the standard input. Options that are not
+given have the defaults of asyncq. Those of the task's decorator are known only
+to a program that imports the task.
 
 With --job-key, --unique, --singleton or --idempotency-key the id may be that of
-a job that was there before; --json says so. One that another job bars (--unique
-with on_conflict reject, the default) is an error, and the exit code is 1."""
+an earlier job; --json says so. If another job prevents the add (--unique with
+on_conflict reject, the default), that is an error, and the exit code is 1."""
 
 EXAMPLES = """\
   asyncq add send_email '{"to": "a@b.c"}'
@@ -57,24 +57,24 @@ def add_parser(commands: Commands) -> None:
     add = parser.add_argument
     add("task", metavar="TASK", help="the task's name")
     add("payload", metavar="PAYLOAD", nargs="?", default="{}", help="the payload as JSON (default: {})")
-    add("--queue", metavar="NAME", help="the queue that runs its jobs one after the other")
+    add("--queue", metavar="NAME", help="the queue; its jobs run one after the other")
     when = parser.add_mutually_exclusive_group()
     when.add_argument("--run-at", metavar="TIME", type=instant, help="not before, such as 2030-01-31T04:00:00Z")
     when.add_argument(
-        "--in", dest="after", metavar="TIME", type=duration, help="not before this has passed: 90s, 5m, 2h"
+        "--in", dest="after", metavar="TIME", type=duration, help="not before this time has passed: 90s, 5m, 2h"
     )
     add("--max-attempts", metavar="N", type=int, help="attempts in all (default: 25)")
     add("--priority", metavar="N", type=int, help="lower first (default: 0)")
     add("--flag", metavar="FLAG", action="append", help="a name that a worker may forbid; may be repeated")
-    add("--meta", metavar="JSON", help="an object that goes with the job")
-    add("--job-key", metavar="KEY", help="at most one job that waits or runs has it; a waiting one is changed")
-    add("--job-key-mode", choices=JOB_KEY_MODES, help="what a waiting job with the key keeps (default: replace)")
-    add("--unique", metavar="JSON", help="which jobs may not exist beside it: a unique policy, as an object")
+    add("--meta", metavar="JSON", help="an object that is stored with the job")
+    add("--job-key", metavar="KEY", help="at most one waiting or running job has it; a waiting one is changed")
+    add("--job-key-mode", choices=JOB_KEY_MODES, help="which fields of a waiting job are kept (default: replace)")
+    add("--unique", metavar="JSON", help="a unique policy, as an object: which other jobs prevent this one")
     add("--singleton", action="store_true", default=None, help="at most one job of the task waits or runs")
-    add("--subject", metavar="TEXT", help="what a singleton is the only one for")
-    add("--force", action="store_true", default=None, help="add it whatever its policy says")
-    add("--rerun", action="store_true", default=None, help="if the other job runs, let it run once more after that")
-    add("--idempotency-key", metavar="KEY", help="a name of this request: made again within a day, it adds nothing")
+    add("--subject", metavar="TEXT", help="with --singleton: at most one job for each subject")
+    add("--force", action="store_true", default=None, help="add the job in spite of its policy")
+    add("--rerun", action="store_true", default=None, help="if the other job runs, run it once more afterwards")
+    add("--idempotency-key", metavar="KEY", help="a name of this request; repeated within a day, it adds nothing")
     add("--json", action="store_true", help="print one JSON object: id, outcome, existing_id, existing_state")
 
 
@@ -85,10 +85,10 @@ def run(options: argparse.Namespace) -> int:
         options: The command line.
 
     Returns:
-        0: it is added, or another job stands for it.
+        0: the job was added, or another job takes its place.
 
     Raises:
-        DuplicateJob: Its unique policy rejects it.
+        DuplicateJob: The unique policy refuses the job.
     """
     text = sys.stdin.buffer.read() if options.payload == "-" else options.payload
     given = {name: getattr(options, name) for name in PLAIN} | {
@@ -97,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
         "unique": None if options.unique is None else _object("--unique", options.unique),
     }
     payload = _json("the payload", text)
-    # Checked first: a job that breaks a rule needs no connection.
+    # Checked before a connection is opened: an invalid job needs none.
     spec = make_spec(options.task, payload, given, registry=None, strict=True, max_payload=DEFAULT_MAX_PAYLOAD)
 
     async def add(client: Client) -> Added:
@@ -111,14 +111,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _json(what: str, text: str | bytes) -> msgspec.Raw:
-    """JSON text that was checked and is kept as it is written: no number loses a digit."""
+    """Check JSON text and keep it as it is written: no number loses a digit."""
     try:
         data = text.encode() if isinstance(text, str) else text
         decoded: Any = msgspec.json.decode(data)
     except UnicodeError as error:
-        raise Usage(f"{what} is no valid UTF-8") from error
+        raise Usage(f"{what} is not valid UTF-8") from error
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise Usage(f"{what} is no JSON: {error}") from error
+        raise Usage(f"{what} is not valid JSON: {error}") from error
     del decoded
     return msgspec.Raw(data)
 

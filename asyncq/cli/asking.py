@@ -1,4 +1,4 @@
-"""Asking a client: the commands that need one call of it."""
+"""Calls of a client: for commands that need one call."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ AnswerT = TypeVar("AnswerT")
 
 
 def ask(options: argparse.Namespace, question: Callable[[Client], Awaitable[AnswerT]]) -> AnswerT:
-    """Ask a client of the database that the command line names.
+    """Call a client of the database that the command line names.
 
     Args:
         options: The command line.
-        question: What to ask.
+        question: The call.
 
     Returns:
-        Its answer.
+        The result of the call.
 
     Raises:
-        Usage: No database is named.
+        Usage: The command line and the environment name no database.
     """
 
     async def answer() -> AnswerT:

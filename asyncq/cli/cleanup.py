@@ -1,4 +1,4 @@
-"""`asyncq cleanup`: remove what is not needed any more."""
+"""`asyncq cleanup`: remove data that is no longer needed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from asyncq.cli.job_texts import aligned, print_lines
 from asyncq.cli.parsing import Commands, add_command
 
 PURPOSE = """\
-Remove what is not needed any more; safe beside adds and workers.
+Remove data that is no longer needed; safe while adds and workers run.
 
 GC_TASK_IDENTIFIERS      names of tasks that no job and no worker uses
-GC_JOB_QUEUES            nothing: a queue leaves nothing behind
+GC_JOB_QUEUES            nothing: a queue leaves no rows behind
 DELETE_PERMAFAILED_JOBS  discarded jobs
 
-The first two are done if none is named. It prints how many of each were removed.
-A name stays while a transaction is open that was so when the name fell out of
-use: the next cleanup removes it."""
+Without a word the first two are done. It prints how many rows of each were
+removed. A name that became unused stays while a transaction is open that began
+before; the next cleanup removes it."""
 
 EXAMPLES = """\
   asyncq cleanup
@@ -32,14 +32,12 @@ def add_parser(commands: Commands) -> None:
     """Add the command to the parser."""
     parser = add_command(commands, "cleanup", purpose=PURPOSE, examples=EXAMPLES)
     parser.add_argument("what", metavar="WHAT", nargs="*", help="what to remove: the words above")
-    parser.add_argument(
-        "--keep", metavar="TASK", action="append", help="a task whose name stays, used or not; may be repeated"
-    )
+    parser.add_argument("--keep", metavar="TASK", action="append", help="keep the name of this task; may be repeated")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Remove it.
+    """Run the cleanup.
 
     Args:
         options: The command line.
@@ -48,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         0.
 
     Raises:
-        InvalidJob: There is no such thing to remove; nothing was done.
+        InvalidJob: A word is unknown; nothing was removed.
     """
     removed = ask(options, lambda client: client.admin.cleanup(*options.what, task_identifiers_to_keep=options.keep))
     rows = [(what, str(count)) for what, count in removed.items()]

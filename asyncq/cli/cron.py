@@ -1,4 +1,4 @@
-"""`asyncq cron`: look at recurring items, and change them (`cron_change.py`)."""
+"""`asyncq cron`: list recurring items, and change them (`cron_change.py`)."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from asyncq.domain.cron.slot import next_run
 from asyncq.domain.cron.status import CronStatus
 
 LS = """\
-Print the recurring items: stored ones, and those of workers' crontabs.
+Print the recurring items: stored ones, and those in crontabs of workers.
 
 The last column says why an item adds no jobs: it is paused, it cannot be
-scheduled, or no live worker has it, or knows its task."""
+scheduled, or no live worker has it or knows its task."""
 
 NEXT = """\
 Print when items are due next, each in its own time zone.
 
-Of all items, of one, or of an expression, for which no database is needed."""
+It prints the times of all items, of one item, or of an expression. An
+expression needs no database."""
 
 
 def add_parser(commands: Commands) -> None:
     """Add the command to the parser of `asyncq`."""
     parser = commands.add_parser(
         "cron",
-        help="Look at recurring items, and change them.",
-        description="Look at recurring items, and change them.",
+        help="List recurring items, and change them.",
+        description="List recurring items, and change them.",
     )
-    below = parser.add_subparsers(dest="what", metavar="WHAT", title="what to do")
+    below = parser.add_subparsers(dest="what", metavar="COMMAND", title="commands")
     listing = add_command(below, "ls", purpose=LS, examples="  asyncq cron ls\n  asyncq cron ls --json\n")
     listing.add_argument("--json", action="store_true", help="print one JSON object a line, with the payload in it")
     coming = add_command(
@@ -49,12 +50,12 @@ def add_parser(commands: Commands) -> None:
     add("--expression", metavar="EXPRESSION", help="five fields, or a word such as @daily, instead of an item")
     add("--tz", metavar="ZONE", help="the time zone of the expression (default: UTC)")
     add("--dialect", choices=("extended", "crontab"), help="how the expression is written (default: extended)")
-    add("--count", metavar="N", type=positive, default=10, help="so many times, at most 1000 (default: 10)")
+    add("--count", metavar="N", type=positive, default=10, help="how many times, at most 1000 (default: 10)")
     cron_change.add_parsers(below)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what is asked.
+    """Run the command.
 
     Args:
         options: The command line.
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         0; or 1 if an item has no next run.
 
     Raises:
-        Usage: It was not said what to do, or in two ways.
+        Usage: The command is missing, or its options contradict each other.
     """
     if options.what is None:
         raise Usage("what about recurring items? See `asyncq cron --help`")
@@ -80,11 +81,11 @@ def _next(options: argparse.Namespace) -> int:
     if options.count > 1000:
         raise Usage(f"--count is {options.count}, expected at most 1000")
     if options.expression is None and (options.tz is not None or options.dialect is not None):
-        raise Usage("--tz and --dialect say how --expression is meant: an item has its own")
+        raise Usage("--tz and --dialect belong to --expression: an item has its own")
     now = datetime.now(UTC)
     if options.expression is not None:
         if options.item is not None:
-            raise Usage("either an ITEM or an --expression")
+            raise Usage("give either an ITEM or --expression, not both")
         item = CronItem("-", options.expression, tz=options.tz or "UTC", dialect=options.dialect or "extended")
         print_lines([written(at, item.zone) for at in _times(item, now, options.count)])
         return 0
@@ -100,22 +101,22 @@ def _next(options: argparse.Namespace) -> int:
 def _of_one(status: CronStatus, now: datetime, count: int) -> int:
     item = None if status.problem else _item(status)
     if item is None:
-        why = status.problem or "its workers are gone, or a function says when it is due"
+        why = status.problem or "no worker has it any more, or a function says when it is due"
         print(f"{printable(status.identifier)} has no next run: {printable(why)}", file=sys.stderr)
         return 1
     if status.paused_at is not None:
         since = written(status.paused_at, UTC)
-        print(f"{printable(status.identifier)} is paused since {since}: these will be left out", file=sys.stderr)
+        print(f"{printable(status.identifier)} is paused since {since}: these times are skipped", file=sys.stderr)
     print_lines([written(at, item.zone) for at in _times(item, now, count)])
     return 0
 
 
 def _item(status: CronStatus) -> CronItem | None:
-    """When an item is due, as an item of its own."""
+    """The expression of an item, as an item that can be asked for its times."""
     if status.expression is None or status.dialect is None or status.tz is None:
         return None
     identifier = status.identifier
-    # The identifier counts: it spreads H.
+    # H in an expression depends on the identifier.
     return CronItem("-", status.expression, identifier=identifier, tz=status.tz, dialect=status.dialect)
 
 

@@ -20,42 +20,42 @@ from asyncq.domain.cron.text import parse_crontab
 ADD = """\
 Store a recurring item: from now on workers that know its task add its jobs.
 
-LINE is a line of a crontab: when, the task, ?options, a {payload}. Workers take
-it over within a second, or, without LISTEN, within one poll."""
+LINE is a line of a crontab: when, the task, ?options, a {payload}. Workers
+schedule it within a second, or, without LISTEN, within one poll."""
 
 CHANGE = """\
 Change a stored item.
 
-What is not given stays as it is; --unset gives a field its default back.
-It makes up for nothing that was due before."""
+Options that are not given keep their values; --unset restores a default.
+Slots before the change are not filled."""
 
 PAUSE = """\
-Pause an item, a stored one or one of a crontab, until it is resumed.
+Pause a stored item, or one of a crontab, until it is resumed.
 
-From now on no slot of it becomes a job, whatever is started anew. Jobs that
-wait still run."""
+From now on its slots become no jobs, also after a restart of a worker. Waiting
+jobs still run."""
 
 RESUME = """\
 Resume an item.
 
-What was due during the pause is never made up for."""
+Slots that were due during the pause are not filled."""
 
 RM = """\
-Remove a stored item, or forget one that was in a crontab once.
+Remove a stored item, or forget one that no crontab has any more.
 
-Its jobs stay. One that is in the crontab of a live worker can be paused."""
+Its jobs stay. An item in the crontab of a live worker can only be paused."""
 
 RUN = """\
-Add the job of an item now, and print its id; paused or not.
+Add the job of an item now, also of a paused one, and print its id.
 
-If the item says so (overlap), the job of its last slot may stand for it."""
+If the overlap policy of the item says so, the id may be that of the last job."""
 
-# Options of `change`: as they are written, the field of the item, what stands for the value.
+# Options of `change`: option, field of the item, placeholder, help.
 TEXTS = (
     ("--expression", "match", "EXPRESSION", "when: five fields, or a word such as @daily"),
-    ("--task", "task", "NAME", "which task"),
-    ("--tz", "tz", "ZONE", "the time zone in which the expression is meant"),
-    ("--queue", "queue", "NAME", "the named queue of its jobs"),
+    ("--task", "task", "NAME", "the task"),
+    ("--tz", "tz", "ZONE", "the time zone of the expression"),
+    ("--queue", "queue", "NAME", "the queue of its jobs"),
     ("--job-key", "job_key", "KEY", "a key for its jobs"),
 )
 FIELDS = (
@@ -75,7 +75,9 @@ def add_parsers(below: Commands) -> None:
     adding = add_command(below, "add", purpose=ADD, examples=examples)
     adding.add_argument("line", metavar="LINE", help="when, the task, ?options, a {payload}")
     dialects = ("extended", "crontab")
-    adding.add_argument("--dialect", choices=dialects, default="extended", help="of LINE (default: extended)")
+    adding.add_argument(
+        "--dialect", choices=dialects, default="extended", help="the syntax of LINE (default: extended)"
+    )
     _as_json(adding)
     examples = "  asyncq cron change send_report --expression '0 9 * * *' --overlap skip\n"
     changing = add_command(below, "change", purpose=CHANGE, examples=examples)
@@ -84,13 +86,13 @@ def add_parsers(below: Commands) -> None:
     for option, field, value, said in TEXTS:
         add(option, dest=field, metavar=value, help=said)
     add("--payload", metavar="JSON", type=_payload, help="the payload, an object")
-    add("--dialect", choices=dialects, help="how the expression is written")
-    add("--fill", metavar="TIME", type=_fill, help="how far back missed slots are made up for: 3d12h")
-    add("--overlap", choices=OVERLAPS, help="what becomes of a slot while its last job runs")
+    add("--dialect", choices=dialects, help="the syntax of the expression")
+    add("--fill", metavar="TIME", type=_fill, help="add missed slots of this time back: 3d12h")
+    add("--overlap", choices=OVERLAPS, help="what happens to a slot while the last job runs")
     add("--max-attempts", metavar="N", type=int, help="attempts in all")
     add("--priority", metavar="N", type=int, help="lower first")
-    add("--flag", dest="flags", metavar="FLAG", action="append", help="a flag of its jobs, instead of those it has")
-    add("--job-key-mode", choices=JOB_KEY_MODES, help="what the key does")
+    add("--flag", dest="flags", metavar="FLAG", action="append", help="a flag of its jobs; replaces the flags it has")
+    add("--job-key-mode", choices=JOB_KEY_MODES, help="which fields of a waiting job are kept")
     add("--unset", metavar="FIELD", action="append", choices=UNSET, help=f"one of {', '.join(UNSET)}")
     _as_json(changing)
     for name, purpose in (("pause", PAUSE), ("resume", RESUME), ("rm", RM), ("run", RUN)):
@@ -100,7 +102,7 @@ def add_parsers(below: Commands) -> None:
 
 
 def _as_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print one JSON object: what came of it")
+    parser.add_argument("--json", action="store_true", help="print one JSON object: the result")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -113,8 +115,8 @@ def run(options: argparse.Namespace) -> int:
         0.
 
     Raises:
-        Usage: A change changes nothing, or LINE is not one item.
-        InvalidCrontab: It would be no item.
+        Usage: The options change nothing, or LINE is not exactly one item.
+        InvalidCrontab: The item would be invalid.
     """
     if options.what == "run":
         added = ask(options, lambda client: client.cron.run(options.item))
@@ -156,7 +158,7 @@ def _changes(options: argparse.Namespace) -> CronChanges:
     if both := given.keys() & unset:
         raise Usage(f"{min(both).replace('_', '-')} is both given and unset")
     if not given and not unset:
-        raise Usage("what is to be changed? See `asyncq cron change --help`")
+        raise Usage("nothing to change: see `asyncq cron change --help`")
     changes: Any = {**given, **dict.fromkeys(unset)}
     return changes
 
@@ -165,9 +167,9 @@ def _payload(text: str) -> dict[str, Any]:
     try:
         value: Any = json.loads(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no JSON: {error}") from error
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not valid JSON: {error}") from error
     if not isinstance(value, dict):
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no JSON object")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a JSON object")
     return value  # pyright: ignore[reportUnknownVariableType]
 
 

@@ -1,4 +1,4 @@
-"""How recurring items look on the command line: as JSON, as a table."""
+"""Recurring items as JSON and as a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from asyncq.domain.cron.status import CronStatus
 
 
 def document(status: CronStatus) -> str:
-    """All that is known of an item in JSON; the payload as the JSON that it is, the fill in seconds."""
+    """All fields of an item as JSON: the payload as it was written, the fill in seconds."""
     fields: dict[str, Any] = msgspec.structs.asdict(status)
     fields["payload"] = None if status.payload is None else msgspec.Raw(status.payload.encode())
     fields["fill"] = status.fill.total_seconds()
@@ -21,7 +21,7 @@ def document(status: CronStatus) -> str:
 
 
 def table(items: Sequence[CronStatus]) -> list[str]:
-    """One line for each item, below a line of headings; times in UTC."""
+    """A line of headings, and one line for each item; times in UTC."""
     rows = [("item", "source", "task", "expression", "tz", "last run", "next run", "")]
     rows += [
         (
@@ -49,7 +49,7 @@ def _short(at: datetime | None) -> str:
 
 
 def _trouble(status: CronStatus) -> str:
-    """Why it adds no jobs; empty if it does."""
+    """Why an item adds no jobs; empty if it adds them."""
     if status.paused_at is not None:
         return f"paused since {_short(status.paused_at)}"
     if status.problem is not None:

@@ -1,4 +1,4 @@
-"""`asyncq doctor`: look after a store, and repair what can be."""
+"""`asyncq doctor`: check the store, and repair what can be repaired."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from asyncq.cli.job_texts import printable
 from asyncq.cli.parsing import Commands, add_command
 
 PURPOSE = """\
-Look whether a store is whole, and repair what can be.
+Check that the store is consistent, and repair what can be repaired.
 
-It looks at the server, the workers, and the laws that hold whenever no
-transaction is under way. A line for each check: "ok", "warning" (somebody
-should look at it), "problem" (something is broken; the exit code is 1). It
-reads all jobs, about a second for each million.
+It checks the server, the workers, and the laws that hold while no transaction
+is open. It prints a line for each check: "ok", "warning" (somebody should look
+at it), "problem" (something is broken; the exit code is 1). It reads all jobs,
+which takes about a second for each million.
 
 --repair first does what live workers do by themselves: it returns the jobs of
-workers that are gone, and removes key locks that nobody uses."""
+workers that are gone, and removes unused key locks."""
 
 EXAMPLES = """\
   asyncq doctor
@@ -32,12 +32,12 @@ EXAMPLES = """\
 def add_parser(commands: Commands) -> None:
     """Add the command to the parser."""
     parser = add_command(commands, "doctor", purpose=PURPOSE, examples=EXAMPLES)
-    parser.add_argument("--repair", action="store_true", help="first return orphan claims and remove unused key locks")
+    parser.add_argument("--repair", action="store_true", help="first return orphan claims, and remove unused key locks")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Look, and say what was found.
+    """Check the store, and print the findings.
 
     Args:
         options: The command line.

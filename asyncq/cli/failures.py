@@ -1,4 +1,4 @@
-"""What went wrong, for a human or as JSON, and the exit code for it."""
+"""Errors of commands: their texts, as a sentence or as JSON, and their exit codes."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def exit_code(error: AsyncqError | Usage) -> int:
     """The exit code for an error.
 
     Args:
-        error: What was raised.
+        error: The error.
 
     Returns:
-        2 for what the caller has to mend in the command or the code, 3 for the database, 1 for all else.
+        2 for an error in the command or in the code, 3 for the database, 1 for any other error.
     """
     match error:
         case StoreError() | UnsupportedServer():
@@ -40,13 +40,13 @@ def exit_code(error: AsyncqError | Usage) -> int:
 
 
 def report(error: AsyncqError | Usage, *, as_json: bool, with_traceback: bool) -> int:
-    """Say on stderr what went wrong.
+    """Print an error on the standard error.
 
     Args:
-        error: What was raised.
-        as_json: Whether as one JSON document: `{"error": {"type", "message", "code", "field"}}`, in which `code` is the
-            code of the broken rule or the SQLSTATE, and `field` the argument that broke the rule; both may be null.
-        with_traceback: Whether to print the traceback before it.
+        error: The error.
+        as_json: Whether to print one JSON document: `{"error": {"type", "message", "code", "field"}}`. `code` is the
+            code of the broken rule or the SQLSTATE. `field` is the argument that broke the rule. Both may be null.
+        with_traceback: Whether to print the traceback first.
 
     Returns:
         The exit code.

@@ -1,4 +1,4 @@
-"""How jobs look on the command line: as JSON, as a table, in detail."""
+"""Jobs as JSON, as a table, and in detail."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ MANY_LINES = ("payload", "last error")
 
 
 def document(job: Job) -> str:
-    """All fields of the job in JSON; the payload as the JSON that it is, every digit kept."""
+    """All fields of the job as JSON; the payload keeps every digit."""
     return msgspec.json.encode({**msgspec.structs.asdict(job), "payload": msgspec.Raw(job.payload.encode())}).decode()
 
 
 def table(jobs: Sequence[Job]) -> list[str]:
-    """One line for each job, below a line of headings."""
+    """A line of headings, and one line for each job."""
     rows = [("id", "state", "attempts", "run at", "queue", "task")]
     rows += [
         (
@@ -34,13 +34,13 @@ def table(jobs: Sequence[Job]) -> list[str]:
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """One line for each row, in columns."""
+    """Align rows in columns, one line for each row."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def details(job: Job) -> str:
-    """All that is known of a job, a line for each field."""
+    """All fields of a job that have a value, a line for each."""
     shown = {
         "id": job.id,
         "task": job.task,
@@ -64,18 +64,18 @@ def details(job: Job) -> str:
 
 
 def _below(text: str) -> str:
-    """The text with all its lines, none of which can pass for another field: further ones begin with blanks."""
+    """Indent the further lines of a text, so that none can be mistaken for another field."""
     return f"\n{'':<12}".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
 
 
 def print_lines(lines: Sequence[str]) -> None:
-    """Print each on a line of its own; nothing when there is none."""
+    """Print each line; nothing if there is none."""
     for line in lines:
         print(line)
 
 
 def printable(text: str) -> str:
-    """The text in one line, without what a terminal would obey: names and errors may hold anything."""
+    """Escape line breaks and control characters, because names and errors may contain anything."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

@@ -1,4 +1,4 @@
-"""`asyncq jobs`: look at jobs, and change them (`jobs_change.py`)."""
+"""`asyncq jobs`: list jobs, and change them (`jobs_change.py`)."""
 
 from __future__ import annotations
 
@@ -17,27 +17,26 @@ from asyncq.domain.administration import check_page
 STATES = ("scheduled", "available", "active", "retryable", "cancelled", "discarded")
 
 SHOW = """\
-Print what is known of a job: its state, its attempts, its last error.
+Print a job: its state, its attempts, its last error, its payload.
 
-A job that has ended well is removed, and then there is no such job any more:
-the exit code is 1."""
+A job that has ended is removed: "not found", and the exit code is 1."""
 
 LS = """\
 Print a page of jobs, in the order of their ids.
 
-Without --state it shows all that are there: those that have ended well are not.
-The next page begins behind the last id of this one (--after)."""
+Jobs that have ended are not stored, and not shown. The next page begins after
+the last id of this one (--after)."""
 
 COUNTS = """\
 Print how many jobs are in each state.
 
-Of a large table a sample is counted: figures are then marked with "about"."""
+Large tables are estimated from a sample: such figures are marked with "about"."""
 
 EXPLAIN = """\
 Print why a job does not run: its time, its queue, its flags, its task.
 
-The answer comes from the rules by which workers fetch. All reasons are named; a
-job that waits for nothing is "ready": the next free slot takes it."""
+The rules are those by which workers fetch. It prints all reasons. A job that
+waits for nothing is "ready": the next free slot takes it."""
 
 EXAMPLES = """\
   asyncq jobs ls --state discarded
@@ -50,8 +49,8 @@ def add_parser(commands: Commands) -> None:
     """Add the command to the parser."""
     jobs = commands.add_parser(
         "jobs",
-        help="Look at jobs and change them.",
-        description="Look at jobs and change them.",
+        help="List jobs, and change them.",
+        description="List jobs, and change them.",
         epilog=f"examples:\n{EXAMPLES}",
     )
     below = jobs.add_subparsers(dest="what", metavar="COMMAND", title="commands")
@@ -73,16 +72,16 @@ def add_parser(commands: Commands) -> None:
     add("--task", metavar="NAME", help="only jobs of this task")
     add("--queue", metavar="NAME", help="only jobs of this queue")
     add("--flag", metavar="FLAG", help="only jobs with this flag")
-    add("--limit", metavar="N", type=positive, default=50, help="at most so many, up to 1000 (default: 50)")
+    add("--limit", metavar="N", type=positive, default=50, help="how many at most, up to 1000 (default: 50)")
     add("--after", metavar="ID", type=natural, default=0, help="only jobs with a greater id (default: 0)")
     add("--json", action="store_true", help="print one JSON object a line, with the payload in it")
     add(
         "--all",
         action="store_true",
-        help="print all of them, page by page (--limit is the size of a page), with --json",
+        help="print all jobs, page by page (--limit is the size of a page); needs --json",
     )
     counts = add_command(below, "counts", purpose=COUNTS, examples="  asyncq jobs counts\n")
-    counts.add_argument("--exact", action="store_true", help="count all of a large table too, however long it takes")
+    counts.add_argument("--exact", action="store_true", help="count large tables exactly, however long it takes")
     counts.add_argument("--json", action="store_true", help="print one JSON object")
     explain = add_command(below, "explain", purpose=EXPLAIN, examples="  asyncq jobs explain 42\n")
     explain.add_argument("id", metavar="ID", type=positive, help="the job's id")
@@ -91,16 +90,16 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what is asked.
+    """Run the command.
 
     Args:
         options: The command line.
 
     Returns:
-        0; or 1 if not all jobs were changed that should be.
+        0; or 1 if a job was not changed.
 
     Raises:
-        Usage: It was not said what to do.
+        Usage: The command is missing, or its options contradict each other.
     """
     if options.what is None:
         raise Usage("what about jobs? See `asyncq jobs --help`")

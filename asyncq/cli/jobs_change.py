@@ -17,42 +17,42 @@ COMMANDS = ("retry", "cancel", "complete", "discard", "reschedule", "rm")
 
 SKIPS = """
 
-Jobs that run are left alone, as are ids that are not there: they are named, and
-the exit code is 1."""
+Running jobs and unknown ids are not changed: they are named, and the exit code
+is 1."""
 
 RETRY = f"""\
-Let jobs begin anew that have failed, for good or not.
+Retry failed and discarded jobs.
 
-They are due now, with all their attempts; a worker is woken. The last error
-stays until the next one.{SKIPS}"""
+They are due at once, with all their attempts, and a worker is woken. The last
+error stays until the next one.{SKIPS}"""
 
 CANCEL = """\
-Cancel jobs: those that wait end; those that run are cancelled on their worker.
+Cancel jobs: waiting jobs end, running ones are cancelled in their worker.
 
-None of them is tried again. Discarded jobs are left alone, as are
-ids that are not there: they are named, and the exit code is 1."""
+They are not retried. Discarded jobs and unknown ids are not changed: they are
+named, and the exit code is 1."""
 
 COMPLETE = f"""\
 End jobs as completed without running them.{SKIPS}"""
 
 DISCARD = f"""\
-Let jobs fail for good without running them.
+Discard jobs without running them.
 
 They stay, with their last error, until they are retried or removed.{SKIPS}"""
 
 RESCHEDULE = f"""\
-Change when jobs run, and how often they are tried.
+Change when jobs run, their priority, and their attempts.
 
-What is not given stays as it is. --attempts are those that have failed: fewer
-than --max-attempts revive a discarded job.{SKIPS}"""
+Options that are not given keep their values. --attempts is the number of failed
+attempts: with fewer than --max-attempts a discarded job runs again.{SKIPS}"""
 
 RM = """\
 Remove the job that has a key.
 
-A job that runs cannot be removed: it loses its key, and is not tried again. No
-job has the key: the exit code is 1."""
+A running job cannot be removed: it loses its key, and is not retried. If no job
+has the key, the exit code is 1."""
 
-# Why a command leaves a job alone, where it is not that it runs.
+# Why a command does not change a job, unless the reason is that it runs.
 WHY = {
     "retry": "run, have never failed, or are not there",
     "cancel": "are discarded, or are not there",
@@ -74,10 +74,10 @@ def add_parsers(below: Commands) -> None:
     when.add_argument("--now", action="store_true", help="due at once")
     when.add_argument("--run-at", metavar="TIME", type=instant, help="not before, such as 2030-01-31T04:00:00Z")
     when.add_argument(
-        "--in", dest="after", metavar="TIME", type=duration, help="not before this has passed: 90s, 5m, 2h"
+        "--in", dest="after", metavar="TIME", type=duration, help="not before this time has passed: 90s, 5m, 2h"
     )
     reschedule.add_argument("--priority", metavar="N", type=int, help="lower first")
-    reschedule.add_argument("--attempts", metavar="N", type=int, help="attempts that have failed")
+    reschedule.add_argument("--attempts", metavar="N", type=int, help="failed attempts")
     reschedule.add_argument("--max-attempts", metavar="N", type=int, help="attempts in all")
     removing = add_command(below, "rm", purpose=RM, examples="  asyncq jobs rm welcome:1\n")
     removing.add_argument("key", metavar="KEY", help="the job's key")
@@ -85,7 +85,7 @@ def add_parsers(below: Commands) -> None:
 
 
 def _add(below: Commands, name: str, purpose: str, examples: str) -> argparse.ArgumentParser:
-    """A command that takes ids."""
+    """Add a command that takes ids."""
     parser = add_command(below, name, purpose=purpose, examples=examples)
     parser.add_argument("ids", metavar="ID", nargs="+", type=positive, help="the jobs' ids")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line: the jobs that were changed")
@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
         0; or 1 if not all jobs were changed.
 
     Raises:
-        Usage: A reschedule changes nothing.
+        Usage: The options of reschedule change nothing.
     """
     if options.what == "rm":
         return _rm(options)
@@ -132,7 +132,7 @@ def _change(options: argparse.Namespace) -> list[Job]:
 
 def _reschedule(options: argparse.Namespace, ids: list[int]) -> list[Job]:
     if not options.now and options.after is None and not given(options, CHANGES):
-        raise Usage("what is to be changed? Give --now, --run-at, --in, --priority, --attempts or --max-attempts")
+        raise Usage("nothing to change: give --now, --run-at, --in, --priority, --attempts or --max-attempts")
 
     async def reschedule(client: Client) -> list[Job]:
         run_at: datetime | None = options.run_at
@@ -156,7 +156,7 @@ def _rm(options: argparse.Namespace) -> int:
         print(f"no job has the key {options.key!r}", file=sys.stderr)
         return 1
     if job.locked_by is not None:
-        print(f"job {job.id} runs on worker {job.locked_by}: it lost its key, and is not tried again", file=sys.stderr)
+        print(f"job {job.id} runs on worker {job.locked_by}: it lost its key, and is not retried", file=sys.stderr)
     _print(options, [job])
     return 0
 

@@ -1,4 +1,4 @@
-"""The log of the command line: one handler on stderr, text or JSON lines."""
+"""The log of the command line: one handler on the standard error, text or JSON lines."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ FORMATS = ("text", "json")
 LOGGER = "asyncq.cli"
 DEEPEST = 20  # Deeper values are written as text.
 
-# What every record carries; all else came with `extra=`.
+# Attributes of every record; all others come from `extra=`.
 _USUAL = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 
 def configure(level: str, shape: str) -> None:
-    """Send the records of all loggers to stderr.
+    """Send the records of all loggers to the standard error.
 
     Args:
-        level: From which level on: debug, info, warning or error.
+        level: The lowest level: debug, info, warning or error.
         shape: text or json.
     """
     logging.basicConfig(level=level.upper(), handlers=[_handler(shape)], force=True)
 
 
 def restore(level: str, shape: str) -> None:
-    """Let asyncq log again after tasks were imported: `dictConfig` in such a module disables loggers.
+    """Enable asyncq's loggers again after tasks were imported: `dictConfig` in such a module disables them.
 
     Args:
         level: As for `configure`.
         shape: As for `configure`.
 
-    Handlers that the module has set up for all loggers stay. Without any handler asyncq sets up its own.
+    Handlers that the module has added to the root logger stay. Without any handler asyncq adds its own.
     """
     ours = logging.getLogger("asyncq")
     for name, logger in logging.Logger.manager.loggerDict.items():
@@ -51,7 +51,7 @@ def restore(level: str, shape: str) -> None:
 
 
 def write_error(error: Exception, *, with_traceback: bool) -> None:
-    """Write the error that ends a command as a JSON line, without the loggers, which tasks may have disabled.
+    """Write the error that ends a command as a JSON line, without loggers, because tasks may have disabled them.
 
     Args:
         error: The error.
@@ -68,9 +68,9 @@ def _handler(shape: str) -> logging.Handler:
 
 
 class TextFormatter(logging.Formatter):
-    """`2026-01-31 09:00:00.123 INFO message`, in local time; a handler's message begins with its job.
+    """`2026-01-31 09:00:00.123 INFO message`, in local time; a message of a handler begins with its job.
 
-    Only errors show their traceback: the line about a retry contains the error.
+    Only errors show their traceback, because the line about a retry contains the error.
     """
 
     default_msec_format = "%s.%03d"
@@ -79,16 +79,16 @@ class TextFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)-7s %(origin)s%(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        """One record as text."""
+        """Format one record as text."""
         record = copy.copy(record)
         record.origin = _origin(record)
-        record.exc_text = None  # Of another formatter.
+        record.exc_text = None  # A cache of another formatter.
         if record.levelno < logging.ERROR and hasattr(record, "asyncq_event"):
             record.exc_info = None
         return super().format(record)
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - its name in logging
-        """Format a traceback whose lines cannot look like other records."""
+        """Format a traceback so that its lines cannot be mistaken for other records."""
         return "    " + plain(super().formatException(ei))
 
 
@@ -104,11 +104,11 @@ class JsonFormatter(logging.Formatter):
     """One JSON object a line: `time` (UTC), `level`, `logger`, `message`, `exception`, `stack`, the record's fields.
 
     A field with one of these names is written as `extra_<name>`. The line is always valid JSON in ASCII: numbers that
-    JSON does not have, and keys and values of other types, are written as text.
+    JSON lacks, and keys and values of other types, are written as text.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """One record as JSON."""
+        """Format one record as JSON."""
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -126,7 +126,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def _message(record: logging.LogRecord) -> str:
-    """The message; if its arguments do not fit the template, both, so that the line is not lost."""
+    """The message; if its arguments do not fit the template, both of them."""
     try:
         return record.getMessage()
     except Exception:  # noqa: BLE001 - of the __str__ of an argument
@@ -141,7 +141,7 @@ def _encoded(value: object) -> str:
 
 
 def _plain(value: Any, depth: int) -> Any:
-    """Convert a value to one that JSON has."""
+    """Convert a value to one that JSON supports."""
     match value:
         case None | bool() | int() | str():
             return value

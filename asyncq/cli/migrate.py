@@ -1,4 +1,4 @@
-"""`asyncq migrate`: install the schema, bring it up to date, or say whether it is."""
+"""`asyncq migrate`: install or upgrade the schema, or check whether it is up to date."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from asyncq.store.database import Database
 from asyncq.store.migrate import Report, migrate, status
 
 PURPOSE = """\
-Install asyncq's schema, or bring it up to date.
+Install asyncq's schema, or upgrade it.
 
-Safe to run at every deploy and from many machines at once: one does the work,
-the others wait for it. It waits for a lock for half a second at a time at most,
-so that nobody queues up behind it, and says who holds it. On a database that is
-newer than this release it changes nothing, and the exit code is 0."""
+It is safe at every deploy and from many machines at once: one of them migrates,
+the others wait. It waits for a lock for at most half a second at a time, so
+that no other session queues behind it, and names the sessions that hold the
+lock. A database that is newer than this release is not changed, and the exit
+code is 0."""
 
 EXAMPLES = """\
   asyncq migrate                install or upgrade
-  asyncq migrate --check        for a deploy script: is it up to date?
+  asyncq migrate --check        for a deploy script: is the schema up to date?
   asyncq migrate --schema jobs  a schema with another name
 """
 
@@ -38,7 +39,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Migrate, or look.
+    """Migrate, or check.
 
     Args:
         options: The command line.
@@ -75,7 +76,7 @@ def _lines(schema: str, report: Report) -> list[str]:
         newer = (
             f"schema {schema!r} is at version {report.version}, newer than this release, which knows {report.newest}"
         )
-        return [f"{newer}: nothing is changed"]
+        return [f"{newer}: nothing was changed"]
     if report.pending:
         pending = [f"pending: {_described(report, name)}" for name in report.pending]
         return [*pending, f"schema {schema!r} needs `{command('migrate', schema)}`"]

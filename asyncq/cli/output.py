@@ -1,4 +1,4 @@
-"""The standard output: it may be full, or of an encoding that lacks what is to be printed."""
+"""The standard output: its disk may be full, and its encoding may lack characters."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def print_anything() -> None:
-    """Let what the encoding of the standard output lacks be written as an escape."""
+    """Write characters that the encoding of the standard output lacks as escapes."""
     codecs.register_error("asyncq.escaped", _escaped)
-    # Whoever calls us may have put anything in its place.
+    # The caller of main() may have replaced sys.stdout by any object.
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="asyncq.escaped")
 
 
 def _escaped(error: UnicodeError) -> tuple[str, int]:
-    """Escapes that JSON has too: what is printed with --json stays JSON."""
+    """Escape as JSON does: output of --json stays valid JSON."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 
 
 def is_of_output(error: OSError) -> bool:
-    """Whether it says that the output cannot be written: errors of files name them, those of the network are others."""
+    """Whether writing the output failed: errors of files have a name, and network errors have other numbers."""
     return error.errno in _FULL and error.filename is None
 
 
 def drop_output() -> int:
-    """Drop what could not be written: the interpreter would complain when it flushes at the end.
+    """Drop unwritten output, because the interpreter would report an error when it flushes at the end.
 
     Returns:
         The exit code.

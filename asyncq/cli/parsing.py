@@ -1,4 +1,4 @@
-"""What the commands share: the parser, the options of every command, the types of their values, texts of the help."""
+"""The parts of all commands: the parser, common options, types of values, texts of the help."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ environment:
 EXIT_CODES = """
 exit codes:
   0    done
-  1    failed: there is no such job, not all jobs were changed, or handlers that
-       would not end were left
+  1    failed: no such job, not all jobs were changed, or some handlers did not
+       end
   2    the command line, the job or a task file is wrong; nothing was done
-  3    the database cannot be used: it is not reached, it refuses, or its schema
-       is missing, too old or too new
+  3    the database cannot be used: it cannot be reached, it refuses, or its
+       schema is missing, too old or too new
   130  interrupted with Ctrl-C
 """
 
@@ -41,9 +41,9 @@ class Usage(Exception):
     """The command line is wrong.
 
     Args:
-        message: What is wrong.
+        message: The error.
         program: The command.
-        usage: How it is called, to be shown before the message.
+        usage: The usage of the command, which is shown before the message.
     """
 
     def __init__(self, message: str, program: str = "asyncq", usage: str = "") -> None:
@@ -53,17 +53,17 @@ class Usage(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises `Usage`, keeps the line breaks of its texts, and takes options by their full names only."""
+    """A parser that raises `Usage`, keeps the line breaks of its texts, and accepts only full names of options."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
 
     def error(self, message: str) -> NoReturn:
-        """Raise instead of leaving the process."""
+        """Raise `Usage` instead of ending the process."""
         raise Usage(message, self.prog, self.format_usage())
 
     def parse_known_args(self, *args: Any, **options: Any) -> Any:
-        """Refuse an unknown option where the options of its command are known, with the nearest one."""
+        """Refuse an unknown option in the parser of its command, which knows the nearest name."""
         found, extra = super().parse_known_args(*args, **options)
         if extra and self._subparsers is None:
             self.error(f"unrecognized arguments: {' '.join(extra)}{self._nearest(extra[0].partition('=')[0])}")
@@ -84,21 +84,21 @@ class Parser(argparse.ArgumentParser):
 
 
 class Commands(Protocol):
-    """What `add_subparsers` returns."""
+    """The result of `add_subparsers`."""
 
     def add_parser(self, name: str, **options: Any) -> argparse.ArgumentParser:
-        """Make the parser of a command."""
+        """Add the parser of a command."""
         ...
 
 
 def add_command(commands: Commands, name: str, *, purpose: str, examples: str) -> argparse.ArgumentParser:
-    """A parser for a command that uses the database, with the options that all of these share.
+    """Add a command that uses the database, with the options that all these commands share.
 
     Args:
-        commands: Where it belongs.
-        name: Its name.
-        purpose: One sentence; its first line stands in the list of commands.
-        examples: One line for each.
+        commands: The commands to add it to.
+        name: The name of the command.
+        purpose: Its description. The first line is shown in the list of commands.
+        examples: Its examples, one on each line.
 
     Returns:
         The parser.
@@ -116,16 +116,19 @@ def add_command(commands: Commands, name: str, *, purpose: str, examples: str) -
     )
     parser.add_argument("--schema", metavar="NAME", default="asyncq", help="the schema of the tables (default: asyncq)")
     parser.add_argument(
-        "--log-level", choices=LEVELS, default="info", help="(default: info); debug shows the traceback of an error too"
+        "--log-level",
+        choices=LEVELS,
+        default="info",
+        help="(default: info); debug also shows the traceback of an error",
     )
     return parser
 
 
 def dsn_of(options: argparse.Namespace) -> str:
-    """The database that a command is to use: the option, else the environment.
+    """The database of a command: --dsn, else the environment.
 
     Raises:
-        Usage: There is none.
+        Usage: Neither names a database.
     """
     if options.dsn == "":
         raise Usage("--dsn is empty: is a variable not set?")
@@ -139,11 +142,11 @@ def duration(text: str) -> timedelta:
     """A time span such as `90`, `1.5s`, `500ms`, `5m`, `2h30m`, `7d`; a bare number is seconds.
 
     Raises:
-        argparse.ArgumentTypeError: It is none, or longer than a century.
+        argparse.ArgumentTypeError: The text is not a time span, or is longer than a century.
     """
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time span; write 90s, 5m, 2h30m, 7d or 500ms")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time span; write 90s, 5m, 2h30m, 7d or 500ms")
     total_s = sum(float(number) * _UNITS_S[unit] for number, unit in parts)
     if total_s > CENTURY_S:
         raise argparse.ArgumentTypeError(f"{text!r} is longer than 100 years")
@@ -154,12 +157,12 @@ def instant(text: str) -> datetime:
     """A point in time in ISO 8601, with its time zone.
 
     Raises:
-        argparse.ArgumentTypeError: It is none, or lacks the zone.
+        argparse.ArgumentTypeError: The text is not a time, or has no time zone.
     """
     try:
         value = datetime.fromisoformat(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; write 2030-01-31T09:00:00Z") from error
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write 2030-01-31T09:00:00Z") from error
     if value.utcoffset() is None:
         whole = value.isoformat()
         raise argparse.ArgumentTypeError(f"{text!r} has no time zone; write {whole}Z for UTC, or {whole}+02:00")
@@ -170,7 +173,7 @@ def positive(text: str) -> int:
     """A whole number of at least 1.
 
     Raises:
-        argparse.ArgumentTypeError: It is none.
+        argparse.ArgumentTypeError: The text is not such a number.
     """
     return _whole(text, 1)
 
@@ -179,19 +182,19 @@ def natural(text: str) -> int:
     """A whole number of at least 0.
 
     Raises:
-        argparse.ArgumentTypeError: It is none.
+        argparse.ArgumentTypeError: The text is not such a number.
     """
     return _whole(text, 0)
 
 
 def _whole(text: str, least: int) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_OF_BIGINT or int(text) < least:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least {least}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
     return int(text)
 
 
 def given(options: argparse.Namespace, names: Sequence[str]) -> list[str]:
-    """Which of these options were given, as they are written on the command line."""
+    """Those of the options that were given, as they are written on the command line."""
     return [
         f"--{name.replace('_', '-')}"
         for name in names

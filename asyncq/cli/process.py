@@ -1,6 +1,6 @@
-"""A coroutine as the whole work of a process, which ends even when handlers will not.
+"""Runs a coroutine as the whole work of a process, and ends the process even if handlers do not end.
 
-A thread cannot be stopped from outside, and a coroutine can refuse to be cancelled: Python waits for both for ever.
+Python waits for ever for a thread, which cannot be stopped, and for a coroutine that refuses to be cancelled.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from typing import Any, NoReturn
 from asyncq.cli.failures import FAILED
 from asyncq.cli.logs import LOGGER
 
-PATIENCE_S = 3.0  # how long the loop and the threads have to end, once the work is done
+PATIENCE_S = 3.0  # how long the loop and the threads may take to end
 
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run a coroutine on uvloop if it is installed, else on asyncio's own loop.
 
     Args:
-        main: Makes the coroutine.
+        main: The function that makes the coroutine.
 
     Raises:
-        Whatever the coroutine raises.
+        Exception: The exception of the coroutine.
 
-    Not more than three seconds after its end the process ends too, with exit code 1 if threads or coroutines still run.
+    The process ends at most three seconds after the coroutine. If threads or coroutines still run then, the exit code
+    is 1.
     """
     runner = asyncio.Runner(loop_factory=_loop_factory())
     try:

@@ -1,4 +1,4 @@
-"""`asyncq roles`: print the SQL that grants a worker role and an enqueuer role what they need, or run it."""
+"""`asyncq roles`: print or run the SQL that grants the rights of a worker role and an enqueuer role."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from asyncq.store.database import Database
 from asyncq.store.roles import apply, script
 
 PURPOSE = """\
-Grant two roles what they need, and nothing else.
+Grant two roles the rights that they need, and no others.
 
-The worker role runs jobs, adds them and looks at them. The enqueuer role adds
-jobs by one function, and can read, change and run none. PUBLIC gets nothing.
-Without --apply the SQL is printed, for psql or for a review; no database is
-needed then. A role that is missing is created, without the right to log in.
+The worker role runs, adds and reads jobs. The enqueuer role can call one
+function that adds jobs, and can read, change and run none. PUBLIC gets no
+rights. Without --apply the SQL is printed, for psql or for a review; this needs
+no database. A missing role is created, without the right to log in.
 
-The owner of the schema applies it after each `asyncq migrate`, as often as it
-likes: what a release no longer needs is taken back."""
+The owner of the schema applies it after each `asyncq migrate`. It can be
+repeated: rights that a release no longer needs are revoked."""
 
 EXAMPLES = """\
   asyncq roles --worker app_worker --enqueuer app_web
@@ -30,10 +30,8 @@ def add_parser(commands: Commands) -> None:
     """Add the command to the parser."""
     parser = add_command(commands, "roles", purpose=PURPOSE, examples=EXAMPLES)
     parser.add_argument("--worker", metavar="ROLE", required=True, help="the role that runs jobs")
-    parser.add_argument(
-        "--enqueuer", metavar="ROLE", required=True, help="the role that adds jobs and does nothing else"
-    )
-    parser.add_argument("--apply", action="store_true", help="run it, in one transaction, instead of printing it")
+    parser.add_argument("--enqueuer", metavar="ROLE", required=True, help="the role that only adds jobs")
+    parser.add_argument("--apply", action="store_true", help="run the SQL in one transaction instead of printing it")
 
 
 def run(options: argparse.Namespace) -> int:

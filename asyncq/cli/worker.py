@@ -1,4 +1,4 @@
-"""`asyncq worker`: run jobs until a signal comes, or until nothing is left to do."""
+"""`asyncq worker`: run jobs until a signal arrives, or until no job is due."""
 
 from __future__ import annotations
 
@@ -23,38 +23,37 @@ DEFAULT_FOLDER = "tasks"
 PURPOSE = """\
 Run jobs until SIGTERM or Ctrl-C.
 
---tasks FOLDER: every .py file below it is a task file, except those that begin
-with _ or a dot. The one function in it that is decorated with @task is called
-as the path says: tasks/mail/send.py is the task mail/send. In a file with
-several of them each keeps its own name, which is that of the function. A name
-given with @task(name="...") always stays; give one, too, where a program adds
-jobs with the task itself and not by name.
+--tasks FOLDER: every .py file below the folder is a task file, unless its name
+begins with _ or a dot. If one function in it is decorated with @task, the path
+is the name of the task: tasks/mail/send.py is mail/send. If there are several,
+each has the name of its function. @task(name="...") takes precedence over both.
+Set a name if a program adds jobs with the task object.
 
---tasks MODULE: every task in it. --tasks MODULE:NAME: a task, a list of tasks,
-or a Worker, whose options then stand in the code. Modules are looked for in the
-current folder first.
+--tasks MODULE: every task in the module. --tasks MODULE:NAME: a task, a list of
+tasks, or a Worker, which has its options in the code. Modules are searched in
+the current folder first.
 
-A crontab stands in a file, --crontab FILE; without it in the file crontab
-beside the folder of tasks, if there is one. Its jobs are added by whichever
-worker comes first; with --once none are.
+--crontab FILE has the recurring jobs. Without it the file crontab beside the
+folder of tasks is used, if it exists. Each slot is added once, by the first
+worker. A worker with --once adds none.
 
-On a signal, running jobs may finish within the grace period; then they are
-cancelled and due again, without an attempt counted. A second signal ends the
-grace period. Where uvloop is installed the worker runs on it."""
+After a signal, running jobs may finish within the grace period. Then they are
+cancelled and due again, and no attempt is counted. A second signal ends the
+grace period. If uvloop is installed, the worker uses it."""
 
 EXAMPLES = """\
   asyncq worker                          the tasks of the folder ./tasks
-  asyncq worker --tasks app.tasks -j 50  those of a module, 50 jobs at once
+  asyncq worker --tasks app.tasks -j 50  the tasks of a module, 50 jobs at once
   asyncq worker --tasks app.main:worker  a Worker
-  asyncq worker --once                   run what is due, then end
+  asyncq worker --once                   run due jobs, then end
   asyncq worker --crontab jobs.crontab   recurring jobs, one on each line
-  asyncq worker --migrate --forbid slow  install the schema first; leave jobs
-                                         with the flag slow alone
+  asyncq worker --migrate --forbid slow  install the schema first; do not run
+                                         jobs with the flag slow
 """
 
 NEVER = "never"
 
-# What a Worker object says in the code.
+# Options that a Worker object has in the code.
 _OPTIONS = (
     "dsn",
     "concurrency",
@@ -74,33 +73,38 @@ def add_parser(commands: Commands) -> None:
     """Add the command to the parser."""
     parser = add_command(commands, "worker", purpose=PURPOSE, examples=EXAMPLES)
     add = parser.add_argument
-    add("--tasks", metavar="WHAT", help="a folder, or module:name (default: ./tasks, if it is there)")
-    add("--once", action="store_true", help="run what is due and what becomes due by that, then end")
+    add("--tasks", metavar="WHAT", help="a folder, or module:name (default: ./tasks, if it exists)")
+    add("--once", action="store_true", help="run due jobs, and jobs that become due meanwhile, then end")
     add("-j", "--concurrency", metavar="N", type=positive, help="jobs at once (default: 10)")
     add(
         "--poll",
         metavar="TIME",
         type=duration,
-        help="how long an idle worker sleeps before it looks again (default: 2s)",
+        help="how long an idle worker sleeps between two fetches (default: 2s)",
     )
     add(
         "--lease",
         metavar="TIME",
         type=duration,
-        help="without a sign of life others take over after this (default: 30s)",
+        help="how long without a heartbeat until other workers take over (default: 30s)",
     )
-    add("--grace", metavar="TIME", type=duration, help="how long running jobs may go on after a signal (default: 25s)")
+    add(
+        "--grace",
+        metavar="TIME",
+        type=duration,
+        help="how long running jobs may continue after a signal (default: 25s)",
+    )
     add(
         "--discarded-retention",
         metavar="TIME",
         type=_retention,
-        help="how long jobs that were discarded are kept; never: they are not removed (default: 30d)",
+        help="how long discarded jobs are kept; never: they are not removed (default: 30d)",
     )
-    add("--no-listen", action="store_true", help="poll only, for a pooler that cannot LISTEN")
-    add("--listen-dsn", metavar="DSN", help="where to LISTEN: the server itself, if --dsn leads to a pooler")
-    add("--forbid", metavar="FLAG", action="append", help="leave jobs with this flag alone; may be repeated")
+    add("--no-listen", action="store_true", help="only poll, for a pooler without LISTEN")
+    add("--listen-dsn", metavar="DSN", help="the database for LISTEN: the server itself, if --dsn is a pooler")
+    add("--forbid", metavar="FLAG", action="append", help="do not run jobs with this flag; may be repeated")
     add("--crontab", metavar="FILE", help="recurring jobs (default: the file crontab beside the folder of tasks)")
-    add("--migrate", action="store_true", help="bring the schema up to date first")
+    add("--migrate", action="store_true", help="upgrade the schema first")
     add("--log-format", choices=logs.FORMATS, default="text", help="text (default), or one JSON object a line")
 
 
@@ -111,14 +115,14 @@ def run(options: argparse.Namespace) -> int:
         options: The command line.
 
     Returns:
-        0: it stopped in order; else, where the log is JSON, the exit code for the error that was logged.
+        0 if the worker stopped in order. With a JSON log, the exit code of the error that was logged.
     """
     logs.configure(options.log_level, options.log_format)
     try:
         with early_signals() as early:
             _work(options, early)
     except StoppedEarly as error:
-        logs.restore(options.log_level, options.log_format)  # Tasks may be imported in part.
+        logs.restore(options.log_level, options.log_format)  # The import of tasks may have stopped half way.
         logging.getLogger(logs.LOGGER).info("stopped (%s) before the worker started", error)
     except (AsyncqError, Usage) as error:
         if options.log_format != "json":
@@ -130,17 +134,17 @@ def run(options: argparse.Namespace) -> int:
 
 def _work(options: argparse.Namespace, early: EarlySignals) -> None:
     if options.once and options.crontab is not None:
-        raise Usage("--once with --crontab: recurring jobs are added by a worker that stays")
+        raise Usage("--once with --crontab: only a worker that keeps running adds recurring jobs")
 
     from asyncq.loading import load
 
     what = _what(options.tasks)
-    with early.interrupt():  # Modules of the user may take long to import.
+    with early.interrupt():  # Modules of the user may import slowly.
         found = load(what)
     logs.restore(options.log_level, options.log_format)
     if isinstance(found, Worker):
         if extra := given(options, _OPTIONS) + (["--schema"] if options.schema != "asyncq" else []):
-            raise Usage(f"{', '.join(extra)}: {options.tasks} is a Worker object, whose options stand in the code")
+            raise Usage(f"{', '.join(extra)}: {options.tasks} is a Worker object, whose options are set in the code")
         worker = found
     else:
         worker = Worker(
@@ -166,14 +170,14 @@ def _retention(text: str) -> timedelta | str:
 
 
 def _kept(retention: timedelta | str | None) -> timedelta | None:
-    """What the worker takes for it: none is for ever."""
+    """The argument of `Worker`: `never` is None there."""
     if retention is None:
         return DISCARDED_RETENTION
     return retention if isinstance(retention, timedelta) else None
 
 
 def _items(crontab: str | None, what: str) -> tuple[CronItem, ...]:
-    """The items of the file that was named, or else of the one beside the folder of tasks."""
+    """The items of the file that was named, or of the one beside the folder of tasks."""
     from asyncq.loading import crontab_beside, load_crontab
 
     if crontab is not None:

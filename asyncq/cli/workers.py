@@ -32,10 +32,11 @@ UNLOCK = """\
 Return the jobs of workers at once, and print the ids of these jobs.
 
 Name the workers by id, or all that were silent for a time (--silent-for; 4h is
-the rule of graphile-worker). Live workers do this by themselves after the lease.
-Use it when no worker runs, or when you know that a worker is gone. Each job loses
-an attempt. A worker that still lives cancels these jobs as soon as it notices.
-An id that no worker has is named, and the exit code is 1."""
+the rule of graphile-worker). Live workers do this by themselves, after the
+lease.
+Use it when no worker runs, or when you know that a worker is gone. Each job
+loses an attempt. A worker that still lives cancels these jobs as soon as it
+notices. An id that no worker has is named, and the exit code is 1."""
 
 LS_EXAMPLES = """\
   asyncq workers ls

@@ -117,10 +117,10 @@ async def test_change_changes_what_is_given(words: list[str], client: Client, ca
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ([], "what is to be changed?"),
+        ([], "nothing to change"),
         (["--tz", "UTC", "--unset", "tz"], "tz is both given and unset"),
-        (["--payload", "[1]"], "'[1]' is no JSON object"),
-        (["--payload", "{"], "'{' is no JSON"),
+        (["--payload", "[1]"], "'[1]' is not a JSON object"),
+        (["--payload", "{"], "'{' is not valid JSON"),
         (["--fill", "soon"], "'soon' is no time phrase"),
         (["--expression", "60 * * * *"], "minute is 60, expected 0 to 59"),
         (["--unset", "match"], "invalid choice: 'match'"),
@@ -202,8 +202,8 @@ async def test_next_tells_the_slots_of_items_in_order(
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["a", "--expression", "@daily"], "either an ITEM or an --expression"),
-        (["--tz", "UTC"], "--tz and --dialect say how --expression is meant"),
+        (["a", "--expression", "@daily"], "give either an ITEM or --expression, not both"),
+        (["--tz", "UTC"], "--tz and --dialect belong to --expression"),
         (["--count", "1001"], "--count is 1001, expected at most 1000"),
     ],
     ids=["both", "zone", "count"],

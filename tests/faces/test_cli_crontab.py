@@ -65,7 +65,7 @@ async def test_a_worker_that_runs_once_leaves_the_crontab_alone(
         (["--crontab", ""], "--crontab is empty: is a variable not set?\n"),
         (
             ["--crontab", "crontab", "--once"],
-            "--once with --crontab: recurring jobs are added by a worker that stays\n",
+            "--once with --crontab: only a worker that keeps running adds recurring jobs\n",
         ),
     ],
     ids=["beside", "missing", "empty", "once"],
@@ -88,5 +88,5 @@ async def test_the_options_of_a_worker_object_say_its_crontab(dsn: str, schema: 
 
     done = await asyncq("worker", "--tasks", "app:worker", "--crontab", "crontab", cwd=tmp_path)
 
-    said = "asyncq: --crontab: app:worker is a Worker object, whose options stand in the code\n"
+    said = "asyncq: --crontab: app:worker is a Worker object, whose options are set in the code\n"
     assert (2, said) == (done.returncode, done.stderr)

@@ -136,7 +136,7 @@ async def test_remove_says_that_a_job_runs_on(
 
     code, _, err = await jobs(capsys, "rm", *words, "k")
 
-    assert (0, f"job {added.id} runs on worker 9: it lost its key, and is not tried again\n") == (code, err)
+    assert (0, f"job {added.id} runs on worker 9: it lost its key, and is not retried\n") == (code, err)
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,8 @@ async def test_jobs_that_were_not_changed_are_named(
     ("command", "expected"),
     [
         (["retry"], "asyncq jobs retry: the following arguments are required: ID"),
-        (["retry", "x"], "asyncq jobs retry: argument ID: 'x' is no whole number of at least 1"),
-        (["reschedule", "1"], "asyncq: what is to be changed? Give --now, --run-at, --in, --priority, --attempts or"),
+        (["retry", "x"], "asyncq jobs retry: argument ID: 'x' is not a whole number of at least 1"),
+        (["reschedule", "1"], "asyncq: nothing to change: give --now, --run-at, --in, --priority, --attempts or"),
         (["reschedule", "1", "--now", "--in", "5m"], "asyncq jobs reschedule: argument --in: not allowed with"),
         (["reschedule", "1", "--max-attempts", "0"], "asyncq: max_attempts is 0, expected 1 to 32767"),
         (["rm", ""], "asyncq: job_key is empty, at least 1 character is needed"),

@@ -189,10 +189,10 @@ def test_debug_shows_the_traceback_before_the_sentence(capsys: pytest.CaptureFix
         (["add"], "asyncq add: the following arguments are required: TASK"),
         (["jobs"], "asyncq: what about jobs?"),
         (["cron"], "asyncq: what about recurring items?"),
-        (["jobs", "show", "x"], "asyncq jobs show: argument ID: 'x' is no whole number of at least 1"),
+        (["jobs", "show", "x"], "asyncq jobs show: argument ID: 'x' is not a whole number of at least 1"),
         (["worker"], "asyncq: which tasks? There is no folder ./tasks"),
         (["worker", "--tasks", ""], "asyncq: --tasks is empty"),
-        (["worker", "--poll", "soon"], "asyncq worker: argument --poll: 'soon' is no time span; write 90s"),
+        (["worker", "--poll", "soon"], "asyncq worker: argument --poll: 'soon' is not a time span; write 90s"),
         (["migrate", "--schema", "No", "--dsn", "x"], "asyncq: schema 'No' cannot be used"),
     ],
     ids=" ".join,
@@ -209,11 +209,11 @@ def test_a_wrong_command_line_ends_with_2_and_a_sentence(
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        (["--dsn", UNREACHABLE, "migrate"], "--dsn goes behind the command: asyncq COMMAND --dsn ..."),
-        ([f"--dsn={UNREACHABLE}", "migrate"], "--dsn goes behind the command: asyncq COMMAND --dsn ..."),
-        ([UNREACHABLE, "migrate"], "--dsn goes behind the command: asyncq COMMAND --dsn ..."),
-        (["jobs", "--schema", "jobs", "ls"], "--schema goes behind the command: asyncq jobs COMMAND --schema ..."),
-        (["cron", "--json", "ls"], "--json goes behind the command: asyncq cron COMMAND --json ..."),
+        (["--dsn", UNREACHABLE, "migrate"], "--dsn belongs after the command: asyncq COMMAND --dsn ..."),
+        ([f"--dsn={UNREACHABLE}", "migrate"], "--dsn belongs after the command: asyncq COMMAND --dsn ..."),
+        ([UNREACHABLE, "migrate"], "--dsn belongs after the command: asyncq COMMAND --dsn ..."),
+        (["jobs", "--schema", "jobs", "ls"], "--schema belongs after the command: asyncq jobs COMMAND --schema ..."),
+        (["cron", "--json", "ls"], "--json belongs after the command: asyncq cron COMMAND --json ..."),
     ],
 )
 def test_an_option_before_its_command_is_told_where_it_goes(

@@ -97,7 +97,7 @@ async def test_a_database_that_is_newer_is_left_alone_with_exit_code_0(
     code = await migrate(*words, "--dsn", dsn, "--schema", schema)
 
     said = (
-        f"schema '{schema}' is at version 999999, newer than this release, which knows {NEWEST}: nothing is changed\n"
+        f"schema '{schema}' is at version 999999, newer than this release, which knows {NEWEST}: nothing was changed\n"
     )
     assert (0, said) == (code, capsys.readouterr().out)
 

@@ -273,7 +273,7 @@ worker = Worker({dsn!r}, [hello], schema={schema!r}, concurrency=3)
 
     assert (0, True) == (done.returncode, (tmp_path / "one.txt").exists())
     assert "concurrency 3" in done.stderr
-    said = "asyncq: --concurrency, --schema: app:worker is a Worker object, whose options stand in the code\n"
+    said = "asyncq: --concurrency, --schema: app:worker is a Worker object, whose options are set in the code\n"
     assert (2, said) == (refused.returncode, refused.stderr)
 
 

@@ -1,13 +1,19 @@
-"""What the tests of documents share: sentences, their lengths, and words for which the field has others."""
+"""Sentences of documents and of code, their lengths, and words for which the field has others."""
 
+import ast
+import inspect
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 
 LONGEST = 40
 AVERAGE = 20
+LONGEST_OF_CODE = 30
 
 DIALECT = re.compile(
-    r"\b(?:told|lookout|who(?:m)?ever|dear(?:er)?|merely|thereof|in vain|to be had|anew|bars?|hears? of|for dead"
+    r"\b(?:told|lookout|who(?:m)?ever|dear(?:er)?|merely|thereof|in vain|to be had|anew"
+    r"|(?<!progress )bars?|hears? of|for dead"
     r"|com(?:e|es|ing) to(?= (?:the same|what|be|an? |its|one|\d|nothing|`))|came to"
     r"|(?:goes|go|gone|went) away|(?:is|are) of(?! use)|stands?(?! (?:for|by|in|still)\b)|stood(?! still))\b",
     re.IGNORECASE,
@@ -55,4 +61,83 @@ def faults(text: str) -> list[str]:
         *(f"{words} words: {sentence}" for _, sentence, words in found if words > LONGEST),
         *([f"{average:.1f} words on average"] if average > AVERAGE else []),
         *(f"dialect: {word[0]}: {sentence}" for _, sentence, _ in found for word in DIALECT.finditer(sentence)),
+    ]
+
+
+SECTION = re.compile(r"^(?:Args|Returns|Raises|Yields|Example|Examples):$")
+ITEM = re.compile(r"^ {4}(?:\*{0,2}\w+|[\w., ]+): (?=\S)")
+VAGUE = re.compile(r"^(?:It|They|Which|What|The same)\.$")
+
+
+def paragraphs(docstring: str) -> Iterator[str]:
+    """Yield each paragraph of a docstring, and the text of each item of a section, without its name.
+
+    Lines that are indented without belonging to an item are code or a table: they are left out.
+    """
+    for block in re.split(r"\n\s*\n", inspect.cleandoc(docstring)):
+        found: list[list[str]] = [[]]
+        in_section = False
+        for line in block.splitlines():
+            if SECTION.match(line):
+                in_section = True
+                found.append([])
+            elif in_section and (item := ITEM.match(line)):
+                found.append([line[item.end() :]])
+            elif in_section or not line.startswith("  "):
+                found[-1].append(line.strip())
+        yield from (" ".join(lines) for lines in found if lines)
+
+
+def texts_of_code(source: str) -> Iterator[tuple[int, str]]:
+    """Yield each paragraph of docstrings, each comment and each string with a blank in it, with its line.
+
+    Comments on lines that follow each other are one text. The values in an f-string are left out.
+    """
+    tree = ast.parse(source)
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    first = [node.body[0] for node in ast.walk(tree) if isinstance(node, documented) and node.body]
+    docstrings = {id(node.value) for node in first if isinstance(node, ast.Expr)}
+    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            pieces = (str(part.value) if isinstance(part, ast.Constant) else "x" for part in node.values)
+            yield node.lineno, "".join(pieces)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+            if id(node) in docstrings:
+                yield from ((node.lineno, found) for found in paragraphs(node.value))
+            elif " " in node.value:
+                yield node.lineno, node.value
+    yield from _comments(source)
+
+
+def _comments(source: str) -> Iterator[tuple[int, str]]:
+    lines: list[str] = []
+    last = 0
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            if lines and token.start[0] != last + 1:
+                yield last, " ".join(lines)
+                lines = []
+            lines.append(token.string.lstrip("# "))
+            last = token.start[0]
+    if lines:
+        yield last, " ".join(lines)
+
+
+def faults_of_code(source: str) -> list[str]:
+    """Say which texts of a module have words of the dialect, document nothing, or are too long.
+
+    Texts of several lines, such as those of `--help`, hold tables and examples: their sentences are not counted.
+    """
+    found = list(texts_of_code(source))
+    return [
+        *(f"line {line}: dialect: {word[0]}: {text}" for line, text in found for word in DIALECT.finditer(text)),
+        *(f"line {line}: documents nothing: {text}" for line, text in found if VAGUE.match(text)),
+        *(
+            f"line {line}: {length(sentence)} words: {sentence}"
+            for line, text in found
+            if "\n" not in text
+            for sentence in END.split(text)
+            if length(sentence) > LONGEST_OF_CODE
+        ),
     ]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.prose import DIALECT, faults, length, sentences
+from tests.house.prose import DIALECT, faults, faults_of_code, length, sentences, texts_of_code
 
 CHECKOUT = Path(__file__).parents[2]
 PAGES = [
@@ -16,11 +16,45 @@ PAGES = [
     CHECKOUT / "tests/upgrades/README.md",
 ]
 
+FOLDERS = ["asyncq/cli"]
+"""Folders whose docstrings, comments and messages were rewritten; without the folders below them."""
+
+MODULES = [path for folder in FOLDERS for path in sorted((CHECKOUT / folder).glob("*.py"))]
+
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(CHECKOUT).as_posix())
 def test_a_page_is_written_in_plain_english(page: Path) -> None:
     """A reader knows other queues, and may not be a native speaker."""
     assert [] == faults(page.read_text())
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.relative_to(CHECKOUT).as_posix())
+def test_a_module_is_written_in_plain_english(module: Path) -> None:
+    """Docstrings, comments, errors and log sentences have the same readers as the documents."""
+    assert [] == faults_of_code(module.read_text())
+
+
+def test_texts_of_code_are_found() -> None:
+    """Code in a docstring is no sentence; values in a message are left out."""
+    source = (
+        '"""One.\n\n    code\n\nTwo.\n"""\n# Three\n# four.\n'
+        "def f(a):\n"
+        '    """Five.\n\n    Args:\n        a: Six\n            seven.\n        b: It.\n    """\n'
+        '    raise ValueError(f"{a} is" " bad")  # Eight.\n'
+    )
+
+    expected = ["One.", "Two.", "Three four.", "Five.", "Six seven.", "It.", "x is bad", "Eight."]
+    assert sorted(expected) == sorted(text for _, text in texts_of_code(source))
+
+
+def test_faults_of_a_module_are_named() -> None:
+    """Dialect, arguments that are not documented, and long sentences."""
+    source = f'def f(a):\n    """Do.\n\n    Args:\n        a: It.\n    """\n    # Told.\n    g("{"word " * 31}")\n'
+
+    found = faults_of_code(source)
+    assert ["dialect: Told", "documents nothing", "31 words"] == [
+        fault.split(": ", 1)[1].rsplit(":", 1)[0] for fault in found
+    ]
 
 
 def test_sentences_are_found() -> None:

@@ -89,5 +89,5 @@ async def test_nothing_of_the_old_release_starts_any_more_and_the_new_one_goes_o
     assert [True] * 3 == [
         sentence(database.schema) in said for said in (worker.log.read_text(), added.stderr, checked.stderr)
     ]
-    assert "nothing is changed" in migrated.stdout
+    assert "nothing was changed" in migrated.stdout
     assert [new.name] == await sql.values("select distinct place from asyncq.runs")
