@@ -1,4 +1,4 @@
-"""`Admin`: looks at jobs and changes them, on the client's pool or on the caller's connection."""
+"""`Admin`: reads and changes jobs, on the client's pool or on the caller's connection."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ SAFE_CLEANUP = ("GC_JOB_QUEUES", "GC_TASK_IDENTIFIERS")
 
 
 class Admin:
-    """Looks at jobs and changes them; `client.admin` is one.
+    """Reads and changes jobs; `client.admin` is one.
 
-    What changes jobs takes their ids, leaves alone what runs (but for `cancel_jobs`), ignores ids that are not there,
-    and returns the jobs that it changed, in the order of their ids. With `connection=` it is part of the caller's
-    transaction, which has to be open; a job that is being changed at this moment is waited for. At REPEATABLE READ and
-    SERIALIZABLE a job that was changed since the transaction began raises a StoreError with `sqlstate` 40001: begin
-    again.
+    A method that changes jobs takes their ids and returns the changed jobs, in the order of their ids. It does not
+    change running jobs (except `cancel_jobs`), and ignores unknown ids. With `connection=` the change is part of the
+    caller's transaction, which must be open. It waits for jobs that another transaction is changing. At REPEATABLE READ
+    and SERIALIZABLE a job that was changed since the transaction began raises a StoreError with `sqlstate` 40001: start
+    the transaction again.
 
     Args:
-        database: Where the jobs are.
+        database: The database of the jobs.
         acquire: Opens a connection for a call.
     """
 
@@ -54,20 +54,20 @@ class Admin:
     async def cancel_jobs(
         self, ids: Iterable[int], *, connection: CallersConnection | None = None, autocommit: bool = False
     ) -> list[Job]:
-        """Cancel jobs: those that wait end at once, the handlers of those that run are cancelled once, without a retry.
+        """Cancel jobs: waiting jobs end at once, running handlers are cancelled once; none of them is retried.
 
         Args:
-            ids: Which; discarded jobs are left alone.
-            connection: An asyncpg connection of the caller's, in its transaction; the client's pool by default.
-            autocommit: Whether `connection` may be in no transaction, where the change is committed at once; False by
-                default.
+            ids: The ids of the jobs; discarded jobs are not changed.
+            connection: An asyncpg connection of the caller, with an open transaction; the client's pool by default.
+            autocommit: Whether `connection` may be outside of a transaction, where the change is committed at once;
+                False by default.
 
         Returns:
-            The jobs that were cancelled, as they were: those that run have `locked_by`. Their row and their queue stay
-            until the handler has ended; for everybody else they are cancelled already.
+            The cancelled jobs, as they were before. Running ones have `locked_by`: they keep their row and their queue
+            until the handler has ended. All other methods already show them as cancelled.
 
         Raises:
-            InvalidJob: `ids` is no list of ids; nothing was changed.
+            InvalidJob: `ids` is not a list of ids; nothing was changed.
             StoreError: The database cannot be used.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
@@ -79,18 +79,18 @@ class Admin:
     async def complete_jobs(
         self, ids: Iterable[int], *, connection: CallersConnection | None = None, autocommit: bool = False
     ) -> list[Job]:
-        """End jobs as completed that nobody runs, failed ones among them.
+        """End jobs that do not run as completed, also those that failed.
 
         Args:
-            ids: Which.
-            connection: An asyncpg connection of the caller's, for its transaction; the client's pool by default.
+            ids: The ids of the jobs.
+            connection: An asyncpg connection of the caller, for its transaction; the client's pool by default.
             autocommit: As in `cancel_jobs`.
 
         Returns:
-            The jobs that ended, as they were.
+            The jobs that ended, as they were before.
 
         Raises:
-            InvalidJob: `ids` is no list of ids; nothing was changed.
+            InvalidJob: `ids` is not a list of ids; nothing was changed.
             StoreError: The database cannot be used.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
@@ -107,20 +107,20 @@ class Admin:
         connection: CallersConnection | None = None,
         autocommit: bool = False,
     ) -> list[Job]:
-        """Let jobs fail for good that nobody runs: no attempt is left, their keys stay with them.
+        """Discard jobs that do not run: no attempt is left, and they keep their keys.
 
         Args:
-            ids: Which.
-            error: Their `last_error`; "Manually marked as failed" by default. What PostgreSQL cannot store is written
-                as escapes, and what is longer than 16,384 characters is cut in the middle.
+            ids: The ids of the jobs.
+            error: Their `last_error`; "Manually marked as failed" by default. Characters that PostgreSQL cannot store
+                are escaped, and a text of more than 16,384 characters is cut in the middle.
             connection: As in `complete_jobs`.
             autocommit: As in `cancel_jobs`.
 
         Returns:
-            The jobs that have failed, as they are now.
+            The discarded jobs, as they are now.
 
         Raises:
-            InvalidJob: `ids` is no list of ids, or `error` no text; nothing was changed.
+            InvalidJob: `ids` is not a list of ids, or `error` is not a text; nothing was changed.
             StoreError: The database cannot be used.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
@@ -140,22 +140,24 @@ class Admin:
         connection: CallersConnection | None = None,
         autocommit: bool = False,
     ) -> list[Job]:
-        """Change when jobs are tried that nobody runs, and how often. None leaves a field as it is, 0 is a value.
+        """Change the time, the priority and the attempts of jobs that do not run.
+
+        None leaves a field unchanged; 0 is a value.
 
         Args:
-            ids: Which.
-            run_at: When they may start, with a time zone; what is due then wakes a worker.
+            ids: The ids of the jobs.
+            run_at: The earliest start, with a time zone; a job that is due then wakes a worker.
             priority: -32768 to 32767, lower first.
-            attempts: How many have failed, 0 to 32767: fewer than `max_attempts` revive a discarded job.
-            max_attempts: Total attempts, 1 to 32767.
+            attempts: The number of failed attempts, 0 to 32767; below `max_attempts` a discarded job runs again.
+            max_attempts: The number of attempts in all, 1 to 32767.
             connection: As in `complete_jobs`.
             autocommit: As in `cancel_jobs`.
 
         Returns:
-            The jobs that were changed, as they are now.
+            The changed jobs, as they are now.
 
         Raises:
-            InvalidJob: A value is out of range, or `ids` is no list of ids; nothing was changed.
+            InvalidJob: A value is out of range, or `ids` is not a list of ids; nothing was changed.
             StoreError: The database cannot be used.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
@@ -176,22 +178,22 @@ class Admin:
     async def retry_jobs(
         self, ids: Iterable[int], *, connection: CallersConnection | None = None, autocommit: bool = False
     ) -> list[Job]:
-        """Let jobs begin anew that have failed, for good or not: due now, with all their attempts; a worker is woken.
+        """Retry failed and discarded jobs: they are due at once, with all their attempts, and a worker is woken.
 
         Args:
-            ids: Which; jobs that have never failed are left alone, as those that run are.
+            ids: The ids of the jobs; running jobs, and jobs without a failed attempt, are not changed.
             connection: As in `complete_jobs`.
             autocommit: As in `cancel_jobs`.
 
         Returns:
-            The jobs that will be tried again, as they are now; `last_error` stays until the next failure.
+            The jobs that will be retried, as they are now; `last_error` stays until the next failure.
 
         Raises:
-            InvalidJob: `ids` is no list of ids; nothing was changed.
+            InvalidJob: `ids` is not a list of ids; nothing was changed.
             StoreError: The database cannot be used.
 
-        A unique policy is not asked again: it was when the job was added. If cancelled, the outcome is unknown unless
-        the caller's transaction rolls back.
+        Unique policies are not checked again, because they were checked when the job was added. If cancelled, the
+        outcome is unknown unless the caller's transaction rolls back.
         """
         chosen = job_ids(ids)
         async with changing(connection, self._acquire, autocommit) as mine:
@@ -200,7 +202,7 @@ class Admin:
     async def remove_job(
         self, key: str, *, connection: CallersConnection | None = None, autocommit: bool = False
     ) -> Job | None:
-        """Remove the job that has a key. One that runs cannot be: it loses its key, and is not tried again.
+        """Remove the job that has a key. A running job loses its key instead, and is not retried.
 
         Args:
             key: The job key.
@@ -208,10 +210,10 @@ class Admin:
             autocommit: As in `cancel_jobs`.
 
         Returns:
-            The job; None if none has the key. If it runs, `locked_by` says where.
+            The job; None if no job has the key. For a running job, `locked_by` is its worker.
 
         Raises:
-            InvalidJob: It cannot be a key.
+            InvalidJob: The key is not valid.
             StoreError: The database cannot be used.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
@@ -223,23 +225,23 @@ class Admin:
     async def force_unlock_workers(
         self, ids: Iterable[int | str], *, connection: CallersConnection | None = None, autocommit: bool = False
     ) -> list[Job]:
-        """Take their claims away from workers at once, without waiting for the lease. Each claim was an attempt.
+        """Return the claims of workers at once, without waiting for the lease. Each claim counts as an attempt.
 
-        Only for workers that are gone for certain: one that lives cancels its handlers when it hears of it, at its next
-        beat at the latest, and until then its jobs may run twice at once; what they come to there is refused.
+        Use it only for workers that are certainly gone. A live worker cancels its handlers when it notices, at its next
+        heartbeat at the latest. Until then its jobs may run twice at once; the results of that worker are refused.
 
         Args:
-            ids: The ids of workers, as `locked_by` and the log name them.
+            ids: The ids of the workers, as in `locked_by` and in the log.
             connection: As in `complete_jobs`.
             autocommit: As in `cancel_jobs`.
 
         Returns:
-            The jobs that they held, as they are now; those that were cancelled have ended.
+            The jobs that they held, as they are now. Jobs that were cancelled have ended.
 
         Raises:
-            InvalidJob: `ids` is no list of ids; nothing was changed.
-            StoreError: The database cannot be used; or for ten seconds a transaction held one of the jobs that this
-                role may not end, which the message says: nothing was changed.
+            InvalidJob: `ids` is not a list of ids; nothing was changed.
+            StoreError: The database cannot be used. Or a transaction held one of the jobs for ten seconds, and this
+                role may not end that session, as the message says; nothing was changed.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
@@ -248,10 +250,10 @@ class Admin:
             return await store.force_unlock_workers(self._database, mine, chosen)
 
     async def list_workers(self) -> list[WorkerInfo]:
-        """Read who there is, in the order of the ids: the workers, and those that hold claims without being known.
+        """Read the workers, and unknown owners of claims, in the order of their ids.
 
         Returns:
-            Each with its state and the number of its jobs. Reads all jobs: about 0.1 s for each million.
+            The workers, each with its state and the number of its jobs. Reads all jobs: about 0.1 s for each million.
 
         Raises:
             StoreError: The database cannot be used.
@@ -268,23 +270,23 @@ class Admin:
         connection: CallersConnection | None = None,
         autocommit: bool = False,
     ) -> dict[str, int]:
-        """Remove what is not needed any more; safe beside adds and workers.
+        """Remove data that is no longer needed; safe while adds and workers run.
 
         Args:
-            *tasks: What: `DELETE_PERMAFAILED_JOBS`, discarded jobs; `GC_TASK_IDENTIFIERS`, names of
-                tasks that no job and no worker uses; `GC_JOB_QUEUES`, nothing, since queues leave nothing behind. The
+            *tasks: The kinds of data. `DELETE_PERMAFAILED_JOBS`: discarded jobs. `GC_TASK_IDENTIFIERS`: names of tasks
+                that no job and no worker uses. `GC_JOB_QUEUES`: nothing, because queues leave no rows behind. The
                 last two by default.
-            task_identifiers_to_keep: Names that stay, used or not; none by default.
-            connection: As in `complete_jobs`. A name then goes by the second cleanup only, since the first one has to
-                be committed before.
+            task_identifiers_to_keep: Names of tasks that are kept, used or not; none by default.
+            connection: As in `complete_jobs`. A name is then removed by the second cleanup, because the first one
+                must be committed before.
             autocommit: As in `cancel_jobs`.
 
         Returns:
-            How many of each were removed. Names stay while a transaction is open that was when they fell out of use:
-            the next cleanup removes them.
+            The number of removed rows of each kind. A name that became unused stays while a transaction is open that
+            began before; the next cleanup removes it.
 
         Raises:
-            InvalidJob: A task of the cleanup is unknown, or the names are no list of names; nothing was done.
+            InvalidJob: A kind is unknown, or the names are not a list of names; nothing was done.
             StoreError: The database cannot be used.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
@@ -305,10 +307,10 @@ class Admin:
             key: The job key.
 
         Returns:
-            The job as it is now; None if none has the key.
+            The job as it is now; None if no job has the key.
 
         Raises:
-            InvalidJob: It cannot be a key.
+            InvalidJob: The key is not valid.
             StoreError: The database cannot be used.
 
         If cancelled, nothing was changed: it only reads.
@@ -330,22 +332,22 @@ class Admin:
         """Read a page of jobs, in the order of their ids.
 
         Args:
-            state: Only those in this state; any by default.
-            task: Only those of this task.
-            queue: Only those of this queue.
-            flag: Only those with this flag.
+            state: Only jobs in this state; any state by default.
+            task: Only jobs of this task.
+            queue: Only jobs of this queue.
+            flag: Only jobs with this flag.
             limit: How many at most, 1 to 1000; 100 by default.
-            after: Only those with a greater id: the last one of the page before; 0 begins at the start.
+            after: Only jobs with a greater id: the last one of the page before; 0 by default.
 
         Returns:
-            The jobs, with their payloads; fewer than `limit` on the last page only. Pages stay right while jobs come
-            and go.
+            The jobs, with their payloads; fewer than `limit` only on the last page. Pages stay correct while jobs are
+            added and end.
 
         Raises:
-            InvalidJob: An argument is out of range, or a name cannot be one.
+            InvalidJob: An argument is out of range, or a name is not valid.
             StoreError: The database cannot be used.
 
-        A page is as fast on a large table as on a small one, unless few jobs are as asked: then all up to them are
+        A page of a large table is as fast as one of a small table, unless few jobs match. Then all jobs before them are
         read, about half a second for each million. If cancelled, nothing was changed: it only reads.
         """
         check_page(limit, after)
@@ -366,25 +368,25 @@ class Admin:
         page: int = 100,
         after: int = 0,
     ) -> AsyncGenerator[Job, None]:
-        """Read jobs one by one, in the order of their ids, however many there are: a page at a time is held.
+        """Read jobs one by one, in the order of their ids; one page at a time is in memory.
 
         Args:
-            state: Only those in this state; any by default.
-            task: Only those of this task.
-            queue: Only those of this queue.
-            flag: Only those with this flag.
-            page: How many are read at once, 1 to 1000; 100 by default. Fewer for large payloads.
-            after: Only those with a greater id; 0 begins at the start.
+            state: Only jobs in this state; any state by default.
+            task: Only jobs of this task.
+            queue: Only jobs of this queue.
+            flag: Only jobs with this flag.
+            page: How many are read at once, 1 to 1000; 100 by default. Use fewer for large payloads.
+            after: Only jobs with a greater id; 0 by default.
 
         Returns:
-            The jobs, each as it was when its page was read. None comes twice; those that are added meanwhile come too.
+            The jobs, each as it was when its page was read. No job is repeated; jobs added meanwhile may be included.
 
         Raises:
-            InvalidJob: An argument is out of range, or a name cannot be one.
-            StoreError: The database cannot be used; what is left begins behind the last id.
+            InvalidJob: An argument is out of range, or a name is not valid.
+            StoreError: The database cannot be used; continue after the last id.
 
-        No snapshot and no connection is held between two pages, so that whoever reads slowly is in nobody's way. If
-        cancelled, nothing was changed: it only reads.
+        No snapshot and no connection is held between two pages, so a slow reader disturbs nobody. If cancelled,
+        nothing was changed: it only reads.
         """
         check_page(page, after, field="page")
         last = after
@@ -397,10 +399,10 @@ class Admin:
             last = jobs[-1].id
 
     async def now(self) -> datetime:
-        """Read the server's clock, by which jobs are due, whatever the clock of this machine shows.
+        """Read the clock of the server, which decides when jobs are due.
 
         Returns:
-            The instant, in UTC: with a `timedelta` added to it, a `run_at` so long from now.
+            The time in UTC. Add a `timedelta` for a `run_at` that is relative to now.
 
         Raises:
             StoreError: The database cannot be used.
@@ -414,14 +416,13 @@ class Admin:
         """Count the jobs in each state.
 
         Args:
-            exact: Whether to count large tables too, which takes about half a second for each million jobs; False by
-                default: of a table above 32 MiB (some 200,000 jobs) a sample is counted, which takes about 0.1 s.
+            exact: Whether to count large tables too, about half a second for each million jobs. False by default: above
+                32 MiB (some 200,000 jobs) a sample is counted, in about 0.1 s.
 
         Returns:
-            The figures, and which of them are estimates: of a large table those of what waits, above 256 MiB those of
-            what runs too. What is discarded is exact below 100,000. An estimate of 0
-            is no promise that there are none; `active` is at least the number that live workers named at their last
-            beat.
+            The figures, and the names of those that are estimates. In a large table these are the states of waiting
+            jobs, above 256 MiB also that of running jobs. `discarded` is exact below 100,000. An estimate of 0 does not
+            prove that there are none. `active` is at least the number that live workers reported at their last beat.
 
         Raises:
             StoreError: The database cannot be used.
@@ -432,18 +433,18 @@ class Admin:
             return await store.counts(self._database, mine, exact=exact)
 
     async def explain(self, job_id: int) -> Explanation:
-        """Say why a job does not run, by the rules by which workers fetch.
+        """Explain why a job does not run, by the rules by which workers fetch.
 
         Args:
-            job_id: Its id.
+            job_id: The id of the job.
 
         Returns:
-            All that keeps it from running: its time, its queue, its flags, its task, its attempts; or that it runs, or
-            that the next fetch takes it.
+            All reasons that keep it from running: its time, its queue, its flags, its task, its attempts. Or that it
+            runs, or that the next fetch takes it.
 
         Raises:
-            InvalidJob: `job_id` is no int, or has more than 64 bits.
-            JobNotFound: There is none, or it has ended and was removed.
+            InvalidJob: `job_id` is not an int of 64 bits.
+            JobNotFound: No job has the id, or it has ended and was removed.
             StoreError: The database cannot be used.
 
         If cancelled, nothing was changed: it only reads.
@@ -456,10 +457,10 @@ class Admin:
         return found
 
     async def checkup(self) -> Checkup:
-        """Look after the store: its server, its workers, and the laws that hold in every store that is whole.
+        """Check the store: its server, its workers, and the laws that every consistent store obeys.
 
         Returns:
-            What was found; `findings` has a sentence for each check.
+            The result of each check; `findings` has a sentence for each.
 
         Raises:
             StoreError: The database cannot be used.
@@ -470,15 +471,15 @@ class Admin:
             return await checkups.checkup(self._database, mine)
 
     async def repair(self) -> Repaired:
-        """Return the jobs of workers that are gone, each with an attempt lost, and remove key locks that nobody uses.
+        """Return the jobs of workers that are gone, each with one attempt less, and remove unused key locks.
 
         Returns:
-            Which jobs, and how many key locks.
+            The returned jobs, and the number of removed key locks.
 
         Raises:
             StoreError: The database cannot be used.
 
-        It is what live workers do by themselves, done now; safe beside them. If cancelled, a part of it was done.
+        Live workers do the same by themselves; safe while they run. If cancelled, a part of it may be done.
         """
         async with self._acquire() as mine:
             return await checkups.repair(self._database, mine)

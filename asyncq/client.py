@@ -40,21 +40,21 @@ class Client:
     Args:
         dsn: The database, as a PostgreSQL DSN.
         schema: The schema's name; `asyncq` by default.
-        tasks: The tasks that there are: adds by name then take their defaults, are checked against their types, and
-            other names are refused. None (the default) takes any name.
-        pool_size: Connections, opened on demand; 10 by default.
+        tasks: The tasks that exist. Adds by name then use their defaults and are checked against their types; other
+            names are refused. None (the default) accepts any name.
+        pool_size: How many connections at most, opened on demand; 10 by default.
         max_payload: The largest payload in bytes; 1 MiB by default, at most 16 MiB.
-        idempotency_window: For how long an idempotency key holds after its first use; 24 hours by default, at most 366
-            days. Until then its job is remembered after it has ended: a row for each.
-        retry_for: For how long a call that certainly changed nothing is made again while the database cannot be used: a
-            timedelta or seconds, 0 by default: the caller is told at once.
+        idempotency_window: How long an idempotency key is valid after its first use; 24 hours by default, at most 366
+            days. Until then a row remembers the job, even after its end.
+        retry_for: How long a call that certainly changed nothing is repeated while the database cannot be used: a
+            timedelta or seconds. 0 by default: the error is raised at once.
 
     Attributes:
-        admin: Looks at jobs and changes them.
-        cron: Looks at recurring items and changes them.
+        admin: Reads and changes jobs.
+        cron: Reads and changes recurring items.
 
     Raises:
-        ConfigurationError: An option cannot work.
+        ConfigurationError: An option is not valid.
 
     Use it as an async context manager, or call `open()` and `close()`. Several `async with` blocks may be open at the
     same time, nested or concurrent: the end of the last one closes the client, unless `open()` was called.
@@ -113,7 +113,7 @@ class Client:
             await self._close()
 
     async def open(self) -> None:
-        """Open the pool and check the schema, until `close()`; nothing when it is open. Of several calls one does it.
+        """Open the pool and check the schema, until `close()`; does nothing if it is open.
 
         Raises:
             StoreUnavailable: The database cannot be reached.
@@ -189,12 +189,12 @@ class Client:
         """Bring the schema up to this release; the client need not be open.
 
         Returns:
-            What was done; nothing when the database is newer than this release.
+            The migrations that were applied; none if the database is newer than this release.
 
         Raises:
-            StoreError: The server refused.
+            StoreError: The database cannot be used.
 
-        Safe when many do it at once. If cancelled, each migration was done or was not.
+        It is safe if many processes do it at once. If cancelled, each migration was applied as a whole or not at all.
         """
         return await migrate(self._database)
 
@@ -254,28 +254,28 @@ class Client:
 
         Args:
             task: A task, the name of one, or a spec made with `task.job(...)`.
-            payload: What the handler's first parameter receives; by name, the payload object (`{}` by default).
-            connection: An asyncpg connection of the caller's, in a transaction: the job is added in it, and announced
-                to the workers when it commits. None (the default) uses the client's pool and commits at once. Its role
-                needs the same rights as the client's.
-            autocommit: Whether `connection` may be in no transaction, where the job is committed at once; False by
-                default, which refuses such a connection.
-            **options: queue; run_at (a datetime with a time zone); max_attempts (1 to 32767); priority (-32768 to
-                32767, lower first); flags (a list of str); meta (an object that goes with the job); job_key and
-                job_key_mode; unique (a `UniquePolicy`), singleton and subject, force, rerun; idempotency_key. See
-                `JobOptions`. None means the task's default.
+            payload: The argument of the handler's first parameter; with a name, the payload object (`{}` by default).
+            connection: An asyncpg connection of the caller, in a transaction: the job is added in it, and workers are
+                notified when it commits. None (the default) uses the client's pool and commits at once. The role of
+                the connection needs the same rights as the client's.
+            autocommit: Whether `connection` may be outside of a transaction, where the job is committed at once; False
+                by default, which refuses such a connection.
+            **options: The fields of `JobOptions`. `queue`. `run_at`: a datetime with a time zone. `max_attempts`: 1 to
+                32767. `priority`: -32768 to 32767, lower first. `flags`: a list of str. `meta`: an object that is
+                stored with the job. `job_key`, `job_key_mode`. `unique`: a `UniquePolicy`. `singleton`, `subject`,
+                `force`, `rerun`, `idempotency_key`. None means the task's default.
 
         Returns:
-            The id of the job that stands for the request, and what the add came to: it may have been there before.
+            The id of the job and the outcome of the add: it may be the id of an earlier job.
 
         Raises:
-            InvalidJob: The job breaks a rule; `code`, `field`, `limit` and `length` say which.
-            DuplicateJob: Its unique policy rejects it, as another job bars it. A transaction of the caller's goes on.
+            InvalidJob: The job breaks a rule; `code`, `field`, `limit` and `length` name it.
+            DuplicateJob: Its unique policy refuses it, because of another job. A transaction of the caller continues.
             UnknownTask: The client was given tasks, and none has this name.
             TransactionUnusable: The caller's connection is in no transaction, or in one that is aborted or read only.
             StoreUnavailable: The database cannot be used, or the connection broke; `outcome` says whether the job may
-                have been added. On the client's own pool it was made again before: with an `idempotency_key` for about
-                2 s, or if it certainly changed nothing, for as long as `retry_for` says.
+                have been added. On its own pool the client has repeated the call before: with an `idempotency_key` for
+                about 2 s; if it certainly changed nothing, for as long as `retry_for`.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
@@ -294,7 +294,7 @@ class Client:
             autocommit: As in `add_job`.
 
         Returns:
-            What each add came to, in the order of the specs; a job that its unique policy rejects is no error here.
+            The outcome of each add, in the order of the specs. A job that its policy refuses is not an error here.
 
         Raises:
             InvalidJob: A job breaks a rule, or the jobs together exceed 256 MiB; none was added.
@@ -310,14 +310,14 @@ class Client:
         """Read a job.
 
         Args:
-            job_id: Its id.
+            job_id: The id of the job.
 
         Returns:
             The job as it is now.
 
         Raises:
-            InvalidJob: `job_id` is no int, or has more than 64 bits.
-            JobNotFound: There is none, or it has ended well and was removed.
+            InvalidJob: `job_id` is not an int of 64 bits.
+            JobNotFound: No job has the id, or it has completed and was removed.
             StoreError: The database cannot be used.
 
         If cancelled, nothing was changed: it only reads.
@@ -347,7 +347,7 @@ class Client:
     async def _add_on(
         self, connection: Connection, specs: Sequence[JobSpec], hints: HandoffHints | None
     ) -> list[Added]:
-        # A client that was never opened asks the first connection that it is given.
+        # A client that was never opened checks the schema on the first connection that it gets.
         if self._way_in is None:
             self._way_in = await way_in(connection, self._database.schema)
         return await add_jobs(self._database, connection, specs, self._way_in, self._window, hints=hints)
@@ -360,7 +360,7 @@ class Client:
         return Loan(self._pool, self._database.dsn)
 
     def _is_home(self) -> bool:
-        """Whether the pool, if there is one, is of this process; raises if it is of another event loop of it."""
+        """Whether the pool, if there is one, belongs to this process; raises if it belongs to another event loop."""
         if self._pool is None or self._home is None:
             return True
         pid, loop = self._home
@@ -372,7 +372,7 @@ class Client:
 
     @asynccontextmanager
     async def _patiently(self) -> AsyncGenerator[Connection]:
-        """A connection; while none can be had, for as long as `retry_for` says, it is asked for again."""
+        """Acquire a connection; while none is available, try again for as long as `retry_for`."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._retry_for_s
         pauses_s = pauses()
@@ -417,7 +417,7 @@ class _Use:
 async def add_job(
     dsn: str, task: str, payload: Any = None, *, schema: str = DEFAULT_SCHEMA, **options: Unpack[JobOptions]
 ) -> Added:
-    """Connect, add one job, disconnect: for scripts; a service keeps a `Client`, which is some ten times as fast.
+    """Connect, add one job, disconnect: for scripts. A service uses a `Client`, which is about ten times as fast.
 
     Args:
         dsn: The database.
@@ -427,7 +427,7 @@ async def add_job(
         **options: As in `Client.add_job`.
 
     Returns:
-        The job's id, and what the add came to.
+        The job's id and the outcome of the add.
 
     Raises:
         InvalidJob: The job breaks a rule.
@@ -435,7 +435,7 @@ async def add_job(
 
     If cancelled, the outcome is unknown.
     """
-    # Checked first: a job that breaks a rule needs no connection.
+    # Checked before the connection is opened: an invalid job needs none.
     spec = make_spec(task, payload, options, registry=None, strict=True, max_payload=DEFAULT_MAX_PAYLOAD)
     async with Client(dsn, schema=schema, pool_size=1) as client:
         return await client.add_job(spec)

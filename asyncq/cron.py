@@ -1,4 +1,4 @@
-"""`CronAdmin`: looks at recurring items and changes them, on the client's pool or on the caller's connection."""
+"""`CronAdmin`: reads and changes recurring items, on the client's pool or on the caller's connection."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from asyncq.store.database import CallersConnection, Connection, Database
 
 
 class CronChanges(TypedDict, total=False):
-    """What can be changed of a stored item: the fields of a `CronItem`. None gives a field its default back."""
+    """The fields of a stored item that can be changed, named as in `CronItem`. None restores a default."""
 
     task: str | CronTask
     match: str
@@ -43,17 +43,17 @@ class CronChanges(TypedDict, total=False):
 
 
 class CronAdmin:
-    """Looks at recurring items and changes them; `client.cron` is one.
+    """Reads and changes recurring items; `client.cron` is one.
 
-    *Static* items are those in the crontabs of workers: they can be paused, resumed and run. *Stored* ones are in the
-    database; they can be changed and removed too, and workers that know their task take a change over within a second,
-    or, if they do not listen, within one poll. With `connection=` a change is part of the caller's transaction, which
-    has to be open: no slot of the item becomes a job until it ends.
+    *Static* items are in the crontabs of workers: they can be paused, resumed and run. *Stored* items are in the
+    database: they can also be changed and removed. Workers that know the task notice a change within a second, or,
+    without LISTEN, within one poll. With `connection=` a change is part of the caller's transaction, which must be
+    open. Until it ends, no slot of the item becomes a job.
 
     Args:
-        database: Where the items are.
+        database: The database of the items.
         acquire: Opens a connection for a call.
-        tasks: The tasks that there are; None takes any name.
+        tasks: The tasks that exist; None accepts any name.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class CronAdmin:
         self._tasks = tasks
 
     async def list_items(self) -> list[CronStatus]:
-        """Read all items: stored ones, static ones of live workers, and the names of those of workers that are gone.
+        """Read all items: stored ones, static ones of live workers, and names of static ones that no live worker has.
 
         Returns:
             The items, in the order of their identifiers.
@@ -84,14 +84,14 @@ class CronAdmin:
         """Read one item.
 
         Args:
-            identifier: Its identifier.
-            connection: An asyncpg connection of the caller's, for its transaction; the client's pool by default.
+            identifier: The identifier of the item.
+            connection: An asyncpg connection of the caller, for its transaction; the client's pool by default.
 
         Returns:
-            What is known of it.
+            The item as it is now.
 
         Raises:
-            CronItemNotFound: There is no such item.
+            CronItemNotFound: No item has the identifier.
             StoreError: The database cannot be used.
 
         If cancelled, nothing was changed: it only reads.
@@ -103,21 +103,21 @@ class CronAdmin:
     async def add(
         self, item: CronItem, *, connection: CallersConnection | None = None, autocommit: bool = False
     ) -> CronStatus:
-        """Store an item: from now on workers that know its task add its jobs. It has missed nothing.
+        """Store an item: from now on workers that know its task add its jobs. No earlier slot is filled.
 
         Args:
             item: The item; its `match` is an expression.
             connection: As in `get_item`.
-            autocommit: Whether `connection` may be in no transaction, where the change is committed at once; False by
-                default.
+            autocommit: Whether `connection` may be outside of a transaction, where the change is committed at once;
+                False by default.
 
         Returns:
-            What is known of it now.
+            The item as it is now.
 
         Raises:
             InvalidCrontab: Its `match` is a function, or its payload does not fit its task.
             UnknownTask: The client was given tasks, and none has this name.
-            CronItemConflict: An item of this identifier is stored already, or in the crontab of a live worker.
+            CronItemConflict: A stored item, or one in the crontab of a live worker, has this identifier.
             StoreError: The database cannot be used.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
@@ -135,41 +135,41 @@ class CronAdmin:
         autocommit: bool = False,
         **changes: Unpack[CronChanges],
     ) -> CronStatus:
-        """Change fields of a stored item. It keeps its history and its pause, but makes up for nothing before now.
+        """Change fields of a stored item. It keeps its history and its pause; slots before now are not filled.
 
         Args:
-            identifier: Its identifier.
+            identifier: The identifier of the item.
             connection: As in `get_item`.
             autocommit: As in `add`.
-            **changes: Fields of a `CronItem`; None gives a field its default back.
+            **changes: Fields of a `CronItem`; None restores a default.
 
         Returns:
-            What is known of it now.
+            The item as it is now.
 
         Raises:
-            InvalidCrontab: It would be no item that can be scheduled; nothing was changed.
+            InvalidCrontab: The changed item would be invalid; nothing was changed.
             UnknownTask: The client was given tasks, and none has this name.
-            CronItemNotFound: There is no such item.
-            CronItemConflict: It is not stored, but in the crontab of workers.
-            TypeError: There is no such field.
+            CronItemNotFound: No item has the identifier.
+            CronItemConflict: The item is not stored, but in the crontab of workers.
+            TypeError: An item has no such field.
             StoreError: The database cannot be used.
 
-        Changes of different fields at the same time all count. If cancelled, the outcome is unknown unless the caller's
+        Concurrent changes of different fields all take effect. If cancelled, the outcome is unknown unless the caller's
         transaction rolls back.
         """
         if unknown := changes.keys() - CronChanges.__annotations__.keys():
             names = ", ".join(sorted(CronChanges.__annotations__))
-            raise TypeError(f"an item has no field {min(unknown)!r} that can be changed; there are {names}")
+            raise TypeError(f"an item has no field {min(unknown)!r} that can be changed, expected one of {names}")
         identifier = _sought(identifier)
         async with changing(connection, self._acquire, autocommit) as mine:
             while True:
                 found = await store.stored(self._database, mine, identifier)
                 if found is None:
-                    # The server knows what there is instead, and says so.
+                    # The server knows which item has the identifier, and raises with its name.
                     await store.change(self._database, mine, identifier, "{}", None, None)
                     continue
                 item = self._bound(_changed(identifier, found.text, changes))
-                # An item that another release stored is no fault of this call.
+                # Another release may have stored this item: the error is not one of this call.
                 if not changes.keys().isdisjoint(("task", "payload")):
                     checked(item)
                 said = _text(dict.fromkeys(MEMBERS) | definition(item))
@@ -179,18 +179,20 @@ class CronAdmin:
     async def pause(
         self, identifier: str, *, connection: CallersConnection | None = None, autocommit: bool = False
     ) -> CronStatus:
-        """Pause an item: from now on no slot of it becomes a job, whatever is started anew. Jobs that wait still run.
+        """Pause an item: from now on its slots become no jobs, also after a restart of a worker.
+
+        Waiting jobs still run.
 
         Args:
-            identifier: Its identifier.
+            identifier: The identifier of the item.
             connection: As in `get_item`.
             autocommit: As in `add`.
 
         Returns:
-            What is known of it now; of one that was paused before, with the time of that.
+            The item as it is now. If it was paused before, it keeps the time of that pause.
 
         Raises:
-            CronItemNotFound: There is no such item.
+            CronItemNotFound: No item has the identifier.
             StoreError: The database cannot be used.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
@@ -200,18 +202,18 @@ class CronAdmin:
     async def resume(
         self, identifier: str, *, connection: CallersConnection | None = None, autocommit: bool = False
     ) -> CronStatus:
-        """Resume an item; what was due during the pause is never made up for.
+        """Resume an item; slots that were due during the pause are not filled.
 
         Args:
-            identifier: Its identifier.
+            identifier: The identifier of the item.
             connection: As in `get_item`.
             autocommit: As in `add`.
 
         Returns:
-            What is known of it now.
+            The item as it is now.
 
         Raises:
-            CronItemNotFound: There is no such item.
+            CronItemNotFound: No item has the identifier.
             StoreError: The database cannot be used.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
@@ -221,19 +223,19 @@ class CronAdmin:
     async def remove(
         self, identifier: str, *, connection: CallersConnection | None = None, autocommit: bool = False
     ) -> CronStatus:
-        """Remove a stored item; or forget a static one that no live worker has. Its jobs stay.
+        """Remove a stored item, or forget a static one that no live worker has. Its jobs stay.
 
         Args:
-            identifier: Its identifier.
+            identifier: The identifier of the item.
             connection: As in `get_item`.
             autocommit: As in `add`.
 
         Returns:
-            What it was.
+            The item as it was.
 
         Raises:
-            CronItemNotFound: There is no such item.
-            CronItemConflict: It is in the crontab of a live worker.
+            CronItemNotFound: No item has the identifier.
+            CronItemConflict: The item is in the crontab of a live worker.
             StoreError: The database cannot be used.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
@@ -243,31 +245,31 @@ class CronAdmin:
     async def run(
         self, identifier: str, *, connection: CallersConnection | None = None, autocommit: bool = False
     ) -> Added:
-        """Add the job of an item now, paused or not; none of its slots is used up, and its overlap is honoured.
+        """Add the job of an item now, paused or not. It uses up none of its slots, and respects its overlap policy.
 
         Args:
-            identifier: Its identifier.
+            identifier: The identifier of the item.
             connection: As in `get_item`.
             autocommit: As in `add`.
 
         Returns:
-            The job that stands for it, and what the add came to: `"deduplicated"` if the item says `skip` and its last
-            job has not ended.
+            The id of the job and the outcome of the add: `"deduplicated"` if the item says `skip` and its last job has
+            not ended.
 
         Raises:
-            CronItemNotFound: There is no such item that is stored, or in the crontab of a live worker.
-            DuplicateJob: The unique policy of its task rejects it.
+            CronItemNotFound: No stored item, and none in the crontab of a live worker, has the identifier.
+            DuplicateJob: The unique policy of its task refuses it.
             StoreError: The database cannot be used.
 
-        A stored item that no worker has read yet is added without the defaults of its task. If cancelled, the outcome
-        is unknown unless the caller's transaction rolls back.
+        If no worker has read a stored item yet, its job lacks the defaults of the task. If cancelled, the outcome is
+        unknown unless the caller's transaction rolls back.
         """
         sought = _sought(identifier)
         async with changing(connection, self._acquire, autocommit) as mine:
             return accepted(await store.run(self._database, mine, sought))
 
     def _bound(self, item: Any) -> CronItem:
-        """The item with its task, if the client knows tasks."""
+        """Bind the item to its task, if the client knows tasks."""
         if not isinstance(item, CronItem):
             raise InvalidCrontab([CrontabProblem(f"an item must be a CronItem, got {item!r}")])
         if not isinstance(item.match, str):
@@ -293,7 +295,7 @@ class CronAdmin:
 
 
 def _sought(identifier: Any) -> str:
-    """Check the identifier of an item that has to exist; no item has one that PostgreSQL cannot store."""
+    """Check the identifier of an item that must exist: no item has one that PostgreSQL cannot store."""
     if not isinstance(identifier, str):
         raise InvalidCrontab([CrontabProblem(f"identifier must be a str, got {identifier!r}", "identifier")])
     if not is_storable(identifier):
@@ -307,7 +309,7 @@ def _not_found(identifier: str) -> CronItemNotFound:
 
 def _changed(identifier: str, text: str, changes: Mapping[str, Any]) -> CronItem:
     fields = {**fields_of(text), "identifier": identifier, **changes}
-    # What has to be there is told by the item, as missing; the rest gets its default.
+    # Without a default, a missing field is reported by CronItem; the others get their defaults.
     kept: dict[str, Any] = {
         name: value for name, value in fields.items() if value is not None or name in ("task", "match")
     }
@@ -319,5 +321,5 @@ def _text(document: Mapping[str, Any]) -> str:
 
 
 def _job(item: CronItem) -> str | None:
-    """Its job with the defaults of its task, if the task is known here."""
+    """The job of the item with the defaults of its task, if the task is known here."""
     return None if isinstance(item.task, str) else _text(job_document(item))

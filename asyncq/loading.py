@@ -1,7 +1,7 @@
-"""Finds tasks by a word on the command line, in a folder or a module; and the crontab beside a folder.
+"""Finds the tasks that the command line names, in a folder or a module, and the crontab beside a folder.
 
-The names in a folder: a file with one task is called as its path says; in a file with several each keeps its own name;
-a name given with `@task(name=...)` always stays. Files and folders that begin with `_` or a dot are no task files.
+A task in a file with one task has the path as its name. Tasks in a file with several keep their own names. A name that
+was given by `@task(name=...)` is always kept. Files and folders that begin with `_` or a dot are not task files.
 """
 
 from __future__ import annotations
@@ -27,17 +27,16 @@ _PART = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 
 def load(what: str) -> Sequence[Task[...]] | Worker:
-    """The tasks that a word names.
+    """Load the tasks that the argument names.
 
     Args:
-        what: A folder; or `module` for all tasks in a module; or `module:name` for a task, a list or tuple of tasks, or
-            a Worker. A folder that is there comes first. Modules are looked for in the current folder first.
+            a Worker. If a folder of that name exists, it is used. Modules are searched in the current folder first.
 
     Returns:
         The tasks, at least one, or the Worker.
 
     Raises:
-        TaskError: There is no such folder or module, it holds no task, or it cannot be loaded; names the file and line.
+        TaskError: Nothing has this name, it has no task, or it cannot be loaded; the message has the file and the line.
     """
     importlib.invalidate_caches()
     _search_first(Path.cwd())
@@ -45,62 +44,62 @@ def load(what: str) -> Sequence[Task[...]] | Worker:
         return load_folder(Path(what))
     if os.sep in what or what.endswith(".py"):
         what_instead = (
-            "a file is loaded with its folder, or as module:name" if os.path.exists(what) else "nothing is there"
+            "a file is loaded with its folder, or as module:name" if os.path.exists(what) else "no such folder exists"
         )
-        raise TaskError(f"{what} is no folder of tasks: {what_instead}")
+        raise TaskError(f"{what} is not a folder of tasks: {what_instead}")
     module_name, _, name = what.partition(":")
     if not all(part.isidentifier() for part in module_name.split(".")):
-        raise TaskError(f"{what!r} is neither a folder nor of the form module or module:name")
+        raise TaskError(f"{what!r} is neither a folder nor module or module:name")
     module = _import(module_name, module_name, Path.cwd())
     return _in_module(what, module) if not name else _as_tasks(what, _attribute(what, module, name))
 
 
 def load_folder(folder: Path) -> list[Task[...]]:
-    """The tasks of all task files below a folder, in the order of their paths.
+    """Load the tasks of all task files below a folder, in the order of their paths.
 
     Args:
-        folder: The folder. Its files are imported as modules of the current folder if it lies below that
-            (`tasks/mail.py` as `tasks.mail`), else of the folder above it, so that they can import each other.
+        folder: The folder. If it is below the current folder, its files are imported as modules of that
+            (`tasks/mail.py` as `tasks.mail`), else as modules of its parent.
 
     Returns:
         The tasks, at least one.
 
     Raises:
-        TaskError: A file cannot be loaded, holds no task or has a name that cannot be one; or there is no file.
+        TaskError: A file cannot be loaded, has no task, or its name is not valid for a task; or there is no file.
     """
     root = _root(folder)
     _search_first(root)
     tasks = [task for path in _files(folder) for task in _in_file(path, folder, root)]
     if not tasks:
-        raise TaskError(f"{folder} holds no task file: put a .py file with a function decorated with @task into it")
+        raise TaskError(f"{folder} has no task file: put a .py file with a function decorated with @task into it")
     return tasks
 
 
 def crontab_beside(folder: Path) -> Path | None:
-    """The crontab that belongs to a folder of tasks.
+    """Find the crontab that belongs to a folder of tasks.
 
     Args:
         folder: The folder, such as `tasks`.
 
     Returns:
-        The file `crontab` in the folder above it, None if there is none.
+        The file `crontab` in the parent folder, None if it does not exist.
     """
     path = folder.resolve().parent / "crontab"
     return path if path.is_file() else None
 
 
 def load_crontab(path: Path, *, dialect: Dialect = "crontab") -> tuple[CronItem, ...]:
-    """The items of a crontab.
+    """Read the items of a crontab.
 
     Args:
         path: The file, in UTF-8.
-        dialect: How its expressions are written.
+        dialect: The syntax of its expressions.
 
     Returns:
         The items, in the order of the lines.
 
     Raises:
-        InvalidCrontab: It cannot be read, or holds what cannot be used; names the file, the lines and the columns.
+        InvalidCrontab: The file cannot be read or is not valid; the message has the file, the lines and the columns.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -108,12 +107,12 @@ def load_crontab(path: Path, *, dialect: Dialect = "crontab") -> tuple[CronItem,
         raise InvalidCrontab([CrontabProblem(f"it cannot be read: {error.strerror}")], str(path)) from error
     except UnicodeDecodeError as error:
         line = 1 + error.object.count(b"\n", 0, error.start)
-        raise InvalidCrontab([CrontabProblem("this is no UTF-8", line=line)], str(path)) from error
+        raise InvalidCrontab([CrontabProblem("this is not UTF-8", line=line)], str(path)) from error
     return parse_crontab(text, dialect=dialect, source=str(path))
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """The task files, folder by folder."""
+    """Yield the task files, folder by folder."""
     for parent, folders, files in os.walk(folder, onerror=_refuse):
         folders[:] = sorted(name for name in folders if not name.startswith(("_", ".")))
         yield from (
@@ -135,14 +134,14 @@ def _in_file(path: Path, folder: Path, root: Path) -> list[Task[...]]:
         raise TaskError(f"{path} cannot be imported: the name {module_name!r} belongs to {module.__file__}; rename it")
     own = [task for task in _tasks(module) if not _comes_from_elsewhere(task, module)]
     if not own:
-        raise TaskError(f"{path} holds no task: decorate a function with @task, or let the file's name begin with _")
+        raise TaskError(f"{path} has no task: decorate a function with @task, or begin the file's name with _")
     if len(own) == 1 and not own[0].is_named:
         return [own[0].renamed("/".join(parts))]
     return own
 
 
 def _comes_from_elsewhere(task: Task[...], module: ModuleType) -> bool:
-    """Whether the module only imported it: another module, in which its handler was defined, has it too."""
+    """Whether the module only imported the task: another module, which defined the handler, has it too."""
     home = sys.modules.get(task.__module__)
     return home is not None and home is not module and any(item is task for item in _tasks(home))
 
@@ -155,7 +154,7 @@ def _tasks(module: ModuleType) -> list[Task[...]]:
 def _in_module(what: str, module: ModuleType) -> list[Task[...]]:
     if tasks := _tasks(module):
         return tasks
-    raise TaskError(f"module {what} holds no task: decorate a function with @task, or name a list as {what}:name")
+    raise TaskError(f"module {what} has no task: decorate a function with @task, or name a list as {what}:name")
 
 
 def _attribute(what: str, module: ModuleType, name: str) -> Any:
@@ -175,7 +174,7 @@ def _as_tasks(what: str, value: Any) -> Sequence[Task[...]] | Worker:
     for item in tasks:
         if not isinstance(item, Task):
             raise TaskError(
-                f"{what} must be a task, a list or tuple of tasks, or a Worker; {item!r} is none, "
+                f"{what} must be a task, a list or tuple of tasks, or a Worker, got {item!r}; "
                 "is the function decorated with @task?"
             )
     if not tasks:
@@ -190,9 +189,9 @@ def _import(name: str, shown: str, root: Path) -> ModuleType:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
             top = getattr(sys.modules.get(name.partition(".")[0]), "__file__", None)
             found = f"; {top} is another module of that name" if top is not None else ""
-            raise TaskError(f"{shown} cannot be loaded: there is no module {error.name!r} in {root}{found}") from error
+            raise TaskError(f"{shown} cannot be loaded: no module {error.name!r} exists in {root}{found}") from error
         raise _cannot_load(shown, error, root) from error
-    # SystemExit too: a module that leaves the process on import must not end the worker as if all were well.
+    # SystemExit too: a module that ends the process at import must not look like a normal end of the worker.
     except (Exception, SystemExit) as error:
         raise _cannot_load(shown, error, root) from error
 
@@ -203,7 +202,7 @@ def _cannot_load(shown: str, error: BaseException, root: Path) -> TaskError:
 
 
 def _place(error: BaseException, root: Path) -> str:
-    """The file and line that the user has to look at: the last one of their own, not of a library."""
+    """The last file and line of the user's own code, not of a library."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{_short(error.filename)}, line {error.lineno}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen ")]
@@ -224,7 +223,7 @@ def _short(filename: str) -> str:
 
 
 def _root(folder: Path) -> Path:
-    """The folder from which the task files are imported."""
+    """The folder below which the task files are modules."""
     there, here = folder.resolve(), Path.cwd().resolve()
     if there.is_relative_to(here) and all(_PART.fullmatch(part) for part in there.relative_to(here).parts):
         return here
@@ -232,6 +231,6 @@ def _root(folder: Path) -> Path:
 
 
 def _search_first(folder: Path) -> None:
-    """Let Python look for modules in a folder before it looks elsewhere."""
+    """Make Python search a folder before all others."""
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))

@@ -1,4 +1,4 @@
-"""`Worker`: runs jobs. Wiring only; the parts live in `engine`."""
+"""`Worker`: runs jobs. It only connects the parts, which are in `engine`."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ class Worker:
         dsn: The database, as a PostgreSQL DSN.
         tasks: The tasks.
         schema: The schema's name; `asyncq` by default.
-        concurrency: Jobs at once; 10 by default. Raise it for handlers that mostly wait.
-        poll: How long an idle worker sleeps at most before it looks again; 2 s by default, at most 60 s. Only the
-            safety net: notifications and due times wake it earlier.
-        lease: After how long without a sign of life other workers take over its jobs; 30 s by default.
+        concurrency: How many jobs at once; 10 by default. Raise it for handlers that mostly wait.
+        poll: How long an idle worker sleeps at most between two fetches; 2 s by default, at most 60 s. Notifications
+            and due times wake it earlier.
+        lease: How long without a heartbeat until other workers take over its jobs; 30 s by default.
         grace: How long a stopping worker lets running handlers finish; 25 s by default.
-        pool_size: Connections for handlers, opened on demand; 5 by default.
+        pool_size: How many connections for handlers, opened on demand; 5 by default.
         pool_wait: How long a handler waits for one of them; 30 s by default.
-        listen: Whether to hold a LISTEN connection; True by default, False polls only.
-        listen_dsn: The DSN for that connection, which leads directly to the server; `dsn` by default. Needed where
-            `dsn` leads to a pooler that pools by transaction.
-        forbidden_flags: Jobs with one of these flags are left alone: a list, a function or an async function, asked
-            before each fetch.
-        discarded_retention: How long jobs that were discarded are kept before workers remove them; 30 days by default,
-            None for ever, which costs room in the database.
-        blocked_after: After how long without an answer of the event loop a warning names the job and the line that
-            block it; 1 s by default, None for never.
-        crontab: Recurring jobs, beside those that the tasks bring along: the text of a crontab, a `CronItem`, or a list
-            of both; none by default. `run_once` leaves them alone.
-        observers: Told of events: plain functions, or objects with `wants`.
-        migrate: Whether to bring the schema up to date at the start; False by default.
+        listen: Whether to hold a LISTEN connection; True by default. False only polls.
+        listen_dsn: The DSN for that connection, directly to the server; `dsn` by default. It is needed if `dsn` leads
+            to a pooler with transaction pooling.
+        forbidden_flags: Jobs with one of these flags are not run: a list, a function or an async function, which is
+            called before each fetch.
+        discarded_retention: How long discarded jobs are kept before workers remove them; 30 days by default. None for
+            ever, which costs space in the database.
+        blocked_after: How long the event loop may be blocked until a warning names the job and the line; 1 s by
+            default, None for never.
+        crontab: Recurring jobs, in addition to those of the tasks: the text of a crontab, a `CronItem`, or a list of
+            both; none by default. `run_once` ignores them.
+        observers: Functions, or objects with `wants`, that receive events.
+        migrate: Whether to upgrade the schema at the start; False by default.
 
     Raises:
-        ConfigurationError: An option cannot work.
+        ConfigurationError: An option is not valid.
         TaskError: Two tasks share a name, or there is neither a task nor a recurring job.
-        InvalidCrontab: Recurring jobs that cannot be understood, or two with the same identifier; with all problems.
+        InvalidCrontab: Recurring jobs are not valid, or two have the same identifier; with all problems.
     """
 
     def __init__(
@@ -102,46 +102,46 @@ class Worker:
         self._is_observed = bool(others)
         self._migrate = switch("migrate", migrate)
         if not self._registry and not self._items:
-            raise TaskError("tasks is empty, so that this worker would run no job: Worker(dsn, [task, ...])")
+            raise TaskError("tasks is empty: this worker would run no job; write Worker(dsn, [task, ...])")
         self._stop: StopRequest | None = None
         self._ended: anyio.Event | None = None
         self._running: Supervisor | None = None
         self._doors_may_move = False
 
     def _listens_at(self, listen: bool, listen_dsn: str | None) -> Database | None:
-        """Where to LISTEN, if anywhere."""
+        """The database for the LISTEN connection, if there is one."""
         if not listen:
             if listen_dsn is not None:
-                raise ConfigurationError("listen_dsn with listen=False: there is nothing to listen for")
+                raise ConfigurationError("listen_dsn is given with listen=False: leave one of them out")
             return None
         if listen_dsn is None:
             return None if self._database.is_pooled else self._database
         listen_database = Database(listen_dsn, self._database.schema)
         if listen_database.is_pooled:
-            raise ConfigurationError("listen_dsn leads directly to the server: leave statement_cache_size=0 out")
+            raise ConfigurationError("listen_dsn must lead directly to the server: leave statement_cache_size=0 out")
         return listen_database
 
     async def run(self) -> None:
         """Run jobs until SIGTERM, SIGINT or `stop()`; a second signal ends the grace period.
 
-        A worker that has not started by then, since it waits for the database or for a migration, ends at once.
+        A worker that still waits for the database or for a migration at that time ends at once.
 
         Raises:
             SchemaMissing: The schema is not installed, or older than this release: run `asyncq migrate`.
-            SchemaTooNew: It needs a newer release; a worker that runs when this comes about stops in order first.
-            StoreUnavailable: The database cannot be reached at the start; later it is tried again for ever.
+            SchemaTooNew: The schema needs a newer release. A running worker stops in order before it raises this.
+            StoreUnavailable: The database cannot be reached at the start; a running worker reconnects for ever.
 
         If cancelled, it stops in order, within the grace period and a few seconds.
         """
         await self._run(once=False, handle_signals=True)
 
     async def run_once(self, *, handle_signals: bool = False) -> None:
-        """Run until nothing is runnable: what is due, and what becomes due by that, named queues to their end.
+        """Run until no job is runnable: due jobs, jobs that become due meanwhile, and queues to their end.
 
         Args:
             handle_signals: Whether SIGTERM and SIGINT stop it in order, as with `run`; False by default.
 
-        Jobs that wait for a later time or a retry stay.
+        Jobs that wait for a later time or for a retry are not run.
 
         Raises:
             StoreError: The database cannot be used.
@@ -152,17 +152,17 @@ class Worker:
 
     @asynccontextmanager
     async def start(self) -> AsyncGenerator[Worker]:
-        """Run inside a service for as long as the block lasts; signals are the service's business.
+        """Run inside a service until the block ends; the service handles the signals.
 
         Yields:
-            The worker, when it takes jobs.
+            The worker, as soon as it fetches jobs.
 
         Raises:
             StoreError: The database cannot be used at the start.
 
         At the end of the block it stops in order, within the grace period and a few seconds. If a part of the worker
-        fails, its error is raised at the end of the block, unless the block raises one of its own. Another asyncio task
-        than the one that entered it may leave the block, as with the fixtures of some test runners.
+        fails, its error is raised at the end of the block, unless the block raises its own. The block may be left in
+        another asyncio task than the one that entered it, as fixtures of some test runners do.
         """
         started = anyio.Event()
 
@@ -189,10 +189,10 @@ class Worker:
             raise end.error
 
     async def stop(self) -> None:
-        """Stop, and wait until the worker has ended; from a handler it only asks.
+        """Stop, and wait until the worker has ended; a handler only requests the stop.
 
-        Called by a handler of this worker, or by a task that one started, it returns at once: the worker would wait for
-        the handler, and the handler for the worker. If cancelled, the worker goes on stopping.
+        In a handler of this worker, or in a task that a handler started, it returns at once, because each would
+        wait for the other. If cancelled, the worker continues to stop.
         """
         if self._stop is None or self._ended is None:
             return
@@ -203,7 +203,7 @@ class Worker:
 
     async def _run(self, *, once: bool, handle_signals: bool, started: anyio.Event | None = None) -> None:
         if self._stop is not None:
-            raise ConfigurationError("this worker runs already: one Worker object is one worker; make another one")
+            raise ConfigurationError("this worker already runs: one Worker object is one worker; make another one")
         if not once and not self._is_observed:
             hint_once()
         self._stop, self._ended = StopRequest(), anyio.Event()

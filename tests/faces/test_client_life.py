@@ -31,7 +31,7 @@ from tests.waiting import LIMIT_S, wait_until
         (lambda dsn: Worker(dsn, [], migrate="0"), "migrate must be True or False, got '0'"),
         (
             lambda dsn: Worker(dsn, []),
-            r"tasks is empty, so that this worker would run no job: Worker\(dsn, \[task, ...\]\)",
+            r"tasks is empty: this worker would run no job; write Worker\(dsn, \[task, ...\]\)",
         ),
         (lambda dsn: Worker(dsn, None), "tasks must be a list of functions decorated with @task, got None"),
         (
@@ -318,10 +318,10 @@ async def test_a_worker_that_is_started_twice_goes_on_although_the_second_start_
     for number in (1, 2):
         async with worker.start():
             for _ in range(2):
-                with pytest.raises(ConfigurationError, match="this worker runs already"):
+                with pytest.raises(ConfigurationError, match="this worker already runs"):
                     async with worker.start():
                         raise AssertionError("it was started")
-            with pytest.raises(ConfigurationError, match="this worker runs already"):
+            with pytest.raises(ConfigurationError, match="this worker already runs"):
                 await worker.run_once()
             await client.add_job("idle")
             await seen.wait_for(JobCompleted, number)

@@ -137,11 +137,11 @@ GENERATOR = ONE.format("a").replace("...", "\n    yield 1")
             GENERATOR,
             "the handler is a generator (it has a yield); a handler is a plain function (tasks/a.py, line 3)",
         ),
-        ("tasks/a.py", "x = 1\n", "tasks/a.py holds no task: decorate a function with @task"),
+        ("tasks/a.py", "x = 1\n", "tasks/a.py has no task: decorate a function with @task"),
         ("tasks/a b.py", ONE.format("a"), "tasks/a b.py: 'a b' cannot be part of a task's name"),
         ("tasks/x.y/a.py", ONE.format("a"), "tasks/x.y/a.py: 'x.y' cannot be part of a task's name"),
         ("tasks/" + "a" * 129 + ".py", ONE.format("a"), "identifier is 129 characters long, at most 128 are allowed"),
-        ("tasks/readme.txt", "", "tasks holds no task file"),
+        ("tasks/readme.txt", "", "tasks has no task file"),
     ],
 )
 def test_what_cannot_be_loaded_is_said_with_its_file_and_line(here: Path, path: str, text: str, expected: str) -> None:
@@ -162,7 +162,7 @@ def test_a_folder_with_the_name_of_another_module_is_refused(here: Path) -> None
     """`json/a.py` cannot be imported beside Python's own json; silence would leave its task out."""
     write(here, {"json/a.py": ONE.format("a")})
 
-    assert "json/a.py cannot be loaded: there is no module 'json.a'" in refusal("json")
+    assert "json/a.py cannot be loaded: no module 'json.a' exists" in refusal("json")
     assert "is another module of that name" in refusal("json")
 
 
@@ -218,15 +218,15 @@ def test_a_worker_object_is_given_as_it_is(here: Path) -> None:
 @pytest.mark.parametrize(
     ("what", "expected"),
     [
-        ("app_two", "app_two cannot be loaded: there is no module 'app_two' in "),
-        ("app_one.sub", "app_one.sub cannot be loaded: there is no module 'app_one.sub' in "),
+        ("app_two", "app_two cannot be loaded: no module 'app_two' exists in "),
+        ("app_one.sub", "app_one.sub cannot be loaded: no module 'app_one.sub' exists in "),
         ("app_one:three", "app_one:three: module app_one has no 'three'"),
-        ("app_one:plain", "app_one:plain must be a task, a list or tuple of tasks, or a Worker; <built-in"),
+        ("app_one:plain", "app_one:plain must be a task, a list or tuple of tasks, or a Worker, got <built-in"),
         ("app_one:nothing", "app_one:nothing is empty"),
-        ("app_empty", "module app_empty holds no task"),
-        ("app_one.py", "app_one.py is no folder of tasks: a file is loaded with its folder, or as module:name"),
-        ("no/such/folder", "no/such/folder is no folder of tasks: nothing is there"),
-        ("app one", "'app one' is neither a folder nor of the form module or module:name"),
+        ("app_empty", "module app_empty has no task"),
+        ("app_one.py", "app_one.py is not a folder of tasks: a file is loaded with its folder, or as module:name"),
+        ("no/such/folder", "no/such/folder is not a folder of tasks: no such folder exists"),
+        ("app one", "'app one' is neither a folder nor module or module:name"),
     ],
 )
 def test_a_word_that_names_no_tasks_is_refused(here: Path, what: str, expected: str) -> None:
@@ -275,7 +275,7 @@ def test_a_crontab_is_read_from_a_file(here: Path) -> None:
     ("content", "said"),
     [
         (b"60 * * * * rollup\n", "crontab cannot be used: line 1, column 1: minute is 60, expected 0 to 59"),
-        (b"# fine\n0 4 * * * caf\xe9\n", "crontab cannot be used: line 2: this is no UTF-8"),
+        (b"# fine\n0 4 * * * caf\xe9\n", "crontab cannot be used: line 2: this is not UTF-8"),
         (None, "crontab cannot be used: it cannot be read: No such file or directory"),
     ],
 )
