@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import logging
 import os
 import tempfile
 import threading
@@ -16,9 +17,10 @@ import pytest
 
 from asyncq import Client
 from asyncq.server import Server, ServerBinariesNotFound, start
-from tests.disk import roomy_folder
-from tests.landlord import Landlord, grow_up, landlord_of
-from tests.waiting import LIMIT_S
+from tests.support.disk import roomy_folder
+from tests.support.landlord import Landlord, grow_up, landlord_of
+from tests.support.seen import Seen
+from tests.support.waiting import LIMIT_S
 
 SERVER = pytest.StashKey[Server]()
 
@@ -45,7 +47,7 @@ def _start() -> Server:
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """Refuse names that hold a memory address: they differ from process to process, and nobody can ask for them."""
     if unstable := [item.nodeid for item in items if " at 0x" in item.nodeid]:
-        raise pytest.UsageError(f"give these cases lasting names, with ids=written of tests/ids.py: {unstable}")
+        raise pytest.UsageError(f"give these cases lasting names, with ids=written of tests/support/ids.py: {unstable}")
 
 
 @pytest.fixture(scope="session")
@@ -101,6 +103,22 @@ async def client(dsn: str, schema: str) -> AsyncIterator[Client]:
     """An open client on the test's schema."""
     async with Client(dsn, schema=schema) as opened:
         yield opened
+
+
+@pytest.fixture
+def seen() -> Seen:
+    """Keeps the events of the test's workers."""
+    return Seen()
+
+
+@pytest.fixture(autouse=True)
+def root_logger() -> Iterator[None]:
+    """A command that ran in this process has sent all records to a stderr that is closed by the next test."""
+    before, level = {*logging.root.handlers}, logging.root.level
+    yield
+    for handler in {*logging.root.handlers} - before:
+        logging.root.removeHandler(handler)
+    logging.root.setLevel(level)
 
 
 @pytest.fixture(autouse=True)

@@ -263,22 +263,23 @@ INTERRUPTED = (2, 130)
 # Tests that need no server, or for which one is enough, by their folders: processes, signals, handlers, words and logs
 # do not depend on the version of the server, and the statements are those of tests/sql and tests/store.
 ONCE = {
-    ".": ("benchmarks", "domain", "fundamentals", "house", "typing", "upgrades"),
-    "engine": (
-        *("exceptions_of_events", "executor", "forks", "log_hint", "loop_watchdog", "process_pools"),
-        *("signals", "stopwatch", "user_code", "verdict"),
+    ".": ("benchmarks", "domain", "fundamentals", "house", "log", "typing", "upgrades"),
+    "cli": (
+        *("add", "crontab", "jobs", "jobs_change", "loading", "main", "signals_at_start", "worker", "worker_log"),
+        "workers",
     ),
-    "faces": (
-        *("archive", "cli_add", "cli_crontab", "cli_jobs", "cli_jobs_change", "cli_main", "cli_worker"),
-        *("cli_worker_log", "cli_workers", "example_demo", "example_fastapi", "example_standalone", "example_testing"),
-        *("json_log", "loading", "log", "log_tools", "signals_at_start"),
-    ),
+    "deployment": ("archive",),
+    "engine": ("log_hint", "signals"),
+    "engine/base": ("exceptions_of_events", "stopwatch", "user_code"),
+    "engine/liveness": ("loop_watchdog",),
+    "engine/run": ("executor", "forks", "process_pools", "verdict"),
+    "examples": ("demo", "fastapi", "standalone", "testing"),
 }
 
 
 def once() -> list[str]:
     """The paths of ONCE."""
-    of_files = [f"tests/{folder}/test_{name}.py" for folder in ("engine", "faces") for name in ONCE[folder]]
+    of_files = [f"tests/{folder}/test_{name}.py" for folder, names in ONCE.items() for name in names if folder != "."]
     return [*(f"tests/{folder}" for folder in ONCE["."]), *of_files]
 
 

@@ -22,7 +22,7 @@ from benchmarks.scale.waiting import BATCH, BESIDE, claim, fetch
 from benchmarks.suite import docs
 from benchmarks.suite.processes import TICKS_PER_S
 from tests.benchmarks.scale_made import check, scale
-from tests.faces.program import fresh_database
+from tests.support.example_program import fresh_database
 
 TRIP_MS = 100.0
 

@@ -7,7 +7,7 @@ from asyncq import Client
 from benchmarks.scale.place import Database, connect
 from benchmarks.statements import BATCH, CLAIMS, Crowd, measured
 from tests.benchmarks.test_scale import Nowhere
-from tests.faces.program import fresh_database
+from tests.support.example_program import fresh_database
 
 JOBS = 5_000
 FOUND = {

@@ -19,7 +19,7 @@ from asyncq.testing import MovableClock
 from tests.crash.chaos_worker import LEASE_S
 from tests.crash.crew import Crew, excused
 from tests.crash.watch import ask
-from tests.engine.faults import BOTH
+from tests.support.faults import BOTH
 
 # What happens, and how often in one deck.
 DECK = {

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
-from tests.engine.debian import unpacked
+from tests.support.debian import unpacked
 
 NAME = "*/faketime/libfaketimeMT.so.1"
 CALLS = {"x86_64": 228, "aarch64": 113}  # clock_gettime, by its number in the kernel

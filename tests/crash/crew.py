@@ -17,7 +17,7 @@ import anyio
 from tests.crash.chaos_worker import NO_SERVER
 from tests.crash.clocks import ProcessClock, library
 from tests.crash.ledger import Fate, Run, read
-from tests.engine.faults import Link, link_to
+from tests.support.faults import Link, link_to
 
 CHECKOUT = Path(__file__).parents[2]
 FAR_PLACES = 2

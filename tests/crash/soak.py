@@ -78,7 +78,11 @@ def steps(seed: int, left_s: float, is_first: bool) -> Iterator[Step]:
     by_chance = (f"--hypothesis-seed={seed}", "--timeout=0")
     soak = {"HYPOTHESIS_PROFILE": "soak"}
     yield Step("parsers", (*by_chance, "tests/domain/test_fuzz.py"), soak)
-    models = ("tests/sql/test_life_model.py", "tests/sql/test_fetch_model.py", "tests/sql/test_marked_model.py")
+    models = (
+        "tests/sql/test_life_model.py",
+        "tests/sql/claim/test_fetch_model.py",
+        "tests/sql/settle/test_marked_model.py",
+    )
     yield Step("models", (*by_chance, *models), soak)
     if is_first:
         unseeded = ("tests/crash/test_every_statement.py", "tests/crash/test_standby.py")

@@ -17,7 +17,7 @@ from tests.crash import clocks
 from tests.crash.blows import DECK, HOLDING_DECK
 from tests.crash.chaos import chaos_on
 from tests.crash.summary import tell
-from tests.disk import roomy_folder
+from tests.support.disk import roomy_folder
 
 SECONDS = float(os.environ.get("ASYNCQ_CHAOS_S", "25"))
 SEED = int(os.environ.get("ASYNCQ_CHAOS_SEED", random.SystemRandom().randrange(2**32)))

@@ -18,9 +18,9 @@ import pytest
 from asyncq import Client
 from asyncq.testing import MovableClock
 from tests.crash.clocks import MISSING, ProcessClock, library
-from tests.engine.stage import MINUTE, START
 from tests.engine.test_shutdown import ROOT, Program
-from tests.waiting import wait_until
+from tests.support.stage import MINUTE, START
+from tests.support.waiting import wait_until
 
 LEASE_S = 3.0
 JUMPS = [timedelta(minutes=10), timedelta(minutes=-10)]
@@ -69,7 +69,7 @@ async def answer(program: Program) -> str:
 
 def worker(clock: ProcessClock, dsn: str, schema: str) -> AbstractAsyncContextManager[Program]:
     """A worker in a process, of which the clock can be moved."""
-    return process(clock, "-m", "tests.engine.lease_program", dsn, schema, str(LEASE_S), "listen")
+    return process(clock, "-m", "tests.support.lease_program", dsn, schema, str(LEASE_S), "listen")
 
 
 @pytest.mark.parametrize("moves_monotonic", [False, True], ids=["set", "kept from running"])
@@ -163,7 +163,7 @@ async def test_slots_come_by_the_clock_of_the_schema_and_none_comes_twice(
     added: list[str] = []
     async with (
         MovableClock(dsn, schema) as movable,
-        process(clock, "-m", "tests.engine.cron_program", dsn, schema, "* * * * * tick") as cron,
+        process(clock, "-m", "tests.support.cron_program", dsn, schema, "* * * * * tick") as cron,
     ):
         await movable.set(START)
         added.append(await answer(cron))

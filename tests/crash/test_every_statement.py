@@ -14,8 +14,8 @@ from asyncq.engine.fetch import fetcher, unconfirmed
 from asyncq.store import claim
 from asyncq.store.statements import folder, query
 from asyncq.testing import make_worker
-from tests.sql.session import session
-from tests.waiting import wait_until
+from tests.support.session import session
+from tests.support.waiting import wait_until
 
 # Statements of administration, cron, the guardian, tests, clients alone, and roles: this life does not use them, each
 # has tests of its own.

@@ -21,9 +21,9 @@ from asyncq import Client, JobSpec, StoreError
 from asyncq.server import Server, start
 from tests.crash import summary
 from tests.crash.counting import ACCOUNTS, LEASE_S, create_ledger, sums
-from tests.disk import roomy_folder
-from tests.engine.faults import Link, link_to
-from tests.waiting import wait_until
+from tests.support.disk import roomy_folder
+from tests.support.faults import Link, link_to
+from tests.support.waiting import wait_until
 
 SCHEMA = "asyncq"
 SEED = int(os.environ.get("ASYNCQ_CHAOS_SEED", "7"))

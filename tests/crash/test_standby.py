@@ -15,11 +15,11 @@ from asyncq.domain.events import JobCompleted, JobsRescued, JobStarted, LeaseInD
 from asyncq.server import find_binaries
 from asyncq.testing import make_worker
 from tests.crash.standby import Pair, has_pg_basebackup, streaming_pair
-from tests.engine.faults import link_to
-from tests.engine.seen import Seen
-from tests.sql.session import session
-from tests.store.bad_hosts import with_hosts
-from tests.waiting import wait_until
+from tests.support.bad_hosts import with_hosts
+from tests.support.faults import link_to
+from tests.support.seen import Seen
+from tests.support.session import session
+from tests.support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.crash,

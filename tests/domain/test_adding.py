@@ -12,7 +12,7 @@ from asyncq.domain.errors import DuplicateJob, InvalidJob, UnknownTask
 from asyncq.domain.job import Added, JobSpec
 from asyncq.domain.states import JobState
 from asyncq.domain.task import Registry, task
-from tests.ids import written
+from tests.support.ids import written
 
 
 class Email(msgspec.Struct):

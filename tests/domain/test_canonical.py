@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncq.domain.canonical import MAX_DEPTH, NotCanonical, parse, plain, write
-from tests.json_texts import floats, integers, strings, values
-from tests.vectors import CANONICAL, REFUSED, RFC_NAMES, RFC_NUMBERS, RFC_ORDER, double
+from tests.support.json_texts import floats, integers, strings, values
+from tests.support.vectors import CANONICAL, REFUSED, RFC_NAMES, RFC_NUMBERS, RFC_ORDER, double
 
 NODE = shutil.which("node")
 JAVASCRIPT = """

@@ -117,7 +117,7 @@ SAMPLES: list[Any] = [
         tasks=["hello"],
         completed=[7],
         retried=[],
-        failed=[],
+        discarded=[],
         snoozed=[],
         errors={},
         events=[asyncq.JobStarted(claim=CLAIM, task="hello", attempt=1)],

@@ -11,7 +11,7 @@ from asyncq.domain.deduplication import SINGLETON, extra, options, singleton_key
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.job import JobSpec
 from asyncq.domain.unique import DEFAULT_STATES, UniquePolicy
-from tests.vectors import PAGE_DIGEST
+from tests.support.vectors import PAGE_DIGEST
 
 
 def asked(task: str = "t", payload: str = "{}", **options: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from asyncq.domain.duration import LONGEST_DAYS, Duration, parse_duration, write_duration
-from tests.vectors import BAD_PERIODS, PERIODS
+from tests.support.vectors import BAD_PERIODS, PERIODS
 
 
 @pytest.mark.parametrize(("text", "parts"), PERIODS.items())

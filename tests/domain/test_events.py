@@ -9,7 +9,7 @@ from asyncq.domain import events
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.events import Event, JobCompleted, JobDiscarded, JobEvent, Observer, UnknownTasks, observer
 from asyncq.domain.job import Claim
-from tests.ids import written
+from tests.support.ids import written
 
 CLAIM = Claim(7, 1, None, 1, 0, 25, 0, 0, 0, 0, 0, 0, None, None, "{}", None, None)
 

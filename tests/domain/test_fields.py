@@ -16,7 +16,7 @@ from asyncq.domain.job import JobSpec
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
 from asyncq.domain.signature import Context
 from asyncq.domain.task import Registry, task
-from tests.ids import written
+from tests.support.ids import written
 
 
 class Email(msgspec.Struct):

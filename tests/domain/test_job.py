@@ -11,8 +11,8 @@ from asyncq.domain.job import OPTIONS, Claim, JobKeyMode, JobOptions, JobSpec, c
 from asyncq.domain.moment import moment_of
 from asyncq.domain.states import JobState
 from asyncq.domain.unique import UniquePolicy
-from tests.asking import RIGHT, WRONG
-from tests.ids import written
+from tests.support.asking import RIGHT, WRONG
+from tests.support.ids import written
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ import pytest
 
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.options import WorkerOptions, worker_options
-from tests.ids import written
+from tests.support.ids import written
 
 
 def test_the_defaults() -> None:

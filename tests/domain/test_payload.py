@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, check_text, encode
-from tests.ids import written
+from tests.support.ids import written
 
 
 class Model(BaseModel):

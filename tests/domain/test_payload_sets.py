@@ -13,7 +13,7 @@ import pytest
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.payload import encode
 from asyncq.domain.unique import UniquePolicy
-from tests.domain.sets import Own
+from tests.support.sets import Own
 
 SEEDS = ("0", "1", "2", "3")
 
@@ -57,7 +57,7 @@ class Mapped(dict[str, Any]):
 
 def test_every_process_writes_a_value_with_sets_alike() -> None:
     """Under a policy that compares arguments, two processes would otherwise add the same job twice."""
-    program = [sys.executable, "-m", "tests.domain.sets_program"]
+    program = [sys.executable, "-m", "tests.support.sets_program"]
     running = [
         subprocess.Popen(program, env=os.environ | {"PYTHONHASHSEED": seed}, stdout=subprocess.PIPE, text=True)
         for seed in SEEDS

@@ -17,7 +17,7 @@ from asyncq.domain.retry import ConstantRetry, DefaultRetry, FunctionRetry, Tabl
 from asyncq.domain.signature import Context
 from asyncq.domain.task import Registry, Task, task
 from asyncq.domain.unique import UniquePolicy
-from tests.ids import written
+from tests.support.ids import written
 
 NOON = datetime(2021, 1, 1, 12, tzinfo=UTC)
 

@@ -11,8 +11,8 @@ import pytest
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.states import JobState
 from asyncq.domain.unique import Decision, OnConflict, UniquePolicy, decide
-from tests.ids import written
-from tests.vectors import (
+from tests.support.ids import written
+from tests.support.vectors import (
     ALL_STATES,
     BAD_PERIODS,
     BAD_POLICIES,

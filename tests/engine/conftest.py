@@ -9,18 +9,12 @@ import pytest
 from asyncq import Task, Worker, task
 from asyncq.engine.settle import completer
 from asyncq.testing import MovableClock
-from tests.engine.effects import Effects
-from tests.engine.seen import Seen
-from tests.engine.stage import START, Stage
-from tests.engine.write_gate import Gate
+from tests.support.effects import Effects
+from tests.support.seen import Seen
+from tests.support.stage import START, Stage
+from tests.support.write_gate import Gate
 
 MakeWorker = Callable[..., Worker]
-
-
-@pytest.fixture
-def seen() -> Seen:
-    """Keeps the events of the test's workers."""
-    return Seen()
 
 
 @pytest.fixture

@@ -31,12 +31,12 @@ from asyncq.engine.fetch.buffer import Buffer
 from asyncq.engine.liveness import heartbeat_thread
 from asyncq.engine.settle import completer
 from tests.engine.conftest import MakeWorker
-from tests.engine.faults import terminate
-from tests.engine.seen import Seen
-from tests.engine.test_buffer import claim
-from tests.engine.test_fetcher import fetch_ahead, intercept
-from tests.engine.test_rounds import claim_as_a_dead_worker
-from tests.waiting import wait_until
+from tests.engine.fetch.test_buffer import claim
+from tests.engine.fetch.test_fetcher import fetch_ahead, intercept
+from tests.engine.maintenance.test_rounds import claim_as_a_dead_worker
+from tests.support.faults import terminate
+from tests.support.seen import Seen
+from tests.support.waiting import wait_until
 
 
 @task

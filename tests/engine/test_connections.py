@@ -11,8 +11,8 @@ from asyncq import Client, JobContext, task
 from asyncq.domain.events import JobCompleted, JobRetried, JobStarted, WorkerStarted
 from asyncq.engine.settle import completer
 from tests.engine.conftest import MakeWorker
-from tests.engine.seen import Seen
-from tests.waiting import wait_until
+from tests.support.seen import Seen
+from tests.support.waiting import wait_until
 
 
 @task

@@ -21,13 +21,13 @@ from asyncq.engine.run import stuck, transactions
 from asyncq.engine.settle import completer
 from asyncq.testing import MovableClock
 from tests.engine.conftest import MakeWorker
-from tests.engine.faults import link_to, terminate
-from tests.engine.pooler import pooled
-from tests.engine.seen import Seen
-from tests.engine.test_fetcher import fetch_ahead
-from tests.engine.test_rounds import claim_as_a_dead_worker
-from tests.sql.session import session
-from tests.store.lacking import database_of_its_own
+from tests.engine.fetch.test_fetcher import fetch_ahead
+from tests.engine.maintenance.test_rounds import claim_as_a_dead_worker
+from tests.support.faults import link_to, terminate
+from tests.support.lacking import database_of_its_own
+from tests.support.pooler import pooled
+from tests.support.seen import Seen
+from tests.support.session import session
 
 
 class Scene(msgspec.Struct):

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from tests.engine.faults import Direction, Link, When, link_to
-from tests.engine.wire import is_commit
-from tests.waiting import wait_until
+from tests.support.faults import Direction, Link, When, link_to
+from tests.support.waiting import wait_until
+from tests.support.wire import is_commit
 
 BROKEN = (asyncpg.ConnectionDoesNotExistError, asyncpg.InternalClientError, OSError)
 

@@ -8,9 +8,9 @@ import pytest
 from anyio.to_thread import run_sync
 
 from asyncq.log.hint import HINT
-from tests.faces.cli import environment
+from tests.support.cli import environment
 
-PROGRAM = Path(__file__).with_name("log_program.py")
+PROGRAM = Path(__file__).parents[1] / "support" / "log_program.py"
 
 
 async def stderr_of(dsn: str, schema: str, how: str) -> str:

@@ -19,9 +19,9 @@ from asyncq.domain.events import (
     SettlementsAbandoned,
 )
 from tests.engine.conftest import MakeWorker
-from tests.engine.faults import terminate
-from tests.engine.seen import Seen
-from tests.waiting import wait_until
+from tests.support.faults import terminate
+from tests.support.seen import Seen
+from tests.support.waiting import wait_until
 
 QUEUES = [None, None, "a", "b"]
 WAYS = ["complete", "complete", "complete", "fail", "retry", "snooze", "slow", "cancel itself", "discard"]

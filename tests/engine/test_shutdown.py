@@ -33,10 +33,10 @@ from asyncq.engine.fetch import fetcher
 from asyncq.engine.shutdown import StopRequest
 from asyncq.store import database
 from tests.engine.conftest import MakeWorker
-from tests.engine.faults import link_to
-from tests.engine.seen import Seen
-from tests.engine.test_fetcher import fetch_ahead, intercept
-from tests.waiting import wait_until
+from tests.engine.fetch.test_fetcher import fetch_ahead, intercept
+from tests.support.faults import link_to
+from tests.support.seen import Seen
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 
@@ -68,7 +68,7 @@ class Program:
 async def program(dsn: str, schema: str, grace: float) -> AsyncIterator[Program]:
     """Such a process, killed at the end if it still runs."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.engine.program", dsn, schema, str(grace), stdout=PIPE, cwd=ROOT
+        sys.executable, "-m", "tests.support.worker_program", dsn, schema, str(grace), stdout=PIPE, cwd=ROOT
     )
     try:
         yield Program(process)

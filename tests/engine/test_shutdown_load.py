@@ -22,10 +22,10 @@ from asyncq.domain.events import (
     WorkerStopped,
 )
 from asyncq.engine import supervisor
-from tests.engine.counting import create_runs
-from tests.engine.faults import link_to
-from tests.engine.seen import Seen
-from tests.waiting import wait_until
+from tests.support.counting_program import create_runs
+from tests.support.faults import link_to
+from tests.support.seen import Seen
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 JOBS = 1500
@@ -41,7 +41,7 @@ async def short() -> None:
 async def counting(dsn: str, schema: str, grace: float) -> AsyncIterator[Process]:
     """A worker process that writes down its runs; killed at the end if it still runs."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.engine.counting", dsn, schema, str(grace), stdout=PIPE, cwd=ROOT
+        sys.executable, "-m", "tests.support.counting_program", dsn, schema, str(grace), stdout=PIPE, cwd=ROOT
     )
     try:
         yield process

@@ -14,8 +14,8 @@ from asyncq import task
 from asyncq.domain.events import WorkerStarted, WorkerStopping
 from asyncq.engine.signals import StoppedEarly, early_signals, signals
 from tests.engine.conftest import MakeWorker
-from tests.engine.seen import Seen
-from tests.waiting import wait_until
+from tests.support.seen import Seen
+from tests.support.waiting import wait_until
 
 BOTH = (signal.SIGTERM, signal.SIGINT)
 

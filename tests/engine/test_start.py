@@ -12,8 +12,8 @@ import pytest
 from asyncq import Client, task
 from asyncq.domain.events import JobCompleted, WorkerStarted, WorkerStopped
 from tests.engine.conftest import MakeWorker
-from tests.engine.seen import Seen
-from tests.waiting import wait_until
+from tests.support.seen import Seen
+from tests.support.waiting import wait_until
 
 
 @task

@@ -41,8 +41,8 @@ from asyncq.engine.fetch import fetcher
 from asyncq.engine.maintenance import rounds
 from asyncq.engine.settle import completer
 from tests.engine.conftest import MakeWorker
-from tests.engine.faults import link_to
-from tests.engine.seen import Seen
+from tests.support.faults import link_to
+from tests.support.seen import Seen
 
 NOWHERE = "postgresql://nobody@/nowhere?host=/nonexistent"
 

@@ -23,7 +23,7 @@ from asyncq import (
     task,
 )
 from asyncq.testing import MovableClock, make_worker, run_due
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 
 async def test_a_failed_job_is_tried_again_when_its_wait_is_over(dsn: str, schema: str, client: Client) -> None:

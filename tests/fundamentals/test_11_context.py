@@ -8,7 +8,7 @@ import pytest
 
 from asyncq import Client, Job, JobContext, JobNotFound, JobState, task
 from asyncq.testing import MovableClock, assert_added, make_worker, run_due
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 
 async def test_the_context_knows_the_job(dsn: str, schema: str, client: Client) -> None:

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from asyncq import Client, ConfigurationError, JobContext, JobState, TaskError, Worker, task
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 
 async def test_run_once_runs_what_is_due_and_returns(dsn: str, schema: str, client: Client) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from asyncq import Client, JobContext, task
 from asyncq.testing import MovableClock, assert_added, assert_not_added, make_worker, run_due
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 
 @task(queue="mail")

@@ -3,7 +3,7 @@
 import asyncpg
 
 from asyncq import Client, Worker, task
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 
 @task(max_attempts=1)

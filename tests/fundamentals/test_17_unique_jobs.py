@@ -5,7 +5,7 @@ import pytest
 
 from asyncq import Client, DuplicateJob, JobContext, JobState, UniquePolicy, task
 from asyncq.testing import make_worker, run_due
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 
 async def test_a_singleton_is_one_of_its_kind(dsn: str, schema: str, client: Client) -> None:

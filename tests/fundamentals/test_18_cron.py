@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from asyncq import Client, CronItem, InvalidCrontab, next_run, task
 from asyncq.testing import MovableClock, make_worker
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 MORNING = datetime(2026, 7, 1, 7, 59, 30, tzinfo=UTC)
 

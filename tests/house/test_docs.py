@@ -25,7 +25,7 @@ from asyncq import Client, Task, Worker
 from asyncq.domain import events
 from asyncq.domain.job import JobOptions
 from asyncq.domain.options import WorkerOptions
-from tests.faces.program import fresh_database
+from tests.support.example_program import fresh_database
 
 CHECKOUT = Path(__file__).parents[2]
 GUIDE = sorted((CHECKOUT / "docs/guide").glob("*.md"))

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from asyncq.server import Server, start
-from tests.disk import roomy_folder
+from tests.support.disk import roomy_folder
 
 CHECKOUT = Path(__file__).parents[2]
 

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from asyncq.testing import temporary_schema
-from tests.json_texts import leave_out_marks_of_14
-from tests.sql.ear import Ear
-from tests.sql.session import Session, session
+from tests.support.ear import Ear
+from tests.support.json_texts import leave_out_marks_of_14
+from tests.support.session import Session, session
 
 
 @pytest.fixture(scope="package")

@@ -7,8 +7,8 @@ import pytest
 
 from asyncq.store.database import Database
 from asyncq.store.migrate import migrate
-from tests.sql.icu import change_locale, icu_database
-from tests.sql.session import Session, session
+from tests.support.icu import change_locale, icu_database
+from tests.support.session import Session, session
 
 # The columns of tables, and the columns and expressions of indexes.
 FOREIGN_ORDER = """

@@ -3,7 +3,7 @@
 import pytest
 
 from asyncq.store.statements import query
-from tests.sql.session import Session
+from tests.support.session import Session
 
 STATEMENTS = {
     "fetch_jobs": "1, 1, 10, '{1}', '{f}', null, null, null, null, null, 1, '{}'",

@@ -13,7 +13,7 @@ import pytest
 from asyncq.store.database import Database
 from asyncq.store.migrate import migrate
 from asyncq.store.statements import folder, render
-from tests.sql.session import Session, session
+from tests.support.session import Session, session
 
 FILES = sorted(folder().rglob("*.sql"))
 QUERIES = sorted((folder() / "queries").rglob("*.sql"))
@@ -104,7 +104,7 @@ def test_each_function_has_a_test_of_its_own() -> None:
     """Nobody else checks the body of a plpgsql function."""
     here = Path(__file__).parent
 
-    assert [] == [path.name for path in FUNCTIONS if not (here / f"test_{path.stem}.py").exists()]
+    assert [] == [path.name for path in FUNCTIONS if not (here / path.parent.name / f"test_{path.stem}.py").exists()]
 
 
 def test_queries_name_their_columns() -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.sql.session import Session
+from tests.support.session import Session
 
 INSERT = """
 insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload, {0})

@@ -10,10 +10,10 @@ import asyncpg
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.soaking import TIMES
-from tests.sql.jobs import add, complete, fetch, settle_rest
-from tests.sql.marked import CANCEL
-from tests.sql.session import Session
+from tests.support.jobs import add, complete, fetch, settle_rest
+from tests.support.marked import CANCEL
+from tests.support.session import Session
+from tests.support.soaking import TIMES
 
 ATTEMPTS = 2
 THOROUGH = True

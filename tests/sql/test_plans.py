@@ -9,7 +9,7 @@ import pytest
 
 from asyncq.store.statements import query
 from asyncq.testing import temporary_schema
-from tests.sql.session import Session, session
+from tests.support.session import Session, session
 
 QUEUES = 500
 ROWS = 20_000

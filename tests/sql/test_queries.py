@@ -3,8 +3,8 @@
 import json
 
 from asyncq.store.arrays import array_text
-from tests.sql.jobs import add, add_many, claimed, fetch
-from tests.sql.session import Session
+from tests.support.jobs import add, add_many, claimed, fetch
+from tests.support.session import Session
 
 NO_LOCK = False
 

@@ -1,4 +1,4 @@
-"""sql/roles.sql: on every object of the catalogue each role may do what tests/sql/grants.py lists, and nothing else."""
+"""sql/roles.sql: on each object of the catalogue each role may do what tests/support/grants.py lists, no more."""
 
 import re
 from collections.abc import AsyncIterator
@@ -12,10 +12,10 @@ from asyncq.store.database import Database
 from asyncq.store.migrate import migrate
 from asyncq.store.roles import apply, script
 from asyncq.store.statements import folder, render
-from tests.roles import Roles, three_roles
-from tests.sql.grants import ENQUEUER, MEND, OBJECTS, PRIVILEGES, STRANGER, WORKER
-from tests.sql.needs import code, rights_needed
-from tests.sql.session import Session, session
+from tests.support.grants import ENQUEUER, MEND, OBJECTS, PRIVILEGES, STRANGER, WORKER
+from tests.support.needs import code, rights_needed
+from tests.support.roles import Roles, three_roles
+from tests.support.session import Session, session
 
 MATRIX = {"worker": WORKER, "enqueuer": ENQUEUER, "stranger": STRANGER}
 DENIED = "42501"

@@ -1,7 +1,7 @@
 """Rules of the house that only the catalogue can tell: names, overloads, privileges, the columns of the public view."""
 
 from asyncq.store.statements import folder
-from tests.sql.session import Session
+from tests.support.session import Session
 
 VIEW = """id bigint, queue_name text, task_identifier text, priority smallint, run_at timestamp with time zone,
 attempts smallint, max_attempts smallint, last_error text, created_at timestamp with time zone,

@@ -18,13 +18,13 @@ from asyncq.domain.events import (
     WorkerCrashed,
 )
 from asyncq.store.statements import folder, query
-from tests.engine.seen import Seen
-from tests.roles import Roles, three_roles
-from tests.sql.handoffs import FIRST as TOKEN
-from tests.sql.handoffs import open_slot
-from tests.sql.hostile import build
-from tests.sql.session import Session, session
-from tests.waiting import wait_until
+from tests.support.handoffs import FIRST as TOKEN
+from tests.support.handoffs import open_slot
+from tests.support.hostile import build
+from tests.support.roles import Roles, three_roles
+from tests.support.seen import Seen
+from tests.support.session import Session, session
+from tests.support.waiting import wait_until
 
 # A schema that is named after the server's own is looked at first only for what the server has no exact match for.
 USUAL = "{evil}, public"

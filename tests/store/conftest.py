@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from asyncq.store.database import Database, ReconnectingConnection
-from tests.landlord import Landlord
-from tests.sql.jobs import claim_next, fetched
-from tests.sql.session import Session, session
-from tests.store.gate import Gate
-from tests.waiting import wait_until
+from tests.support.gate import Gate
+from tests.support.jobs import claim_next, fetched
+from tests.support.landlord import Landlord
+from tests.support.session import Session, session
+from tests.support.waiting import wait_until
 
 GATED = {"application_name": "gated", "plan_cache_mode": "force_generic_plan"}
 

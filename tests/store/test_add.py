@@ -13,8 +13,8 @@ from asyncq.domain.job import JobSpec
 from asyncq.store import add as adding
 from asyncq.store.add import HandoffHints, add_jobs
 from asyncq.store.database import Database
-from tests.sql.handoffs import CHANNEL, FIRST, HOLD, holders, open_slot
-from tests.sql.session import Session, session
+from tests.support.handoffs import CHANNEL, FIRST, HOLD, holders, open_slot
+from tests.support.session import Session, session
 
 SPEC = JobSpec(task="t")
 MOMENT = datetime(2000, 1, 1, tzinfo=UTC)

@@ -10,9 +10,9 @@ import asyncpg
 import pytest
 
 from asyncq import Client, Counts, InvalidJob, Job, JobNotFound, StoreError, TransactionUnusable
-from tests.sql.jobs import add, fetch
-from tests.sql.keyed import KEY, hold
-from tests.sql.session import Session
+from tests.support.jobs import add, fetch
+from tests.support.keyed import KEY, hold
+from tests.support.session import Session
 
 HELD = "select count(*) from pg_stat_activity where application_name = $1 and backend_xmin is not null"
 RUN_AT = datetime(2030, 1, 31, 4, tzinfo=UTC)

@@ -12,11 +12,11 @@ import anyio
 import asyncpg
 import pytest
 
-from tests.sql.jobs import add, change, complete, fetch
-from tests.sql.session import Session
-from tests.store.gate import Gate
 from tests.store.test_isolation import waits
-from tests.waiting import wait_until
+from tests.support.gate import Gate
+from tests.support.jobs import add, change, complete, fetch
+from tests.support.session import Session
+from tests.support.waiting import wait_until
 
 LEVELS = ("read_committed", "repeatable_read", "serializable")
 CALLS = {

@@ -6,12 +6,12 @@ What a cancel meets is in test_cancel_races.py, what a fetch meets in test_fetch
 import anyio
 import pytest
 
-from tests.sql.jobs import add, add_many, change, claimed, complete, fetch, fetched, locked_queues, still_held
-from tests.sql.session import Session, session
-from tests.store.gate import Gate
 from tests.store.test_cancel_races import CANCEL, is_waiting
 from tests.store.test_rescue_races import RESCUE, RESCUE_ALL, register
-from tests.waiting import wait_until
+from tests.support.gate import Gate
+from tests.support.jobs import add, add_many, change, claimed, complete, fetch, fetched, locked_queues, still_held
+from tests.support.session import Session, session
+from tests.support.waiting import wait_until
 
 LEVELS = ("read_committed", "repeatable_read", "serializable")
 SPLIT = "select from asyncq._split_batches(array(select ctid from asyncq._batches))"

@@ -14,11 +14,11 @@ from asyncq.store.admin import cancel_jobs
 from asyncq.store.database import Database
 from asyncq.store.statements import folder
 from asyncq.testing import temporary_schema
-from tests.sql.jobs import add, change, claimed, complete, fetch, locked_queues, settle_rest
-from tests.sql.marked import ASK_AGAIN, ended, keep
-from tests.sql.session import Session, session
-from tests.store.gate import Gate
-from tests.waiting import wait_until
+from tests.support.gate import Gate
+from tests.support.jobs import add, change, claimed, complete, fetch, locked_queues, settle_rest
+from tests.support.marked import ASK_AGAIN, ended, keep
+from tests.support.session import Session, session
+from tests.support.waiting import wait_until
 
 Act = Callable[[Session, list[asyncpg.Record]], Awaitable[object]]
 

@@ -6,7 +6,7 @@ import pytest
 from asyncq import Client, task
 from asyncq.store.statements import render
 from asyncq.testing import make_worker
-from tests.sql.session import session
+from tests.support.session import session
 
 ORPHAN = "update asyncq._jobs set locked_by = 99, locked_at = now(), lock_token = 1 where id = $1"
 OLD_KEY_LOCKS = "insert into asyncq._key_locks select i, now() - interval '3 days' from generate_series(1, 2500) as i"

@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.sql.jobs import (
+from tests.support.gate import Gate
+from tests.support.jobs import (
     add,
     change,
     claim_next,
@@ -14,8 +15,7 @@ from tests.sql.jobs import (
     locked_queues,
     stray_queues,
 )
-from tests.sql.session import Session
-from tests.store.gate import Gate
+from tests.support.session import Session
 
 THOROUGH = True
 OTHER = 2

@@ -7,11 +7,11 @@ import anyio
 import asyncpg
 import pytest
 
-from tests.sql.jobs import add, complete, fetch
-from tests.sql.session import Session, session
-from tests.store.snapshots import young_snapshot
 from tests.store.test_isolation import waits
-from tests.waiting import wait_until
+from tests.support.jobs import add, complete, fetch
+from tests.support.session import Session, session
+from tests.support.snapshots import young_snapshot
+from tests.support.waiting import wait_until
 
 COLLECT = "select asyncq._collect_tasks(null, '30 ms')"
 PATIENCE_S = 30.0  # other tests on the same server have snapshots too

@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from asyncq import Client, CronItem, CronItemNotFound, InvalidCrontab, StoreError, TransactionUnusable
-from tests.sql.session import Session
+from tests.support.session import Session
 
 ITEM = CronItem("t", "0 8 * * *", payload={"a": 1.5}, fill=timedelta(hours=1), flags=["f"], tz="Europe/Berlin")
 

@@ -9,10 +9,10 @@ import anyio
 import asyncpg
 import pytest
 
-from tests.sql.cron_items import add_item, declare, revision
-from tests.sql.session import Session, session
-from tests.sql.slots import add_slots, jobs
-from tests.waiting import wait_until
+from tests.support.cron_items import add_item, declare, revision
+from tests.support.session import Session, session
+from tests.support.slots import add_slots, jobs
+from tests.support.waiting import wait_until
 
 # A slot of today: stored items are open from when they were stored.
 SOON = 60 * 24 * 365 * 20

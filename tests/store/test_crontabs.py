@@ -13,10 +13,10 @@ from asyncq.domain.task import task
 from asyncq.store.crontabs import Slots, add_slots, look, register
 from asyncq.store.database import Database, ReconnectingConnection
 from asyncq.testing import MovableClock
-from tests.sql.session import Session, session
-from tests.sql.slots import add_slots as add_in_sql
-from tests.sql.slots import at, due, jobs, last
-from tests.waiting import wait_until
+from tests.support.session import Session, session
+from tests.support.slots import add_slots as add_in_sql
+from tests.support.slots import at, due, jobs, last
+from tests.support.waiting import wait_until
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 WORKERS = 8

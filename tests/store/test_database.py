@@ -21,9 +21,9 @@ from asyncq.store.database import (
     default_dsn,
 )
 from asyncq.store.migrate import migrate
-from tests.engine.faults import BOTH, link_to
-from tests.sql.session import Session, session
-from tests.waiting import wait_until
+from tests.support.faults import BOTH, link_to
+from tests.support.session import Session, session
+from tests.support.waiting import wait_until
 
 
 async def pid_of(line: ReconnectingConnection) -> int:

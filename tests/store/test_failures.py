@@ -20,7 +20,7 @@ from asyncq.domain.errors import (
 from asyncq.server import Server, start
 from asyncq.store.database import Database, hang_up
 from asyncq.store.failures import Translating, calling, connecting, is_transient, target
-from tests.sql.session import Session
+from tests.support.session import Session
 
 UNREADABLE = (
     "foo",

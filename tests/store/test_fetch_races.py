@@ -8,9 +8,9 @@ import anyio
 import asyncpg
 import pytest
 
-from tests.sql.jobs import add, add_many, claimed, complete, fetch, fetched, locked_queues
-from tests.sql.session import Session, session
-from tests.store.gate import Gate
+from tests.support.gate import Gate
+from tests.support.jobs import add, add_many, claimed, complete, fetch, fetched, locked_queues
+from tests.support.session import Session, session
 
 BOTH = pytest.mark.parametrize(
     ("queue", "form"),

@@ -9,7 +9,7 @@ from asyncq.domain.job import Claim
 from asyncq.store import claim
 from asyncq.store.claim import START, fetch_jobs
 from asyncq.store.database import Database, ReconnectingConnection
-from tests.sql.session import Session, session
+from tests.support.session import Session, session
 
 # A task, a payload, a queue, max_attempts, a priority.
 ADDED = [

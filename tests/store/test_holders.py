@@ -12,10 +12,10 @@ from asyncq.server import start
 from asyncq.store.checkup import checkup
 from asyncq.store.database import Database
 from asyncq.testing import temporary_schema
-from tests.roles import three_roles
-from tests.sql.session import Session, session
-from tests.store.replica import replica
-from tests.waiting import wait_until
+from tests.support.replica import replica
+from tests.support.roles import three_roles
+from tests.support.session import Session, session
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(120)
 SETTINGS = {"max_prepared_transactions": "3", "wal_level": "replica", "max_wal_senders": "3", "autovacuum": "off"}

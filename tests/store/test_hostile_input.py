@@ -7,8 +7,8 @@ import pytest
 
 from asyncq import Client, Discard, InvalidJob, JobContext, JobState, task
 from asyncq.testing import make_worker, run_due
-from tests.ids import written
-from tests.sql.session import session
+from tests.support.ids import written
+from tests.support.session import session
 
 HOSTILE = [
     "'; drop table asyncq._jobs; --",

@@ -21,10 +21,10 @@ from asyncq.store.hosts import Hosts, listed
 from asyncq.store.listen import listening
 from asyncq.store.services import read_service
 from asyncq.testing import make_worker
-from tests.engine.faults import link_to
-from tests.engine.seen import Seen
-from tests.faces.cli import asyncq
-from tests.store.bad_hosts import BadHost, Manner, bad_host, with_hosts
+from tests.support.bad_hosts import BadHost, Manner, bad_host, with_hosts
+from tests.support.cli import asyncq
+from tests.support.faults import link_to
+from tests.support.seen import Seen
 
 SHORT_S = 0.3
 EACH_DRIVER_READS = (

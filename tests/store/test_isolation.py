@@ -9,8 +9,8 @@ from asyncq.domain.job import JobSpec
 from asyncq.store import add
 from asyncq.store.database import Database
 from asyncq.store.failures import is_transient
-from tests.sql.session import Session, session
-from tests.waiting import wait_until
+from tests.support.session import Session, session
+from tests.support.waiting import wait_until
 
 LEVELS = ("read_committed", "repeatable_read", "serializable")
 NEW = [JobSpec(task="new", queue="new")]
@@ -106,7 +106,7 @@ async def test_an_add_does_not_wait_for_a_fetch_or_a_settlement_of_its_queue(
     database: Database, sql: Session, other: Session
 ) -> None:
     """A queue's row is written when its jobs start and end; an add only reads it."""
-    from tests.sql.jobs import complete, fetch
+    from tests.support.jobs import complete, fetch
 
     await add.add_jobs(database, sql.connection, NEW)
     await sql.execute("set lock_timeout = '100ms'")

@@ -17,8 +17,8 @@ from asyncq.store.claim import START, Place, fetch_jobs, next_due_s
 from asyncq.store.database import Database, ReconnectingConnection
 from asyncq.store.settle import return_lost
 from asyncq.testing import MovableClock
-from tests.sql.jobs import add, add_many
-from tests.sql.session import Session
+from tests.support.jobs import add, add_many
+from tests.support.session import Session
 
 FULL = JobSpec(
     task="t",

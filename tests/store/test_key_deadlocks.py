@@ -7,10 +7,10 @@ import anyio
 import pytest
 
 from asyncq.testing import temporary_schema
-from tests.faces.program import fresh_database
-from tests.sql.jobs import change, complete, fetch
-from tests.sql.keyed import MODES, Spec, add_all
-from tests.sql.session import Session, session
+from tests.support.example_program import fresh_database
+from tests.support.jobs import change, complete, fetch
+from tests.support.keyed import MODES, Spec, add_all
+from tests.support.session import Session, session
 
 THOROUGH = True
 

@@ -16,8 +16,8 @@ import anyio
 import asyncpg
 import pytest
 
-from tests.sql.jobs import are_left, complete, fetch, settle_rest
-from tests.sql.session import Session, session
+from tests.support.jobs import are_left, complete, fetch, settle_rest
+from tests.support.session import Session, session
 
 KEYS = ("a", "b", "c")
 MODES = ("replace", "replace", "preserve_run_at", "unsafe_dedupe")

@@ -14,11 +14,11 @@ import pytest
 
 from asyncq.store.statements import folder
 from asyncq.testing import temporary_schema
-from tests.sql.jobs import change, complete, fetch
-from tests.sql.keyed import KEY, Spec, add_all, add_one, stored
-from tests.sql.session import Session, session
-from tests.store.gate import Gate
-from tests.waiting import wait_until
+from tests.support.gate import Gate
+from tests.support.jobs import change, complete, fetch
+from tests.support.keyed import KEY, Spec, add_all, add_one, stored
+from tests.support.session import Session, session
+from tests.support.waiting import wait_until
 
 THOROUGH = True
 

@@ -7,7 +7,7 @@ from asyncq import Client, StoreUnavailable
 from asyncq.store.database import Database, ReconnectingConnection
 from asyncq.store.failures import is_transient
 from asyncq.store.heartbeat_connection import HeartbeatConnection
-from tests.sql.session import Session
+from tests.support.session import Session
 
 SAID = "failed transaction that asyncq did not begin"
 

@@ -11,9 +11,9 @@ from asyncq import Client
 from asyncq.domain.errors import StoreError
 from asyncq.store.database import Database, ReconnectingConnection
 from asyncq.store.limits import TRANSACTION_TIMEOUT_SINCE
-from tests.engine.pooler import pooled, pooler
-from tests.sql.session import Session
-from tests.waiting import wait_until
+from tests.support.pooler import pooled, pooler
+from tests.support.session import Session
+from tests.support.waiting import wait_until
 
 LIMITS = {
     "statement_timeout": "250ms",

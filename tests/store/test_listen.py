@@ -2,9 +2,9 @@
 
 from asyncq.store.database import Database
 from asyncq.store.listen import TO_ALL, cancel_channel, channel, listening
-from tests.sql.jobs import add, fetch
-from tests.sql.session import Session
-from tests.waiting import wait_until
+from tests.support.jobs import add, fetch
+from tests.support.session import Session
+from tests.support.waiting import wait_until
 
 # Cancels, changed items, a call to beat, a slot that was taken: of no interest here.
 QUIET = (lambda *said: None, lambda: None, lambda: None, lambda text: None)

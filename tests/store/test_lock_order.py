@@ -9,12 +9,12 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.sql import unique
-from tests.sql.jobs import add, fetch
-from tests.sql.keyed import Spec, add_all
-from tests.sql.session import Session, session
 from tests.store.test_isolation import waits
-from tests.waiting import wait_until
+from tests.support import unique
+from tests.support.jobs import add, fetch
+from tests.support.keyed import Spec, add_all
+from tests.support.session import Session, session
+from tests.support.waiting import wait_until
 
 NAMES = ("c", "b", "a")  # an index on them has another order than that on ids
 WORKER = 7

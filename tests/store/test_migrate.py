@@ -13,9 +13,9 @@ from asyncq.domain.errors import AccessDenied, ConfigurationError, SchemaMissing
 from asyncq.store import migrate as module
 from asyncq.store.database import Database
 from asyncq.store.migrate import Migration, Needs, changed_migrations, check_version, migrate, migrations, status
-from tests.engine.pooler import pooled
-from tests.sql.session import Session, session
-from tests.waiting import wait_until
+from tests.support.pooler import pooled
+from tests.support.session import Session, session
+from tests.support.waiting import wait_until
 
 CHECKOUT = Path(__file__).parents[2]
 NEWEST = migrations()[-1].id

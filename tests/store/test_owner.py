@@ -6,9 +6,9 @@ from asyncq.domain.errors import AccessDenied
 from asyncq.store import migrate as module
 from asyncq.store.database import Database
 from asyncq.store.migrate import migrate, migrations
-from tests.roles import OWNERS, group_of
-from tests.sql.session import Session, session
 from tests.store.test_migrate import ALONE, NEWEST, migration, release
+from tests.support.roles import OWNERS, group_of
+from tests.support.session import Session, session
 
 TABLE = """
 create table asyncq.later (id int generated always as identity);

@@ -7,8 +7,8 @@ from asyncq import Client, ConfigurationError, Worker, task
 from asyncq.store.database import Database
 from asyncq.store.migrate import migrate
 from asyncq.store.statements import render
-from tests.roles import Roles, three_roles
-from tests.sql.session import session
+from tests.support.roles import Roles, three_roles
+from tests.support.session import session
 
 SECURE = "alter table asyncq.{} enable row level security"
 

@@ -10,9 +10,9 @@ from asyncq.domain.events import JobCompleted, PollingOnly
 from asyncq.store.database import Database
 from asyncq.store.dsn import read_dsn
 from asyncq.store.pooled import PooledConnection, is_pooled, prelude
-from tests.engine.pooler import pooled
-from tests.engine.seen import Seen
-from tests.waiting import wait_until
+from tests.support.pooler import pooled
+from tests.support.seen import Seen
+from tests.support.waiting import wait_until
 
 
 @task

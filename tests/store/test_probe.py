@@ -13,10 +13,10 @@ from asyncq.store import listen
 from asyncq.store.database import Database, hang_up
 from asyncq.store.migrate import migrate
 from asyncq.store.probe import LEASE_ONLY, NO_FATE, POLLS, Probed, check_capabilities, probe
-from tests.engine.seen import Seen
-from tests.faces.cli import asyncq
-from tests.sql.session import Session
-from tests.store.lacking import database_of_its_own, server_that_reads
+from tests.support.cli import asyncq
+from tests.support.lacking import database_of_its_own, server_that_reads
+from tests.support.seen import Seen
+from tests.support.session import Session
 
 # A lock that every session gets, and one that none gets.
 ALWAYS = "create or replace function pg_catalog.{}(int, int) returns boolean language sql as 'select true'"

@@ -8,10 +8,10 @@ import pytest
 
 from asyncq.store.database import ReconnectingConnection
 from asyncq.store.pruning import FIRST_KEY_LOCK, Pruned, prune, prune_key_locks
-from tests.sql.jobs import add
-from tests.sql.session import Session, session
-from tests.store.gate import Gate
-from tests.waiting import wait_until
+from tests.support.gate import Gate
+from tests.support.jobs import add
+from tests.support.session import Session, session
+from tests.support.waiting import wait_until
 
 ADD = "select id from asyncq.add_job('t', job_key := $1)"
 LONG_AGO = "update asyncq._key_locks set used_at = now() - interval '2 days'"

@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.sql.jobs import add, change, claim_next, complete, fetch, stray_queues
-from tests.sql.session import Session, session
+from tests.support.jobs import add, change, claim_next, complete, fetch, stray_queues
+from tests.support.session import Session, session
 
 QUEUES = ("a", "b", "c", None)
 TASKS = ("x", "y")

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 import asyncpg
 import pytest
 
-from tests.sql.jobs import BATCH_FROM, add, add_many, change, claimed, complete, fetch, fetched, stray_queues
-from tests.sql.session import Session
-from tests.store.gate import Gate
+from tests.support.gate import Gate
+from tests.support.jobs import BATCH_FROM, add, add_many, change, claimed, complete, fetch, fetched, stray_queues
+from tests.support.session import Session
 
 THOROUGH = True
 OTHER = 2

@@ -2,9 +2,9 @@
 
 from asyncq.store import workers as store
 from asyncq.store.database import ReconnectingConnection
-from tests.sql.jobs import add, change, claimed, fetch, locked_queues
-from tests.sql.session import Session
-from tests.store.gate import Gate
+from tests.support.gate import Gate
+from tests.support.jobs import add, change, claimed, fetch, locked_queues
+from tests.support.session import Session
 
 RESCUE = "select job_id from asyncq._rescue_jobs(false)"
 RESCUE_ALL = "select job_id from asyncq._rescue_jobs(true)"

@@ -14,8 +14,8 @@ from asyncq.store.add import HandoffHints, add_jobs
 from asyncq.store.database import Database
 from asyncq.store.migrate import check_version, migrate
 from asyncq.store.roles import WayIn, apply, script, way_in
-from tests.roles import Roles, three_roles
-from tests.sql.session import Session, session
+from tests.support.roles import Roles, three_roles
+from tests.support.session import Session, session
 
 WAYS: dict[str, WayIn] = {"owner": "directly", "worker": "directly", "enqueuer": "by_enqueue", "stranger": "directly"}
 

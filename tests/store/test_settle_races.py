@@ -8,9 +8,9 @@ import pytest
 from asyncq.domain.outcome import Settlement
 from asyncq.store import settle as store
 from asyncq.store.database import ReconnectingConnection
-from tests.sql.jobs import WORKER, add, add_many, change, claimed, complete, fetch, locked_queues
-from tests.sql.session import Session
-from tests.store.gate import Gate
+from tests.support.gate import Gate
+from tests.support.jobs import WORKER, add, add_many, change, claimed, complete, fetch, locked_queues
+from tests.support.session import Session
 
 Settle = Callable[..., Awaitable[list[int]]]
 

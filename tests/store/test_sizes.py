@@ -12,8 +12,8 @@ from asyncq.store import sizes
 from asyncq.store.crontabs import Told, first_slots, tell
 from asyncq.store.database import ReconnectingConnection
 from asyncq.store.sizes import LARGEST_STATEMENT, PIECE, check_size, first_piece
-from tests.roles import three_roles
-from tests.sql.session import Session
+from tests.support.roles import three_roles
+from tests.support.session import Session
 
 MIB = 1024 * 1024
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)

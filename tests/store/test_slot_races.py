@@ -8,10 +8,10 @@ import pytest
 
 from asyncq.store.arrays import array_text
 from asyncq.store.handoff import handed_over
-from tests.sql.handoffs import SLOT, add_plain
-from tests.sql.jobs import claimed
-from tests.sql.session import Session, session
-from tests.waiting import LIMIT_S, wait_until
+from tests.support.handoffs import SLOT, add_plain
+from tests.support.jobs import claimed
+from tests.support.session import Session, session
+from tests.support.waiting import LIMIT_S, wait_until
 
 HOLD = True
 TOKENS = [1]

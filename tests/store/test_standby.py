@@ -9,9 +9,9 @@ from asyncq import Client, JobState
 from asyncq.server import find_binaries
 from asyncq.store.database import Database, hang_up
 from tests.crash.standby import Pair, has_pg_basebackup, streaming_pair
-from tests.faces.cli import asyncq
-from tests.sql.session import session
-from tests.waiting import wait_until
+from tests.support.cli import asyncq
+from tests.support.session import session
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(
     not has_pg_basebackup(find_binaries().bindir), reason="these server binaries come without pg_basebackup"

@@ -7,7 +7,7 @@ import pytest
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.sentence import command
 from asyncq.store.statements import check_schema, folder, query, render
-from tests.sql.session import Session
+from tests.support.session import Session
 
 CHECKOUT = Path(__file__).parents[2]
 

@@ -12,9 +12,9 @@ from asyncq.domain.task import Isolation
 from asyncq.store import add, transactions
 from asyncq.store.claim import START, fetch_jobs
 from asyncq.store.database import Database, ReconnectingConnection
-from tests.sql.jobs import WORKER, claimed
-from tests.sql.session import Session, session
-from tests.waiting import wait_until
+from tests.support.jobs import WORKER, claimed
+from tests.support.session import Session, session
+from tests.support.waiting import wait_until
 
 LEVELS = pytest.mark.parametrize("level", get_args(Isolation))
 AGAIN = [JobSpec(task="t", job_key="k")]

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from asyncq.testing import temporary_schema
-from tests.faces.program import fresh_database
-from tests.sql.jobs import change, complete, fetch, settle_rest
-from tests.sql.session import Session
-from tests.sql.unique import STRATEGIES, ask_all, spec
 from tests.store.test_key_deadlocks import DEADLOCKS, at_once
+from tests.support.example_program import fresh_database
+from tests.support.jobs import change, complete, fetch, settle_rest
+from tests.support.session import Session
+from tests.support.unique import STRATEGIES, ask_all, spec
 
 THOROUGH = True
 SUBJECTS = [f"s{i}" for i in range(30)]

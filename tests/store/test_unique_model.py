@@ -14,10 +14,10 @@ import anyio
 import asyncpg
 import pytest
 
-from tests.sql.jobs import are_left, complete, fetch, settle_rest
-from tests.sql.keyed import Done
-from tests.sql.session import Session, session
-from tests.sql.unique import ask
+from tests.support.jobs import are_left, complete, fetch, settle_rest
+from tests.support.keyed import Done
+from tests.support.session import Session, session
+from tests.support.unique import ask
 
 TASKS = ("a", "b", "c")
 LEVELS = ("read_committed", "read_committed", "repeatable_read", "serializable")

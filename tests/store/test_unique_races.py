@@ -17,12 +17,12 @@ import pytest
 from asyncq import Client
 from asyncq.store.statements import folder
 from asyncq.testing import temporary_schema
-from tests.sql.jobs import change, complete, fetch, settle_rest
-from tests.sql.keyed import Done
-from tests.sql.session import Session, session
-from tests.sql.unique import STRATEGIES, ask, ask_all, spec
 from tests.store.test_key_races import is_waiting
-from tests.waiting import wait_until
+from tests.support.jobs import change, complete, fetch, settle_rest
+from tests.support.keyed import Done
+from tests.support.session import Session, session
+from tests.support.unique import STRATEGIES, ask, ask_all, spec
+from tests.support.waiting import wait_until
 
 THOROUGH = True
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from asyncq.store.database import Database
-from tests.faces.cli import Started
-from tests.sql.session import Session, session
+from tests.support.cli import Started
+from tests.support.session import Session, session
+from tests.support.waiting import wait_until
 from tests.upgrades.releases import Release, apply, install, installed, next_release
-from tests.waiting import wait_until
 
 RUNS = """
 create table asyncq.runs (

@@ -18,7 +18,7 @@ from anyio.to_thread import run_sync
 from asyncq.store import migrate as module
 from asyncq.store.database import Database
 from asyncq.store.migrate import Report, Say, migrate, migrations
-from tests.faces import cli
+from tests.support import cli
 from tools.release import kept
 
 CHECKOUT = Path(__file__).parents[2]

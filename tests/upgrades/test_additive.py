@@ -12,13 +12,13 @@ import pytest
 from asyncq import Client, SchemaMissing
 from asyncq.store.database import Database
 from asyncq.store.listen import TO_ALL, cancel_channel
-from tests.sql.locks import be_up_for_long
-from tests.sql.session import Session
 from tests.sql.test_install import LINE_1, types
+from tests.support.locks import be_up_for_long
+from tests.support.session import Session
+from tests.support.waiting import wait_until
 from tests.upgrades.conftest import Later, StartWorker
 from tests.upgrades.releases import NEWEST, Release, apply, version_of
 from tests.upgrades.work import PLACES, add, hold, steps, wait_for_place, wait_for_runs, wait_until_settled
-from tests.waiting import wait_until
 from tools.release import kept
 
 ADDITIVE = """

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from asyncq.store.database import Database
-from tests.sql.session import Session
+from tests.support.session import Session
 from tests.upgrades.conftest import Later, StartWorker
 from tests.upgrades.releases import NEWEST, Release, apply
 from tests.upgrades.work import PLACES, add, wait_for_runs

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from asyncq.store.database import Database
-from tests.sql.session import Session, session
+from tests.support.session import Session, session
 from tests.upgrades.conftest import Later
 from tests.upgrades.releases import apply
 

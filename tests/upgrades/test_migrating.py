@@ -8,11 +8,11 @@ import pytest
 
 from asyncq.store import migrate as module
 from asyncq.store.database import Database
-from tests.sql.session import Session, session
+from tests.support.session import Session, session
+from tests.support.waiting import wait_until
 from tests.upgrades.conftest import Later, StartWorker
 from tests.upgrades.releases import NEWEST, Release, apply
 from tests.upgrades.work import add, wait_for_runs, wait_until_settled
-from tests.waiting import wait_until
 
 ADDITIVE = "alter table asyncq._jobs add column later_words text"
 # It waits for a lock of the test when half is done, and for as long as it takes.

@@ -14,8 +14,8 @@ from asyncq.server import Server
 from asyncq.server.binaries import find_binaries
 from asyncq.store.database import Database
 from asyncq.store.migrate import migrate
-from tests.engine.outages import connected, own_server
-from tests.engine.seen import Seen
+from tests.support.outages import connected, own_server
+from tests.support.seen import Seen
 
 # A worker that has died long before, with one of the two jobs in hand.
 DIED = """

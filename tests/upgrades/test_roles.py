@@ -7,10 +7,10 @@ import pytest
 
 from asyncq.domain.errors import AccessDenied
 from asyncq.store.database import Database
-from tests.roles import OWNERS, Roles, bare_roles, group_of
-from tests.sql.grants import ENQUEUER, STRANGER, WORKER
-from tests.sql.session import session
 from tests.sql.test_roles import rights
+from tests.support.grants import ENQUEUER, STRANGER, WORKER
+from tests.support.roles import OWNERS, Roles, bare_roles, group_of
+from tests.support.session import session
 from tests.upgrades.conftest import Later
 from tests.upgrades.releases import Release, apply
 

@@ -1,8 +1,8 @@
 """What the tests of upgrades share: the fleet's tasks as a client knows them, and waiting for what becomes of jobs."""
 
 from asyncq import JobSpec, task
-from tests.sql.session import Session
-from tests.waiting import wait_until
+from tests.support.session import Session
+from tests.support.waiting import wait_until
 
 PLACES = "select place from asyncq.runs where job_id = $1 and what <> 'ended' order by id"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from asyncq.domain.cron.expression import MAX_EXPRESSION, BadExpression, Dialect, expand
 from asyncq.domain.cron.times import digest
-from tests.domain.cron.expressions import EXTENDED, GRAPHILE, NEVER, fits
+from tests.support.cron_expressions import EXTENDED, GRAPHILE, NEVER, fits
 
 ACCEPTED = [text for text, known in GRAPHILE.items() if known and text not in NEVER]
 MINUTES = {*range(60)}

@@ -1,0 +1,291 @@
+"""`asyncq add` and `asyncq jobs show`: a job goes in as it was written, and can be looked at."""
+
+import argparse
+import io
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import partial
+from typing import Self
+
+import asyncpg
+import pytest
+from anyio.to_thread import run_sync
+
+from asyncq import Client
+from asyncq.cli import main
+from asyncq.cli.job_texts import printable
+from asyncq.cli.parsing import instant
+from tests.support.cli import environment, error_of
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def words(dsn: str, schema: str) -> list[str]:
+    """What leads a command to the test's schema."""
+    return ["--dsn", dsn, "--schema", schema]
+
+
+async def add(capsys: Output, *command: str) -> int:
+    """Add a job in this process; returns its id."""
+    code = await run_sync(partial(main, ["add", *command]))
+
+    out, err = capsys.readouterr()
+    assert (0, "") == (code, err)
+    return int(out)
+
+
+async def test_add_prints_the_id_of_a_job_with_every_option(
+    words: list[str], db: asyncpg.Connection, client: Client, capsys: Output
+) -> None:
+    """Every option of a job can be given on the command line."""
+    options = ["--queue", "mail", "--run-at", "2030-01-31T04:00:00+02:00", "--max-attempts", "3", "--priority", "-5"]
+
+    job_id = await add(
+        capsys, *words, "send", '{"to": "a"}', *options, "--flag", "b", "--flag", "a", "--meta", '{"by": "me"}'
+    )
+
+    job = await client.get_job(job_id)
+    assert ("send", '{"to": "a"}', "mail", 3, -5) == (job.task, job.payload, job.queue, job.max_attempts, job.priority)
+    assert (datetime(2030, 1, 31, 2, tzinfo=UTC), ("a", "b"), {"by": "me"}) == (job.run_at, job.flags, job.meta)
+
+
+async def test_add_with_a_key_comes_to_the_job_that_waits(words: list[str], client: Client, capsys: Output) -> None:
+    """As from Python: its payload is the new one."""
+    first = await add(capsys, *words, "send", '{"n": 1}', "--job-key", "k")
+    second = await add(capsys, *words, "send", '{"n": 2}', "--job-key", "k", "--job-key-mode", "preserve_run_at")
+
+    assert (first, '{"n": 2}') == (second, (await client.get_job(first)).payload)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--unique", '{"keys": ["args"], "on_conflict": "ignore"}'],
+        ["--singleton"],
+        ["--singleton", "--subject", "shop 7"],
+        ["--singleton", "--rerun"],
+        ["--idempotency-key", "order-7"],
+    ],
+    ids=" ".join,
+)
+async def test_add_says_that_a_job_was_there_before(words: list[str], capsys: Output, options: list[str]) -> None:
+    """With --json; without, its id is printed, so that the command can be made again."""
+    first = await add(capsys, *words, "send", *options)
+
+    assert 0 == await run_sync(partial(main, ["add", *words, "send", *options, "--json"]))
+
+    document = json.loads(capsys.readouterr().out)
+    assert (first, "deduplicated") == (document["existing_id"], document["outcome"])
+
+
+async def test_add_of_a_job_that_another_one_bars_fails_unless_it_is_forced(words: list[str], capsys: Output) -> None:
+    """The sentence names the other one."""
+    unique = ["send", "--unique", '{"keys": ["args"]}']
+    first = await add(capsys, *words, *unique)
+
+    assert 1 == await run_sync(partial(main, ["add", *words, *unique]))
+
+    assert f"asyncq: job {first}, which is available, bars another one like it\n" == capsys.readouterr().err
+    assert first != await add(capsys, *words, *unique, "--force")
+
+
+async def test_add_with_only_a_task_takes_the_defaults(words: list[str], client: Client, capsys: Output) -> None:
+    """The shortest command works."""
+    job = await client.get_job(await add(capsys, *words, "send"))
+
+    assert ("{}", None, 25, 0, ()) == (job.payload, job.queue, job.max_attempts, job.priority, job.flags)
+
+
+async def test_in_is_a_delay_from_now(words: list[str], client: Client, capsys: Output) -> None:
+    """Nobody wants to compute a time of day."""
+    before = datetime.now(UTC)
+
+    job = await client.get_job(await add(capsys, *words, "send", "--in", "1h30m"))
+
+    assert timedelta(0) <= job.run_at - before - timedelta(hours=1.5) < timedelta(minutes=1)
+
+
+class Tomorrow(datetime):
+    """The clock of a machine that is a day ahead."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        """A day later than it is."""
+        return super().now(tz) + timedelta(days=1)
+
+
+async def test_in_goes_by_the_servers_clock(
+    words: list[str], client: Client, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is the one by which jobs are due; the one of this machine may be wrong."""
+    monkeypatch.setattr("asyncq.cli.add.datetime", Tomorrow, raising=False)
+    before = await client.admin.now()
+
+    job = await client.get_job(await add(capsys, *words, "send", "--in", "1h30m"))
+
+    assert timedelta(0) <= job.run_at - before - timedelta(hours=1.5) < timedelta(minutes=1)
+
+
+def test_what_is_said_of_a_time_without_a_zone_can_be_written() -> None:
+    """A date with a Z behind it would be refused again."""
+    for text in ("2030-01-01", "2030-01-31T04:00:00", "20300131T0900", "2030-W01-1"):
+        with pytest.raises(argparse.ArgumentTypeError) as refused:
+            instant(text)
+        utc, offset = str(refused.value).partition("; write ")[2].split(" for UTC, or ")
+
+        assert datetime.fromisoformat(text).replace(tzinfo=UTC) == instant(utc)
+        assert timedelta(hours=2) == instant(offset).utcoffset()
+
+
+async def test_a_payload_is_kept_as_it_is_written(words: list[str], client: Client, capsys: Output) -> None:
+    """Numbers beyond 64 bits and the order of members survive."""
+    payload = '{"z": 12345678901234567890123456789, "a": 1.10, "é": "\\u00e9"}'
+
+    job = await client.get_job(await add(capsys, *words, "send", payload))
+
+    assert payload == job.payload
+
+
+async def test_a_dash_reads_the_payload_from_the_standard_input(
+    words: list[str], client: Client, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command line is limited to some hundred kilobytes; a payload is not."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"[1, 2]\n")))
+
+    job = await client.get_job(await add(capsys, *words, "send", "-"))
+
+    assert "[1, 2]" == job.payload.strip()
+
+
+async def test_add_with_json_prints_one_document(words: list[str], capsys: Output) -> None:
+    """A script reads the id from it."""
+    code = await run_sync(partial(main, ["add", *words, "send", "--json"]))
+
+    document = json.loads(capsys.readouterr().out)
+    assert (0, ["id", "outcome", "existing_id", "existing_state"]) == (code, list(document))
+    assert ("added", None) == (document["outcome"], document["existing_id"])
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["send", "{"], "asyncq: the payload is not valid JSON: Input data was truncated"),
+        (["send", "{'a': 1}"], "asyncq: the payload is not valid JSON: "),
+        (["send", "NaN"], "asyncq: the payload is not valid JSON: "),
+        (["send", '{"a": "\udcff"}'], "asyncq: the payload is not valid UTF-8"),
+        (["send", "{}", "--meta", "[1]"], "asyncq: --meta must be a JSON object, got [1]"),
+        (["send", "--unique", '{"key": ["args"]}'], "asyncq: unique has no member 'key'; there are keys, "),
+        (["send", "--force"], "asyncq: force lifts a policy: it needs unique or singleton"),
+        (["send", "--job-key", ""], "asyncq: job_key is empty, at least 1 character is needed"),
+        (["send", "{}", "--meta", "x"], "asyncq: --meta is not valid JSON: "),
+        (["send", "--run-at", "2030-01-31T04:00:00"], "asyncq add: argument --run-at: '2030-01-31T04:00:00' has no"),
+        (
+            ["send", "--run-at", "soon"],
+            "asyncq add: argument --run-at: 'soon' is not a time; write 2030-01-31T09:00:00Z",
+        ),
+        (["send", "--in", "-5m"], "asyncq add: argument --in: expected one argument"),
+        (["send", "--in", "5 m"], "asyncq add: argument --in: '5 m' is not a time span"),
+        (["send", "--in", "99999999h"], "asyncq add: argument --in: '99999999h' is longer than 100 years"),
+        (["send", "--in", "5m", "--run-at", "2030-01-31T04:00:00Z"], "asyncq add: argument --run-at: not allowed with"),
+        (["send", "--priority", "40000"], "asyncq: priority is 40000, expected -32768 to 32767"),
+        (["send", "--priority", "high"], "asyncq add: argument --priority: invalid int value: 'high'"),
+        (["send", "--max-attempts", "0"], "asyncq: max_attempts is 0, expected 1 to 32767"),
+        (["send", "--queue", "q" * 129], "asyncq: queue is 129 characters long, at most 128 are allowed"),
+        (["a" * 129], "asyncq: identifier is 129 characters long, at most 128 are allowed"),
+        ([""], "asyncq: identifier '' is empty or holds a control character"),
+        (["send", f'"{"x" * 1048576}"'], "asyncq: payload is 1048578 bytes of JSON, at most 1048576 are allowed"),
+    ],
+)
+def test_a_job_that_breaks_a_rule_ends_with_2_before_the_database_is_asked(
+    command: list[str], expected: str, capsys: Output
+) -> None:
+    """The sentence names the value and the limit; nothing was added."""
+    code = main(["add", *command, "--dsn", "postgresql://127.0.0.1:1/nowhere"])
+
+    assert (2, expected) == (code, capsys.readouterr().err.splitlines()[-1][: len(expected)])
+
+
+async def test_show_prints_what_is_known_of_a_job(words: list[str], client: Client, capsys: Output) -> None:
+    """A human reads the state first, and the error without what a terminal would obey."""
+    added = await client.add_job("send", {"to": "a"}, flags=["slow"], run_at=datetime(2030, 1, 1, tzinfo=UTC))
+
+    code = await run_sync(partial(main, ["jobs", "show", str(added.id), *words]))
+
+    lines = capsys.readouterr().out.splitlines()
+    assert 0 == code
+    assert [f"id:         {added.id}", "task:       send", "state:      scheduled"] == lines[:3]
+    assert {"attempts:   0 of 25", "flags:      slow", 'payload:    {"to":"a"}'} <= set(lines)
+
+
+async def test_show_with_json_prints_every_field_with_the_payload_in_it(
+    words: list[str], client: Client, capsys: Output
+) -> None:
+    """`jq .payload.to` works, and the keys are always the same."""
+    added = await client.add_job("send", {"to": "a"}, meta={"by": "me"})
+
+    await run_sync(partial(main, ["jobs", "show", str(added.id), *words, "--json"]))
+
+    document = json.loads(capsys.readouterr().out)
+    expected = {"id", "task", "queue", "state", "attempts", "max_attempts", "last_error", "run_at", "flags"}
+    assert (added.id, "available", {"to": "a"}, {"by": "me"}) == tuple(
+        document[key] for key in ("id", "state", "payload", "meta")
+    )
+    assert expected <= set(document)
+
+
+async def test_a_job_that_is_not_there_is_said_with_exit_code_1(words: list[str], capsys: Output) -> None:
+    """Not found is neither a wrong command nor a database that is away."""
+    code = await run_sync(partial(main, ["jobs", "show", "4711", *words, "--json"]))
+
+    error = error_of(capsys.readouterr().err)
+    assert (1, "JobNotFound") == (code, error["type"])
+
+
+async def test_a_missing_schema_says_to_run_migrate(dsn: str, capsys: Output) -> None:
+    """The first thing that everybody forgets."""
+    code = await run_sync(partial(main, ["add", "send", "--dsn", dsn, "--schema", "no_such_schema"]))
+
+    said = "asyncq: the schema 'no_such_schema' is not installed; run `asyncq migrate --schema no_such_schema`\n"
+    assert (3, said) == (code, capsys.readouterr().err)
+
+
+def test_output_that_nobody_reads_is_no_traceback() -> None:
+    """`asyncq jobs show 1 | head -1` may be gone before we are; that is no error of ours."""
+    reading, writing = os.pipe()
+    os.close(reading)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "asyncq", "--version"], env=environment(), stdout=writing, stderr=subprocess.PIPE
+    )
+
+    os.close(writing)
+    assert (1, b"") == (done.returncode, done.stderr)
+
+
+def test_what_a_terminal_would_obey_is_printed_as_an_escape() -> None:
+    """A job's error may hold whatever a stranger sent."""
+    assert "a\\x1b[2Jb\\x9b\\nc\\té" == printable("a\x1b[2Jb\x9b\nc\té")
+
+
+async def test_no_name_or_error_can_pass_for_another_field(
+    words: list[str], schema: str, db: asyncpg.Connection, capsys: Output
+) -> None:
+    """Whoever may add jobs by SQL would forge what an administrator reads; an error keeps its lines, further right."""
+    job = await db.fetchval(f"""
+        select id from {schema}.add_job(
+          e't\nstate:      active', e'{{"a":\n1}}', e'q\n9  active', flags => array[e'f\nid: 7'])""")
+    await db.fetchval(f"select {schema}.permanently_fail_jobs(array[$1::bigint], e'first\nstate:\tno\x1b')", job)
+
+    await run_sync(partial(main, ["jobs", "show", str(job), *words]))
+    shown = capsys.readouterr().out.splitlines()
+    await run_sync(partial(main, ["jobs", "ls", *words]))
+    listed = capsys.readouterr().out.splitlines()
+
+    assert {"task:       t\\nstate:      active", "queue:      q\\n9  active", "flags:      f\\nid: 7"} <= {*shown}
+    assert ["last error: first", "            state:\tno\\x1b"] == shown[-2:]
+    assert ["state:      discarded"] == [line for line in shown if line.startswith("state:")]
+    assert (2, True) == (len(listed), listed[1].endswith("q\\n9  active  t\\nstate:      active"))

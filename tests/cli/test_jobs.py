@@ -1,0 +1,189 @@
+"""`asyncq jobs ls`, `counts` and `explain`: jobs can be looked at."""
+
+import json
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+from anyio.to_thread import run_sync
+
+from asyncq import Client
+from asyncq.cli import main
+from tests.support.cli import asyncq, environment
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def words(dsn: str, schema: str) -> list[str]:
+    """What leads a command to the test's schema."""
+    return ["--dsn", dsn, "--schema", schema]
+
+
+async def jobs(capsys: Output, *command: str) -> tuple[int, str, str]:
+    """Run `asyncq jobs` in this process; returns the exit code and what it says."""
+    code = await run_sync(partial(main, ["jobs", *command]))
+    return code, *capsys.readouterr()
+
+
+async def test_list_prints_a_table(words: list[str], client: Client, capsys: Output) -> None:
+    """One line for each job, in the order of their ids."""
+    first = await client.add_job("send", queue="mail")
+    second = await client.add_job("rollup", priority=-1)
+
+    code, out, err = await jobs(capsys, "ls", *words)
+
+    lines = [line.split() for line in out.splitlines()]
+    assert (0, "") == (code, err)
+    assert ["id", "state", "attempts", "run", "at", "queue", "task"] == lines[0]
+    assert [[str(first.id), "available", "send"], [str(second.id), "available", "rollup"]] == [
+        [line[0], line[1], line[-1]] for line in lines[1:]
+    ]
+
+
+async def test_list_filters_and_goes_from_page_to_page(words: list[str], client: Client, capsys: Output) -> None:
+    """A full page says how to go on."""
+    ids = [(await client.add_job("send", queue="mail", flags=["eu"])).id for _ in range(3)]
+    await client.add_job("send")
+    await client.admin.discard_jobs(ids)
+    asked = ["--state", "discarded", "--task", "send", "--queue", "mail", "--flag", "eu", "--limit", "2", "--json"]
+
+    code, out, _ = await jobs(capsys, "ls", *words, *asked)
+    _, text, hint = await jobs(capsys, "ls", *words, *asked[:-1])
+    _, rest, no_hint = await jobs(capsys, "ls", *words, *asked, "--after", str(ids[1]))
+
+    assert (0, ids[:2]) == (code, [json.loads(line)["id"] for line in out.splitlines()])
+    assert ([ids[2]], "") == ([json.loads(line)["id"] for line in rest.splitlines()], no_hint)
+    assert (3, f"there may be more: --after {ids[1]}\n") == (len(text.splitlines()), hint)
+
+
+async def test_list_as_json_has_the_payload_as_it_is(words: list[str], client: Client, capsys: Output) -> None:
+    """A script reads it with jq."""
+    await client.add_job("send", {"to": "a"})
+
+    _, out, _ = await jobs(capsys, "ls", *words, "--json")
+
+    assert {"to": "a"} == json.loads(out)["payload"]
+
+
+async def test_list_all_prints_all_pages(words: list[str], client: Client, capsys: Output) -> None:
+    """An export: one object a line, as they are read."""
+    ids = [(await client.add_job("send")).id for _ in range(5)]
+
+    _, out, err = await jobs(capsys, "ls", *words, "--json", "--all", "--limit", "2", "--after", str(ids[0]))
+
+    assert (ids[1:], "") == ([json.loads(line)["id"] for line in out.splitlines()], err)
+
+
+async def test_a_list_may_begin_after_0(words: list[str], client: Client, capsys: Output) -> None:
+    """It is the default, and where a script begins that goes from page to page."""
+    added = await client.add_job("send")
+
+    code, out, err = await jobs(capsys, "ls", *words, "--json", "--after", "0")
+
+    assert (0, added.id, "") == (code, json.loads(out)["id"], err)
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+async def test_what_the_outputs_encoding_lacks_is_written_as_an_escape(
+    words: list[str], client: Client, encoding: str
+) -> None:
+    """As one that JSON has too; a traceback would show nothing of all the other jobs."""
+    await client.add_job("send", queue="日本 \U0001f600")
+
+    table = await asyncq("jobs", "ls", *words, PYTHONIOENCODING=encoding)
+    document = await asyncq("jobs", "ls", *words, "--json", PYTHONIOENCODING=encoding)
+
+    assert (0, "") == (table.returncode, table.stderr)
+    assert r"\u65e5\u672c \ud83d\ude00" in table.stdout
+    assert "日本 \U0001f600" == json.loads(document.stdout)["queue"]
+
+
+async def test_output_that_cannot_be_written_is_a_sentence(words: list[str]) -> None:
+    """A full disk is no fault of ours; the exit code says that nothing came out."""
+    with open("/dev/full", "wb") as full:  # noqa: ASYNC230
+        done = await run_sync(
+            partial(
+                subprocess.run,
+                [sys.executable, "-m", "asyncq", "jobs", "counts", *words],
+                env=environment(),
+                stdout=full,
+                stderr=subprocess.PIPE,
+            )
+        )
+
+    assert (1, b"asyncq: the output cannot be written: No space left on device\n") == (done.returncode, done.stderr)
+
+
+async def test_an_empty_list_is_a_line_of_headings(words: list[str], capsys: Output) -> None:
+    """And as JSON nothing at all."""
+    assert 1 == len((await jobs(capsys, "ls", *words))[1].splitlines())
+    assert (0, "", "") == await jobs(capsys, "ls", *words, "--json")
+
+
+async def test_counts_prints_each_state(words: list[str], client: Client, capsys: Output) -> None:
+    """Also those that no job is in."""
+    await client.add_job("send")
+
+    code, out, _ = await jobs(capsys, "counts", *words)
+    _, document, _ = await jobs(capsys, "counts", *words, "--json", "--exact")
+
+    assert (0, ["0", "1", "0", "0", "0", "0"]) == (code, [line.split()[1] for line in out.splitlines()])
+    assert (1, []) == (json.loads(document)["available"], json.loads(document)["estimated"])
+
+
+async def test_explain_prints_each_reason(words: list[str], client: Client, capsys: Output) -> None:
+    """With its sentence."""
+    added = await client.add_job("send")
+
+    code, out, _ = await jobs(capsys, "explain", *words, str(added.id))
+    _, document, _ = await jobs(capsys, "explain", *words, str(added.id), "--json")
+
+    assert (0, "no_worker       no worker is alive\n") == (code, out)
+    assert {
+        "job_id": added.id,
+        "runnable": False,
+        "reasons": [{"reason": "no_worker", "detail": "no worker is alive"}],
+    } == json.loads(document)
+
+
+async def test_a_job_that_is_not_there_cannot_be_explained(words: list[str], capsys: Output) -> None:
+    """Exit code 1, as with show."""
+    code, out, err = await jobs(capsys, "explain", *words, "7")
+
+    assert (1, "") == (code, out)
+    assert err.startswith("asyncq: there is no job 7")
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["ls", "--state", "failed"], "asyncq jobs ls: argument --state: invalid choice: 'failed'"),
+        (["ls", "--state", "failed"], "; did you mean 'discarded'?"),
+        (["ls", "--state", "activ"], "; did you mean 'active'?"),
+        (["lst"], "; did you mean 'ls'?"),
+        (
+            ["ls", "--stat", "active"],
+            "asyncq jobs ls: unrecognized arguments: --stat active; did you mean '--state'?",
+        ),
+        (["ls", "--limit", "0"], "asyncq jobs ls: argument --limit: '0' is not a whole number of at least 1"),
+        (["ls", "--after", "-1"], "asyncq jobs ls: argument --after: '-1' is not a whole number of at least 0"),
+        (["ls", "--after", "x"], "asyncq jobs ls: argument --after: 'x' is not a whole number of at least 0"),
+        (["ls", "--all", "--json", "--limit", "1001"], '"message": "limit is 1001, expected 1 to 1000"'),
+        (["ls", "--all"], "asyncq: --all prints a table of unknown width: it needs --json"),
+        (["ls", "--limit", "1001"], "asyncq: limit is 1001, expected 1 to 1000"),
+        (["ls", "--task", "\udcff"], r"asyncq: task '\udcff' holds a character that PostgreSQL cannot store as text"),
+        (["explain"], "asyncq jobs explain: the following arguments are required: ID"),
+        (["explain", "x"], "asyncq jobs explain: argument ID: 'x' is not a whole number of at least 1"),
+    ],
+    ids=lambda value: ascii(" ".join(value)) if isinstance(value, list) else "",
+)
+async def test_a_wrong_command_line_says_what_is_wrong(
+    words: list[str], capsys: Output, command: list[str], expected: str
+) -> None:
+    """Exit code 2, and nothing was asked."""
+    code, out, err = await jobs(capsys, *command[:1], *words, *command[1:])
+
+    assert (2, "") == (code, out)
+    assert expected in err

@@ -1,0 +1,279 @@
+"""The buffer: claims reach those who wait, in order, and none is lost when a waiting one is cancelled."""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from asyncq.domain.job import Claim
+from asyncq.engine.fetch import buffer as buffer_module
+from asyncq.engine.fetch.buffer import BREATH, LONGEST_HOLD_S, PAUSE, Buffer
+from tests.support.waiting import LIMIT_S
+
+
+def claim(number: int) -> Claim:
+    """A claim of the job of that id."""
+    return Claim(number, 1, None, 1, 0, 25, 0, 0, 0, 0, 0, 0, None, None, "{}", None, None)
+
+
+def make() -> tuple[Buffer, list[int]]:
+    """A buffer, and how often it called `low`."""
+    calls: list[int] = []
+    return Buffer(lambda: calls.append(1)), calls
+
+
+def taking(buffer: Buffer) -> asyncio.Task[Any]:
+    """Somebody who takes one claim."""
+    return asyncio.get_running_loop().create_task(buffer.take())
+
+
+async def turns(count: int = 3) -> None:
+    """Let the loop run."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_claims_are_taken_in_the_order_in_which_they_were_put() -> None:
+    """The order of the fetch is the order of running."""
+    buffer, _ = make()
+    buffer.put([claim(1), claim(2)])
+    buffer.put([claim(3)])
+    taken = [await buffer.take() for _ in range(3)]
+
+    assert [1, 2, 3] == [item.id for item in taken if item]
+
+
+async def test_who_waits_is_counted_and_served_first_come_first() -> None:
+    """The fetcher fetches for as many as wait."""
+    buffer, _ = make()
+    waiting = [taking(buffer) for _ in range(3)]
+    await turns()
+    count = buffer.waiting
+    buffer.put([claim(1), claim(2)])
+    await turns()
+    served = [task.done() for task in waiting]
+    buffer.close()
+    await asyncio.wait(waiting)
+
+    assert (3, [True, True, False]) == (count, served)
+
+
+async def test_a_claim_for_somebody_who_was_cancelled_goes_to_the_next() -> None:
+    """It was woken, and cancelled before it could take: the wake-up must not be lost with it."""
+    buffer, _ = make()
+    first, second = taking(buffer), taking(buffer)
+    await turns()
+    buffer.put([claim(1)])
+    first.cancel()
+    async with asyncio.timeout(LIMIT_S):
+        taken = await second
+
+    assert (True, 1) == (first.cancelled(), taken and taken.id)
+
+
+async def test_somebody_who_was_cancelled_while_waiting_does_not_wait_any_more() -> None:
+    """Otherwise the fetcher would fetch for a ghost."""
+    buffer, _ = make()
+    waiting = taking(buffer)
+    await turns()
+    waiting.cancel()
+    await asyncio.wait({waiting})
+
+    assert 0 == buffer.waiting
+
+
+async def test_closing_ends_those_who_wait_and_hands_over_what_nobody_took() -> None:
+    """The unstarted claims go back."""
+    buffer, _ = make()
+    waiting = [taking(buffer) for _ in range(2)]
+    await turns()
+    buffer.put([claim(number) for number in range(5)])
+    await turns()
+    left = buffer.close()
+    ended = taking(buffer)
+    await asyncio.wait([*waiting, ended])
+
+    assert ([2, 3, 4], None) == ([item.id for item in left], ended.result())
+
+
+async def test_draining_leaves_those_who_wait_waiting() -> None:
+    """Stale claims go back; the next fetch serves them."""
+    buffer, _ = make()
+    buffer.put([claim(1)])
+    drained = buffer.drain()
+    waiting = taking(buffer)
+    await turns()
+    buffer.put([claim(2)])
+    taken = await waiting
+
+    assert ([1], 2) == ([item.id for item in drained], taken and taken.id)
+
+
+async def test_the_fetcher_hears_of_each_taken_claim_and_of_each_who_waits() -> None:
+    """It decides whether that is a reason to fetch."""
+    buffer, calls = make()
+    buffer.put([claim(1)])
+    await buffer.take()
+    after_taking = len(calls)
+    waiting = taking(buffer)
+    await turns()
+    after_waiting = len(calls)
+    buffer.close()
+    await asyncio.wait({waiting})
+
+    assert (1, 2) == (after_taking, after_waiting)
+
+
+async def test_taking_many_claims_lets_the_loop_run_now_and_then() -> None:
+    """Handlers that never wait would keep the next fetch, and every notification, from being heard."""
+    buffer, _ = make()
+    heard = asyncio.Event()
+    buffer.put([claim(number) for number in range(BREATH)])
+    asyncio.get_running_loop().call_soon(heard.set)
+    for _ in range(BREATH):
+        await buffer.take()
+
+    assert heard.is_set()
+
+
+def spin(for_s: float) -> None:
+    """Keep everything else from running for so long."""
+    until = time.perf_counter() + for_s
+    while time.perf_counter() < until:
+        pass
+
+
+async def hold_the_loop(buffer: Buffer, log: list[str], for_s: float) -> None:
+    """Handle claims one after the other, each of which keeps all others from running for so long."""
+    while (buffer.pop() or await buffer.take()) is not None:
+        log.append("claim")
+        spin(for_s)
+        buffer.held(for_s)
+        if not buffer:
+            buffer.close()
+
+
+async def rounds_of(for_s: float, *, claims: int) -> tuple[list[str], Buffer]:
+    """What ten slots and the rest of the loop did: the claims that they took, and its rounds."""
+    buffer, _ = make()
+    log: list[str] = []
+    async with asyncio.TaskGroup() as group:
+        slots = [group.create_task(hold_the_loop(buffer, log, for_s)) for _ in range(10)]
+        await turns()
+        buffer.put([claim(number) for number in range(claims)])
+        while not all(slot.done() for slot in slots):
+            log.append("round")
+            await asyncio.sleep(0)
+    return log, buffer
+
+
+async def test_handlers_that_hold_the_loop_leave_it_to_others_before_long_however_many_slots_there_are() -> None:
+    """Ten slots with seven jobs each, of some milliseconds, would keep all else waiting for half a second."""
+    log, _ = await rounds_of(0.6 * LONGEST_HOLD_S, claims=8)
+    words = " ".join(log).split("round")
+
+    assert 2 == max(part.count("claim") for part in words)
+
+
+async def test_others_have_the_loop_for_several_rounds() -> None:
+    """A statement needs some until it is sent, and as many once its answer has come: each might last as long."""
+    log, _ = await rounds_of(1.1 * LONGEST_HOLD_S, claims=4)
+    pauses = [part.count("round") for part in " ".join(log).split("claim")[1:-1]]
+
+    assert min(pauses) >= PAUSE
+
+
+async def test_it_is_known_whether_handlers_hold_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who writes their ends takes the loop from them each time. It is forgotten soon after the last pause."""
+    now_s = 1000.0
+    monkeypatch.setattr(buffer_module, "perf_counter", lambda: now_s)
+    _, held = await rounds_of(1.1 * LONGEST_HOLD_S, claims=4)
+    _, free = await rounds_of(0.0, claims=4)
+    at_once = held.is_held(), free.is_held()
+    now_s += 3.1 * LONGEST_HOLD_S
+
+    assert ((True, False), False) == (at_once, held.is_held())
+
+
+async def test_whoever_else_holds_the_loop_makes_no_slot_wait() -> None:
+    """In a process with other work slots would wait for rounds of that, each time."""
+    buffer, _ = make()
+    buffer.put([claim(1), claim(2)])
+    first = buffer.pop()
+    spin(1.5 * LONGEST_HOLD_S)
+    second = buffer.pop()
+
+    assert (1, 2) == (first and first.id, second and second.id)
+
+
+async def test_what_handlers_held_before_the_loop_was_free_makes_no_slot_wait() -> None:
+    """One long job a second: each would start three rounds later."""
+    buffer, _ = make()
+    buffer.put([claim(1)])
+    await buffer.take()
+    buffer.held(2 * LONGEST_HOLD_S)
+    buffer.put([claim(2)])
+    taken = buffer.pop()
+
+    assert 2 == (taken and taken.id)
+
+
+async def test_a_slot_that_is_cancelled_while_others_run_hands_its_wake_up_on() -> None:
+    """Else a claim would lie there beside a slot that waits for one."""
+    buffer, _ = make()
+    first, second, third = taking(buffer), taking(buffer), taking(buffer)
+    await turns()
+    buffer.put([claim(1), claim(2)])
+    buffer.pop()
+    buffer.held(2 * LONGEST_HOLD_S)
+    await turns(1)
+    first.cancel()
+    second.cancel()
+    async with asyncio.timeout(LIMIT_S):
+        taken = await third
+
+    assert 2 == (taken and taken.id)
+
+
+async def test_a_claim_that_is_drained_during_that_breath_is_not_taken() -> None:
+    """In that moment the fetcher may give the rest back."""
+    buffer, _ = make()
+    buffer.put([claim(number) for number in range(BREATH)])
+    for _ in range(BREATH - 1):
+        await buffer.take()
+    last = taking(buffer)
+    await turns(1)
+    left = buffer.drain()
+    await turns()
+    buffer.close()
+    await asyncio.wait({last})
+
+    assert (1, None) == (len(left), last.result())
+
+
+async def test_claims_that_are_removed_are_not_taken() -> None:
+    """By id and token: a later claim of the same job is another one. Whoever fetches may have room again."""
+    buffer, calls = make()
+    buffer.put([claim(1), claim(2), claim(3)])
+    removed = [taken.id for taken in buffer.remove({(2, 1), (3, 99), (4, 1)})]
+    nothing = buffer.remove({(2, 1)})
+
+    assert ([2], [], [1]) == (removed, nothing, calls)
+    assert [1, 3] == [taken.id for taken in buffer.drain()]
+
+
+async def test_what_overflows_are_the_last_claims_for_which_no_worker_is_there() -> None:
+    """Who was woken, and has not run yet, counts: its slot is free."""
+    buffer, _ = make()
+    waiting = [taking(buffer) for _ in range(2)]
+    await turns()
+    buffer.put([claim(number) for number in range(1, 6)])
+    over = [item.id for item in buffer.overflow()]
+    nothing_more = buffer.overflow()
+    await asyncio.wait(waiting)
+    taken = [task.result() for task in waiting]
+    buffer.put([claim(6)])
+    without_workers = [item.id for item in buffer.overflow()]
+
+    assert ([3, 4, 5], [], [1, 2], [6]) == (over, nothing_more, [item.id for item in taken if item], without_workers)

@@ -1,0 +1,251 @@
+"""Where looks for jobs begin, and what those from the start may cost."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from asyncq import Client, task
+from asyncq.domain.events import JobCompleted
+from asyncq.domain.job import Claim
+from asyncq.domain.moment import moment_of
+from asyncq.engine.fetch import cursor
+from asyncq.engine.fetch.cursor import CHEAP_S, FROM_START_S, IDLE_SHARE, MARGIN_S, NARROW_S, SHARE, SLOW_S, FetchCursor
+from asyncq.store.claim import START, Place
+from tests.engine.conftest import MakeWorker
+from tests.support.seen import Seen
+from tests.support.waiting import wait_until
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+WANTED = 2
+NOW = 2.0
+
+
+def claim(number: int, priority: int = 0, queue: str | None = None) -> Claim:
+    """A claim whose place in the order is its number."""
+    at = NOON + timedelta(seconds=number)
+    return Claim(number, 1, queue, 3, 0, 25, 0, priority, 0, moment_of(at), 0, 0, None, None, "null", None, None)
+
+
+def place(number: int, priority: int = 0) -> Place:
+    """The same place."""
+    return Place(priority, NOON + timedelta(seconds=number), number)
+
+
+def look(of: FetchCursor, began: float, took_s: float, *claims: Claim) -> Place:
+    """One look for two jobs."""
+    begun = of.begin(began)
+    of.took(begun, claims, WANTED)
+    of.ended(begun, began + took_s, took_s)
+    return begun.after
+
+
+@pytest.mark.parametrize(
+    ("seen_so_far", "is_cheap", "is_due", "reach"),
+    [
+        (cursor.Seen(), False, False, "everything"),
+        (cursor.Seen(START, all_at=1.0), True, False, "everything"),
+        (cursor.Seen(START, all_at=1.0), False, True, "everything"),
+        (cursor.Seen(place(1), all_at=1.0, based_at=1.0, is_at_end=True), True, True, "everything"),
+        (cursor.Seen(place(1), based_at=1.0), True, False, "next"),
+        (cursor.Seen(place(1), all_at=NOW, based_at=NOW, is_at_end=True), True, False, "recent"),
+        (cursor.Seen(START, all_at=NOW, based_at=NOW, is_at_end=True), False, False, "recent"),
+        (cursor.Seen(place(1), all_at=0.5, based_at=NOW - FROM_START_S), True, False, "recent"),
+        (cursor.Seen(place(1), all_at=0.5, based_at=NOW - FROM_START_S / 2), True, False, "next"),
+    ],
+)
+def test_how_far_a_look_reaches(seen_so_far: cursor.Seen, is_cheap: bool, is_due: bool, reach: str) -> None:
+    """The table of the module, line by line."""
+    decided = seen_so_far.reach(NOW, is_cheap=is_cheap, is_due=is_due)
+
+    assert reach == decided
+
+
+def test_a_full_batch_is_followed_by_a_look_behind_it() -> None:
+    """What was taken leaves dead entries: the next look need not walk over them."""
+    made = FetchCursor()
+    look(made, 0.0, 0.001, claim(1), claim(2))
+
+    assert place(2) == made.begin(0.01).after
+
+
+def test_while_jobs_come_a_look_begins_at_the_start_once_in_a_while() -> None:
+    """A job of higher priority, or one that was committed late, lies behind the cursor."""
+    made = FetchCursor()
+    look(made, 0.0, 0.001, claim(1), claim(2))
+    look(made, 0.01, 0.001, claim(3), claim(4))
+
+    assert START is made.begin(FROM_START_S).after
+
+
+def test_after_a_cheap_look_from_the_start_that_found_all_the_next_one_begins_there_too() -> None:
+    """Nothing has piled up: each wake-up sees everything."""
+    made = FetchCursor()
+    look(made, 0.0, CHEAP_S / 2, claim(1))
+
+    assert START is made.begin(0.011).after
+
+
+def test_expensive_looks_from_the_start_take_a_tenth_of_the_time() -> None:
+    """Over a million dead entries one takes a tenth of a second; wake-ups in between leave out what it has seen."""
+    made = FetchCursor()
+    look(made, 0.0, 1.0, claim(1))
+    early, late = look(made, 1.5, 0.001, claim(2)), made.begin(SHARE + 0.01).after
+
+    assert (Place(since_s=1.5 + MARGIN_S), START) == (early, late)
+
+
+def test_expensive_looks_from_the_start_take_a_hundredth_of_the_time_while_nothing_asks_for_them() -> None:
+    """A million jobs of others do not keep an idle worker busy: nothing has happened that it could have missed."""
+    made = FetchCursor()
+    first = made.begin(0.0, woken=True)
+    made.took(first, [], WANTED)
+    made.ended(first, 1.0, 1.0)
+    early, late = look(made, SHARE + 0.01, 0.001), look(made, IDLE_SHARE + 0.01, 1.0)
+    woken = made.begin(IDLE_SHARE + SHARE + 0.02, woken=True).after
+    after = look(made, IDLE_SHARE + SHARE + 0.03, 0.001)
+
+    assert (SHARE + 0.01 + MARGIN_S, START) == (early.since_s, late)
+    # What was added is looked for first, then what may have come back.
+    assert (None, START) != (woken.since_s, woken)
+    assert START is after
+
+
+def test_a_worker_that_is_woken_all_the_time_looks_from_the_start_too() -> None:
+    """It is put off by one look, not for ever."""
+    made = FetchCursor()
+    look(made, 0.0, 1.0)
+    looks_so: list[bool] = []
+    for number in range(3):
+        begun = made.begin(SHARE + number / 100, woken=True)
+        made.took(begun, [], WANTED)
+        made.ended(begun, SHARE + number / 100 + 0.001, 0.001)
+        looks_so.append(begun.after is START)
+
+    assert [False, True, True] == looks_so
+
+
+def test_a_look_that_goes_back_too_far_for_its_price_goes_back_less_for_a_while() -> None:
+    """Jobs of others may come in such numbers that those of some seconds are many."""
+    made = FetchCursor()
+    look(made, 0.0, 1.0)
+    look(made, 1.0, 0.5)
+    narrow, wide = look(made, 2.0, 0.001), look(made, 1.5 + SHARE * 0.5, 0.001)
+
+    assert (1.0 + NARROW_S, 4.5 + MARGIN_S) == (narrow.since_s, wide.since_s)
+
+
+def test_a_look_that_failed_has_seen_nothing() -> None:
+    """The next one begins where it began: what it had to find would else be left out from then on."""
+    made = FetchCursor()
+    look(made, 0.0, 1.0, claim(1))
+    look(made, 2.0, 0.001, claim(2), claim(3))
+    failed, again = made.begin(2.0 + 2 * FROM_START_S).after, look(made, 2.001 + 2 * FROM_START_S, 0.001)
+
+    assert (None, None) == (failed.priority, again.priority)
+    assert 2 + MARGIN_S < again.since_s
+
+
+def test_while_jobs_come_expensive_looks_take_a_tenth_of_the_time_too() -> None:
+    """Else each look would be one from the start, and bring few jobs."""
+    made = FetchCursor()
+    look(made, 0.0, 1.0, claim(1), claim(2))
+
+    assert (place(2), START) == (made.begin(1.0 + FROM_START_S).after, made.begin(SHARE + 0.01).after)
+
+
+def test_a_job_of_higher_priority_does_not_take_the_cursor_back() -> None:
+    """All that was due had been looked through."""
+    made = FetchCursor()
+    look(made, 0.0, 1.0, claim(7))
+    look(made, 10.0, 1.0, claim(8, priority=-1))
+
+    assert Place(since_s=1.5 + MARGIN_S) == made.begin(11.5).after
+
+
+def test_a_full_batch_of_higher_priority_takes_the_cursor_back() -> None:
+    """More of it may wait."""
+    made = FetchCursor()
+    look(made, 0.0, 1.0, claim(7))
+    look(made, 10.0, 1.0, claim(8, priority=-1), claim(9, priority=-1))
+
+    base = look(made, 11.5, 0.001, claim(10, priority=-1), claim(11, priority=-1))
+
+    assert Place(since_s=11.5 + MARGIN_S) == base
+    assert replace(place(11, -1), since_s=11.55 + MARGIN_S) == made.begin(11.55).after
+
+
+def test_jobs_of_queues_do_not_move_the_cursor() -> None:
+    """They are found by other indexes."""
+    made = FetchCursor()
+    look(made, 0.0, 1.0, claim(1))
+    look(made, 2.0, 0.001, claim(5, queue="q"))
+
+    assert Place(since_s=0.5 + MARGIN_S) == made.begin(2.5).after
+
+
+def test_a_look_that_takes_much_longer_than_at_its_best_is_slow() -> None:
+    """Then somebody asks who keeps the dead rows."""
+    made = FetchCursor()
+    said: list[bool] = [made.is_slow]
+    for took_s in (0.003, 0.012, 0.016, 0.009, SLOW_S + 0.001):
+        look(made, 100.0 * len(said), took_s)
+        said.append(made.is_slow)
+
+    assert [False, False, False, True, False, True] == said
+
+
+def test_a_worker_that_never_saw_a_tidy_table_knows_slow_looks_too() -> None:
+    """It was started while a snapshot was held."""
+    made = FetchCursor()
+    look(made, 0.0, 2 * SLOW_S)
+
+    assert made.is_slow
+
+
+@pytest.mark.parametrize("priority", [-5, 0, 5])
+async def test_a_job_is_found_however_expensive_looks_from_the_start_are(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch, priority: int
+) -> None:
+    """One of higher priority lies behind the cursor: it is found by the next look that is worth its price."""
+    monkeypatch.setattr(cursor, "CHEAP_S", 0.0)
+    monkeypatch.setattr(cursor, "SHARE", 50)
+
+    @task
+    async def nothing() -> None: ...
+
+    async with make_worker(nothing, poll=60).start():
+        for number in range(1, 4):
+            await client.add_job(nothing, priority=priority if number == 3 else 0)
+            await seen.wait_for(JobCompleted, number)
+
+
+async def test_jobs_whose_flag_is_allowed_again_are_found_however_expensive_looks_from_the_start_are(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were passed when everything else was taken, and nobody tells that they are runnable now."""
+    monkeypatch.setattr(cursor, "CHEAP_S", 0.0)
+    monkeypatch.setattr(cursor, "MARGIN_S", 0.0)
+    monkeypatch.setattr(cursor, "NARROW_S", 0.0)
+    monkeypatch.setattr(cursor, "IDLE_SHARE", 10**9)
+    forbidden = ["paused"]
+
+    @task
+    async def nothing() -> None: ...
+
+    def is_calm() -> bool:
+        assert worker._running is not None
+        return worker._running._fetcher.cursor.due_at > asyncio.get_running_loop().time() + 60
+
+    worker = make_worker(nothing, poll=0.05, forbidden_flags=lambda: forbidden)
+    await client.add_job(nothing, flags=["paused"])
+    async with worker.start():
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+        await wait_until(is_calm, description="the last expensive look")
+        before = len(seen.of(JobCompleted))
+        forbidden.clear()
+        await seen.wait_for(JobCompleted, 2, limit_s=4)
+
+    assert 1 == before

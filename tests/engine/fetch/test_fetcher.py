@@ -1,0 +1,762 @@
+"""The fetcher: woken by what happens, never losing a wake-up or a claim."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import asyncpg
+import pytest
+
+from asyncq import AsyncqError, Client, Worker, task
+from asyncq.domain.events import (
+    FetchFailed,
+    JobCompleted,
+    JobsFetched,
+    JobsReturned,
+    JobStarted,
+    WorkerLost,
+    WorkerStopping,
+)
+from asyncq.domain.job import Claim
+from asyncq.engine import supervisor
+from asyncq.engine.base.flags import current_flags
+from asyncq.engine.fetch import cursor, fetcher
+from asyncq.engine.fetch.cursor import Reach
+from asyncq.engine.fetch.fetcher import Fetcher, Left, left_by, wanted_now
+from tests.engine.conftest import MakeWorker
+from tests.support.faults import link_to, terminate
+from tests.support.seen import Seen
+from tests.support.waiting import wait_until
+
+ON_CALL = 2  # the first look of a worker comes before it, so that the adds meanwhile tell nobody
+
+
+@task
+async def nothing() -> None:
+    """The least job."""
+
+
+def soon(milliseconds: int = 150) -> datetime:
+    """A moment from now."""
+    return datetime.now(UTC) + timedelta(milliseconds=milliseconds)
+
+
+def intercept(monkeypatch: pytest.MonkeyPatch, after: Callable[[list[Claim]], Awaitable[None]]) -> None:
+    """Let something happen after each fetch in the database, before the fetcher sees its answer."""
+    real = fetcher.fetch_jobs
+
+    async def fetch(*args: Any) -> list[Claim]:
+        claims = await real(*args)
+        await after(claims)
+        return claims
+
+    monkeypatch.setattr(fetcher, "fetch_jobs", fetch)
+
+
+@pytest.fixture
+def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No look is expensive: the first of a worker may be, and would be followed by another one without a reason."""
+    monkeypatch.setattr(cursor, "CHEAP_S", 60.0)
+
+
+# When
+
+
+@pytest.mark.usefixtures("cheap")
+async def test_a_notification_during_an_empty_fetch_is_not_lost(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that was committed after the fetch had looked would wait for the poll, here a minute."""
+    worker = make_worker(nothing)
+    adding, heard = asyncio.Event(), asyncio.Event()
+    added: list[int] = []
+    calls: list[int] = []
+
+    async def add_while_it_is_under_way(claims: list[Claim]) -> None:
+        calls.append(1)
+        if len(calls) == ON_CALL:
+            adding.set()
+            added.append((await client.add_job(nothing)).id)
+            await heard.wait()
+
+    intercept(monkeypatch, add_while_it_is_under_way)
+    real_wake = fetcher.Fetcher.wake
+
+    def wake(self: fetcher.Fetcher) -> None:
+        real_wake(self)
+        if adding.is_set():
+            heard.set()
+
+    monkeypatch.setattr(fetcher.Fetcher, "wake", wake)
+    async with worker.start():
+        await seen.wait_for(JobCompleted)
+
+    assert added == seen.ids(JobCompleted)
+
+
+@pytest.mark.parametrize("delays_s", [(0.05,), (0.05, 3600.0)])
+async def test_a_sleeping_fetcher_looks_at_the_earliest_of_the_times_that_it_was_told(
+    client: Client, make_worker: MakeWorker, seen: Seen, delays_s: tuple[float, ...]
+) -> None:
+    """A retry that is due soon is not put off by one that is due later; and the poll is a minute away."""
+    async with make_worker(nothing, poll=60, listen=False).start() as worker:
+        assert worker._running is not None
+        fetches = worker._running._fetcher
+        await wait_until(lambda: fetches.is_idle, description="the worker to sleep")
+        added = await client.add_job(nothing)
+        for delay_s in delays_s:
+            fetches.wake_in(delay_s)
+        await seen.wait_for(JobCompleted)
+
+    assert [added.id] == seen.ids(JobCompleted)
+
+
+@pytest.mark.usefixtures("cheap")
+async def test_a_notification_while_the_alarm_is_set_is_not_lost(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clearing the wake-up after the last look, not before it, would let the job wait for the poll, here a minute."""
+    real, real_wake = fetcher.next_due_s, fetcher.Fetcher.wake
+    armed, asked, heard = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def add_behind_its_back(*args: Any) -> float | None:
+        due_s = await real(*args)
+        if armed.is_set() and not asked.is_set():
+            asked.set()
+            await client.add_job(nothing, queue="q")  # Without a queue it might be handed over, and nobody be woken.
+            await heard.wait()
+        return due_s
+
+    def wake(self: fetcher.Fetcher) -> None:
+        real_wake(self)
+        if asked.is_set():
+            heard.set()
+
+    monkeypatch.setattr(fetcher, "next_due_s", add_behind_its_back)
+    monkeypatch.setattr(fetcher.Fetcher, "wake", wake)
+    async with make_worker(nothing).start() as worker:
+        assert worker._running is not None
+        fetches = worker._running._fetcher
+        # Before it is, it looks again whatever it has heard.
+        await wait_until(lambda: fetches.on_call._is_covered, description="the worker to be on call")
+        armed.set()
+        fetches.wake()
+        await seen.wait_for(JobCompleted)
+
+    assert heard.is_set()
+
+
+async def test_a_job_starts_at_its_time_and_not_at_the_poll(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """The worker knows when the next job is due; the poll, here a minute, is only the safety net."""
+    async with make_worker(nothing).start():
+        added = await client.add_job(nothing, run_at=soon())
+        await seen.wait_for(JobCompleted)
+
+    assert [added.id] == seen.ids(JobCompleted)
+
+
+@pytest.mark.usefixtures("cheap")
+async def test_a_due_time_that_becomes_known_during_a_poll_is_not_slept_over(
+    make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A retry that is written while the answer is on its way is not in it: it would wait for the next poll."""
+    opened: list[Fetcher] = []
+    asked: list[Any] = []
+    really_open, really_poll = Fetcher.open, fetcher.poll
+
+    def note(self: Fetcher, start_soon: Callable[..., object]) -> None:
+        opened.append(self)
+        really_open(self, start_soon)
+
+    async def poll(*args: Any) -> Any:
+        asked.append(await really_poll(*args))
+        if len(asked) == 1:
+            opened[0].wake_in(0.05)
+        return asked[-1]
+
+    def a_poll() -> bool:
+        if opened[0].is_idle and not asked:
+            opened[0].wake_in(0.0)
+        return bool(asked)
+
+    monkeypatch.setattr(Fetcher, "open", note)
+    monkeypatch.setattr(fetcher, "poll", poll)
+    async with make_worker(nothing).start():
+        await wait_until(a_poll, description="a poll")
+        await wait_until(lambda: len(asked) >= 2, description="the look at that time")
+
+    assert [None, None] == [due_s for due_s, _ in asked[:2]]
+
+
+async def test_a_job_that_is_due_later_than_the_last_one_is_not_slept_over(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """Each alarm sets the next one, of plain jobs and of those of queues, of any priority."""
+    times = {"queue": ["line", None, "line", None], "priority": [5, 0, -5, 9]}
+    async with make_worker(nothing).start():
+        for number in range(4):
+            await client.add_job(
+                nothing,
+                run_at=soon(60 * (4 - number)),
+                queue=times["queue"][number],
+                priority=times["priority"][number],
+            )
+        await seen.wait_for(JobCompleted, 4)
+
+    assert 4 == len(seen.of(JobStarted))
+
+
+@pytest.mark.usefixtures("cheap")
+async def test_a_job_that_becomes_due_while_the_alarm_is_set_is_not_slept_over(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the fetch and the question for the next due time lies a moment in which jobs become due."""
+    waited: list[int] = []
+
+    async def wait_until_it_is_due(claims: list[Claim]) -> None:
+        if not waited and not claims:
+            waited.append(1)
+            due = soon(50)
+            await client.add_job(nothing, run_at=due)
+            await wait_until(lambda: datetime.now(UTC) > due + timedelta(milliseconds=20), description="the due time")
+
+    intercept(monkeypatch, wait_until_it_is_due)
+    # Who listens looks once more before it rests.
+    async with make_worker(nothing, listen=False).start():
+        await seen.wait_for(JobCompleted)
+
+    assert [1] == waited
+
+
+@pytest.mark.usefixtures("cheap")
+async def test_a_job_that_becomes_due_while_the_question_is_on_its_way_is_not_slept_over(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The question for the next due time may take as long to the server as the fetch's answer took from there."""
+    due = soon(500)
+    real = fetcher.next_due_s
+    fetched_at: list[datetime] = []
+
+    async def answer_slowly(claims: list[Claim]) -> None:
+        if not fetched_at:
+            fetched_at.append(datetime.now(UTC))
+            await wait_until(
+                lambda: datetime.now(UTC) > due - timedelta(milliseconds=20), description="almost the due time"
+            )
+
+    async def ask_slowly(*args: Any) -> float | None:
+        arrives = due + (due - fetched_at[0]) * 1.6
+        await wait_until(lambda: datetime.now(UTC) > arrives, description="the question to arrive")
+        return await real(*args)
+
+    await client.add_job(nothing, run_at=due)
+    intercept(monkeypatch, answer_slowly)
+    monkeypatch.setattr(fetcher, "next_due_s", ask_slowly)
+    # Who listens looks once more before it rests.
+    async with make_worker(nothing, listen=False).start():
+        await seen.wait_for(JobCompleted)
+
+    assert 1 == len(fetched_at)
+
+
+async def test_without_listening_the_poll_finds_what_was_added(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """Behind a pooler there are no notifications: `listen=False` must still work."""
+    async with make_worker(nothing, listen=False, poll=0.1).start():
+        added = await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+
+    assert [added.id] == seen.ids(JobCompleted)
+
+
+async def test_a_due_job_that_became_visible_late_is_found_by_the_poll(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """A transaction that adds without a notification, as a restored backup does, costs a poll at most."""
+    async with make_worker(nothing, poll=0.1).start():
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+        await db.execute(f"""
+            insert into {schema}._jobs (run_at, created_at, updated_at, task_id, payload)
+            select now(), now(), now(), id, '{{}}' from {schema}._tasks""")
+        await seen.wait_for(JobCompleted, 2)
+
+    assert 2 == len(seen.of(JobStarted))
+
+
+# No claim is lost
+
+
+async def test_stopping_in_any_moment_of_a_fetch_loses_no_claim(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """A claim that nobody knows would wait for the lease; the check after this test finds it."""
+    for _ in range(25):
+        async with make_worker(nothing, concurrency=3).start():
+            for _ in range(5):
+                await client.add_job(nothing)
+            await asyncio.sleep(random.uniform(0, 0.004))
+    await make_worker(nothing).run_once()
+
+    assert 125 == len(set(seen.ids(JobCompleted)))
+
+
+async def test_cancelling_in_any_moment_of_a_fetch_loses_no_claim(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """The same for a `run()` whose asyncio task is cancelled."""
+    for _ in range(25):
+        started = len(seen.of(JobsFetched))
+        await client.add_job(nothing)
+        running = asyncio.get_running_loop().create_task(make_worker(nothing, concurrency=3).run())
+        await seen.wait_for(JobsFetched, started + 1)
+        for _ in range(5):
+            await client.add_job(nothing)
+        await asyncio.sleep(random.uniform(0, 0.002))
+        running.cancel()
+        await asyncio.wait({running})
+    await make_worker(nothing).run_once()
+
+    assert 150 == len(set(seen.ids(JobCompleted)))
+
+
+async def test_claims_that_arrive_while_the_worker_stops_go_back_with_their_attempts_untouched(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They never started: another worker shall find them as they were."""
+    asked = asyncio.Event()
+
+    async def stop_meanwhile(claims: list[Claim]) -> None:
+        if claims:
+            asked.set()
+            await seen.wait_for(WorkerStopping)
+
+    intercept(monkeypatch, stop_meanwhile)
+    added = await client.add_job(nothing)
+    async with make_worker(nothing).start():
+        await asked.wait()
+    job = await client.get_job(added.id)
+
+    assert ([], 0, 0) == (seen.of(JobStarted), job.attempts, job.interruptions)
+    assert [((added.id,), "the worker stops")] == [(event.job_ids, event.reason) for event in seen.of(JobsReturned)]
+
+
+async def test_a_fetch_whose_answer_is_lost_does_not_hold_its_jobs_for_ever(
+    dsn: str, schema: str, client: Client, seen: Seen
+) -> None:
+    """The claims were committed, and their worker lives: no rescue would ever find them."""
+
+    @task(queue="line")
+    async def say(word: str) -> None:
+        pass
+
+    async with link_to(dsn) as link, Worker(link.dsn, [say], schema=schema, observers=[seen], poll=60).start():
+        link.cut_at_answer_with(b"swallowed")
+        added = await client.add_job(say, "swallowed")
+        await seen.wait_for(JobCompleted)
+        was_cut = link.was_cut.is_set()
+
+    assert was_cut
+    assert [added.id] == seen.ids(JobCompleted)
+    assert [((added.id,), "the answer to their fetch was lost")] == [
+        (event.job_ids, event.reason) for event in seen.of(JobsReturned)
+    ]
+
+
+async def test_claims_lost_by_the_last_fetch_are_returned_at_the_stop(
+    dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its row is about to go: without it the jobs would wait for a thorough rescue by another worker."""
+
+    @task
+    async def say(word: str) -> None:
+        pass
+
+    monkeypatch.setattr(fetcher, "backoff_s", lambda *args: 3600.0)
+    async with link_to(dsn) as link, Worker(link.dsn, [say], schema=schema, observers=[seen], poll=60).start():
+        link.cut_at_answer_with(b"swallowed")
+        added = await client.add_job(say, "swallowed", queue="q")
+        await seen.wait_for(FetchFailed)
+
+    assert [(added.id,)] == [event.job_ids for event in seen.of(JobsReturned)]
+
+
+async def test_lost_claims_are_returned_while_no_slot_is_free(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """They may be committed late, when other jobs have taken the slots; and nobody else can return them."""
+    leave = asyncio.Event()
+
+    @task
+    async def block() -> None:
+        await leave.wait()
+
+    async with make_worker(block, concurrency=1).start() as busy, make_worker(nothing).start() as idle:
+        await client.add_job(block)
+        await seen.wait_for(JobStarted)
+        await wait_until(lambda: idle._running._fetcher.is_idle, description="the other worker to be idle")
+        worker_id = busy._running._identity.worker_id
+        async with db.transaction():
+            lost = await client.add_job(nothing, connection=db)
+            await db.execute(
+                f"update {schema}._jobs set locked_by = $1, locked_at = now(), lock_token = -1 where id = $2",
+                *(worker_id, lost.id),
+            )
+        busy._running._fetcher.lost.note(worker_id, -1)
+        busy._running._fetcher.wake()
+        await seen.wait_for(JobCompleted)
+        leave.set()
+
+    assert (lost.id,) == seen.of(JobsReturned)[0].job_ids
+    assert lost.id == seen.ids(JobCompleted)[0]
+
+
+async def test_a_worker_whose_fetch_connection_is_ended_goes_on(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """A server restart or an idle timeout of a firewall is everyday life."""
+    async with make_worker(nothing).start():
+        for count in range(1, 4):
+            await terminate(db, schema, "fetch")
+            await client.add_job(nothing)
+            await seen.wait_for(JobCompleted, count)
+
+    assert 3 == len(seen.of(JobCompleted))
+
+
+async def test_a_fetch_on_a_half_open_connection_ends_at_its_deadline_and_the_worker_goes_on(
+    dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A firewall that forgets a connection drops its packets in silence: the next try must use a new one."""
+    monkeypatch.setattr(fetcher, "FETCH_DEADLINE_S", 0.3)
+    async with link_to(dsn) as link, Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start():
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+        link.freeze_open("fetch")
+        await client.add_job(nothing, queue="q")  # Without a queue it might be handed over, and not be fetched.
+        await seen.wait_for(FetchFailed)
+        await seen.wait_for(JobCompleted, 2)
+
+    assert 2 == len(seen.of(JobStarted))
+
+
+# For whom
+
+
+def fetch_ahead(monkeypatch: pytest.MonkeyPatch, ahead: int) -> None:
+    """Let the first fetch that finds something take more than there are slots, as it does at a fast pace."""
+
+    def wanted(waiting: int, *_: float) -> int:
+        return waiting and waiting + ahead
+
+    monkeypatch.setattr(fetcher, "wanted_now", wanted)
+
+
+async def test_claims_for_slots_that_are_free_do_not_go_back_however_late_the_worker_runs(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine a moment passes between waking those slots and the first claim that they take."""
+    monkeypatch.setattr(fetcher, "STALE_S", 0.0)
+    ids = [added.id for added in await client.add_jobs([nothing.job() for _ in range(105)])]
+    fetch_ahead(monkeypatch, 5)
+    await make_worker(nothing, concurrency=100).run_once()
+
+    assert {*ids} == {*seen.ids(JobCompleted)}
+    assert {*ids[100:]} >= {job_id for event in seen.of(JobsReturned) for job_id in event.job_ids}
+
+
+async def test_claims_that_do_not_start_go_back_and_another_worker_takes_them_at_once(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All slots are suddenly busy for long: jobs that were fetched ahead must not wait behind them."""
+    leave = asyncio.Event()
+
+    @task
+    async def block() -> None:
+        await leave.wait()
+
+    blocking = await client.add_job(block, priority=-1)
+    ids = [(await client.add_job(nothing)).id for _ in range(3)]
+    with monkeypatch.context() as patch:
+        fetch_ahead(patch, 10)
+        async with make_worker(block, nothing, concurrency=1).start():
+            await seen.wait_for(JobStarted)
+            async with make_worker(nothing).start():
+                await seen.wait_for(JobCompleted, 3)
+                leave.set()
+                await seen.wait_for(JobCompleted, 4)
+
+    assert ids == sorted(seen.ids(JobCompleted)[:3])
+    assert blocking.id == seen.ids(JobCompleted)[3]
+
+
+async def test_a_job_of_higher_priority_overtakes_a_backlog(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """Only what is buffered, some milliseconds of work, and what runs until the next look from the start, is before."""
+    release = asyncio.Semaphore(0)
+
+    @task
+    async def step() -> None:
+        await release.acquire()
+
+    async def is_overtaken() -> bool:
+        release.release()
+        return urgent.id in seen.ids(JobCompleted)
+
+    await client.add_jobs([step.job()] * 3000)
+    async with make_worker(step, nothing, concurrency=1, grace=0).start():
+        await seen.wait_for(JobStarted)
+        urgent = await client.add_job(nothing, priority=-10)
+        await wait_until(is_overtaken, description="the urgent job to run")
+        before_it = seen.ids(JobCompleted).index(urgent.id)
+
+    assert 2999 > before_it
+
+
+async def test_jobs_start_in_the_order_of_priority_run_at_and_id(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """What the documentation promises, over several fetches of one drain."""
+    specs = [nothing.job().with_options(priority=random.randint(-2, 2)) for _ in range(200)]
+    ids = [added.id for added in await client.add_jobs(specs)]
+    await make_worker(nothing, concurrency=1).run_once()
+    expected = [job_id for _, job_id in sorted(zip([spec.priority or 0 for spec in specs], ids, strict=True))]
+
+    assert expected == seen.ids(JobStarted)
+
+
+# How many
+
+
+@pytest.mark.parametrize(
+    ("saw_all", "reach", "may_begin_at_start", "left"),
+    [
+        (False, "everything", True, "more"),
+        (False, "recent", False, "more"),
+        (False, "next", False, "more"),
+        (True, "everything", True, "nothing"),
+        (True, "everything", False, "nothing"),
+        (True, "recent", True, "more"),
+        (True, "next", True, "more"),
+        (True, "recent", False, "unseen"),
+        (True, "next", False, "unseen"),
+    ],
+)
+def test_what_a_fetch_has_left(saw_all: bool, reach: Reach, may_begin_at_start: bool, left: Left) -> None:
+    """The table of `left_by`: nothing can only be left by a look from the start."""
+    assert left == left_by(saw_all, reach, may_begin_at_start=may_begin_at_start)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "buffered", "pace", "batch", "expected"),
+    [
+        (10, 0, 0.0, 500, 10),  # idle: as many as there are free slots
+        (0, 0, 0.0, 500, 0),  # all busy, slow handlers: nothing ahead
+        (10, 10, 0.0, 500, 0),  # the slots are about to take what is there
+        (10, 4, 0.0, 500, 6),
+        (0, 0, 4_000.0, 500, 100),  # fast handlers: 25 ms of work ahead
+        (0, 60, 4_000.0, 500, 0),  # more than half of it is there
+        (0, 50, 4_000.0, 500, 50),  # half of it: fetch the other half
+        (0, 40, 4_000.0, 500, 60),
+        (10, 0, 4_000.0, 500, 110),
+        (10, 0, 1e9, 500, 500),  # never more than a batch
+        (1000, 0, 0.0, 500, 500),
+        (0, 900, 1e9, 500, 0),  # more than enough is there
+    ],
+)
+async def test_how_many_jobs_are_wanted_now(
+    waiting: int, buffered: int, pace: float, batch: int, expected: int
+) -> None:
+    """Enough for the free slots and for 25 ms of their work ahead; nothing as long as half of that is there."""
+    assert expected == wanted_now(waiting, buffered, pace, batch, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("buffered", "pace", "takes_s", "expected"),
+    [
+        (500, 80_000.0, 0.004, 320),  # what starts until they come makes room for as many
+        (500, 80_000.0, 0.003, 0),  # less than half of what is to be there: not yet
+        (250, 80_000.0, 0.004, 500),  # never more than a batch
+        (100, 4_000.0, 0.010, 0),  # a short way, slow handlers: as without it
+        (90, 4_000.0, 0.010, 50),
+        (600, 4_000.0, 9.0, 0),  # a fetch that was held up foretells no more than 25 ms
+        (120, 4_000.0, 9.0, 80),
+    ],
+)
+async def test_a_fetch_is_sent_early_enough_to_come_before_the_slots_run_dry(
+    buffered: int, pace: float, takes_s: float, expected: int
+) -> None:
+    """The worker and the server work at the same time; what waits for a slot stays within one batch."""
+    assert expected == wanted_now(0, buffered, pace, 500, takes_s)
+
+
+# Forbidden flags
+
+
+async def test_forbidden_flags_may_be_a_list_a_function_or_an_async_function() -> None:
+    """The three forms of graphile-worker."""
+
+    async def ask() -> list[str]:
+        await asyncio.sleep(0)
+        return ["a"]
+
+    answers = [await current_flags(given) for given in (["a"], lambda: ("a",), ask, lambda: {"a"})]
+
+    assert [["a"]] * 4 == answers
+
+
+async def test_no_forbidden_flags_are_none() -> None:
+    """Then the statement needs no condition."""
+    answers = [await current_flags(given) for given in (None, [], lambda: None, list)]
+
+    assert [None] * 4 == answers
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), SystemExit(1), asyncio.CancelledError(), KeyboardInterrupt()])
+async def test_what_a_function_for_forbidden_flags_raises_is_an_error_of_the_fetch(error: BaseException) -> None:
+    """A CancelledError of the user's would otherwise end the worker without a word."""
+
+    async def fail() -> list[str]:
+        raise error
+
+    with pytest.raises(AsyncqError, match="forbidden_flags failed"):
+        await current_flags(fail)
+
+
+@pytest.mark.parametrize("answer", ["abc", 5, object(), [None], [["a"]], {1}])
+async def test_an_answer_of_forbidden_flags_that_is_no_list_is_an_error_of_the_fetch(answer: Any) -> None:
+    """A str would be taken letter by letter, and forbid nothing."""
+    with pytest.raises(AsyncqError, match="must return a list"):
+        await current_flags(lambda: answer)
+
+
+async def test_forbidden_flags_are_asked_before_each_fetch(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
+    """A circuit breaker opens and closes while the worker runs."""
+    forbidden = {"slow"}
+    async with make_worker(nothing, forbidden_flags=lambda: sorted(forbidden), poll=0.1).start():
+        flagged = await client.add_job(nothing, flags=["slow"])
+        free = await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+        forbidden.clear()
+        another = await client.add_job(nothing)
+        await seen.wait_for(JobCompleted, 3)
+
+    assert free.id == seen.ids(JobCompleted)[0]
+    assert {flagged.id, another.id} == set(seen.ids(JobCompleted)[1:])
+
+
+async def test_a_worker_tells_which_flags_it_forbids(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """Whoever asks why a job does not run hears of them; they are told when they change, also under a new id."""
+    forbidden = ["slow"]
+    flags = f"select forbidden_flags from {schema}._workers"
+    job = await client.add_job(nothing, flags=["slow"])
+
+    async def is_told() -> bool:
+        return forbidden == (await db.fetchval(flags) or [])
+
+    async with make_worker(nothing, forbidden_flags=lambda: forbidden, lease=1, poll=0.1).start():
+        await wait_until(is_told, description="the flags of the first fetch")
+        explained = await client.admin.explain(job.id)
+        await db.execute(f"delete from {schema}._workers")
+        await seen.wait_for(WorkerLost)
+        await wait_until(is_told, description="the flags under the new id")
+        forbidden.clear()
+        await wait_until(is_told, description="that nothing is forbidden")
+        await seen.wait_for(JobCompleted)
+
+    assert ["forbidden_flag"] == [reason.reason for reason in explained.reasons]
+
+
+async def test_flags_that_do_not_change_are_told_once(
+    client: Client, make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An idle worker fetches again and again."""
+    told: list[Any] = []
+    real = fetcher.set_forbidden_flags
+
+    async def tell(line: Any, worker_id: int, flags: Any) -> None:
+        told.append(flags)
+        await real(line, worker_id, flags)
+
+    monkeypatch.setattr(fetcher, "set_forbidden_flags", tell)
+    for _ in range(3):
+        await client.add_job(nothing)
+    await make_worker(nothing, forbidden_flags=["a"], concurrency=1).run_once()
+    await make_worker(nothing).run_once()
+
+    assert [["a"]] == told
+
+
+async def test_while_forbidden_flags_fail_nothing_is_fetched(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """To fetch what may be forbidden would be the greater harm; it is loud, and goes on when the function does."""
+    fails = [True, True]
+
+    def ask() -> list[str]:
+        if fails:
+            fails.pop()
+            raise ValueError("no answer")
+        return []
+
+    added = await client.add_job(nothing)
+    await make_worker(nothing, forbidden_flags=ask).run_once()
+
+    assert 2 == len(seen.of(FetchFailed))
+    assert [added.id] == seen.ids(JobCompleted)
+
+
+async def test_a_function_for_forbidden_flags_that_hangs_does_not_keep_the_worker_from_stopping(
+    make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may ask a service that is away; the stop must not wait for it."""
+    asked, ended = asyncio.Event(), asyncio.Event()
+
+    async def hang() -> list[str]:
+        try:
+            asked.set()
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return []
+
+    monkeypatch.setattr(supervisor, "FLUSH_S", 3600)
+    async with make_worker(nothing, forbidden_flags=hang).start():
+        await asked.wait()
+    await ended.wait()
+
+    assert ended.is_set()
+
+
+async def test_a_retry_that_is_written_while_a_fetch_is_under_way_is_not_slept_over(
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    db: asyncpg.Connection,
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its settlement began before the fetch was sent, and is committed after it: no later question finds it new."""
+    added = await client.add_job(nothing, run_at=datetime.now(UTC) + timedelta(hours=1))
+    real = Fetcher._claim
+
+    async def claim(self: Fetcher, *args: Any) -> list[Claim]:
+        claims = await real(self, *args)
+        if not claims:
+            await db.execute(f"update {schema}._jobs set run_at = run_at - interval '2 hours' where run_at > now()")
+            self.wake_in(0.0)
+        return claims
+
+    monkeypatch.setattr(Fetcher, "_claim", claim)
+    async with make_worker(nothing, poll=60, listen=False).start():
+        await seen.wait_for(JobCompleted)
+
+    assert [added.id] == seen.ids(JobCompleted)

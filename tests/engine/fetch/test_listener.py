@@ -1,0 +1,103 @@
+"""The listener: keeps its connection for ever, and wakes the fetcher for what was missed."""
+
+import asyncio
+from typing import Any
+
+import asyncpg
+import pytest
+
+from asyncq import Client, Worker, task
+from asyncq.domain.events import JobCompleted, ListenConnected, ListenLost
+from asyncq.engine import supervisor
+from asyncq.engine.fetch import listener
+from tests.engine.conftest import MakeWorker
+from tests.support.faults import link_to, terminate
+from tests.support.seen import Seen
+
+
+@task
+async def nothing() -> None:
+    """The least job."""
+
+
+async def test_a_listener_whose_connection_is_ended_again_and_again_comes_back(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """For ever: a worker that gave up after some tries would fall back to its poll in silence."""
+    async with make_worker(nothing).start():
+        for count in range(2, 6):
+            await terminate(db, schema, "listen")
+            await seen.wait_for(ListenConnected, count)
+        added = await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+
+    assert ([added.id], 4) == (seen.ids(JobCompleted), len(seen.of(ListenLost)))
+
+
+async def test_what_was_added_while_nobody_listened_is_found_at_the_reconnect(
+    dsn: str, schema: str, client: Client, seen: Seen
+) -> None:
+    """Its notification went to nobody; without the wake-up at the reconnect it would wait for the poll, a minute."""
+    async with link_to(dsn) as link, Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start():
+        link.refuse("listen")
+        await seen.wait_for(ListenLost)
+        added = await client.add_job(nothing)
+        link.mend()
+        await seen.wait_for(JobCompleted)
+
+    assert [added.id] == seen.ids(JobCompleted)
+
+
+async def test_a_half_open_connection_is_found_by_the_probe(
+    dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection that only listens never learns that its other end is gone."""
+    monkeypatch.setattr(listener, "PROBE_S", 0.1)
+    monkeypatch.setattr(listener, "PROBE_DEADLINE_S", 0.1)
+    async with link_to(dsn) as link, Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start():
+        link.freeze_open("listen")
+        await seen.wait_for(ListenLost)
+        await seen.wait_for(ListenConnected, 2)
+        added = await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+
+    assert [added.id] == seen.ids(JobCompleted)
+
+
+async def test_a_worker_that_cannot_listen_at_the_start_works_by_polling(
+    dsn: str, schema: str, client: Client, seen: Seen
+) -> None:
+    """Listening is a convenience: its failure at the start must not keep the worker from working."""
+    async with link_to(dsn) as link:
+        link.refuse("listen")
+        async with Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=0.1).start():
+            added = await client.add_job(nothing)
+            await seen.wait_for(JobCompleted)
+
+    assert [added.id] == seen.ids(JobCompleted)
+    assert 1 <= len(seen.of(ListenLost))
+
+
+async def test_a_notification_of_another_schema_wakes_nobody(
+    make_worker: MakeWorker, db: asyncpg.Connection, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two applications, or a test and another, share a database: neither pays for the other's adds."""
+    wakes: list[str] = []
+    heard = asyncio.Event()
+    real = supervisor.listen
+
+    async def note(database: Any, observers: Any, fetcher: Any, hear: Any, *others: Any, **more: Any) -> None:
+        def noting(text: str) -> None:
+            wakes.append(text)
+            heard.set()
+            hear(text)
+
+        await real(database, observers, fetcher, noting, *others, **more)
+
+    monkeypatch.setattr(supervisor, "listen", note)
+    async with make_worker(nothing).start():
+        for channel in ("asyncq:jobs", f"{schema}_:jobs", f"{schema}:jobs"):
+            await db.execute("select pg_notify($1, $1)", channel)
+        await heard.wait()
+
+    assert [f"{schema}:jobs"] == wakes

@@ -1,0 +1,524 @@
+"""The on-call worker: one idle worker hears of adds for all, and no add is slept over. The poll is a minute."""
+
+import asyncio
+from collections import Counter
+from contextlib import AsyncExitStack
+from typing import Any
+
+import anyio
+import asyncpg
+import pytest
+
+from asyncq import Client, JobContext, StoreUnavailable, Worker, task
+from asyncq.domain.events import (
+    FetchFailed,
+    JobCompleted,
+    JobRetried,
+    JobStarted,
+    ListenConnected,
+    WorkerStopped,
+    WorkerStopping,
+)
+from asyncq.engine.fetch import cursor, fetcher, oncall
+from asyncq.engine.fetch.fetcher import Fetcher
+from asyncq.engine.fetch.oncall import OnCall
+from asyncq.store.database import ReconnectingConnection
+from asyncq.store.listen import ALL, Listening, OnCallStatus
+from tests.engine.conftest import MakeWorker
+from tests.support.faults import link_to, terminate
+from tests.support.seen import Seen
+from tests.support.session import Session, session
+from tests.support.waiting import wait_until
+
+ONE_LOOKS = 1
+LEVELS = ["read_committed", "repeatable_read", "serializable"]
+
+
+@task
+async def nothing() -> None:
+    """The least job."""
+
+
+@task
+async def other() -> None:
+    """Of another worker."""
+
+
+async def settled(sql: Session) -> None:
+    """Wait until somebody is on call, and asks nothing more."""
+    await wait_until(lambda: sql.value("select asyncq._has_on_call()"), description="a worker on call")
+    await anyio.sleep(0.3)
+
+
+class Looks:
+    """Counts the looks for jobs of each worker of this process."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.of: Counter[int] = Counter()
+        real = ReconnectingConnection.fetch
+
+        async def fetch(line: ReconnectingConnection, name: str, *args: Any) -> Any:
+            if name in ("fetch_jobs", "next_due"):
+                self.of[id(line)] += 1
+            return await real(line, name, *args)
+
+        monkeypatch.setattr(ReconnectingConnection, "fetch", fetch)
+
+    async def have_ended(self) -> bool:
+        """Whether nobody looks any more; of no worker is counted what came before."""
+        before = self.of.total()
+        await anyio.sleep(0.3)
+        if before == self.of.total():
+            self.of.clear()
+            return True
+        return False
+
+
+@pytest.fixture(autouse=True)
+def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No look is expensive: on a busy machine idle workers would look again a second later."""
+    monkeypatch.setattr(cursor, "CHEAP_S", 60.0)
+
+
+async def test_one_of_many_idle_workers_looks_for_a_job_that_was_added(
+    dsn: str,
+    schema: str,
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    db: asyncpg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The others would find nothing. On the connection of a caller it takes no slot."""
+    counted = Looks(monkeypatch)
+    async with session(dsn, schema) as sql, AsyncExitStack() as stack:
+        for _ in range(5):
+            await stack.enter_async_context(make_worker(nothing, poll=60).start())
+        await settled(sql)
+        await wait_until(counted.have_ended, description="the workers to rest")
+        await client.add_job(nothing, connection=db, autocommit=True)
+        await seen.wait_for(JobCompleted)
+        await anyio.sleep(0.1)
+
+    assert ONE_LOOKS == len(counted.of)
+
+
+async def test_an_idle_worker_asks_one_thing_in_the_time_of_a_poll(
+    dsn: str, schema: str, make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether anything is due; a fetch follows only then."""
+    asked: list[str] = []
+    real = ReconnectingConnection.fetch
+
+    async def fetch(line: ReconnectingConnection, name: str, *args: Any) -> Any:
+        asked.append(name)
+        return await real(line, name, *args)
+
+    async with session(dsn, schema) as sql, make_worker(nothing, poll=0.05).start():
+        await settled(sql)
+        monkeypatch.setattr(ReconnectingConnection, "fetch", fetch)
+        await anyio.sleep(0.5)
+        names, count = set(asked), len(asked)
+
+    assert {"next_due"} == names
+    assert count <= 11
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_a_job_whose_add_told_nobody_is_found_when_it_is_committed(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, level: Any
+) -> None:
+    """It was added when no worker rested, and committed when all did."""
+    await make_worker(nothing).run_once()  # Its name is known: else a worker would ask for that until the commit.
+    async with session(dsn, schema) as sql:
+        transaction = db.transaction(isolation=level)
+        await transaction.start()
+        added = await client.add_job(nothing, connection=db)
+        async with make_worker(nothing, poll=60).start():
+            await settled(sql)
+            await transaction.commit()
+            await seen.wait_for(JobCompleted, limit_s=5)
+
+    assert [added.id] == seen.ids(JobCompleted)
+
+
+async def test_a_worker_without_a_free_slot_hands_over(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """The next job is for another one, who did not hear of adds until then."""
+    release = asyncio.Event()
+
+    @task
+    async def wait() -> None:
+        await release.wait()
+
+    async with session(dsn, schema) as sql:
+        first, second, third = [make_worker(wait, poll=60, concurrency=1) for _ in range(3)]
+        async with first.start(), second.start(), third.start():
+            await settled(sql)
+            for number in range(1, 4):
+                await client.add_job(wait)
+                await seen.wait_for(JobStarted, number)
+            release.set()
+            await seen.wait_for(JobCompleted, 3)
+
+
+async def test_a_worker_that_is_full_for_a_moment_hands_over_unless_jobs_of_queues_follow_each_other(
+    make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told by each add, it would fetch a few jobs at a time while others wait."""
+    met, handed_over, real = list[Fetcher](), asyncio.Event(), Fetcher.prepare
+    answers: list[int] = []
+
+    async def prepare(own: Fetcher) -> None:
+        met.append(own)
+        await real(own)
+
+    monkeypatch.setattr(Fetcher, "prepare", prepare)
+    monkeypatch.setattr(OnCall, "no_room", lambda _: handed_over.set())
+    monkeypatch.setattr(OnCall, "is_in_charge", True)
+    monkeypatch.setattr(fetcher, "wanted_now", lambda *_: answers.pop() if answers else 1)
+    async with make_worker(nothing).start():
+        await anyio.sleep(0.3)
+        handed_over.clear()
+        answers.append(0)
+        met[0].wake_in(60)
+        async with asyncio.timeout(5):
+            await handed_over.wait()
+
+
+async def test_a_worker_that_stops_hands_over_before_it_is_gone(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However slow the connection is on which it says so: another one believes to be covered until then."""
+    real = Listening.leave_on_call
+
+    async def leave_late(own: Listening, *, was_mine: bool, notify_all: bool) -> None:
+        await anyio.sleep(0.5)
+        await real(own, was_mine=was_mine, notify_all=notify_all)
+
+    async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start() as first:
+        await settled(sql)
+        async with make_worker(nothing, poll=60).start():
+            await settled(sql)
+            monkeypatch.setattr(Listening, "leave_on_call", leave_late)
+            await first.stop()
+            await settled(sql)
+            await client.add_job(nothing, job_key="k")  # no slot takes it
+            await seen.wait_for(JobCompleted)
+
+
+async def test_a_worker_that_is_put_on_call_while_it_stops_hands_over(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer is on its way at that moment."""
+    real, answers = Listening.go_on_call, asyncio.Event()
+    posts: list[OnCallStatus] = []
+
+    async def answered_late(own: Listening, *, was_mine: bool) -> OnCallStatus:
+        posts.append(post := await real(own, was_mine=was_mine))
+        if len(posts) == 1:
+            await answers.wait()
+        return post
+
+    monkeypatch.setattr(Listening, "go_on_call", answered_late)
+    async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start() as first:
+        await wait_until(lambda: bool(posts), description="a worker to be on call")
+        async with make_worker(nothing, poll=60).start(), anyio.create_task_group() as group:
+            await settled(sql)
+            group.start_soon(first.stop)
+            await seen.wait_for(WorkerStopping)
+            answers.set()
+            await seen.wait_for(WorkerStopped)
+            await settled(sql)
+            await client.add_job(nothing, job_key="k")
+            await seen.wait_for(JobCompleted)
+
+    assert (True, False) == (posts[0].is_mine, posts[1].is_mine)
+
+
+async def test_a_worker_that_stops_hands_over_before_its_handlers_have_ended(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """They may take as long as the grace: nobody would hear of adds meanwhile."""
+    release = asyncio.Event()
+
+    @task
+    async def wait() -> None:
+        await release.wait()
+
+    async with session(dsn, schema) as sql, make_worker(wait, poll=60).start() as first:
+        held = await client.add_job(wait)
+        await seen.wait_for(JobStarted)
+        await settled(sql)
+        async with make_worker(wait, poll=60).start(), asyncio.TaskGroup() as group:
+            await settled(sql)
+            group.create_task(first.stop())
+            await seen.wait_for(WorkerStopping)
+            added = await client.add_job(wait, job_key="k")  # no slot takes it
+            await seen.wait_for(JobStarted, 2)
+            release.set()
+
+    assert [held.id, added.id] == seen.ids(JobStarted)
+
+
+async def test_a_worker_that_cannot_fetch_hands_over(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection
+) -> None:
+    """It hears of the add, and tries again and again; another one could run the job at once."""
+    failing = Seen()
+    async with (
+        session(dsn, schema) as sql,
+        link_to(dsn) as link,
+        Worker(link.dsn, [nothing], schema=schema, observers=[failing], poll=60).start(),
+    ):
+        await settled(sql)
+        async with make_worker(nothing, poll=60).start():
+            await settled(sql)
+            link.refuse("fetch")
+            added = await client.add_job(nothing, connection=db, autocommit=True)
+            await failing.wait_for(FetchFailed)
+            await seen.wait_for(JobCompleted)
+            link.mend()
+
+    assert ([added.id], []) == (seen.ids(JobCompleted), failing.ids(JobCompleted))
+
+
+async def test_workers_of_several_kinds_all_hear_of_adds(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """One that does not know a task cannot look for it."""
+    async with (
+        session(dsn, schema) as sql,
+        make_worker(nothing, poll=60).start(),
+        make_worker(other, poll=60).start(),
+    ):
+        await settled(sql)
+        for number in range(1, 5):
+            await client.add_job(nothing if number % 2 else other)
+            await seen.wait_for(JobCompleted, number)
+
+
+async def test_a_worker_whose_listen_connection_was_cut_is_on_call_again(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection
+) -> None:
+    """The server ended its turn on call with the connection."""
+    async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start():
+        await settled(sql)
+        await terminate(db, schema, "listen")
+        await seen.wait_for(ListenConnected, 2)
+        await settled(sql)
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+
+
+async def test_a_burst_of_adds_from_many_connections_is_worked_off_without_the_poll(
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """Most of them tell nobody, each in another moment of a worker that rests and wakes."""
+    connections = [await asyncpg.connect(dsn) for _ in range(8)]
+
+    async def produce(connection: asyncpg.Connection) -> None:
+        for number in range(25):
+            async with connection.transaction():
+                await client.add_job(nothing, connection=connection)
+                await anyio.sleep(0.004 * (number % 3))
+            await anyio.sleep(0.003 * (number % 5))
+
+    async with make_worker(nothing, poll=60).start(), make_worker(nothing, poll=60, concurrency=1).start():
+        async with anyio.create_task_group() as group:
+            for connection in connections:
+                group.start_soon(produce, connection)
+        await seen.wait_for(JobCompleted, 200)
+    for connection in connections:
+        await connection.close()
+
+
+class FakeEar:
+    """Says what it is told to, and notes what is said."""
+
+    def __init__(self, *posts: OnCallStatus) -> None:
+        self.posts = list(posts)
+        self.left: list[tuple[bool, bool]] = []
+        self.is_dropped = False
+
+    def drop(self) -> None:
+        """Note it."""
+        self.is_dropped = True
+
+    async def go_on_call(self, *, was_mine: bool) -> OnCallStatus:
+        """The next answer."""
+        return self.posts.pop(0)
+
+    async def leave_on_call(self, *, was_mine: bool, notify_all: bool) -> None:
+        """Note it."""
+        self.left.append((was_mine, notify_all))
+
+
+class Stand:
+    """The on-call state with a fake ear."""
+
+    def __init__(self, *posts: OnCallStatus) -> None:
+        self.wakes: list[float | None] = []
+        self.ear = FakeEar(*posts)
+        self.on_call = OnCall(lambda: self.wakes.append(None), self.wakes.append)
+        self.on_call.connected(self.ear)  # type: ignore[arg-type]
+        self.wakes.clear()
+
+
+OUT, COVERED = OnCallStatus(True, True, False), OnCallStatus(False, True, False)  # noqa: FBT003
+UNQUIET, MIXED = OnCallStatus(True, False, False), OnCallStatus(False, True, True)  # noqa: FBT003
+
+
+async def rest(stand: Stand) -> list[bool]:
+    """Try to rest, look once more, rest."""
+    return [await stand.on_call.may_rest(), await stand.on_call.may_rest()]
+
+
+async def test_who_rests_looks_once_more_after_it_went_on_call() -> None:
+    """By whomever: what was added before told nobody."""
+    for post in (OUT, COVERED, MIXED):
+        assert [False, True] == await rest(Stand(post))
+
+
+async def test_while_silent_adds_are_under_way_a_worker_looks_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They end at a time that nobody tells. No time passes between its two tries to rest, however busy the machine."""
+    monkeypatch.setattr(oncall, "_now", lambda: 0.0)
+    stand = Stand(UNQUIET)
+    await rest(stand)
+
+    assert [True] == [0 < (wake or 0) < 0.02 for wake in stand.wakes]
+
+
+async def test_who_is_covered_by_another_does_not_hear_adds() -> None:
+    """Unless all are told."""
+    stand = Stand(COVERED, COVERED)
+    await rest(stand)
+    stand.on_call.heard("")
+    silent = len(stand.wakes)
+    stand.on_call.heard(ALL)
+
+    assert (0, 1) == (silent, len(stand.wakes))
+    assert not await stand.on_call.may_rest()
+
+
+async def test_adds_that_come_faster_than_a_worker_rests_need_not_tell_it() -> None:
+    """One alone does not end the turn: at an easy pace each would be followed by a new one."""
+    stand = Stand(OUT)
+    async with anyio.create_task_group() as group:
+        stand.on_call.open(group.start_soon)
+        await rest(stand)
+        for _ in range(2):
+            stand.on_call.heard("")
+            await stand.on_call.may_rest()
+        easy = list(stand.ear.left)
+        for _ in range(2):
+            stand.on_call.heard("")
+
+    assert ([], [(True, False)]) == (easy, stand.ear.left)
+
+
+async def test_who_was_on_call_hands_over_when_it_has_no_room_although_adds_are_silent_by_then() -> None:
+    """It is in charge until it rests again; who never was has nothing to hand over."""
+    stand, covered = Stand(OUT), Stand(COVERED)
+    async with anyio.create_task_group() as group:
+        for one in (stand, covered):
+            one.on_call.open(group.start_soon)
+            await rest(one)
+            for _ in range(2):
+                one.on_call.heard("")
+            one.on_call.no_room()
+            one.on_call.no_room()
+
+    assert ([(True, False), (False, True)], []) == (stand.ear.left, covered.ear.left)
+
+
+async def test_who_stops_hands_over_although_workers_were_of_several_kinds_when_it_asked() -> None:
+    """Others may have found since that one can look for all again: this one. Who has no room hears on for its kind."""
+    stand = Stand(OnCallStatus(is_mine=True, adds_settled=True, is_mixed=True))
+    async with anyio.create_task_group() as group:
+        stand.on_call.open(group.start_soon)
+        await rest(stand)
+        await anyio.sleep(0.01)
+        stand.ear.left.clear()
+        stand.on_call.no_room()
+        await anyio.sleep(0.01)
+        kept = list(stand.ear.left)
+        await stand.on_call.stop()
+
+    assert ([], [(True, True)]) == (kept, stand.ear.left)
+
+
+@pytest.mark.parametrize("post", [OUT, COVERED])
+async def test_what_is_heard_while_a_worker_asks_comes_before_the_answer(post: OnCallStatus) -> None:
+    """The one that was on call has left meanwhile; whether this one is by now is not forgotten."""
+    stand = Stand(post, COVERED)
+    ask = stand.ear.go_on_call
+    asked: list[bool] = []
+
+    async def hear_and_ask(*, was_mine: bool) -> OnCallStatus:
+        asked.append(was_mine)
+        if len(asked) == 1:
+            stand.on_call.heard(ALL)
+        return await ask(was_mine=was_mine)
+
+    stand.ear.go_on_call = hear_and_ask  # type: ignore[method-assign]
+    first = await stand.on_call.may_rest()
+    await anyio.sleep(0.01)
+
+    assert [False, False, True] == [first, *await rest(stand)]
+    assert [False, post.is_mine] == asked
+
+
+async def test_a_connection_that_did_not_answer_is_dropped() -> None:
+    """It may be on call by now, and nobody would know: the server ends that with the connection."""
+    stand = Stand()
+
+    async def fail(*, was_mine: bool) -> OnCallStatus:
+        raise StoreUnavailable("no answer")
+
+    stand.ear.go_on_call = fail  # type: ignore[method-assign]
+
+    assert await stand.on_call.may_rest()
+    assert stand.ear.is_dropped
+
+
+async def test_the_first_worker_of_another_kind_tells_all() -> None:
+    """The others believe that one of them can look for all."""
+    stand = Stand(MIXED)
+    async with anyio.create_task_group() as group:
+        stand.on_call.open(group.start_soon)
+        await rest(stand)
+        stand.on_call.heard("")
+
+    assert ([(False, True)], [None]) == (stand.ear.left, stand.wakes)
+
+
+@pytest.mark.parametrize("stops", ["before it is written", "afterwards"])
+async def test_a_retry_starts_at_its_time_although_the_worker_that_knew_of_it_has_gone(
+    client: Client, make_worker: MakeWorker, seen: Seen, schema: str, dsn: str, stops: str
+) -> None:
+    """The other one sleeps with an alarm that was set before: in a rolling deploy retries would wait for its poll."""
+    leave = asyncio.Event()
+
+    @task(retry=[0.5])
+    async def flaky(ctx: JobContext) -> None:
+        if ctx.attempt == 1:
+            await leave.wait()
+            raise ValueError
+
+    async with make_worker(flaky).start() as first, session(dsn, schema) as sql:
+        added = await client.add_job(flaky)
+        await seen.wait_for(JobStarted)
+        async with make_worker(flaky).start():
+            await settled(sql)
+            if stops == "afterwards":
+                leave.set()
+                await seen.wait_for(JobRetried)
+            async with anyio.create_task_group() as group:
+                group.start_soon(first.stop)
+                await seen.wait_for(WorkerStopping)
+                leave.set()
+            await seen.wait_for(JobCompleted)
+
+    assert [added.id, added.id] == seen.ids(JobStarted)

@@ -1,0 +1,252 @@
+"""Links that go silent: whatever statement waits for an answer then, it is given up, and those behind it go on.
+
+A link is half open: what is sent on it is lost, and nobody says so; new connections work.
+"""
+
+import asyncio
+from typing import Any
+
+import asyncpg
+import pytest
+
+from asyncq import Client, StoreUnavailable, Worker, task
+from asyncq.domain.events import JobCompleted, JobStarted, ListenConnected, ListenLost, WorkerLost, WorkerStarted
+from asyncq.engine import supervisor
+from asyncq.engine.fetch import fetcher
+from asyncq.engine.liveness.membership import Membership
+from asyncq.engine.maintenance import rounds
+from asyncq.engine.settle import completer
+from asyncq.store import database, listen
+from asyncq.store.database import Database, ReconnectingConnection
+from tests.engine.conftest import MakeWorker
+from tests.support.faults import link_to, terminate
+from tests.support.seen import Seen
+from tests.support.waiting import LIMIT_S, wait_until
+
+
+@task
+async def nothing() -> None:
+    """The least job."""
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The deadlines, shortened: seconds are for a server that is merely slow."""
+    monkeypatch.setattr(database, "ANSWER_S", 0.3)
+    for module in (database, listen):
+        monkeypatch.setattr(module, "CONNECT_TIMEOUT_S", 1.0)
+    for module, first in ((completer, "WRITE_DEADLINE_S"), (fetcher, "FETCH_DEADLINE_S")):
+        monkeypatch.setattr(module, first, 0.3)
+        monkeypatch.setattr(module, "LONGEST_DEADLINE_S", 1.0)
+
+
+async def test_a_wake_up_of_others_does_not_hold_up_what_is_to_be_written(
+    dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both go over the connection that settles."""
+    go, frozen, real = asyncio.Event(), list[bool](), supervisor.store.wake_workers
+
+    @task
+    async def wait(until: bool) -> None:
+        if until:
+            await go.wait()
+
+    options: dict[str, Any] = {"schema": schema, "observers": [seen], "poll": 60, "concurrency": 1}
+    async with link_to(dsn) as link, Worker(link.dsn, [wait], **options).start():
+
+        async def wake(line: ReconnectingConnection) -> None:
+            if not frozen:
+                frozen.append(True)
+                link.freeze_open("settle")
+            await real(line)
+
+        monkeypatch.setattr(supervisor.store, "wake_workers", wake)
+        await client.add_jobs([wait.job(until=False).with_options(queue="a", priority=-1), wait.job(until=True)])
+        await seen.wait_for(JobStarted, 2)
+        await wait_until(lambda: frozen, description="a wake-up of others")
+        go.set()
+        await seen.wait_for(JobCompleted, 2)
+
+    assert frozen
+
+
+async def test_a_question_for_unknown_tasks_does_not_hold_up_fetches(
+    dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both go over the connection that fetches."""
+    real, frozen = rounds.unknown_tasks, list[bool]()
+    options: dict[str, Any] = {"schema": schema, "observers": [seen], "poll": 1, "lease": 1}
+    async with link_to(dsn) as link, Worker(link.dsn, [nothing], **options).start():
+
+        async def ask(line: ReconnectingConnection, ids: Any) -> list[str]:
+            if not frozen:
+                frozen.append(True)
+                link.freeze_open("fetch")
+            return await real(line, ids)
+
+        await seen.wait_for(WorkerStarted)
+        monkeypatch.setattr(rounds, "unknown_tasks", ask)
+        await wait_until(lambda: frozen, description="a round")
+        added = await client.add_jobs([nothing.job(), nothing.job(), nothing.job()])
+        await seen.wait_for(JobCompleted, 3)
+
+    assert {job.id for job in added} == set(seen.ids(JobCompleted))
+
+
+async def test_a_worker_that_was_declared_dead_comes_back_over_another_connection(
+    dsn: str, schema: str, client: Client, seen: Seen, db: asyncpg.Connection
+) -> None:
+    """After a partition that by which it asks for its tasks is the one that is half open."""
+    options: dict[str, Any] = {"schema": schema, "observers": [seen], "poll": 60, "lease": 3}
+    async with link_to(dsn) as link, Worker(link.dsn, [nothing], **options).start():
+        at_rest = f"select count(*) = 1 from {schema}._handoff_slots where token is not null"
+        await wait_until(lambda: db.fetchval(at_rest), description="a slot")
+        link.freeze_open("fetch")
+        await db.execute(f"delete from {schema}._workers")
+        await seen.wait_for(WorkerLost)
+        added = await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+
+    assert [added.id] == seen.ids(JobCompleted)
+
+
+async def test_a_worker_that_is_declared_dead_while_it_learns_its_tasks_becomes_known_once_more(
+    dsn: str,
+    schema: str,
+    client: Client,
+    seen: Seen,
+    make_worker: MakeWorker,
+    db: asyncpg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else it would live on under an id that nobody beats for, and fetch nothing, without a word."""
+    monkeypatch.setattr(database, "ANSWER_S", 10.0)
+    lost, real = list[int](), Membership.lost
+
+    def note(member: Membership, worker_id: int) -> None:
+        lost.append(worker_id)
+        real(member, worker_id)
+
+    monkeypatch.setattr(Membership, "lost", note)
+    known = f"select count(*) = 1 from {schema}._workers"
+    async with make_worker(nothing, lease=1, poll=1).start():
+        other = await asyncpg.connect(dsn)
+        try:
+            async with other.transaction():
+                await other.execute(f"lock table {schema}._tasks in access exclusive mode")
+                await db.execute(f"delete from {schema}._workers")
+                await seen.wait_for(WorkerLost)
+                await wait_until(lambda: db.fetchval(known), description="the second id")
+                second = await db.fetchval(f"delete from {schema}._workers returning id")
+                # Its heart sees that it is gone, while its tasks cannot be asked for.
+                await wait_until(lambda: second in lost, description="the loss of the second id")
+        finally:
+            await other.close()
+        newer = f"select count(*) = 1 from {schema}._workers where id > {second}"
+        await wait_until(lambda: db.fetchval(newer), description="the third id")
+        added = await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+
+    assert [added.id] == seen.ids(JobCompleted)
+
+
+@pytest.mark.parametrize("role", ["settle", "fetch"])
+async def test_a_new_connection_that_goes_silent_behind_the_login_is_given_up(
+    dsn: str,
+    schema: str,
+    client: Client,
+    seen: Seen,
+    db: asyncpg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    role: str,
+) -> None:
+    """The driver's own limit ends with the login."""
+    real, made = database._set, list[bool]()
+    async with link_to(dsn) as link, Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=1).start():
+        await client.add_job(nothing)
+        await seen.wait_for(JobCompleted)
+
+        async def set_later(*args: Any) -> None:
+            if not made:
+                made.append(True)
+                link.freeze_open(role)
+            await real(*args)
+
+        monkeypatch.setattr(database, "_set", set_later)
+        await terminate(db, schema, role)
+        await client.add_jobs([nothing.job(), nothing.job()])
+        await seen.wait_for(JobCompleted, 3)
+
+    assert made
+
+
+@pytest.mark.parametrize("when", ["at the start", "again"])
+async def test_a_connection_that_listens_and_goes_silent_behind_the_login_is_given_up(
+    dsn: str,
+    schema: str,
+    client: Client,
+    seen: Seen,
+    db: asyncpg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    when: str,
+) -> None:
+    """The worker starts all the same, and listens over another one."""
+    real, made = listen._check_session, list[bool]()
+
+    async with link_to(dsn) as link, asyncio.timeout(LIMIT_S):
+
+        async def check(*args: Any) -> None:
+            if not made:
+                made.append(True)
+                link.freeze_open("listen")
+            await real(*args)
+
+        if when == "at the start":
+            monkeypatch.setattr(listen, "_check_session", check)
+        async with Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start():
+            if when == "again":
+                monkeypatch.setattr(listen, "_check_session", check)
+                await terminate(db, schema, "listen")
+                await seen.wait_for(ListenConnected, 2)
+            else:
+                await seen.wait_for(ListenConnected)
+            await client.add_job(nothing)
+            await seen.wait_for(JobCompleted)
+
+    assert made
+    assert "no answer in time" in seen.of(ListenLost)[-1].error
+
+
+async def test_a_statement_that_nobody_gives_up_ends_by_itself(dsn: str, schema: str) -> None:
+    """For the sake of those that wait for the line."""
+    async with link_to(dsn) as link:
+        line = ReconnectingConnection(Database(link.dsn, schema), "fetch")
+        await line.ready()
+        link.freeze_open("fetch")
+        async with asyncio.timeout(LIMIT_S):
+            with pytest.raises(StoreUnavailable) as caught:
+                await line.fetch("clock")
+        rows = await line.fetch("clock")
+        await line.close()
+
+    assert "unknown" == caught.value.outcome
+    assert rows
+
+
+async def test_a_statement_that_was_not_answered_is_waited_for_twice_as_long(dsn: str, schema: str) -> None:
+    """A server that is merely slow is not given up for ever; one answer, and all is as before."""
+    async with link_to(dsn) as link:
+        line = ReconnectingConnection(Database(link.dsn, schema), "fetch", answer_s=0.1)
+        await line.ready()
+        deadlines_s: list[dict[str, float]] = []
+        for _ in range(2):
+            link.freeze_open("fetch")
+            with pytest.raises(StoreUnavailable):
+                await line.fetch("clock")
+            await line.ready()
+            deadlines_s.append({**line._deadlines_s})
+        await line.fetch("clock")
+        deadlines_s.append({**line._deadlines_s})
+        await line.close()
+
+    assert [{"clock": 0.2}, {"clock": 0.4}, {}] == deadlines_s

@@ -1,0 +1,145 @@
+"""`add_jobs`: many jobs in one call, in the order of their specs."""
+
+import json
+
+import pytest
+
+from tests.support.session import Session
+
+SIX = [("c", "z"), ("a", None), ("b", "y"), ("a", "z"), ("c", None), ("b", "x"), ("a", "y")]
+
+
+def array_of(*specs: str) -> str:
+    """The SQL text of an array of job_spec."""
+    return f"array[{', '.join(specs)}]::asyncq.job_spec[]"
+
+
+def spec(task: str, queue: str | None = None) -> str:
+    """The SQL text of a spec."""
+    queue_name = "null" if queue is None else f"'{queue}'"
+    return f"('{task}', null, {queue_name}, null, null, null, null, null)"
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+async def test_add_jobs_keeps_the_order_of_its_specs(own: Session, analysed: bool) -> None:
+    """Equal jobs run by id: an order that follows the planner's join would run them in any order."""
+    if analysed:
+        await own.execute("""
+            select asyncq.add_job('a', queue_name := 'x'), asyncq.add_job('b', queue_name := 'y');
+            analyze asyncq._tasks""")
+    rows = await own.rows(f"select * from asyncq.add_jobs({array_of(*(spec(*pair) for pair in SIX))})")
+    ids = [row["id"] for row in rows]
+
+    assert SIX == [(row["task_identifier"], row["queue_name"]) for row in rows]
+    assert sorted(ids) == ids
+
+
+async def test_add_jobs_returns_the_rows_of_the_view(sql: Session) -> None:
+    """The same row that `add_job` returns."""
+    rows = await sql.rows(f"select * from asyncq.add_jobs({array_of(spec('a', 'q'), spec('b'))})")
+
+    assert [dict(row) for row in await sql.rows("select * from asyncq.jobs order by id")] == [dict(row) for row in rows]
+
+
+async def test_add_jobs_takes_every_attribute_of_a_spec(sql: Session) -> None:
+    """Each of the eight has an effect, in the order that was promised."""
+    full = """('t', '{"a":1}', 'q', '2040-01-01 00:00:00+00', 3, null, -1, '{f}')"""
+    row = await sql.row(f"select * from asyncq.add_jobs({array_of(full)})")
+
+    assert ("t", "q", 3, -1) == (row["task_identifier"], row["queue_name"], row["max_attempts"], row["priority"])
+    assert ("2040-01-01T00:00:00+00:00", {"f": True}) == (row["run_at"].isoformat(), json.loads(row["flags"]))
+    assert '{"a":1}' == await sql.value("select payload::text from asyncq._jobs")
+
+
+async def test_a_spec_of_nulls_takes_the_defaults(sql: Session) -> None:
+    """As in add_job."""
+    await sql.rows(f"select asyncq.add_jobs({array_of(spec('t'))})")
+    stored = await sql.row(
+        "select payload::text, run_at = now() as due, max_attempts, priority, flags from asyncq._jobs"
+    )
+
+    assert ("{}", True, 25, 0, None) == tuple(stored)
+
+
+@pytest.mark.parametrize("specs", ["'{}'::asyncq.job_spec[]", "null"])
+async def test_add_jobs_without_specs_adds_nothing(sql: Session, specs: str) -> None:
+    """`array_agg` over no rows gives null: no error for the caller."""
+    assert [] == await sql.rows(f"select * from asyncq.add_jobs({specs})")
+
+
+async def test_a_spec_that_is_null_is_refused(sql: Session) -> None:
+    """It has no identifier."""
+    error = await sql.refusal(f"select asyncq.add_jobs({array_of(spec('t'), 'null')})")
+
+    assert ("GWBID", "identifier", "Job 2 of 2.") == (error.sqlstate, error.column_name, error.detail)
+
+
+async def test_one_bad_spec_refuses_all(sql: Session) -> None:
+    """All or none: the caller need not find out which half was added."""
+    long = "x" * 129
+    error = await sql.refusal(f"select asyncq.add_jobs({array_of(spec('t'), spec(long))})")
+
+    assert ("GWBID", "Job 2 of 2.") == (error.sqlstate, error.detail)
+    assert 0 == await sql.value("select count(*) from asyncq._jobs")
+
+
+async def test_equal_specs_are_jobs_of_their_own(sql: Session) -> None:
+    """Without a key nothing is deduplicated."""
+    rows = await sql.rows(f"select * from asyncq.add_jobs({array_of(spec('t'), spec('t'))})")
+
+    assert 2 == len({row["id"] for row in rows})
+
+
+@pytest.mark.parametrize(("preserve", "year"), [("false", 2041), ("true", 2040), ("null", 2041)])
+async def test_one_flag_says_for_all_specs_whether_times_are_kept(sql: Session, preserve: str, year: int) -> None:
+    """graphile-worker's second argument; jobs whose attempts have begun get the new time in any case."""
+    await sql.execute("""
+        select asyncq.add_job('t', run_at := '2040-01-01 00:00:00+00', job_key := 'k' || i)
+          from generate_series(1, 3) as i;
+        update asyncq._jobs set attempts = 1 where key = 'k3'""")
+    keyed = [f"('t', null, null, '2041-01-01 00:00:00+00', null, 'k{i}', null, null)" for i in range(1, 5)]
+    rows = await sql.rows(f"select * from asyncq.add_jobs({array_of(*keyed)}, job_key_preserve_run_at := {preserve})")
+
+    assert [year, year, 2041, 2041] == [row["run_at"].year for row in rows]
+    assert ["k1", "k2", "k3", "k4"] == [row["key"] for row in rows]
+    assert [1, 1, 1, 0] == [row["revision"] for row in rows]
+
+
+async def test_a_null_flag_in_a_spec_is_refused(sql: Session) -> None:
+    """As in add_job."""
+    bad = "('t', null, null, null, null, null, null, array[null])"
+    error = await sql.refusal(f"select asyncq.add_jobs({array_of(bad)})")
+
+    assert ("22023", "flags") == (error.sqlstate, error.column_name)
+
+
+async def test_add_jobs_adds_a_thousand_jobs_of_a_hundred_queues_in_order(sql: Session) -> None:
+    """The plan for few rows must not be the only one that keeps the order."""
+    rows = await sql.rows("""
+        select task_identifier || ':' || queue_name as name from asyncq.add_jobs((
+          select array_agg(
+            ('t' || i % 7, null, 'q' || i % 101, null, null, null, null, null)::asyncq.job_spec order by i)
+          from generate_series(1, 1000) as i))""")
+
+    assert [f"t{i % 7}:q{i % 101}" for i in range(1, 1001)] == [row["name"] for row in rows]
+
+
+async def test_add_jobs_works_in_a_statement_trigger(sql: Session) -> None:
+    """The way to add a job for each of many rows at the price of one call."""
+    await sql.execute("""
+        create table asyncq.orders (id int);
+        create function asyncq.ordered() returns trigger language plpgsql as $$
+        begin
+          perform asyncq.add_jobs((
+            select array_agg(('ship', json_build_object('id', id), null, null, null, null, null, null)::asyncq.job_spec
+              order by id)
+            from added));
+          return null;
+        end $$;
+        create trigger ordered after insert on asyncq.orders referencing new table as added
+          for each statement execute function asyncq.ordered();
+        insert into asyncq.orders select generate_series(1, 3);""")
+
+    assert ['{"id" : 1}', '{"id" : 2}', '{"id" : 3}'] == await sql.values(
+        "select payload::text from asyncq._jobs order by id"
+    )

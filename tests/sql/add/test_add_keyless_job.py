@@ -1,0 +1,120 @@
+"""`_add_keyless_job` and `insert_job`: one add, as `_add_jobs` does it."""
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from tests.sql.add.test_wake_for import TIMES
+from tests.support.handoffs import CHECKS, FIRST, holders, open_slot
+from tests.support.keyed import ROWS
+from tests.support.session import Session, session
+from tests.support.waiting import wait_until
+
+Way = Callable[..., Awaitable[int | None]]
+FULL = ("t", '{"p": 1}', "q", "2040-01-01T00:00:00+00:00", 3, -7, '{"f": true}', '{"m": 1}')
+PLAIN = ("t", '{"p": 1}', None, None, 3, -7, None, None)
+BARE = ("t", "[]", None, None, None, None, None, None)
+TWIN = """
+select id from asyncq._add_jobs(array[$1], array[$2::text]::json[], array[$3], array[$4::text::timestamptz],
+  array[$5::int], null, array[$6::int], array[$7::text::jsonb], null, array[$8::text::jsonb])
+"""
+
+
+async def call(sql: Session, *values: Any) -> int | None:
+    """As the client does on connections of its callers."""
+    ((job_id,),) = await sql.run("add_keyless_job", *values)
+    return job_id
+
+
+async def insert(sql: Session, *values: Any) -> int | None:
+    """As the client does on its own connections."""
+    task, payload, *queue_and_time, max_attempts, priority, flags, meta = values
+    assert [None] * 4 == [*queue_and_time, flags, meta]
+    rows = await sql.run("insert_job", task, payload, max_attempts, priority, CHECKS)
+    return rows[0]["id"] if rows else None
+
+
+both_ways = pytest.mark.parametrize("add", [call, insert])
+
+
+@pytest.mark.parametrize(
+    ("add", "values"),
+    [(call, FULL), (call, BARE), (insert, PLAIN), (insert, BARE)],
+    ids=["call full", "call bare", "insert plain", "insert bare"],
+)
+async def test_the_row_is_that_of_add_jobs(sql: Session, values: tuple[Any, ...], add: Way) -> None:
+    """Every argument ends in its column, and what is null is the default."""
+    twin_id = await sql.value(TWIN, *values)
+    job_id = await add(sql, *values)
+    twin, row = (dict(row) for row in await sql.rows(ROWS))
+
+    assert (twin_id, job_id) == (twin.pop("id"), row.pop("id"))
+    assert twin == row
+
+
+@both_ways
+@pytest.mark.parametrize("retired", [False, True])
+async def test_a_task_that_is_not_stored_or_is_about_to_be_removed_is_left_to_add_jobs(
+    sql: Session, add: Way, *, retired: bool
+) -> None:
+    """Nothing is done."""
+    if retired:
+        await sql.execute("select asyncq._store_tasks('{t}'); update asyncq._tasks set retired_in = '1'")
+
+    assert await add(sql, *BARE) is None
+    assert [] == await sql.rows(ROWS)
+
+
+@pytest.mark.parametrize("time", TIMES)
+async def test_a_worker_is_told_of_a_job_that_is_due_soon(dsn: str, own: Session, time: str) -> None:
+    """Of others it finds out by itself in time."""
+    await own.execute("select asyncq._store_tasks('{t}')")
+    run_at = await own.value(f"select ({time})::text")
+    told = await heard(dsn, own, call, "t", "{}", None, run_at, None, None, None, None)
+
+    assert TIMES[time] == (told == ["jobs", "mark"])
+
+
+async def test_a_worker_is_told_of_a_plain_job(dsn: str, own: Session) -> None:
+    """It is always due."""
+    await own.execute("select asyncq._store_tasks('{t}')")
+
+    assert ["jobs", "mark"] == await heard(dsn, own, insert, *BARE)
+
+
+@both_ways
+async def test_nobody_is_told_of_what_was_not_added(dsn: str, own: Session, add: Way) -> None:
+    """The add that follows tells."""
+    assert ["mark"] == await heard(dsn, own, add, "new", "{}", None, None, None, None, None, None)
+
+
+async def test_an_insert_that_looks_does_nothing_while_a_worker_waits(own: Session, idle: Session) -> None:
+    """One that does not look, or whose job no batch has room for, adds the job for anybody."""
+    large = ("t", json.dumps("x" * 1000), *BARE[2:])
+    await open_slot(idle, FIRST)
+    looked = await insert(own, *BARE)
+    added = [await insert(own, *large)]
+    ((job_id, _),) = await own.run("insert_job", "t", "{}", None, None, not CHECKS)
+    await idle.execute("select pg_advisory_unlock_shared(asyncq._lock_space(), -2147483648)")
+    added += [job_id, await insert(own, *BARE)]
+
+    assert looked is None
+    assert added == await own.values("select id from asyncq._jobs order by id")
+    assert [None] * 3 == await holders(own)
+
+
+async def heard(dsn: str, own: Session, add: Way, *values: Any) -> list[str]:
+    """What a worker on call hears of an add, and of the mark that is sent afterwards."""
+    told: list[str] = []
+    async with session(dsn, own.schema) as listener:
+        await listener.value("select pg_advisory_lock(asyncq._lock_space(), 0)")
+        for channel in ("jobs", "mark"):
+            await listener.connection.add_listener(
+                f"{own.schema}:{channel}", lambda *about: told.append(about[2].rpartition(":")[2])
+            )
+        await add(own, *values)
+        await own.rows("select pg_notify('asyncq:mark', '')")
+        await wait_until(lambda: "mark" in told, description="the mark")
+    return told

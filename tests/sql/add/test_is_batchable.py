@@ -1,0 +1,55 @@
+"""`_is_batchable`: whether a batch has room for all that a job is."""
+
+import pytest
+
+from tests.support.jobs import add, fetched
+from tests.support.session import Session
+
+MORE = {
+    "a key": "key = 'k'",
+    "a unique key": "unique_key = sha256('k')",
+    "to be kept": "keep_until = now() + interval '1 h', keep_states = '{completed}'",
+    "flags": "flags = '{\"f\": true}'",
+    "a failed attempt": "attempts = 1",
+    "an interruption": "interruptions = 1",
+    "a revision": "revision = 1",
+    "an error": "last_error = 'e'",
+    "changed since it was added": "updated_at = updated_at + interval '1 s'",
+    "a large payload": "payload = (select json_agg(md5(i::text)) from generate_series(1, 40) as i)",
+    "a large meta": "meta = (select jsonb_object_agg(i, md5(i::text)) from generate_series(1, 40) as i)",
+    "a large payload of a few bytes": "payload = to_json(repeat('x', 3000))",
+}
+
+
+async def test_a_job_that_was_only_added_is(sql: Session) -> None:
+    """Also with a priority, a due time, a number of attempts and meta of its own."""
+    job = await add(sql, priority=3, run_at="asyncq.now() - interval '1 h'", max_attempts=2)
+    await sql.execute("update asyncq._jobs set payload = to_json(repeat('x', 900)), meta = '{\"m\": 1}'")
+
+    assert await sql.value("select asyncq._is_batchable(job) from asyncq._jobs as job")
+    assert [job] == await fetched(sql, form="batched")
+    assert 1 == await sql.value("select count(*) from asyncq._batches")
+
+
+async def test_whoever_adds_a_column_to_jobs_says_what_becomes_of_it_in_a_batch(sql: Session) -> None:
+    """A batch holds it, or a job that has something in it is not batchable; else it would be lost on the way."""
+    columns = "select column_name::text from information_schema.columns where table_schema = $1 and table_name = $2"
+    held = {"id", *await sql.values(columns, sql.schema, "_batches")} - {"ids", "unsettled"}
+    refused = {text.partition(" =")[0] for text in MORE.values()} | {"keep_states"}
+    of_waiting_jobs_without_a_queue = {"queue", "cancelled_at", "rerun"}
+    of_updated_rows = {"attempts_made"}
+
+    assert held | refused | of_waiting_jobs_without_a_queue | of_updated_rows == {
+        *await sql.values(columns, sql.schema, "_jobs")
+    }
+
+
+@pytest.mark.parametrize("more", MORE)
+async def test_a_job_of_which_there_is_more_to_say_is_not(sql: Session, more: str) -> None:
+    """It would be lost; the job is claimed in its row, beside the batch of the others."""
+    job, other = await add(sql), await add(sql)
+    await sql.rows(f"update asyncq._jobs set {MORE[more]} where id = $1", job)
+
+    assert {job, other} == {*await fetched(sql, form="batched")}
+    assert [job] == await sql.values("select id from asyncq._jobs")
+    assert [[other]] == await sql.values("select ids from asyncq._batches")

@@ -1,0 +1,41 @@
+"""`_matches`: who bars an add; the cases are tested with the table of unique jobs, here only what it gives."""
+
+import re
+
+from tests.support.session import Session
+from tests.support.unique import ALL_STATES, HELD, hold, word
+
+MATCHES = """
+select id, state, created_at, run_at, is_row
+from asyncq._matches(
+  asyncq._extra(jsonb_build_object('unique', jsonb_build_object('states', $1::text[])), 't', null, null, null),
+  asyncq.clock())
+order by id
+"""
+
+
+async def test_each_match_says_what_it_is(sql: Session) -> None:
+    """Its time only where it has a row: what has ended has none."""
+    jobs = [await hold(sql, state) for state in HELD]
+    found = await sql.rows(MATCHES, ALL_STATES)
+    rows = {row["id"]: row for row in await sql.rows("select id, run_at from asyncq._jobs")}
+
+    assert [(job, word(state), job in rows) for job, state in zip(jobs, HELD, strict=True)] == [
+        (row["id"], row["state"], row["is_row"]) for row in found
+    ]
+    assert [rows[job]["run_at"] if job in rows else None for job in jobs] == [row["run_at"] for row in found]
+
+
+async def test_it_is_part_of_the_statement_around_it(sql: Session) -> None:
+    """A function that is called for each of ten thousand jobs would cost more than all the rest."""
+    await sql.execute("set local enable_seqscan = off; set local enable_bitmapscan = off")
+    plan = await sql.values("""
+        explain select matched.id from unnest('{}'::jsonb[]) as given(extra)
+        cross join lateral asyncq._matches(given.extra, now()) as matched""")
+    text = "\n".join(plan)
+
+    assert [1, 1, 1] == [
+        len(re.findall(rf"\b{name} *(on|\()", text))
+        for name in ("jobs_unique_key", "jobs_unique_key_unready", "ended_jobs_unique_key")
+    ]
+    assert "Function Scan on _matches" not in text

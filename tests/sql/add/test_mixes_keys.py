@@ -1,0 +1,42 @@
+"""`_mixes_keys`: whether two jobs of a call that share no key may still meet in one that has keys of both kinds."""
+
+from tests.support.session import Session
+from tests.support.unique import ask, ask_all, spec
+
+MIXES = "select asyncq._mixes_keys($1::text[], $2::text[]::jsonb[])"
+KEY = '{"key": "aa"}'
+
+
+async def test_a_job_of_the_call_with_both_mixes_them(sql: Session) -> None:
+    """A request has no such key."""
+    cases = [
+        ([None], [KEY]),
+        (["k"], [None]),
+        (["k", None], [None, KEY]),
+        (["k"], ['{"request": "r"}']),
+        (["k"], [KEY]),
+        (["k", None], [KEY, None]),
+        (None, [KEY]),
+    ]
+
+    assert [False, False, False, False, True, True, False] == [await sql.value(MIXES, *case) for case in cases]
+
+
+async def test_a_job_that_is_there_with_both_mixes_them(sql: Session) -> None:
+    """Only one whose job key the call has."""
+    await ask(sql, singleton=True, force=True, job_key="k")
+
+    assert [True, False] == [await sql.value(MIXES, [key, None], [None, KEY]) for key in ("k", "l")]
+
+
+async def test_a_job_that_loses_its_unique_key_in_the_call_bars_nobody_behind(sql: Session) -> None:
+    """As if one by one: and it does bar who comes before."""
+    outcomes = []
+    for specs in ([spec(job_key="k"), spec(singleton=True)], [spec(singleton=True), spec(job_key="k")]):
+        held = await ask(sql, singleton=True, force=True, job_key="k")
+        done = await ask_all(sql, specs)
+        outcomes.append([(one.outcome, one.existing_id == held.id) for one in done])
+        await sql.execute("delete from asyncq._jobs")
+
+    assert [("updated", True), ("added", False)] == outcomes[0]
+    assert [("deduplicated", True), ("updated", True)] == outcomes[1]

@@ -1,0 +1,45 @@
+"""`_store_tasks`: a task gets a row when it is first used."""
+
+from tests.support.keyed import names
+from tests.support.session import Session
+
+STORE = "select asyncq._store_tasks($1::text[])"
+
+
+async def test_new_names_are_stored_and_known_ones_left_alone(sql: Session) -> None:
+    """Once each; a null is no name."""
+    await sql.rows(STORE, ["a", "b", None, "a"])
+    await sql.rows(STORE, ["b", "c"])
+
+    assert ["a", "b", "c"] == await names(sql)
+
+
+async def test_new_names_are_stored_in_order(sql: Session) -> None:
+    """Two calls that stored them in different orders would wait for each other for ever.
+
+    Without sorts the planner finds the distinct names by hashing: what is in order then was asked for.
+    """
+    new = [f"n{i * 37 % 100:02}" for i in range(100)]
+    await sql.execute("set local enable_sort = off")
+    await sql.rows(STORE, new)
+
+    assert sorted(new) == await sql.values("select identifier from asyncq._tasks order by id")
+
+
+async def test_a_retired_name_is_in_use_again_under_its_number(sql: Session) -> None:
+    """A cleanup that comes now must not remove it; the others keep their marks."""
+    await sql.rows(STORE, ["a", "b", "c"])
+    before = await sql.rows("select id, identifier from asyncq._tasks order by id")
+    await sql.rows("update asyncq._tasks set retired_in = '1'")
+    await sql.rows(STORE, ["b", "d", "a", "b"])
+
+    assert before == await sql.rows("select id, identifier from asyncq._tasks where identifier <> 'd' order by id")
+    assert ["c"] == await sql.values("select identifier from asyncq._tasks where retired_in is not null")
+
+
+async def test_no_names_are_no_error(sql: Session) -> None:
+    """Nulls for arrays, and arrays of nulls."""
+    for nothing in (None, [], [None]):
+        await sql.rows(STORE, nothing)
+
+    assert [] == await names(sql)

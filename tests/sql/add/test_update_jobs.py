@@ -1,0 +1,31 @@
+"""`_update_jobs`: what waits gets the fields of a new request; the fields are tested with the case table."""
+
+from tests.support.keyed import Spec, add_all, add_one, stored
+from tests.support.session import Session
+
+UPDATE = """
+select asyncq._update_jobs(
+  $1::text[], null, $2::text[], null, null, null, null, null, null, null, $3::bigint[], $4::text[])
+"""
+
+
+async def test_only_what_is_to_be_updated_is_updated(sql: Session) -> None:
+    """The other places of the arrays are other cases."""
+    done = await add_all(sql, [Spec(key="a"), Spec(key="b"), Spec(key="c")])
+    await sql.rows(
+        UPDATE,
+        ["t"] * 4,
+        [None] * 4,
+        [*(one.id for one in done), None],
+        ["updated", "deduplicated", "updated", "added"],
+    )
+
+    assert [1, 0, 1] == [row["revision"] for row in (await stored(sql)).values()]
+
+
+async def test_an_update_is_refused_rather_than_lost(sql: Session) -> None:
+    """Should a name vanish between the two statements (nothing removes one today), the caller hears of it."""
+    done = await add_one(sql)
+    error = await sql.refusal(UPDATE, ["gone"], [None], [done.id], ["updated"])
+
+    assert "40001" == error.sqlstate

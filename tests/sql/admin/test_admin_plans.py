@@ -1,0 +1,87 @@
+"""Administration finds its jobs by index, whatever the planner knows of the table."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from asyncq.testing import temporary_schema
+from tests.sql.unique.test_key_plans import FILL, cost
+from tests.support.session import Session, session
+
+IDS = 20
+CALLS = {
+    "complete": "select asyncq.complete_jobs($1)",
+    "fail": "select asyncq.permanently_fail_jobs($1)",
+    "reschedule": "select asyncq.reschedule_jobs($1, now(), 1)",
+    "retry": "select asyncq.retry_jobs($1)",
+}
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["never analysed", "analysed"])
+async def full(request: pytest.FixtureRequest, dsn: str) -> AsyncIterator[Session]:
+    """A table with 20,000 jobs; a fifth of all run, a seventh are discarded; and a queue of 5,000."""
+    async with temporary_schema(dsn) as schema, session(dsn, schema) as sql:
+        await sql.execute("alter table asyncq._jobs set (autovacuum_enabled = off)")
+        await sql.execute("insert into asyncq._tasks (identifier) values ('t')")
+        await sql.execute(f"""
+            {FILL};
+            insert into asyncq._jobs (run_at, created_at, updated_at, task_id, queue, payload)
+            select now(), now(), now(), (select id from asyncq._tasks where identifier = 't'), 'q', '{{}}'
+            from generate_series(1, 5000)""")
+        if request.param:
+            await sql.execute("analyze asyncq._jobs")
+        yield sql
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+async def test_a_call_reads_a_few_rows_for_each_of_its_ids(full: Session, call: str) -> None:
+    """To lock it, to judge it, to change it, to show it twice."""
+    ids = await full.values(
+        f"select id from asyncq._jobs where locked_by is null and attempts = 25 order by id desc limit {IDS}"
+    )
+    costs = await cost(full, full.rows(call, ids))
+
+    assert dict.fromkeys(costs, 0) == {table: scans for table, (scans, _) in costs.items()}
+    assert IDS <= costs["_jobs"][1] <= 8 * IDS
+
+
+async def test_an_explanation_of_the_last_job_of_a_deep_queue_reads_a_few_rows(full: Session) -> None:
+    """The first job of the queue is one probe away."""
+    await full.rows("""
+        insert into asyncq._workers (lease, pid, concurrency, host, tasks) values ('1 h', 1, 1, 'h', '{t}')""")
+    job = await full.value("select max(id) from asyncq._jobs where queue = 'q'")
+    costs = await cost(full, full.rows("select * from asyncq.explain($1)", job))
+    (said,) = await full.rows("select reason from asyncq.explain($1)", job)
+    await full.rows("delete from asyncq._workers")
+
+    assert "queue_behind" == said["reason"]
+    assert costs["_jobs"][1] <= 10
+
+
+CLAIMS = {
+    "rescue": "select from asyncq._rescue_jobs(false)",
+    "thorough rescue": "select from asyncq._rescue_jobs(true)",
+    "return_lost": "select from asyncq._return_lost(1000000, '{5}')",
+    "still_claimed": "select lock_token from asyncq._jobs where locked_by = 1000000 and lock_token = 5",
+    "force_unlock_workers": "select from asyncq.force_unlock_workers('{1000000}')",
+}
+"""A dead worker has 20 claims of one fetch."""
+
+
+@pytest.mark.parametrize("call", CLAIMS.values(), ids=CLAIMS)
+async def test_what_looks_for_claims_of_a_worker_reads_those_alone(full: Session, call: str) -> None:
+    """Millions of waiting jobs must not delay it: a dead worker's jobs have to run again soon."""
+    transaction = full.connection.transaction()
+    await transaction.start()
+    await full.execute("""
+        update asyncq._jobs set locked_by = null, locked_at = null, lock_token = null where locked_by is not null;
+        insert into asyncq._workers (id, lease, pid, concurrency, host, tasks, last_seen)
+          overriding system value values (1000000, '1 s', 1, 20, 'h', '{t}', now() - interval '1 day');
+        update asyncq._jobs set locked_by = 1000000, locked_at = now(), lock_token = 5
+          where id in (select id from asyncq._jobs where attempts < 25 and queue is null order by id desc limit 20);
+        set local enable_seqscan = off; set local enable_sort = off""")
+    costs = await cost(full, full.rows(call))
+    await transaction.rollback()
+
+    assert 0 == costs["_jobs"][0]
+    assert costs["_jobs"][1] <= 20 * 20

@@ -1,0 +1,37 @@
+"""`_cancel_running`: a running job is marked and its worker told; what waits is none of its business."""
+
+from tests.support.session import Session
+
+
+async def test_a_running_job_is_cancelled_and_frees_its_key(sql: Session) -> None:
+    """The handler still runs, so the row stays; but for everybody else the job has ended."""
+    await sql.execute("""
+        select asyncq.add_job('t', job_key := 'k');
+        update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 9, rerun = '{}';
+        select asyncq._cancel_running(array(select id from asyncq._jobs))""")
+    row = await sql.row("""
+        select asyncq._state(job) as state, key, locked_by, lock_token, rerun::text, cancelled_at is not null as marked
+        from asyncq._jobs as job""")
+
+    assert ("cancelled", None, 7, 9, None, True) == tuple(row)
+
+
+async def test_a_waiting_job_is_not_touched(sql: Session) -> None:
+    """It may have ended its run between the look and the lock: whoever holds the lock decides what then."""
+    await sql.execute("""
+        select asyncq.add_job('t', job_key := 'k');
+        select asyncq._cancel_running(array(select id from asyncq._jobs))""")
+
+    assert "k" == await sql.value("select key from asyncq._jobs where cancelled_at is null")
+
+
+async def test_a_second_cancel_keeps_the_first_instant(sql: Session) -> None:
+    """It tells the worker once more, and nothing else."""
+    await sql.execute("""
+        select asyncq.add_job('t');
+        update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 9;
+        select asyncq._cancel_running(array(select id from asyncq._jobs));
+        update asyncq._jobs set cancelled_at = '2026-01-01';
+        select asyncq._cancel_running(array(select id from asyncq._jobs))""")
+
+    assert await sql.value("select cancelled_at = '2026-01-01' from asyncq._jobs")

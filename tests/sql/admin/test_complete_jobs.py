@@ -1,0 +1,38 @@
+"""`complete_jobs`: jobs that nobody runs end as completed."""
+
+import pytest
+
+from tests.support.keyed import KEY, add_one, hold, stored
+from tests.support.session import Session
+
+COMPLETE = "select * from asyncq.complete_jobs($1)"
+
+
+@pytest.mark.parametrize("state", ["scheduled", "available", "retryable", "discarded"])
+async def test_a_job_that_waits_or_has_failed_ends(sql: Session, state: str) -> None:
+    """Its row comes back as it was, and is gone."""
+    job = await hold(sql, state)
+    before = dict(await sql.row("select * from asyncq.jobs"))
+    (row,) = await sql.rows(COMPLETE, [job["id"]])
+
+    assert (before, {}) == (dict(row), await stored(sql))
+
+
+async def test_what_asked_to_be_kept_is_kept_as_completed(sql: Session) -> None:
+    """A unique window that counts completed jobs does not end with an administrator."""
+    job = await hold(sql, "retryable")
+    await sql.rows("update asyncq._jobs set keep_until = now() + interval '1 h', keep_states = '{completed}'")
+    await sql.rows(COMPLETE, [job["id"]])
+
+    assert [(job["id"], "completed")] == [
+        tuple(row) for row in await sql.rows("select id, state from asyncq._ended_jobs")
+    ]
+
+
+async def test_its_key_is_free(sql: Session) -> None:
+    """As after a run that ended well."""
+    job = await hold(sql, "discarded")
+    await sql.rows(COMPLETE, [job["id"]])
+
+    assert ("added", None) == (await add_one(sql))[::2]
+    assert [KEY] == [row["key"] for row in (await stored(sql)).values()]

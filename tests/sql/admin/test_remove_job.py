@@ -1,0 +1,123 @@
+"""`remove_job`: the job of a key goes away; one that runs is let go of."""
+
+import pytest
+
+from tests.support.jobs import change, complete, fetch, locked_queues
+from tests.support.keyed import KEY, add_one, hold, stored
+from tests.support.session import Session, session
+
+REMOVE = "select * from asyncq.remove_job($1)"
+
+
+@pytest.mark.parametrize("state", ["scheduled", "available", "retryable", "discarded"])
+async def test_a_job_that_waits_or_is_discarded_is_deleted(sql: Session, state: str) -> None:
+    """What comes back is its row as it was."""
+    await hold(sql, state)
+    before = dict(await sql.row("select * from asyncq.jobs"))
+    removed = dict(await sql.row(REMOVE, KEY))
+
+    assert before == removed
+    assert {} == await stored(sql)
+
+
+async def test_a_job_that_runs_loses_its_key_and_its_further_attempts(sql: Session) -> None:
+    """It cannot be stopped, but it is not tried again. Who called sees that it is locked."""
+    old = await hold(sql, "active")
+    removed = await sql.row(REMOVE, KEY)
+    (row,) = (await stored(sql)).values()
+
+    assert {**old, "key": None, "attempts": 7, "updated_at": await sql.value("select now()")} == row
+    assert (old["id"], None, 7, 7, "9") == tuple(
+        removed[name] for name in ("id", "key", "attempts", "max_attempts", "locked_by")
+    )
+
+
+async def test_a_removed_job_that_fails_stays_dead(sql: Session) -> None:
+    """With its error, for whoever looks for it."""
+    await add_one(sql, queue="q")
+    claims = await fetch(sql)
+    await sql.rows(REMOVE, KEY)
+    await change(sql, claims, attempts=1, delay_s=0.0, error="late")
+    (row,) = (await stored(sql)).values()
+
+    assert (25, "late", None) == (row["attempts"], row["last_error"], row["locked_by"])
+    assert ([], []) == (await fetch(sql), await locked_queues(sql))
+
+
+async def test_a_removed_job_that_was_asked_for_again_does_not_begin_anew(sql: Session) -> None:
+    """Whoever removes it means both."""
+    await add_one(sql)
+    claims = await fetch(sql)
+    await sql.execute("update asyncq._jobs set rerun = '{}'")
+    await sql.rows(REMOVE, KEY)
+
+    assert [claims[0]["id"]] == await complete(sql, claims)
+    assert {} == await stored(sql)
+
+
+@pytest.mark.parametrize("ends", ["completed", "returned"])
+async def test_a_removed_job_never_starts_again(sql: Session, ends: str) -> None:
+    """Whether its run ends well, or its worker gives it back without having started it."""
+    await add_one(sql, queue="q")
+    claims = await fetch(sql)
+    await sql.rows(REMOVE, KEY)
+    await (complete(sql, claims) if ends == "completed" else change(sql, claims))
+
+    assert ([], []) == (await fetch(sql), await locked_queues(sql))
+
+
+async def test_a_key_that_no_job_has_gives_a_row_of_nulls(sql: Session) -> None:
+    """As in graphile-worker: one row, none of whose columns has a value."""
+    row = await sql.row(REMOVE, "nobody")
+
+    assert {None} == set(row.values())
+    assert await sql.value("select asyncq.remove_job('nobody') is null")
+
+
+async def test_a_null_key_gives_null(sql: Session) -> None:
+    """No job has it, however many have none."""
+    await add_one(sql, key=None)
+
+    assert await sql.value("select asyncq.remove_job(null) is null")
+    assert 1 == len(await stored(sql))
+
+
+async def test_only_the_job_of_the_key_is_removed(sql: Session) -> None:
+    """Keys are compared exactly."""
+    for key in ("k", "K", "k ", None):
+        await add_one(sql, key=key)
+    await sql.rows(REMOVE, "k")
+
+    assert ["K", "k ", None] == [row["key"] for row in (await stored(sql)).values()]
+
+
+async def test_a_removed_key_is_free(sql: Session) -> None:
+    """In the same transaction already; also that of a job that goes on running."""
+    for state in ("scheduled", "active"):
+        old = await hold(sql, state)
+        await sql.rows(REMOVE, KEY)
+        done = await add_one(sql)
+
+        assert ("added", None) == (done.outcome, done.existing_id)
+        assert old["id"] < done.id
+        await sql.rows(REMOVE, KEY)
+
+
+async def test_a_handler_that_holds_its_row_is_not_waited_for(dsn: str, own: Session) -> None:
+    """A transactional one does so for as long as it runs, and may wait for the key lock itself: a deadlock."""
+    job = await hold(own, "active")
+    async with session(dsn, own.schema, lock_timeout="100ms") as other, own.connection.transaction():
+        await own.rows("select from asyncq._jobs where id = $1 for key share", job["id"])
+        removed = await other.row(REMOVE, KEY)
+    await own.execute("delete from asyncq._jobs")
+
+    assert (job["id"], None) == (removed["id"], removed["key"])
+
+
+async def test_the_queue_of_a_running_job_stays_busy(sql: Session) -> None:
+    """Only a settlement frees the queue of a job that runs."""
+    await add_one(sql, queue="q")
+    await fetch(sql)
+    await sql.rows(REMOVE, KEY)
+
+    assert ["q"] == await locked_queues(sql)

@@ -1,0 +1,98 @@
+"""`reschedule_jobs`: when and how often jobs that nobody runs are tried; null is unchanged, 0 is a value."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.jobs import fetched
+from tests.support.keyed import hold, stored
+from tests.support.session import Session
+
+RESCHEDULE = "select * from asyncq.reschedule_jobs($1, {0})"
+
+FIELDS = [
+    ("run_at := now() + interval '2 h'", "run_at"),
+    ("run_at := '2001-01-01 00:00:00+00'", "run_at"),
+    ("priority := 0", "priority"),
+    ("priority := -32768", "priority"),
+    ("attempts := 0", "attempts"),
+    ("attempts := 32767", "attempts"),
+    ("max_attempts := 1", "max_attempts"),
+    ("max_attempts := 32767", "max_attempts"),
+]
+
+
+@pytest.mark.parametrize("state", ["scheduled", "available", "retryable", "discarded"])
+@pytest.mark.parametrize(("given", "field"), FIELDS)
+async def test_what_is_given_is_set_and_nothing_else(sql: Session, state: str, given: str, field: str) -> None:
+    """last_error and revision stay: it is no new request."""
+    job = await hold(sql, state)
+    expected = await sql.value(f"select {given.partition(':= ')[2]}")
+    if field == "run_at":
+        expected = await sql.value(f"select ({given.partition(':= ')[2]})::timestamptz")
+    (row,) = await sql.rows(RESCHEDULE.format(given), [job["id"]])
+    now = await sql.value("select now()")
+
+    assert {**job, field: expected, "updated_at": now} == (await stored(sql))[job["id"]]
+    assert expected == row[field]
+
+
+async def test_nothing_given_changes_nothing_but_the_time_of_the_change(sql: Session) -> None:
+    """As in graphile-worker; a missing run_at is not now."""
+    job = await hold(sql, "retryable")
+    (row,) = await sql.rows("select * from asyncq.reschedule_jobs($1)", [job["id"]])
+    now = await sql.value("select now()")
+
+    assert {**job, "updated_at": now} == (await stored(sql))[job["id"]]
+    assert job["id"] == row["id"]
+
+
+async def test_everything_is_set_at_once(sql: Session) -> None:
+    """By place: the order of the arguments is graphile's."""
+    job = await hold(sql, "scheduled")
+    await sql.rows("select asyncq.reschedule_jobs($1, now(), 5, 3, 9)", [job["id"]])
+    row = (await stored(sql))[job["id"]]
+
+    assert (await sql.value("select now()"), 5, 3, 9) == tuple(
+        row[name] for name in ("run_at", "priority", "attempts", "max_attempts")
+    )
+
+
+@pytest.mark.parametrize("given", ["attempts := 0", "attempts := 6", "max_attempts := 8"])
+async def test_a_job_that_is_discarded_is_revived(sql: Session, given: str) -> None:
+    """By fewer attempts, or by more that are allowed."""
+    job = await hold(sql, "discarded")
+    await sql.rows(RESCHEDULE.format(f"run_at := now(), {given}"), [job["id"]])
+
+    assert [job["id"]] == await fetched(sql)
+
+
+@pytest.mark.parametrize("given", ["attempts := 7", "attempts := 8", "max_attempts := 2"])
+async def test_attempts_that_are_used_up_end_a_job(sql: Session, given: str) -> None:
+    """Also more of them than there are: it is dead then, and every query treats it so."""
+    job = await hold(sql, "retryable")
+    await sql.rows(RESCHEDULE.format(given), [job["id"]])
+
+    assert "discarded" == await sql.value("select asyncq._state(job) from asyncq._jobs as job")
+
+
+BROKEN: list[tuple[str, str, str]] = [
+    ("max_attempts := 0", "GWBMA", "max_attempts"),
+    ("max_attempts := 32768", "GWBMA", "max_attempts"),
+    ("priority := 32768", "22003", "priority"),
+    ("priority := -32769", "22003", "priority"),
+    ("attempts := -1", "22003", "attempts"),
+    ("attempts := 32768", "22003", "attempts"),
+    ("run_at := 'infinity'", "22008", "run_at"),
+    ("run_at := '-infinity'", "22008", "run_at"),
+    ("run_at := '10000-01-01 00:00:00+00'", "22008", "run_at"),
+]
+
+
+@pytest.mark.parametrize(("given", "code", "field"), BROKEN)
+@pytest.mark.parametrize("ids", [[1], [], None])
+async def test_a_value_out_of_range_is_refused(sql: Session, given: str, code: str, field: str, ids: Any) -> None:
+    """With the field, and whether or not there is such a job: the call is wrong."""
+    error = await sql.refusal(RESCHEDULE.format(given), ids)
+
+    assert (code, field) == (error.sqlstate, error.column_name)

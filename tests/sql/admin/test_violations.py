@@ -1,0 +1,159 @@
+"""`violations`: each law is planted against, and nothing else is reported; a busy store breaks none."""
+
+import re
+
+import pytest
+
+from tests.support.jobs import add, add_many, change, complete, fetch
+from tests.support.locks import UP_FOR_LONG
+from tests.support.session import Session
+
+WORKER = "insert into asyncq._workers (lease, pid, concurrency, host, tasks) values ('30 s', 1, 1, 'h', '{t}')"
+LIVE = f"{WORKER} returning id"
+OLD = "update asyncq._workers set last_seen = now() - interval '91 s' where id = (select min(id) from asyncq._workers)"
+TAKE = """
+update asyncq._jobs set locked_by = (select min(id) from asyncq._workers), locked_at = now(), lock_token = 1"""
+LOCK = "insert into asyncq._queues (name, locked_by) select 'q', min(id) from asyncq._workers"
+END = """
+insert into asyncq._ended_jobs (id, created_at, ended_at, keep_until, task_id, state)
+select id, now(), now(), now(), task_id, 'completed' from asyncq._jobs"""
+PACK = """
+insert into asyncq._batches
+  (lock_token, locked_at, locked_by, unsettled, ids, run_at, created_at, task_id, priority, max_attempts, payload)
+select 1, now(), (select id from asyncq._workers), '1', array[id], array[run_at], array[created_at], array[task_id],
+  array[priority], array[max_attempts], array[payload]
+from asyncq._jobs"""
+INVALID = "update pg_catalog.pg_index set indisvalid = false where indexrelid = 'asyncq.{}'::regclass"
+
+# A law -> what breaks it, in a store with a job of the queue `q` and a worker that runs nothing.
+BROKEN = {
+    "orphan_claim": ["update asyncq._jobs set queue = null, locked_by = 99, locked_at = now(), lock_token = 1"],
+    "dead_claim": [UP_FOR_LONG, WORKER, OLD, TAKE, LOCK],
+    "broken_series": [
+        "drop index asyncq.jobs_one_running_per_queue",
+        "select asyncq.add_job('t', queue_name => 'q')",
+        TAKE,
+        LOCK,
+    ],
+    "shared_key": [
+        "drop index asyncq.jobs_key",
+        "select asyncq.add_job('t')",
+        "update asyncq._jobs set key = 'k'",
+    ],
+    "unlocked_queue": [TAKE],
+    "orphan_queue": [LOCK],
+    "nameless_task": ["delete from asyncq._tasks"],
+    "ended_twice": [END],
+    "batched_twice": [PACK],
+    "id_not_given": ["alter sequence asyncq._jobs_id_seq restart", "update asyncq._jobs set id = id + 1"],
+    "invalid_index": [INVALID.format("jobs_key")],
+    "stale_key_locks": ["insert into asyncq._key_locks (key, used_at) values (1, now() - interval '49 h')"],
+    "cron_ahead": ["insert into asyncq.known_crontabs values ('i', now(), now() + interval '1 h')"],
+}
+
+
+async def laws(sql: Session) -> set[str]:
+    """Which laws are broken."""
+    return set(await sql.values("select law from asyncq.violations()"))
+
+
+@pytest.mark.parametrize("law", BROKEN)
+async def test_a_broken_law_is_reported_and_no_other(sql: Session, law: str) -> None:
+    """One that reports nothing would be an oracle that always agrees."""
+    await sql.value(LIVE)
+    await add(sql, queue="q")
+    before = await laws(sql)
+    for statement in BROKEN[law]:
+        await sql.execute(statement)
+
+    assert (set(), {law}) == (before, await laws(sql))
+
+
+async def test_every_law_is_planted_against(sql: Session) -> None:
+    """A law that is added comes with a case."""
+    text = await sql.value("select prosrc from pg_catalog.pg_proc where oid = 'asyncq.violations()'::regprocedure")
+    named = {part.partition("'")[0] for part in text.split("select '")[1:]}
+
+    assert set(BROKEN) == named
+
+
+async def test_a_violation_names_the_job_and_says_what_is_wrong(sql: Session) -> None:
+    """Somebody reads it at night."""
+    job = await add(sql)
+    await sql.execute("update asyncq._jobs set locked_by = 99, locked_at = '2026-11-20 12:00:00+00', lock_token = 1")
+    await sql.execute("set local timezone = 'UTC'")
+    row = await sql.row("select law, job_id, said from asyncq.violations()")
+
+    said = "was claimed at 2026-11-20 12:00:00+00 by worker 99, which is not known any more"
+    assert ("orphan_claim", job, said) == tuple(row)
+
+
+async def test_a_store_at_work_breaks_no_law(sql: Session) -> None:
+    """Waiting, running, retrying, failed and cancelled jobs, keys and queues."""
+    worker = await sql.value(LIVE)
+    await add_many(sql, 5, queue="'q' || i")
+    await add_many(sql, 5)
+    await add(sql, max_attempts=1)
+    await sql.execute("select asyncq.add_job('t', job_key => 'k')")
+    first, second, third, *_ = await fetch(sql, 9, worker=worker)
+    await complete(sql, [first], worker)
+    await change(sql, [second], worker=worker, attempts=1, delay_s=5.0)
+    await sql.rows("select asyncq.cancel_jobs(array[$1::bigint])", third["id"])
+
+    assert set() == await laws(sql)
+
+
+async def test_a_dead_worker_is_given_time_to_be_rescued(sql: Session) -> None:
+    """After its lease others come to it within a third of theirs."""
+    await sql.value(LIVE)
+    await add(sql)
+    await sql.execute(WORKER)
+    await sql.execute(OLD.replace("91", "89"))
+    await sql.execute(TAKE)
+
+    assert set() == await laws(sql)
+
+
+async def test_a_sequence_that_is_behind_is_told_while_no_job_waits(sql: Session) -> None:
+    """Of a queue that was moved while it was empty ended jobs have the last ids."""
+    await add(sql)
+    await sql.execute(f"{END}; delete from asyncq._jobs; alter sequence asyncq._jobs_id_seq restart")
+
+    assert {"id_not_given"} == await laws(sql)
+
+
+async def test_without_any_live_worker_nobody_can_rescue(sql: Session) -> None:
+    """All are down: that is no broken law, and the next one that starts returns the claims."""
+    await sql.execute(WORKER)
+    await add(sql)
+    await sql.execute(OLD)
+    await sql.execute(TAKE)
+
+    assert set() == await laws(sql)
+
+
+async def test_a_claim_of_a_worker_that_the_server_has_just_declared_dead_is_not_late(sql: Session) -> None:
+    """Nobody is rescued in the return window, and a rescue needs a moment after it."""
+    await sql.value(LIVE)
+    await add(sql, queue="q")
+    await sql.execute("update asyncq._server_runs set since = clock_timestamp() - interval '11 seconds'")
+    for statement in (WORKER, OLD, TAKE, LOCK):
+        await sql.execute(statement)
+
+    assert set() == await laws(sql)
+
+
+@pytest.mark.parametrize("law", ["orphan_claim", "dead_claim", "ended_twice", "cron_ahead"])
+async def test_no_setting_of_the_session_changes_the_texts(sql: Session, law: str) -> None:
+    """They hold times, and go into tickets."""
+    await sql.value(LIVE)
+    await add(sql, queue="q")
+    for statement in BROKEN[law]:
+        await sql.execute(statement)
+    said: list[list[str]] = []
+    for settings in ("set timezone = 'UTC'", "set timezone = 'Asia/Kathmandu'; set datestyle = 'SQL, DMY'"):
+        await sql.execute(settings)
+        said.append(await sql.values("select said from asyncq.violations() where law = $1", law))
+
+    assert said[0] == said[1]
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*\+00", said[1][0])

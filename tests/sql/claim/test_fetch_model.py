@@ -1,0 +1,135 @@
+"""`fetch_jobs` against a model of ten lines of Python, on tables that nobody thought of."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.jobs import WORKER, jobs_of
+from tests.support.session import Session
+from tests.support.soaking import TIMES
+
+
+@dataclass(frozen=True)
+class Row:
+    """A job, as far as a fetch looks at it."""
+
+    queue: str | None
+    priority: int
+    seconds: int
+    task: int
+    flag: str | None
+    attempts: int
+    claimed: bool
+
+
+ROWS = st.builds(
+    Row,
+    queue=st.none() | st.sampled_from(["a", "b", "c", "d"]),
+    priority=st.integers(-1, 1),
+    seconds=st.integers(-2, 1),
+    task=st.integers(1, 3),
+    flag=st.none() | st.sampled_from(["good", "bad"]),
+    attempts=st.integers(0, 2),
+    claimed=st.sampled_from([False, False, False, True]),
+)
+SINCE = st.sampled_from([None, 0.5, 1.5])
+CURSORS = st.none() | st.tuples(st.integers(-1, 1), st.integers(-2, 1), st.integers(0, 30))
+
+
+def one_claim_a_queue(rows: list[Row]) -> list[Row]:
+    """The table refuses two running jobs of one queue: the second one waits."""
+    busy: set[str] = set()
+    kept = []
+    for row in rows:
+        if row.claimed and row.queue in busy:
+            row = Row(row.queue, row.priority, row.seconds, row.task, row.flag, row.attempts, claimed=False)
+        if row.claimed and row.queue is not None:
+            busy.add(row.queue)
+        kept.append(row)
+    return kept
+
+
+def expected(rows: list[Row], limit: int, cursor: tuple[int, int, int] | None, since_s: float | None) -> set[int]:
+    """The model: the best of the jobs that can run, and of each free queue the first one."""
+    busy = {row.queue for row in rows if row.claimed and row.queue is not None}
+    places = sorted(
+        (row.priority, row.seconds, id_)
+        for id_, row in enumerate(rows, 1)
+        if not row.claimed and row.attempts < 2 and row.seconds <= 0 and row.task < 3 and row.flag != "bad"
+    )
+    candidates: list[int] = []
+    for place in places:
+        queue = rows[place[2] - 1].queue
+        if queue is None:
+            if (cursor is None or place > cursor) and (since_s is None or place[1] > -since_s):
+                candidates.append(place[2])
+        elif queue not in busy:
+            busy.add(queue)
+            candidates.append(place[2])
+    return set(candidates[:limit])
+
+
+async def store(sql: Session, rows: list[Row]) -> None:
+    """Write the table; ids begin with 1."""
+    await sql.execute("""
+        delete from asyncq._jobs;
+        delete from asyncq._batches;
+        delete from asyncq._queues""")
+    await sql.rows(
+        """
+        insert into asyncq._jobs (id, queue, priority, run_at, task_id, flags, attempts, max_attempts,
+          created_at, updated_at, payload, locked_by, locked_at, lock_token)
+        select ord, queue, priority, asyncq.now() + make_interval(secs => seconds), task, asyncq._flags(flag), attempts,
+          2, now(), now(), '{}', claim, case when claim is not null then now() end, claim
+        from unnest($1::text[], $2::int[], $3::float8[], $4::int[], $5::text[], $6::int[], $7::int[])
+          with ordinality as row(queue, priority, seconds, task, flag_name, attempts, claim, ord)
+        cross join lateral (select case when flag_name is not null then array[flag_name] end) as given(flag)""",
+        *zip(
+            *(
+                (row.queue, row.priority, row.seconds, row.task, row.flag, row.attempts, 9 if row.claimed else None)
+                for row in rows
+            ),
+            strict=True,
+        )
+        if rows
+        else [[]] * 7,
+    )
+    await sql.execute("""
+        insert into asyncq._queues (locked_by, name)
+          select locked_by, queue from asyncq._jobs where locked_by is not null and queue is not null""")
+
+
+@settings(max_examples=120 * TIMES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(ROWS, max_size=25).map(one_claim_a_queue),
+    limit=st.integers(1, 8),
+    cursor=CURSORS,
+    since_s=SINCE,
+    batch_from=st.integers(1, 9),
+)
+async def test_a_fetch_claims_what_the_model_says(
+    sql: Session,
+    rows: list[Row],
+    limit: int,
+    cursor: tuple[int, int, int] | None,
+    since_s: float | None,
+    batch_from: int,
+) -> None:
+    """Every rule at once: order, limit, queues, tasks, flags, dead and claimed jobs, the cursor."""
+    await store(sql, rows)
+    asked = (WORKER, 1, limit, "{1,2}", ["bad"])
+    answer = await sql.run("fetch_jobs", *asked, *await place(sql, cursor), None, since_s, batch_from, "{}")
+    claims = jobs_of(answer, 1)
+    locked = await sql.values("select name from asyncq._queues where locked_by = $1 order by name", WORKER)
+
+    assert expected(rows, limit, cursor, since_s) == {claim["id"] for claim in claims}
+    assert sorted(claim["queue"] for claim in claims if claim["queue"]) == locked
+
+
+async def place(sql: Session, cursor: tuple[int, int, int] | None) -> tuple[Any, Any, Any]:
+    """The cursor as a statement takes it."""
+    if cursor is None:
+        return (None, None, None)
+    return (cursor[0], await sql.value("select asyncq.now() + make_interval(secs => $1)", float(cursor[1])), cursor[2])

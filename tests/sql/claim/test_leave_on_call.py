@@ -1,0 +1,33 @@
+"""`_leave_on_call`: adds tell nobody from then on; if it is handed over, all are told."""
+
+from tests.support.ear import Ear
+from tests.support.session import Session, session
+
+REGISTER = "insert into asyncq._workers (lease, pid, concurrency, host, tasks) values ('1 h', 1, 1, 'h', '{}')"
+LEAVE, TELL_ALL = (True, False), (False, True)
+
+
+async def test_who_leaves_is_not_told_of_adds(dsn: str, own: Session) -> None:
+    """They save the notification, which makes commits wait for each other."""
+    ear = Ear(own)
+    await ear.open()
+    await own.run("leave_on_call", *LEAVE)
+    async with session(dsn, own.schema) as producer:
+        await producer.rows("select asyncq.add_job('t')")
+
+    assert [] == await ear.heard()
+
+
+async def test_when_it_is_handed_over_all_that_listen_are_told_to_look(dsn: str, own: Session) -> None:
+    """One of them takes it; the others have looked after that. A lone worker has nobody to tell."""
+    async with session(dsn, own.schema) as worker:
+        ear = Ear(own)
+        await ear.open()
+        await own.run("leave_on_call", *LEAVE)
+        await worker.run("leave_on_call", *TELL_ALL)
+        alone = list(await ear.heard())
+        await own.execute(f"{REGISTER}; {REGISTER}")
+        await worker.run("leave_on_call", *TELL_ALL)
+        await own.execute("delete from asyncq._workers")
+
+        assert ([], [(f"{own.schema}:jobs", "all")]) == (alone, await ear.heard())

@@ -1,0 +1,90 @@
+"""`_lock_queues`: a fetch takes the queues of the jobs that it has locked; see tests/store/test_queue_races.py."""
+
+import anyio
+
+from tests.support.ear import Ear
+from tests.support.jobs import locked_queues
+from tests.support.session import Session, session
+from tests.support.waiting import LIMIT_S
+
+HOLD = "select asyncq._lock_queues($1::text[], $2)"
+
+
+async def test_free_queues_get_the_row_of_the_worker(sql: Session) -> None:
+    """The row is the lock."""
+    held = await sql.value(HOLD, ["b", "a", "c"], 7)
+
+    assert ["a", "b", "c"] == sorted(held)
+    assert [(7, "a"), (7, "b"), (7, "c")] == [
+        tuple(row) for row in await sql.rows("select locked_by, name from asyncq._queues order by name")
+    ]
+
+
+async def test_busy_queues_are_left_to_those_who_have_them(sql: Session) -> None:
+    """Of the same worker, too."""
+    await sql.rows(HOLD, ["a", "b"], 7)
+
+    assert ["c"] == await sql.value(HOLD, ["b", "c"], 7)
+    assert [] == await sql.value(HOLD, ["a"], 8)
+    assert [7, 7, 7] == await sql.values("select locked_by from asyncq._queues")
+
+
+async def test_queues_are_taken_in_alphabetical_order(own: Session) -> None:
+    """Two fetches that took them in other orders would wait for each other.
+
+    In a new table rows stand as they were written; in an older one they fill what was free.
+    """
+    names = [f"q{i * 37 % 100:02}" for i in range(100)]
+    await own.execute("begin; set local enable_sort = off")
+    await own.rows(HOLD, names, 7)
+    taken = await own.values("select name from asyncq._queues order by ctid")
+    await own.execute("rollback")
+
+    assert sorted(names) == taken
+
+
+async def test_no_queues_are_no_error(sql: Session) -> None:
+    """Nothing is taken, nothing missed."""
+    assert [] == await sql.value(HOLD, [], 7)
+
+
+async def test_who_leaves_a_job_alone_tells_all_to_look_again(own: Session, ear: Ear) -> None:
+    """The job was locked for a moment: another worker may just have looked for it, and gone to sleep."""
+    await own.rows(HOLD, ["a"], 7)
+    before = len(await ear.heard())
+    await own.rows(HOLD, ["a", "b"], 8)
+    after = len(await ear.heard())
+    await own.execute("delete from asyncq._queues")
+
+    assert (0, 1) == (before, after)
+
+
+async def test_a_queue_that_an_open_transaction_takes_is_left_alone_and_the_others_are_taken(
+    dsn: str, own: Session
+) -> None:
+    """A fetch whose worker does not read its answer stays open for as long; it must stop nobody else's."""
+    await own.execute("set lock_timeout = '5s'")
+    names = [f"q{i:02}" for i in range(40)]
+    async with session(dsn, own.schema) as other, other.connection.transaction():
+        await other.rows(HOLD, ["q07", "q31"], 8)
+        with anyio.fail_after(LIMIT_S):
+            held = await own.value(HOLD, names, 7)
+    await own.rows("delete from asyncq._queues where locked_by = 8")
+    stored = await locked_queues(own)
+    await own.execute("delete from asyncq._queues")
+
+    assert [*(name for name in names if name not in ("q07", "q31"))] == sorted(held) == stored
+    assert "5s" == await own.value("show lock_timeout")
+
+
+async def test_nobody_is_told_to_look_again_for_a_queue_that_an_open_transaction_takes(
+    dsn: str, own: Session, ear: Ear
+) -> None:
+    """All would, again and again, for as long as it is open."""
+    async with session(dsn, own.schema) as other, other.connection.transaction():
+        await other.rows(HOLD, ["a"], 8)
+        held = await own.value(HOLD, ["a", "b"], 7)
+        heard = await ear.heard()
+    await own.execute("delete from asyncq._queues")
+
+    assert (["b"], []) == (held, heard)

@@ -1,0 +1,87 @@
+"""`next_due`: for how long a worker with nothing to do may sleep."""
+
+import pytest
+
+from tests.support.jobs import add, fetch
+from tests.support.session import Session
+
+
+async def due_in(sql: Session, since_s: float = 0.5) -> float | None:
+    """The answer."""
+    (row,) = await sql.run("next_due", since_s, None, None, None, None, None, None)
+    return row["delay_s"]
+
+
+@pytest.mark.parametrize("queue", [None, "q"])
+async def test_the_next_job_is_waited_for(sql: Session, queue: str | None) -> None:
+    """In seconds, to the microsecond; of all priorities the earliest."""
+    await add(sql, queue=queue, run_at="now() + interval '10 s'", priority=-1)
+    await add(sql, queue=queue, run_at="now() + interval '2.000001 s'")
+    await add(sql, queue=queue, run_at="now() + interval '5 s'", priority=1)
+
+    assert 2.000001 == await due_in(sql)
+
+
+async def test_without_a_job_there_is_nothing_to_wait_for(sql: Session) -> None:
+    """The worker sleeps until it is woken, or until the poll."""
+    assert await due_in(sql) is None
+
+
+async def test_jobs_that_will_never_be_fetched_are_not_waited_for(sql: Session) -> None:
+    """Claimed ones and dead ones."""
+    await add(sql)
+    await add(sql, queue="q")
+    await fetch(sql)
+    await add(sql, max_attempts=1, run_at="now() + interval '1 s'")
+    await sql.execute("update asyncq._jobs set attempts = 1 where max_attempts = 1")
+
+    assert await due_in(sql) is None
+
+
+@pytest.mark.parametrize("queue", [None, "q"])
+async def test_a_job_that_became_due_since_the_last_fetch_is_not_slept_over(sql: Session, queue: str | None) -> None:
+    """It became due after that fetch had looked, and nobody announces it."""
+    await add(sql, queue=queue, run_at="now() - interval '0.4 s'")
+
+    assert -0.4 == await due_in(sql, 0.5)
+
+
+@pytest.mark.parametrize("queue", [None, "q"])
+async def test_a_job_that_was_due_before_the_last_fetch_is_no_reason_to_look_again(
+    sql: Session, queue: str | None
+) -> None:
+    """The fetch has seen and left it: its queue is busy, or its task unknown. Looking again would go on for ever."""
+    await add(sql, queue=queue, run_at="now() - interval '0.6 s'")
+    await add(sql, queue=queue, run_at="now() + interval '3 s'")
+
+    assert 3.0 == await due_in(sql, 0.5)
+
+
+async def test_the_time_may_be_given(sql: Session) -> None:
+    """For tests that move it."""
+    await add(sql, run_at="now() + interval '10 s'")
+    (row,) = await sql.run(
+        "next_due", 0.5, await sql.value("select now() + interval '4 s'"), None, None, None, None, None
+    )
+
+    assert 6.0 == row["delay_s"]
+
+
+async def test_the_last_moment_of_the_calendar_has_a_distance(sql: Session) -> None:
+    """People park jobs at the end of time."""
+    await add(sql, run_at="'9999-12-31 23:59:59+00'")
+
+    assert 2e11 < await due_in(sql)
+
+
+async def test_before_a_cursor_no_job_without_a_queue_counts(sql: Session) -> None:
+    """There lie dead entries that an old snapshot keeps; a look from the start finds what lies among them."""
+    place = await add(sql, run_at="now() - interval '5 s'")
+    await add(sql, run_at="now() + interval '9 s'")
+    await add(sql, run_at="now() + interval '1 s'", priority=-1)
+    run_at = await sql.value("select run_at from asyncq._jobs where id = $1", place)
+    (row,) = await sql.run("next_due", 0.5, None, 0, run_at, place, None, None)
+    await add(sql, queue="q", run_at="now() + interval '2 s'")
+    (queued,) = await sql.run("next_due", 0.5, None, 0, run_at, place, None, None)
+
+    assert (9.0, 2.0) == (row["delay_s"], queued["delay_s"])

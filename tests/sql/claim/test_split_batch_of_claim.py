@@ -1,0 +1,50 @@
+"""`_split_batch_of_claim`: a claimed job of a batch becomes a row, unless somebody else holds the batch."""
+
+import pytest
+
+from tests.support.jobs import WORKER, add, complete, fetch
+from tests.support.marked import CANCEL
+from tests.support.session import Session, session
+
+SPLIT = "select asyncq._split_batch_of_claim($1, $2, $3)"
+
+
+@pytest.mark.parametrize("form", ["rows", "batched"])
+async def test_a_claim_that_stands_is_a_row_afterwards(sql: Session, form: str) -> None:
+    """With all others of its batch."""
+    ids = [await add(sql), await add(sql)]
+    token = (await fetch(sql, form=form))[0]["lock_token"]
+
+    assert "row" == await sql.value(SPLIT, WORKER, ids[1], token)
+    assert ids == await sql.values("select id from asyncq._jobs where lock_token = $1 order by id", token)
+    assert [] == await sql.values("select ids from asyncq._batches")
+
+
+async def test_a_batch_that_somebody_holds_is_left_and_told(dsn: str, claiming: Session) -> None:
+    """Its claims may change at any moment: who asks comes again."""
+    job = await add(claiming)
+    (claim,) = await fetch(claiming, form="batched")
+    async with session(dsn, claiming.schema) as other, other.connection.transaction():
+        await other.rows("select from asyncq._batches for update")
+        during = await claiming.value(SPLIT, WORKER, job, claim["lock_token"])
+
+    assert ["locked", "row"] == [during, await claiming.value(SPLIT, WORKER, job, claim["lock_token"])]
+
+
+@pytest.mark.parametrize("stranger", ["another worker", "an older fetch", "a cancelled job", "a job that is gone"])
+async def test_a_claim_that_is_gone_is_told(sql: Session, stranger: str) -> None:
+    """And a batch of others is left as it is."""
+    job, stays = await add(sql), await add(sql)
+    first, _ = await fetch(sql, form="batched")
+    worker, token = WORKER, first["lock_token"]
+    if stranger == "another worker":
+        worker += 1
+    elif stranger == "an older fetch":
+        token -= 1
+    elif stranger == "a cancelled job":
+        await sql.rows(CANCEL, job)
+    else:
+        await complete(sql, [first])
+
+    assert "gone" == await sql.value(SPLIT, worker, job, token)
+    assert stays == await sql.value("select max(id) from asyncq._all_jobs() where locked_by = $1", WORKER)

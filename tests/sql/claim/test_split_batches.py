@@ -1,0 +1,45 @@
+"""`_split_batches`: batches become the claimed rows that they stand for."""
+
+from tests.support.jobs import add, add_many, change, complete, fetch
+from tests.support.session import Session
+
+ALL = "select id from asyncq._split_batches(array(select ctid from asyncq._batches)) as id order by id"
+ROWS = "select to_jsonb(job) from asyncq._jobs as job order by id"
+
+
+async def test_the_rows_are_those_of_claims_that_stand(sql: Session) -> None:
+    """As `_batched_jobs` has shown them; what had ended stays ended."""
+    await add_many(sql, 4)
+    await sql.execute("update asyncq._jobs set meta = jsonb_build_object('m', id) where id % 2 = 0")
+    claims = await fetch(sql, form="batched")
+    await complete(sql, claims[:1])
+    shown = await sql.values("select to_jsonb(job) from asyncq._batched_jobs() as job order by id")
+    brought = await sql.values(ALL)
+
+    assert [claim["id"] for claim in claims[1:]] == brought
+    assert shown == await sql.values(ROWS)
+    assert 0 == await sql.value("select count(*) from asyncq._batches")
+    assert [] == await sql.rows("select law from asyncq.violations() where law <> 'orphan_claim'")
+
+
+async def test_their_worker_settles_them_as_before(sql: Session) -> None:
+    """It need not know."""
+    await add_many(sql, 3)
+    claims = await fetch(sql, form="batched")
+    await sql.values(ALL)
+
+    assert [claims[0]["id"]] == await complete(sql, claims[:1])
+    assert [claims[1]["id"]] == await change(sql, claims[1:2], attempts=1)
+    assert [claims[2]["id"]] == await sql.values("select id from asyncq._jobs where locked_by is not null")
+
+
+async def test_an_id_that_was_given_again_keeps_no_other_from_being_returned(sql: Session) -> None:
+    """As by a sequence that was not brought along: there is no place for both."""
+    first, second = await add(sql), await add(sql)
+    await fetch(sql, form="batched")
+    await sql.execute(f"alter table asyncq._jobs alter id restart with {first}")
+    assert first == await add(sql, priority=5)
+    laws = await sql.values("select law from asyncq.violations() where law = 'batched_twice'")
+
+    assert (["batched_twice"], [second]) == (laws, await sql.values(ALL))
+    assert [first, second] == await sql.values("select id from asyncq._jobs order by id")

@@ -1,0 +1,90 @@
+"""`add_cron_item`: what SQL says of an item is stored, checked and told."""
+
+import json
+
+import pytest
+
+from tests.support.cron_items import add_item, declare
+from tests.support.session import Session
+
+
+async def test_an_item_is_stored_with_all_that_is_said(sql: Session) -> None:
+    """As Python stores it: workers read one form."""
+    await add_item(
+        sql, "a", "@daily", payload={"x": 1}, tz="Europe/Berlin", queue="q", flags=["f"], fill="2d", priority=None
+    )
+    stored = await sql.value("select definition::text from asyncq._cron_items")
+
+    expected = {"task": "t", "expression": "@daily", "payload": {"x": 1}, "tz": "Europe/Berlin", "queue": "q"}
+    assert expected | {"flags": ["f"], "fill": "2d"} == json.loads(stored)
+
+
+async def test_what_is_known_of_the_item_comes_back(sql: Session) -> None:
+    """With its defaults; who adds its jobs, and when, workers tell."""
+    row = await add_item(sql)
+
+    assert ("a", "stored", "t", "* * * * *", "extended", "UTC", "{}", "{}", "allow") == tuple(row)[:9]
+    assert (None, None, None, None, []) == (
+        row["paused_at"],
+        row["last_run"],
+        row["next_run"],
+        row["problem"],
+        row["workers"],
+    )
+
+
+async def test_an_item_needs_only_a_name_a_task_and_a_time(sql: Session) -> None:
+    """The rest has defaults."""
+    assert "a" == await sql.value("select (asyncq.add_cron_item('a', 't', '@daily')).identifier")
+
+
+async def test_what_is_missing_or_unknown_is_refused(sql: Session) -> None:
+    """With the argument in the error."""
+    for call, column, said in (
+        ("asyncq.add_cron_item('a', 't', null)", "expression", "expression is missing"),
+        ("asyncq.add_cron_item('a', null, '@daily')", "task", "task is missing"),
+        ("asyncq.add_cron_item(null, 't', '@daily')", "identifier", "identifier must not be null"),
+        (
+            """asyncq.add_cron_item('a', 't', '@daily', options := '{"x": 1}')""",
+            "options",
+            "options have no member 'x'; there are",
+        ),
+        (
+            "asyncq.add_cron_item('a', 't', '@daily', options := '[]')",
+            "options",
+            "options must be an object, got array",
+        ),
+        (
+            "asyncq.add_cron_item('a', 't', '@daily', '[1]')",
+            "payload",
+            "payload must be of the JSON type object, got array",
+        ),
+    ):
+        error = await sql.refusal(f"select {call}")
+        assert ("22023", column) == (error.sqlstate, error.column_name)
+        assert str(error).startswith(said)
+
+
+@pytest.mark.parametrize("options", ['{"task": "u"}', '{"expression": null}', '{"payload": {}}'])
+async def test_what_is_an_argument_is_no_option(sql: Session, options: str) -> None:
+    """It would take the place of the argument without a word."""
+    error = await sql.refusal("select asyncq.add_cron_item('a', 't', '@daily', '{}', $1::text::jsonb)", options)
+    (name,) = json.loads(options)
+
+    assert ("22023", "options") == (error.sqlstate, error.column_name)
+    assert f"options have no member '{name}': it is an argument of its own" == str(error)
+
+
+async def test_an_identifier_that_is_taken_is_refused(sql: Session) -> None:
+    """By a stored item, or by the crontab of a worker that lives."""
+    await add_item(sql, "a")
+    await declare(sql, b={"task": "t"})
+
+    again = await sql.refusal("select asyncq.add_cron_item('a', 't', '@daily')")
+    static = await sql.refusal("select asyncq.add_cron_item('b', 't', '@daily')")
+
+    assert ("GWBCX", "there is a stored item 'a' already; it can be changed") == (again.sqlstate, str(again))
+    assert ("GWBCS", "the item 'b' is in the crontab of a worker; choose another identifier") == (
+        static.sqlstate,
+        str(static),
+    )

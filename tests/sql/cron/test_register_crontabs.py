@@ -1,0 +1,39 @@
+"""`_register_crontabs`: recurring items become known once, and what is known of them is told."""
+
+from tests.support.session import Session
+
+REGISTER = "select identifier, known_since, last_execution from asyncq._register_crontabs($1::text[])"
+
+
+async def test_a_new_item_is_known_since_now(sql: Session) -> None:
+    """So it has missed nothing; an item that is listed twice is one."""
+    (row,) = await sql.rows(REGISTER, ["a", "a"])
+
+    assert ("a", await sql.value("select asyncq.now()"), None) == tuple(row)
+
+
+async def test_what_is_known_of_an_item_stays(sql: Session) -> None:
+    """Since when, and the last slot: from there on missed ones are made up for."""
+    await sql.execute("insert into asyncq.known_crontabs values ('b', '2020-01-01 00:00Z', '2021-01-01 00:00Z')")
+
+    rows = await sql.rows(REGISTER, ["b", "a"])
+
+    assert [("a", None), ("b", 2021)] == [(row[0], row[2] and row[2].year) for row in rows]
+    assert 2020 == rows[1]["known_since"].year
+
+
+async def test_items_that_were_not_asked_for_are_not_told(sql: Session) -> None:
+    """Other workers may have other crontabs."""
+    await sql.rows(REGISTER, ["other"])
+
+    assert ["a"] == await sql.values(REGISTER, ["a"])
+    assert [] == await sql.rows(REGISTER, [])
+
+
+async def test_a_stored_item_that_was_removed_does_not_become_known_again(sql: Session) -> None:
+    """A worker that read it before would leave a name of no item behind."""
+    await sql.execute("insert into asyncq.known_crontabs values ('b', '2020-01-01 00:00Z')")
+    rows = await sql.rows("select identifier from asyncq._register_crontabs('{a}', '{b,c}')")
+
+    assert ["a", "b"] == [row[0] for row in rows]
+    assert ["a", "b"] == await sql.values("select identifier from asyncq.known_crontabs order by 1")

@@ -1,0 +1,70 @@
+"""`_report_cron`: what workers make of items is shown, unless the item is another one by now."""
+
+from datetime import datetime
+from typing import Any
+
+from tests.support.cron_items import add_item, revision
+from tests.support.session import Session, session
+from tests.support.slots import at
+
+SHOWN = """
+select known.identifier, next_run, problem, job::text as job
+from asyncq.known_crontabs as known left join asyncq._cron_items as stored using (identifier) order by 1"""
+
+
+async def tell(sql: Session, *items: tuple[str, int | None, datetime | None, str | None, str | None]) -> None:
+    """Tell of items: name, revision, next run, problem, job."""
+    await sql.run("report_cron", *([item[part] for item in items] for part in range(5)))
+
+
+async def shown(sql: Session) -> list[tuple[Any, ...]]:
+    """What is shown of all items."""
+    return [tuple(row) for row in await sql.rows(SHOWN)]
+
+
+async def test_next_runs_problems_and_jobs_are_told(sql: Session) -> None:
+    """Of static items only the first."""
+    await add_item(sql, "a")
+    await add_item(sql, "b")
+    await sql.execute("insert into asyncq.known_crontabs values ('c', now())")
+    await tell(
+        sql,
+        ("a", await revision(sql, "a"), at(1), None, '{"queue": "q"}'),
+        ("b", await revision(sql, "b"), None, "bad", None),
+        ("c", None, at(2), None, None),
+    )
+
+    expected = [("a", at(1), None, '{"queue": "q"}'), ("b", None, "bad", None), ("c", at(2), None, None)]
+    assert expected == await shown(sql)
+
+
+async def test_what_is_told_of_another_revision_is_not_heeded(sql: Session) -> None:
+    """It was changed while the worker thought about it."""
+    await add_item(sql, "a")
+    await tell(sql, ("a", await revision(sql) + 1, at(1), "bad", "{}"))
+
+    assert [("a", None, None, None)] == await shown(sql)
+
+
+async def test_what_is_told_again_is_not_written_again(own: Session) -> None:
+    """Each worker tells at its start."""
+    await add_item(own, "a")
+    told = ("a", await revision(own), at(1), None, "{}")
+    await tell(own, told)
+    before = await own.values("select xmin::text from asyncq._cron_items")
+    await tell(own, told)
+
+    assert before == await own.values("select xmin::text from asyncq._cron_items")
+
+
+async def test_an_item_that_somebody_holds_is_left_out(own: Session, dsn: str, schema: str) -> None:
+    """A hint waits for nobody."""
+    await add_item(own, "a")
+    await add_item(own, "b")
+    told = [(name, await revision(own, name), at(1), None, None) for name in ("a", "b")]
+    await own.execute("begin; select from asyncq.known_crontabs where identifier = 'a' for update")
+    async with session(dsn, schema, lock_timeout="1ms") as other:
+        await tell(other, *told)
+    await own.execute("rollback")
+
+    assert [("a", None), ("b", at(1))] == [row[:2] for row in await shown(own)]

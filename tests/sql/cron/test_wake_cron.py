@@ -1,0 +1,30 @@
+"""`_wake_cron`: workers hear of changed items at the commit, on a channel of its own."""
+
+from tests.support.cron_items import add_item
+from tests.support.session import Session, session
+
+
+async def test_changes_of_items_are_told_at_the_commit(own: Session, dsn: str, schema: str) -> None:
+    """Each kind of change; a pause need not be told, since no slot of a paused item is added."""
+    heard: list[str] = []
+    async with session(dsn, schema) as listener:
+        await listener.connection.add_listener(f"{schema}:cron", lambda *said: heard.append(said[3]))
+        counts = []
+        for change in (
+            "select asyncq.add_cron_item('a', 't', '@daily')",
+            """select asyncq.change_cron_item('a', '{"tz": "Europe/Berlin"}')""",
+            """select asyncq.change_cron_item('a', '{"tz": "Europe/Berlin"}')""",
+            "select asyncq.pause_cron_item('a')",
+            "select asyncq.resume_cron_item('a')",
+            "select asyncq.remove_cron_item('a')",
+        ):
+            await own.rows(change)
+            await listener.rows("select")
+            counts.append(len(heard))
+        await own.execute("begin")
+        await add_item(own, "a")
+        await own.execute("rollback")
+        await listener.rows("select")
+
+    assert [1, 2, 2, 2, 3, 4] == counts
+    assert [""] * 4 == heard

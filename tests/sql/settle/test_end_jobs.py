@@ -1,0 +1,57 @@
+"""`_end_jobs`: rows go, and what something asked to keep is kept as an ended row."""
+
+import pytest
+
+from tests.support.session import Session
+
+KEEPING = [
+    # keep_until, keep_states -> kept
+    (None, None, False),
+    ("now() + interval '1 h'", "{completed}", True),
+    ("now() + interval '1 h'", "{cancelled,discarded}", False),
+    ("now() - interval '1 h'", "{completed}", False),
+    ("infinity", "{cancelled,completed,discarded}", True),
+]
+
+
+@pytest.mark.parametrize(("keep_until", "keep_states", "kept"), KEEPING)
+async def test_what_is_kept(sql: Session, keep_until: str | None, keep_states: str | None, kept: bool) -> None:
+    """Only what is asked for: a row for each job that ends well would cost as much as the job."""
+    until = {None: "null", "infinity": "'infinity'"}.get(keep_until, keep_until)
+    states = "null" if keep_states is None else f"'{keep_states}'"
+    await sql.execute(f"""
+        select asyncq.add_job('t');
+        update asyncq._jobs set unique_key = sha256('k'), keep_until = {until}, keep_states = {states};
+        select asyncq._end_jobs(array(select id from asyncq._jobs), 'completed')""")
+    rows = await sql.value("select array_agg(state) from asyncq._ended_jobs where unique_key = sha256('k')")
+
+    assert (["completed"] if kept else None) == rows
+    assert 0 == await sql.value("select count(*) from asyncq._jobs")
+
+
+async def test_others_are_left_alone(sql: Session) -> None:
+    """It gets ids, and touches nothing else."""
+    first = await sql.value("select (asyncq.add_job('t')).id")
+    other = await sql.value("select (asyncq.add_job('t')).id")
+    await sql.execute(f"select asyncq._end_jobs(array[{first}], 'cancelled')")
+
+    assert other == await sql.value("select id from asyncq._jobs")
+
+
+async def test_an_id_that_an_ended_job_has_keeps_no_other_job_from_ending(sql: Session) -> None:
+    """As on a server to which the tables were brought without their sequences."""
+    keep = """
+        update asyncq._jobs
+        set keep_until = now() + interval '1 h', keep_states = '{completed}', unique_key = sha256($1)"""
+    end = "select asyncq._end_jobs(array(select id from asyncq._jobs), 'completed')"
+    await sql.value("select (asyncq.add_job('t')).id")
+    await sql.rows(keep, b"earlier")
+    await sql.value(end)
+    await sql.value("select setval('asyncq._jobs_id_seq', (select id from asyncq._ended_jobs), false)")
+    ids = [await sql.value("select (asyncq.add_job('t')).id") for _ in range(2)]
+    await sql.rows(keep, b"later")
+    await sql.value(end)
+
+    kept = await sql.rows("select id, unique_key = sha256('later') as is_later from asyncq._ended_jobs order by id")
+    assert [(one, True) for one in ids] == [tuple(row) for row in kept]
+    assert 0 == await sql.value("select count(*) from asyncq._jobs")

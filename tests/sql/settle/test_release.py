@@ -1,0 +1,133 @@
+"""`_release`: claims end, each in its own way, and the queues of their jobs are free."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.jobs import add, claimed, fetch, locked_queues
+from tests.support.marked import ASK_AGAIN, CANCEL, ended, keep
+from tests.support.session import Session
+
+RELEASE = "select id, ending from asyncq._release($1, $2, $3, $4, $5, $6, $7) order by id"
+COLUMNS = "attempts, attempts_made, run_at - asyncq.now() as wait, last_error, interruptions"
+
+
+async def release(
+    sql: Session,
+    ids: list[int | None],
+    *,
+    done: list[bool | None] | None = None,
+    attempts: list[int | None] | None = None,
+    delays_s: list[float | None] | None = None,
+    errors: list[str | None] | None = None,
+    interruptions: list[int | None] | None = None,
+    frees_queues: bool = True,
+) -> list[tuple[int, str]]:
+    """Release claims. Returns the id and the ending of each."""
+    rows = await sql.rows(RELEASE, ids, done, attempts, delays_s, errors, interruptions, frees_queues)
+    return [tuple(row) for row in rows]
+
+
+async def values(sql: Session, job: int) -> tuple[Any, ...]:
+    """What a release may change of a job; the wait in seconds."""
+    (row,) = await sql.rows(f"select {COLUMNS} from asyncq._jobs where id = $1", job)
+    return tuple(row["wait"].total_seconds() if name == "wait" else value for name, value in row.items())
+
+
+async def test_each_claim_ends_in_its_own_way(sql: Session) -> None:
+    """In one call, with places of ids that are skipped."""
+    cancelled, again, done, kept, failed = [await add(sql) for _ in range(5)]
+    await keep(sql, kept)
+    await fetch(sql)
+    await sql.rows(CANCEL, cancelled)
+    await sql.rows(ASK_AGAIN, again)
+    endings = await release(
+        sql,
+        [cancelled, None, again, done, kept, failed],
+        done=[False, True, False, True, True, False],
+        attempts=[None, 7, None, None, None, 1],
+    )
+
+    assert endings == [
+        (cancelled, "cancelled"),
+        (again, "rerun"),
+        (done, "written"),
+        (kept, "written"),
+        (failed, "written"),
+    ]
+    assert ([], [again, failed]) == (await claimed(sql), await sql.values("select id from asyncq._jobs order by id"))
+    assert [(kept, "completed")] == await ended(sql)
+
+
+async def test_a_missing_array_or_element_leaves_its_column_as_it_is(sql: Session) -> None:
+    """So that a rescue need not know what an earlier failure has written."""
+    first, second = await add(sql), await add(sql)
+    await fetch(sql)
+    await sql.execute("update asyncq._jobs set attempts = 2, last_error = 'earlier', interruptions = 3")
+    before = await values(sql, first)
+    await release(sql, [first])
+    await fetch(sql)
+    await release(sql, [first, second], attempts=[None, 1], errors=[None, "later"], interruptions=[None, 4])
+
+    assert (before, (3, None, 0.0, "later", 4)) == (await values(sql, first), await values(sql, second))
+
+
+@pytest.mark.parametrize(("run_at", "wait_s"), [("asyncq.now() - interval '1 h'", 60.0), ("asyncq.now()", 60.0)])
+async def test_a_delay_counts_from_now(sql: Session, run_at: str, wait_s: float) -> None:
+    """A job that was due long ago must not be due at once."""
+    job = await add(sql, run_at=run_at)
+    await fetch(sql)
+    await release(sql, [job], delays_s=[60.0])
+
+    assert wait_s == (await values(sql, job))[2]
+
+
+async def test_a_delay_counts_from_the_time_of_the_job_if_that_is_later(sql: Session) -> None:
+    """It was moved while the job ran."""
+    job = await add(sql)
+    await fetch(sql)
+    await sql.execute("update asyncq._jobs set run_at = asyncq.now() + interval '10 s'")
+    await release(sql, [job], delays_s=[60.0])
+
+    assert 70.0 == (await values(sql, job))[2]
+
+
+@pytest.mark.parametrize(
+    ("attempts", "limit", "added", "expected"),
+    [
+        pytest.param(0, 25, 1, (1, None), id="a failure"),
+        pytest.param(2, 3, 25, (3, 3), id="discarded: all attempts are used up, one was made"),
+        pytest.param(5, 3, 1, (5, None), id="used up meanwhile"),
+        pytest.param(2, 25, 0, (2, None), id="no attempt"),
+    ],
+)
+async def test_attempts_are_added_up_to_the_limit(
+    sql: Session, attempts: int, limit: int, added: int, expected: tuple[int, int | None]
+) -> None:
+    """A job whose attempts were used up while it ran stays discarded."""
+    job = await add(sql)
+    await fetch(sql)
+    await sql.execute(f"update asyncq._jobs set attempts = {attempts}, max_attempts = {limit}")
+    await release(sql, [job], attempts=[added])
+
+    assert expected == (await values(sql, job))[:2]
+
+
+@pytest.mark.parametrize(("frees", "left"), [(True, []), (False, ["q"])])
+async def test_queues_are_freed_where_the_caller_does_not_do_it(sql: Session, *, frees: bool, left: list[str]) -> None:
+    """A rescue frees them without waiting."""
+    job = await add(sql, queue="q")
+    await fetch(sql)
+    await release(sql, [job], frees_queues=frees)
+
+    assert left == await locked_queues(sql)
+
+
+async def test_a_queue_that_another_worker_holds_stays_locked(sql: Session) -> None:
+    """It was given to another job meanwhile."""
+    job = await add(sql, queue="q")
+    await fetch(sql)
+    await sql.execute("update asyncq._queues set locked_by = 99")
+    await release(sql, [job])
+
+    assert ["q"] == await locked_queues(sql)

@@ -1,0 +1,49 @@
+"""`_check_members`: jobs as JSON come from outside, and a misspelt member must not be lost in silence."""
+
+import pytest
+
+from tests.sql.add.test_check_options import KNOWN
+from tests.support.session import Session
+
+BAD = {
+    "null": ("22023", "jobs", "jobs must be an object or an array of objects, got null"),
+    '"x"': ("22023", "jobs", "jobs must be an object or an array of objects, got string"),
+    "[{}, 1]": ("22023", "jobs", "each job must be an object, got number"),
+    "[[{}]]": ("22023", "jobs", "each job must be an object, got array"),
+    '[{"queue": "q"}]': ("22023", "queue", "a job has no member 'queue'"),
+    '[{"identifier": 5}]': ("22023", "identifier", "identifier must be string, got number"),
+    '[{"identifier": {"a": 1}}]': ("22023", "identifier", "identifier must be string, got object"),
+    '[{"run_at": 5}]': ("22023", "run_at", "run_at must be string, got number"),
+    '[{"priority": "5"}]': ("22023", "priority", "priority must be number, got string"),
+    '[{"flags": "f"}]': ("22023", "flags", "flags must be array, got string"),
+    '[{"options": []}]': ("22023", "options", "options must be object, got array"),
+    '[{"options": {"bogus": 1}}]': ("22023", "options", f"options: 'bogus' is unknown; {KNOWN}"),
+    '[{"payload": "\\u0000"}]': ("GWBPL", "payload", "a job holds \\u0000, which PostgreSQL cannot store as text"),
+}
+
+
+@pytest.mark.parametrize("jobs", BAD)
+async def test_what_is_no_job_is_refused(sql: Session, jobs: str) -> None:
+    """With the name of the member and what was expected."""
+    error = await sql.refusal("select asyncq._check_members($1::text::json)", jobs)
+
+    code, field, said = BAD[jobs]
+    assert (code, field, True) == (error.sqlstate, error.column_name, error.message.startswith(said)), error.message
+
+
+async def test_a_missing_value_is_refused(sql: Session) -> None:
+    """The null of SQL, too."""
+    assert "22023" == (await sql.refusal("select asyncq._check_members(null)")).sqlstate
+
+
+async def test_the_job_that_is_wrong_is_named(sql: Session) -> None:
+    """Of many it is hard to find."""
+    error = await sql.refusal("""select asyncq._check_members('[{}, {"x": 1}, {"y": 1}]')""")
+
+    assert ("x", "Job 2 of 3.") == (error.column_name, error.detail)
+
+
+@pytest.mark.parametrize("jobs", ["[]", "[{}]", '[{"priority": null, "options": null}]', '[{"payload": "\\\\u0000"}]'])
+async def test_what_is_well_formed_passes(sql: Session, jobs: str) -> None:
+    """Whether a job may be like that is checked where all adds end."""
+    assert await sql.rows("select asyncq._check_members($1::text::json)", jobs)

@@ -1,0 +1,173 @@
+"""`prune`: what need not be kept goes, a batch at a time; what is kept, or somebody holds, stays."""
+
+import json
+
+import pytest
+
+from tests.support.jobs import add, fetch
+from tests.support.marked import ended, keep
+from tests.support.session import Session, session
+
+DAY_S = 86400.0
+FAILED = "update asyncq._jobs set attempts = max_attempts, updated_at = now() - interval '1 s' * $2 where id = $1"
+KEEP_ENDED = """
+insert into asyncq._ended_jobs (id, created_at, ended_at, keep_until, task_id, state)
+select i, now(), now(), {until}, 1, 'completed' from generate_series({first}, {last}) as i;
+select setval('asyncq._jobs_id_seq', greatest({last}, nextval('asyncq._jobs_id_seq')))
+"""
+KEEP_REQUESTS = """
+insert into asyncq._requests (keep_until, job_id, key, digest)
+select {until}, i, 'k' || i, '' from generate_series({first}, {last}) as i
+"""
+PASSED, COMING = "now() - interval '1 s'", "now() + interval '1 h'"
+
+
+async def prune(sql: Session, retention_s: float | None = DAY_S, most: int = 100) -> tuple[int, int, int]:
+    """Prune. Returns how many failed jobs, ended ones and requests were removed."""
+    (row,) = await sql.run("prune", retention_s, most)
+    return tuple(row)
+
+
+async def failed(sql: Session, seconds_ago: float) -> int:
+    """A job that was discarded so long ago. Returns its id."""
+    job = await add(sql)
+    await sql.rows(FAILED, job, seconds_ago)
+    return job
+
+
+async def jobs(sql: Session) -> list[int]:
+    """The ids of all jobs."""
+    return await sql.values("select id from asyncq._jobs order by id")
+
+
+async def test_a_job_that_were_discarded_goes_when_its_time_is_over(sql: Session) -> None:
+    """Counted from its last change: a job may wait for a year before it fails."""
+    old, young = await failed(sql, DAY_S + 60), await failed(sql, DAY_S - 60)
+    await sql.rows("update asyncq._jobs set created_at = now() - interval '1 year', run_at = created_at")
+
+    assert (1, 0, 0) == await prune(sql)
+    assert ([young], True) == (await jobs(sql), young != old)
+
+
+async def test_without_a_retention_failed_jobs_stay_for_ever(sql: Session) -> None:
+    """The rest is pruned all the same."""
+    job = await failed(sql, 1e9)
+    await sql.execute(KEEP_ENDED.format(until=PASSED, first=1, last=1))
+
+    assert (0, 1, 0) == await prune(sql, None)
+    assert [job] == await jobs(sql)
+
+
+@pytest.mark.parametrize("state", ["waits", "waits for its retry", "runs in its last attempt"])
+async def test_a_job_that_is_not_discarded_stays_however_old_it_is(sql: Session, state: str) -> None:
+    """An old job that still waits is a backlog, no rubbish."""
+    job = await add(sql, max_attempts=3)
+    if state.startswith("runs"):
+        await fetch(sql)
+    attempts = {"waits": 0, "waits for its retry": 2}.get(state, 3)
+    await sql.rows("update asyncq._jobs set attempts = $1, updated_at = now() - interval '1 year'", attempts)
+
+    assert (0, 0, 0) == await prune(sql)
+    assert [job] == await jobs(sql)
+
+
+@pytest.mark.parametrize(("states", "kept"), [(["discarded"], True), (["completed", "cancelled"], False)])
+async def test_a_failed_job_leaves_an_ended_one_if_that_was_asked_for(
+    sql: Session, states: list[str], kept: bool
+) -> None:
+    """A unique policy that counts discarded jobs goes on counting it until its window has passed."""
+    job = await failed(sql, 2 * DAY_S)
+    await keep(sql, job, states)
+
+    assert (1, 0, 0) == await prune(sql)
+    assert ([], [(job, "discarded")] if kept else []) == (await jobs(sql), await ended(sql))
+
+
+async def test_ended_jobs_and_requests_go_when_they_need_not_be_kept(sql: Session) -> None:
+    """Some are to be kept for ever."""
+    for statement in (KEEP_ENDED, KEEP_REQUESTS):
+        await sql.execute(statement.format(until=PASSED, first=1, last=2))
+        await sql.execute(statement.format(until=COMING, first=3, last=4))
+        await sql.execute(statement.format(until="'infinity'", first=5, last=5))
+
+    assert (0, 2, 2) == await prune(sql)
+    assert [3, 4, 5] == [id_ for id_, _ in await ended(sql)]
+    assert ["k3", "k4", "k5"] == await sql.values("select key from asyncq._requests order by key")
+
+
+async def test_what_does_not_count_any_more_goes_at_that_very_moment(sql: Session) -> None:
+    """To the microsecond: an add that looked at it then would not see it."""
+    await sql.execute(KEEP_ENDED.format(until="now() + interval '1 us' * (i - 1)", first=1, last=2))
+    await sql.execute(KEEP_REQUESTS.format(until="now() + interval '1 us' * (i - 1)", first=1, last=2))
+    await sql.execute("""
+        create or replace function asyncq.clock() returns timestamptz language sql volatile parallel safe
+        as $$ select pg_catalog.now() $$""")
+
+    assert (0, 1, 1) == await prune(sql)
+
+
+async def test_a_batch_takes_so_many_of_each_the_oldest_first(sql: Session) -> None:
+    """A statement that removed a million rows would hold them, and grow the log, for minutes."""
+    old = [await failed(sql, (10 - number) * DAY_S) for number in range(5)]
+    await sql.execute(KEEP_ENDED.format(until="now() - interval '1 s' * i", first=1, last=5))
+    await sql.execute(KEEP_REQUESTS.format(until="now() - interval '1 s' * i", first=1, last=5))
+
+    assert (3, 3, 3) == await prune(sql, most=3)
+    assert (old[3:], [1, 2]) == (await jobs(sql), [id_ for id_, _ in await ended(sql)])
+    assert (2, 2, 2) == await prune(sql, most=3)
+
+
+async def test_what_somebody_holds_is_skipped_and_taken_the_next_time(dsn: str, own: Session) -> None:
+    """Pruning waits for nobody: a user's open transaction must not stop it."""
+    held, free = await failed(own, 2 * DAY_S), await failed(own, 2 * DAY_S)
+    await own.execute(KEEP_ENDED.format(until=PASSED, first=1, last=2))
+    await own.execute(KEEP_REQUESTS.format(until=PASSED, first=1, last=2))
+    async with session(dsn, own.schema) as other, other.connection.transaction():
+        await other.rows("select from asyncq._jobs where id = $1 for key share", held)
+        await other.rows("select from asyncq._ended_jobs where id = 1 for key share")
+        await other.rows("select from asyncq._requests where key = 'k1' for key share")
+        first = await prune(own)
+        between = await jobs(own)
+
+    assert ((1, 1, 1), [held], (1, 1, 1)) == (first, between, await prune(own))
+    assert free != held
+
+
+async def test_a_job_that_is_tried_again_at_this_moment_stays(dsn: str, own: Session) -> None:
+    """An administrator's retry wins, also when it commits while the row is looked at."""
+    job = await failed(own, 2 * DAY_S)
+    async with session(dsn, own.schema) as other, other.connection.transaction():
+        await other.rows("update asyncq._jobs set attempts = 0")
+        first = await prune(own)
+
+    assert ((0, 0, 0), (0, 0, 0), [job]) == (first, await prune(own), await jobs(own))
+
+
+async def test_time_is_that_of_the_movable_clock(sql: Session) -> None:
+    """A test that moves time by a month sees what a month does."""
+    await failed(sql, 0)
+    await sql.execute(KEEP_ENDED.format(until=COMING, first=1, last=1))
+    before = await prune(sql)
+    await sql.execute("""
+        create or replace function asyncq.clock() returns timestamptz language sql volatile parallel safe
+          as $$ select pg_catalog.clock_timestamp() + interval '2 days' $$""")
+
+    assert ((0, 0, 0), (1, 1, 0)) == (before, await prune(sql))
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+async def test_nothing_to_prune_costs_nothing(own: Session, analysed: bool) -> None:
+    """Every worker asks once a minute: no table is scanned for it, however many waiting jobs there are."""
+    await own.execute("""
+        select asyncq._task_ids('{t}');
+        insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload)
+          select now(), now(), now() - interval '1 year', 1, '{}' from generate_series(1, 20000)""")
+    await own.execute(KEEP_ENDED.format(until=COMING, first=20001, last=40000))
+    await own.execute(KEEP_REQUESTS.format(until=COMING, first=1, last=20000))
+    if analysed:
+        await own.execute("analyze asyncq._jobs; analyze asyncq._ended_jobs; analyze asyncq._requests")
+    await prune(own)
+    answer = await own.value("explain (analyze, buffers, format json) select * from asyncq._prune(86400, 500)")
+    (plan,) = json.loads(answer)
+
+    assert plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"] <= 40

@@ -1,0 +1,200 @@
+"""What the tests do with jobs in SQL: add, claim, settle, look."""
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import Any
+
+import asyncpg
+
+from asyncq.domain.moment import read_moment
+from asyncq.store.arrays import array_numbers, array_text, sent_numbers
+from tests.support.session import Session
+
+WORKER = 1
+BATCH_FROM = {"rows": 1000, "batched": 1}
+"""The forms of a claim, and from how many jobs on a fetch claims a batch."""
+OF_A_BATCH = ("ids", "task_ids", "queues", "limits", "priorities", "due", "created", "payloads", "metas")
+"""The columns of `fetch_jobs` that are filled for a batch alone."""
+_tokens = count(1001)
+
+
+async def add(
+    sql: Session,
+    task: str = "t",
+    *,
+    queue: str | None = None,
+    run_at: str = "asyncq.now()",
+    priority: int = 0,
+    flags: Sequence[str] | None = None,
+    max_attempts: int = 25,
+) -> int:
+    """Add a job; `run_at` is an expression of SQL. Returns its id."""
+    return await sql.value(
+        f"select id from asyncq.add_job($1, '{{}}', $2, {run_at}, $3, null, $4, $5)",
+        task,
+        queue,
+        max_attempts,
+        priority,
+        flags,
+    )
+
+
+async def add_many(sql: Session, count: int, *, queue: str = "null", run_at: str = "now()", **columns: str) -> None:
+    """Add jobs of task `t` in one statement; everything is an expression of SQL over their number `i`."""
+    await sql.execute(f"""
+        select asyncq.add_jobs(array_agg(
+          ('t', null, {queue}, {run_at}, null, null, {columns.get("priority", "0")}, null)::asyncq.job_spec order by i))
+        from generate_series(1, {count}) as i""")
+
+
+async def fetch(
+    sql: Session,
+    limit: int = 100,
+    *,
+    worker: int = WORKER,
+    token: int | None = None,
+    tasks: Sequence[str] | None = None,
+    forbidden: Sequence[str] | None = None,
+    after: tuple[Any, Any, Any] = (None, None, None),
+    now: Any = None,
+    since_s: float | None = None,
+    form: str = "rows",
+) -> list[dict[str, Any]]:
+    """Claim jobs, of all tasks by default. Returns the claims in order of running."""
+    names = "" if tasks is None else "where identifier = any($1::text[])"
+    ids = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
+    token = token or (next(_tokens) if BATCH_FROM[form] == 1 else 1)  # a batch has one of its own
+    arguments = (worker, token, limit, array_text(ids), forbidden, *after, now, since_s, BATCH_FROM[form], "{}")
+    return sorted(
+        jobs_of(await sql.run("fetch_jobs", *arguments), token),
+        key=lambda job: (job["priority"], read_moment(job["run_at"]), job["id"]),
+    )
+
+
+def jobs_of(rows: Sequence[asyncpg.Record], token: int) -> list[dict[str, Any]]:
+    """The jobs of an answer of `fetch_jobs`, those of a batch among them, each as a row of its own."""
+    return [job for row in rows for job in ([_of_row(row)] if row["ids"] is None else _of_batch(row, token))]
+
+
+def _of_row(row: asyncpg.Record) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in OF_A_BATCH}
+
+
+def _of_batch(row: asyncpg.Record, token: int) -> list[dict[str, Any]]:
+    ids, due = sent_numbers(row["ids"], "q"), sent_numbers(row["due"], "q")
+    columns = zip(
+        ids,
+        sent_numbers(row["task_ids"], "i"),
+        [None] * len(ids) if row["queues"] is None else json.loads(row["queues"]),
+        sent_numbers(row["limits"], "h"),
+        sent_numbers(row["priorities"], "h"),
+        due,
+        due if row["created"] is None else sent_numbers(row["created"], "q"),
+        row["payloads"].split("\x1e"),
+        [None] * len(ids) if row["metas"] is None else [meta or None for meta in row["metas"].split("\x1e")],
+        strict=True,
+    )
+    return [
+        _of_row(row)
+        | {"id": id_, "task_id": task_id, "queue": queue, "lock_token": token, "attempts": 0, "max_attempts": limit}
+        | {"interruptions": 0, "priority": priority, "revision": 0, "run_at": _sent(run_at)}
+        | {"created_at": _sent(created), "updated_at": _sent(created), "payload": payload, "meta": meta}
+        for id_, task_id, queue, limit, priority, run_at, created, payload, meta in columns
+    ]
+
+
+def _sent(moment: int) -> bytes:
+    return moment.to_bytes(8, "big", signed=True)
+
+
+async def fetched(sql: Session, limit: int = 100, **options: Any) -> list[int]:
+    """Claim jobs. Returns their ids in order of running."""
+    return [row["id"] for row in await fetch(sql, limit, **options)]
+
+
+async def complete(sql: Session, claims: Sequence[Mapping[str, Any]], worker: int = WORKER) -> list[int]:
+    """Settle claims as completed. Returns the ids that were written."""
+    pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
+    (row,) = await sql.run("settle_completed", worker, *texts(pairs))
+    return [id_ for id_, _ in pairs] if row["written"] is None else array_numbers(row["written"])
+
+
+def texts(pairs: Sequence[tuple[int, int]]) -> tuple[str, str]:
+    """The ids and the tokens of claims, as statements take them."""
+    return array_text(id_ for id_, _ in pairs), array_text(token for _, token in pairs)
+
+
+async def claim_next(
+    sql: Session,
+    claims: Sequence[Mapping[str, Any]],
+    limit: int = 100,
+    *,
+    worker: int = WORKER,
+    token: int = 2,
+    tasks: Sequence[str] | None = None,
+    forbidden: Sequence[str] | None = None,
+) -> tuple[list[int], list[asyncpg.Record]]:
+    """Settle claims as completed, and claim what follows. Returns the ids that were written, and the new claims."""
+    pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
+    names = "" if tasks is None else "where identifier = any($1::text[])"
+    known = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
+    rows = await sql.run("claim_next", worker, *texts(pairs), limit, token, array_text(known), forbidden, None)
+    return [row["settled"] for row in rows if row["settled"]], [row for row in rows if not row["settled"]]
+
+
+async def settle_rest(
+    sql: Session,
+    claims: Sequence[Mapping[str, Any]],
+    *,
+    worker: int = WORKER,
+    done: bool = False,
+    attempts: int = 0,
+    delay_s: float | None = None,
+    error: str | None = None,
+    interruptions: int | None = None,
+) -> dict[int, str]:
+    """Settle claims, all in the same way. Returns what became of each."""
+    pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
+    numbers = [[value] * len(pairs) for value in (done, attempts, delay_s, error, interruptions)]
+    rows = await sql.run("settle_rest", worker, [id_ for id_, _ in pairs], [token for _, token in pairs], *numbers)
+    return {row["id"]: row["ending"] for row in rows}
+
+
+async def change(sql: Session, claims: Sequence[asyncpg.Record], *, worker: int = WORKER, **values: Any) -> list[int]:
+    """Settle claims that go on living, all in the same way. Returns the ids that were written so."""
+    endings = await settle_rest(sql, claims, worker=worker, **values)
+    return sorted(id_ for id_, ending in endings.items() if ending == "written")
+
+
+async def still_held(sql: Session, claims: Sequence[asyncpg.Record], worker: int = WORKER) -> list[int]:
+    """Of these claims, those that the worker holds."""
+    rows = await sql.rows("select id, lock_token from asyncq._all_jobs() where locked_by = $1", worker)
+    held = {tuple(row) for row in rows}
+    return sorted(claim["id"] for claim in claims if (claim["id"], claim["lock_token"]) in held)
+
+
+async def locked_queues(sql: Session) -> list[str]:
+    """The names of the queues that are busy."""
+    return await sql.values("select name from asyncq._queues order by name")
+
+
+async def stray_queues(sql: Session) -> list[str]:
+    """The names of the queues that have a row and no running job of its owner, or a running job and no row."""
+    return await sql.values("""
+        select coalesce(queue.name, job.queue)
+        from asyncq._queues as queue
+        full join (
+          select queue, locked_by from asyncq._all_jobs() where locked_by is not null and queue is not null) as job
+          on job.queue = queue.name and job.locked_by = queue.locked_by
+        where job.queue is null or queue.name is null""")
+
+
+async def claimed(sql: Session) -> list[int]:
+    """The ids of the jobs that are claimed."""
+    return await sql.values("select id from asyncq._all_jobs() where locked_by is not null order by id")
+
+
+async def are_left(sql: Session) -> bool:
+    """Whether jobs are to be run; those too that a transaction holds, which hides them from fetches and rescues."""
+    return await sql.value("select exists (select from asyncq._jobs as job where not asyncq._has_failed(job))")
