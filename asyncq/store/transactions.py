@@ -298,7 +298,7 @@ async def split_batch(line: ReconnectingConnection, worker_id: int, claim: Claim
         claim: The claim.
 
     Returns:
-        What the claim is now, see sql/functions/claim/split_batch_of_claim.sql.
+        What the claim is now, see sql/functions/claim/split_batches.sql.
 
     Raises:
         StoreError: See `failures.calling`.

@@ -44,8 +44,7 @@ class Mutant:
 # Of fetch_jobs: the node that locks jobs without a queue.
 PLAIN_JOBS = """ as is_batchable
     from asyncq._jobs as job
-    where job.queue is null and asyncq._is_ready(job)
-      and priority = priorities.priority
+    where job.queue is null and asyncq._is_ready(job) and priority = priorities.priority
 """
 COMPLETE_IN = (
     "    locked = await lock_claim(database, connection, worker_id, claim)\n    if not locked.is_current and any("
@@ -67,7 +66,7 @@ MUTANTS = [
     ),
     Mutant(
         "a transaction that cancels its own job is rolled back, and its job runs for ever",
-        "sql/functions/settle/complete_claim.sql",
+        "sql/functions/settle/lock_claim.sql",
         "is_cancelled and not is_own_doing",
         "is_cancelled",
         ("tests/sql/settle/test_complete_claim.py", "tests/engine/run/test_transactional_ends.py"),
@@ -315,35 +314,35 @@ MUTANTS = [
     ),
     Mutant(
         "the claims of a lost fetch are not given back",
-        "sql/functions/settle/return_lost.sql",
+        "sql/functions/settle/settle_rest.sql",
         "lock_token = any(tokens)\n",
         "lock_token = any(tokens) and false\n",
         ("tests/sql/settle/test_return_lost.py",),
     ),
     Mutant(
         "the slot of a recurring item is not claimed",
-        "sql/functions/cron/addable_slots.sql",
+        "sql/functions/cron/add_slots.sql",
         "where (known.last_execution is null or known.last_execution < given.slot)",
         "where true",
         ("tests/engine/cron/test_processes.py",),
     ),
     Mutant(
         "a paused recurring item goes on",
-        "sql/functions/cron/addable_slots.sql",
+        "sql/functions/cron/add_slots.sql",
         "      and known.paused_at is null\n",
         "",
         ("tests/store/test_cron_races.py",),
     ),
     Mutant(
         "a recurring item that was changed is added as it was",
-        "sql/functions/cron/addable_slots.sql",
+        "sql/functions/cron/add_slots.sql",
         "and stored.revision = given.revision)",
         ")",
         ("tests/store/test_cron_races.py",),
     ),
     Mutant(
         "a slot of a recurring item is added without holding the item",
-        "sql/functions/cron/due_slots.sql",
+        "sql/functions/cron/add_slots.sql",
         " where one = any(open_before)",
         "",
         ("tests/store/test_cron_races.py",),
@@ -400,8 +399,8 @@ MUTANTS = [
     Mutant(
         "a job that was cancelled while it ran is tried again",
         "sql/functions/settle/release.sql",
-        "from asyncq._end_marked(ids) as ended;",
-        "from asyncq._end_marked('{}') as ended;",
+        "array_agg(job.id) filter (where job.cancelled_at is not null),",
+        "array_agg(job.id) filter (where false),",
         ("tests/sql/settle/test_settle_rest.py::test_a_marked_job_ends_as_its_mark_says_whatever_its_run_came_to",),
     ),
     Mutant(
@@ -413,7 +412,7 @@ MUTANTS = [
     ),
     Mutant(
         "the key of a removed job that runs on lets it be tried again",
-        "sql/functions/admin/remove_job_core.sql",
+        "sql/functions/admin/remove_job.sql",
         "set key = null, attempts = held.max_attempts",
         "set key = null, attempts = held.attempts",
         ("tests/sql/admin/test_remove_job.py",),
@@ -476,14 +475,14 @@ MUTANTS = [
     ),
     Mutant(
         "a transaction completes a job that was cancelled meanwhile",
-        "sql/functions/settle/complete_claim.sql",
+        "sql/functions/settle/lock_claim.sql",
         "return 'cancelled';",
         "perform asyncq._end_jobs(array[job], 'completed');",
         ("tests/engine/run/test_transactional_marks.py",),
     ),
     Mutant(
         "a transaction whose COMMIT was lost is never told from one that was rolled back",
-        "sql/functions/settle/commit_status.sql",
+        "sql/functions/settle/lock_claim.sql",
         "when word = 'committed' then 'committed'",
         "when word = 'committed' then 'lost'",
         ("tests/engine/run/test_commit_outcome.py",),
@@ -528,16 +527,16 @@ MUTANTS = [
     ),
     Mutant(
         "the transaction of a silent worker holds its job for ever",
-        "sql/functions/settle/end_transactions.sql",
+        "sql/functions/workers/end_transactions.sql",
         "> 2 * worker.lease",
         "> 2000 * worker.lease",
         ("tests/sql/settle/test_end_transactions.py",),
     ),
     Mutant(
         "a completion in a transaction is not fenced by the token of its claim",
-        "sql/functions/settle/complete_claim.sql",
-        "and held.lock_token = token",
-        "and token > 0",
+        "sql/functions/settle/lock_claim.sql",
+        "and held.lock_token = token\n    for update;",
+        "and token > 0\n    for update;",
         ("tests/sql/settle/test_complete_claim.py",),
     ),
     Mutant(
@@ -577,14 +576,14 @@ MUTANTS = [
     ),
     Mutant(
         "an item that is stored and in a crontab is added by both",
-        "sql/functions/cron/addable_slots.sql",
+        "sql/functions/cron/add_slots.sql",
         "and not asyncq._is_declared(given.identifier))",
         ")",
         ("tests/store/test_cron_races.py",),
     ),
     Mutant(
         "the claims of another worker go back as lost ones",
-        "sql/functions/settle/return_lost.sql",
+        "sql/functions/settle/settle_rest.sql",
         "where locked_by = worker and lock_token = any(tokens)\n",
         "where lock_token = any(tokens)\n",
         ("tests/sql/settle/test_return_lost.py",),
@@ -774,14 +773,14 @@ MUTANTS = [
     ),
     Mutant(
         "an add does not ask again who listens",
-        "sql/functions/add/wake_workers.sql",
+        "sql/functions/claim/wake_workers.sql",
         " or asyncq._has_on_call()\n",
         "\n",
         ("tests/sql/add/test_wake_workers.py::test_a_worker_that_begins_to_rest_while_an_add_asks_for_one_is_told",),
     ),
     Mutant(
         "the holders of keys are locked in any order",
-        "sql/functions/unique/lock_key_holders.sql",
+        "sql/functions/unique/lock_keys.sql",
         "where job.key = any(job_keys) order by job.id + 0 for",
         "where job.key = any(job_keys) for",
         ("tests/store/test_lock_order.py",),
@@ -795,7 +794,7 @@ MUTANTS = [
     ),
     Mutant(
         "the removal of a key waits for a transactional handler",
-        "sql/functions/admin/remove_job_core.sql",
+        "sql/functions/admin/remove_job.sql",
         "for no key update",
         "for update",
         ("tests/sql/admin/test_remove_job.py::test_a_handler_that_holds_its_row_is_not_waited_for",),
@@ -816,7 +815,7 @@ MUTANTS = [
     ),
     Mutant(
         "the transactions of the living end with those of the silent",
-        "sql/functions/settle/end_transactions.sql",
+        "sql/functions/workers/end_transactions.sql",
         "substring(activity.application_name from '^asyncq worker ([0-9]+) ') = any(silent::text[])",
         "activity.application_name like 'asyncq worker %'",
         ("tests/sql/settle/test_end_transactions.py::test_only_the_transactions_of_the_silent_are_ended",),

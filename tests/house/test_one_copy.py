@@ -4,7 +4,7 @@ So do the defaults of an add and what a batch has room for.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -26,15 +26,22 @@ QUESTIONS = {
 FILES = [*(folder() / "queries").rglob("*.sql"), *(folder() / "functions").rglob("*.sql")]
 
 
+def parts() -> Iterator[tuple[str, str]]:
+    """Name and text of each statement, and of each function without its first underscore."""
+    for path in FILES:
+        pieces = re.split(r"^create or replace function asyncq\._?(\w+)", code(path), flags=re.MULTILINE)
+        yield from zip(pieces[1::2], pieces[2::2], strict=True) if pieces[1:] else [(path.stem, pieces[0])]
+
+
 def copies(question: str, texts: Iterable[tuple[str, str]]) -> list[str]:
-    """The names of the files in which a question is answered."""
+    """The names of the statements and functions in which a question is answered."""
     return sorted(name for name, text in texts if re.search(QUESTIONS[question], text))
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_question_is_answered_in_one_function_only(question: str) -> None:
     """A second copy would be right until one of them is changed."""
-    assert [question] == copies(question, [(path.stem, code(path)) for path in FILES])
+    assert [question] == copies(question, parts())
 
 
 @pytest.mark.parametrize(
@@ -59,5 +66,5 @@ def test_the_scan_sees_a_copy(question: str, text: str) -> None:
 
 
 def test_the_questions_are_those_of_the_functions() -> None:
-    """Each has a file of its own."""
-    assert QUESTIONS.keys() <= {path.stem for path in (folder() / "functions").rglob("*.sql")}
+    """Each is a function."""
+    assert QUESTIONS.keys() <= {name for name, _ in parts()}

@@ -1,6 +1,6 @@
 """What becomes of a slot while a job of its item waits or runs: a unique policy whose key is the item's.
 
-sql/functions/unique/overlap.sql is the same in SQL.
+sql/functions/cron/run_cron_item.sql is the same in SQL.
 """
 
 from __future__ import annotations

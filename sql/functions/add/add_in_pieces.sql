@@ -5,7 +5,6 @@
 -- The call is cut into pieces. In a piece no job shares a key with an earlier one; nor, when keys mix, does a job look at what
 -- an earlier one may have changed by its job key. If all jobs of a key ask the same, and nothing in the call does more than to ask,
 -- the first job of each key is added, and it answers the others: a call with thousands of jobs of one key is one piece.
-
 create or replace function asyncq._add_in_pieces(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
   priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[], extras jsonb[], asks boolean, keys text)
@@ -84,5 +83,98 @@ begin
     end if;
     start := stop + 1;
   end loop;
+end
+$$;
+
+-- Add jobs that all ask alike (_all_ask_alike): the first one of each key is added, or is barred; it answers the others.
+create or replace function asyncq._add_first_of_each_key(
+  identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], priorities int[],
+  flags jsonb[], metas jsonb[], extras jsonb[])
+  returns table (ord bigint, outcome text, id bigint, existing_id bigint, existing_state text)
+  language plpgsql volatile
+  as $$
+#variable_conflict use_column
+declare
+  -- Of each job: whether it is the first one of its key (or has none), the place of that one among the first ones, and what it
+  -- comes to if it is not.
+  firsts boolean[];
+  places bigint[];
+  refusals text[];
+  -- Of each first one.
+  outcomes text[];
+  ids bigint[];
+  existing_ids bigint[];
+  existing_states text[];
+begin
+  select array_agg(given.ord = given.first order by given.ord), array_agg(given.place order by given.ord),
+      array_agg(case given.strategy when 'reject' then 'rejected' else 'deduplicated' end order by given.ord)
+    into firsts, places, refusals
+    from (
+      select spec.ord, spec.first, spec.strategy, dense_rank() over (order by spec.first) as place
+      from (
+        select keyed.ord, keyed.extra ->> 'on_conflict' as strategy, case
+            when keyed.extra is null then keyed.ord
+            else first_value(keyed.ord) over (partition by keyed.extra ->> 'key' order by keyed.ord)
+          end as first
+        from unnest(extras) with ordinality as keyed(extra, ord)) as spec) as given;
+  select array_agg(given.identifier order by given.ord), array_agg(given.payload order by given.ord),
+      array_agg(given.queue_name order by given.ord), array_agg(given.run_at order by given.ord),
+      array_agg(given.max_attempts order by given.ord), array_agg(given.priority order by given.ord),
+      array_agg(given.flags order by given.ord), array_agg(given.meta order by given.ord),
+      array_agg(given.extra order by given.ord)
+    into identifiers, payloads, queue_names, run_ats, max_attempts, priorities, flags, metas, extras
+    from unnest(identifiers, payloads, queue_names, run_ats, max_attempts, priorities, flags, metas, extras, firsts)
+      with ordinality as given(
+        identifier, payload, queue_name, run_at, max_attempts, priority, flags, meta, extra, is_first, ord)
+    where given.is_first;
+  select array_agg(done.outcome order by done.ord), array_agg(done.id order by done.ord),
+      array_agg(done.existing_id order by done.ord), array_agg(done.existing_state order by done.ord)
+    into outcomes, ids, existing_ids, existing_states
+    from asyncq._resolve_unique(
+      identifiers, payloads, queue_names, run_ats, max_attempts, null, priorities, flags, null, metas, extras) as done;
+  return query
+    select answer.ord, case when answer.is_first then outcomes[answer.place] else answer.refusal end,
+      ids[answer.place],
+      case when answer.is_first then existing_ids[answer.place] else ids[answer.place] end,
+      case
+        when answer.is_first or outcomes[answer.place] <> 'added' then existing_states[answer.place]
+        when run_ats[answer.place] > asyncq.now() then 'scheduled'
+        else 'available'
+      end
+    from unnest(firsts, places, refusals) with ordinality as answer(is_first, place, refusal, ord);
+end
+$$;
+
+-- Whether jobs that share a key under a unique policy can be added by _add_first_of_each_key: each is barred by the first one, or
+-- by what bars that. So nothing in the call replaces, forces or reruns a job, or has a job key or an idempotency key; and the jobs
+-- of a key look at the same states, for the same period, among them those in which a new job is. A document without a key shares
+-- nothing with others like it. A condition that is null would not count, so it is false.
+create or replace function asyncq._all_ask_alike(job_keys text[], extras jsonb[]) returns boolean
+  language sql immutable
+  as $$
+  select coalesce(array_remove(job_keys, null) = '{}', true) and bool_and(coalesce(
+    given.extra ? 'key'
+    and not given.extra ?| '{request,rerun}'
+    and given.extra ->> 'on_conflict' in ('ignore', 'reject')
+    and given.extra -> 'states' ?& '{available,scheduled}'
+    and coalesce(asyncq._period(given.extra ->> 'period') > '0', true)
+    and given.extra -> 'states' = given.first -> 'states'
+    and given.extra ->> 'period' is not distinct from given.first ->> 'period', false))
+  from (
+    select spec.extra, first_value(spec.extra) over (partition by spec.extra ->> 'key' order by spec.ord) as first
+    from unnest(extras) with ordinality as spec(extra, ord)
+    where spec.extra is not null) as given
+  $$;
+
+-- Whether some job has, or will have in this call, a job key and a key under a unique policy: then two jobs of the call
+-- that share no key may meet in it. The keys are locked.
+create or replace function asyncq._mixes_keys(job_keys text[], extras jsonb[]) returns boolean
+  language plpgsql volatile
+  as $$
+begin
+  return array_remove(job_keys, null) <> '{}' and (
+    exists (
+      select from unnest(job_keys, extras) as given(job_key, extra) where given.job_key is not null and given.extra ? 'key')
+    or exists (select from asyncq._jobs as job where job.key = any(job_keys) and job.unique_key is not null));
 end
 $$;

@@ -10,7 +10,6 @@
 -- Returns the row of the view of the job that stands for the request, which may have been there before. When that has ended,
 -- the row has its id, task and time of creation, as far as they are known, and nulls. A job that its policy rejects is the error
 -- GWBDJ, whose detail is the id and state of the other job as JSON.
-
 create or replace function asyncq.add_job(
   identifier text,
   payload json default null,

@@ -1,6 +1,5 @@
 -- Add one job that asks nothing about others, has no key, and was checked by the caller: what _add_jobs does for most jobs, at a
 -- third of its price. Null, and nothing is done, when its task is not stored yet, or about to be removed: _add_jobs sees to that.
-
 create or replace function asyncq._add_keyless_job(
   identifier text, payload json, queue_name text, run_at timestamptz, max_attempts int, priority int, flags jsonb, meta jsonb)
   returns bigint

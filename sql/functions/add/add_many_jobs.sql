@@ -14,7 +14,6 @@
 --   on_conflict            reject, ignore, replace or replace_except_schedule; add: it has the key, but looks at nobody
 --   rerun                  (if there) when the other one runs, this request is remembered
 --   request, window_s      an idempotency key, and for how long it holds
-
 create or replace function asyncq._add_many_jobs(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
   priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[], extras jsonb[],

@@ -1,6 +1,5 @@
 -- The options of an add: an object whose members are known. What _extra makes something of, it checks.
 -- Who lists jobs reads their meta: one that is nested deeper, or holds a larger number, a reader may refuse.
-
 create or replace function asyncq._check_options(options jsonb) returns void
   language plpgsql immutable
   as $$

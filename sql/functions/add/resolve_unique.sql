@@ -8,7 +8,6 @@
 --
 -- To rerun is to remember the payload, with which the job begins anew when its run ends. It is for the case that only running
 -- jobs bar the request: one that waits will run later than now anyhow.
-
 create or replace function asyncq._resolve_unique(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
   priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[], extras jsonb[])
@@ -94,5 +93,63 @@ begin
     select done.ord, done.outcome, done.id, done.existing_id, done.existing_state
     from unnest(ords, outcomes, ids, existing_ids, existing_states)
       as done(ord, outcome, id, existing_id, existing_state);
+end
+$$;
+
+-- The jobs that bar an add under its unique policy: they have its key, are in one of the policy's states, and the policy's
+-- period, counted from when they were created, still runs at this moment. The only place that says so.
+-- It is inlined into statements that have a snapshot of their own, newer than the locks. is_row: it has a row in
+-- _jobs, and is not merely remembered.
+-- One probe of each index, whatever a plan was made for: no other condition than the key's is one for an index, and offset 0
+-- makes it no join.
+create or replace function asyncq._matches(extra jsonb, moment timestamptz)
+  returns table (id bigint, state text, created_at timestamptz, run_at timestamptz, is_row boolean)
+  language sql stable
+  as $$
+  select held.id, held.state, held.created_at, held.run_at, held.is_row
+  from (
+    select job.id, asyncq._state(job), job.created_at, job.run_at, true
+    from asyncq._jobs as job
+    where job.unique_key = decode(extra ->> 'key', 'hex')
+      and not asyncq._has_failed(job)
+    union all
+    select job.id, 'discarded', job.created_at, job.run_at, true
+    from asyncq._jobs as job
+    where extra -> 'states' ? 'discarded' and job.unique_key = decode(extra ->> 'key', 'hex')
+      and not asyncq._is_ready(job) and asyncq._state(job) = 'discarded'
+    union all
+    select ended.id, ended.state, ended.created_at, null, false
+    from asyncq._ended_jobs as ended
+    where extra -> 'states' ?| '{completed,cancelled,discarded}'
+      and ended.unique_key = decode(extra ->> 'key', 'hex') and coalesce(ended.keep_until, 'infinity') > moment)
+    as held(id, state, created_at, run_at, is_row)
+  where extra -> 'states' ? held.state
+    and (extra ->> 'period' is null
+      or ((held.created_at at time zone 'UTC') + asyncq._period(extra ->> 'period')) at time zone 'UTC' > moment)
+  offset 0
+  $$;
+
+-- Make room for jobs that replace others: what waits ends as cancelled, what runs is cancelled, and what has ended stays as it
+-- is, but loses its claim to the key. Those replace whose outcome is 'added' although there is an existing job.
+create or replace function asyncq._replace_jobs(
+  extras jsonb[], outcomes text[], existing_ids bigint[], moment timestamptz) returns void
+  language plpgsql volatile
+  as $$
+declare
+  waiting bigint[];
+  running bigint[];
+  ended bigint[];
+begin
+  select array_agg(matched.id) filter (where matched.state in ('scheduled', 'available', 'retryable')),
+      array_agg(matched.id) filter (where matched.state = 'active'),
+      array_agg(matched.id) filter (where matched.state in ('completed', 'cancelled', 'discarded'))
+    into waiting, running, ended
+    from unnest(extras, outcomes, existing_ids) as given(extra, outcome, existing_id)
+    cross join lateral asyncq._matches(given.extra, moment) as matched
+    where given.outcome = 'added' and given.existing_id is not null;
+  perform asyncq._end_jobs(waiting, 'cancelled');
+  perform asyncq._cancel_running(running);
+  update asyncq._jobs as job set unique_key = null where job.id = any(ended);
+  update asyncq._ended_jobs as job set unique_key = null where job.id = any(ended);
 end
 $$;

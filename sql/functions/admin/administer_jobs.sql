@@ -9,7 +9,6 @@
 --   discard      discarded: no attempt is left, last_error says why
 --   reschedule   what is not null is set
 --   retry        if an attempt has failed: none has, and it is due now; last_error stays until the next failure
-
 create or replace function asyncq._administer_jobs(
   act text, job_ids bigint[], error_message text default null, run_at timestamptz default null, priority int default null,
   attempts int default null, max_attempts int default null)

@@ -1,6 +1,5 @@
 -- A page of jobs in the order of their ids: those in this state, of this task and queue, with this flag; null is any. The next
 -- page begins after the last id of this one, whatever comes and goes meanwhile.
-
 create or replace function asyncq.list_jobs(
   state text default null, task_identifier text default null, queue_name text default null, flag text default null,
   after bigint default 0, most int default 100) returns setof asyncq.jobs
@@ -16,3 +15,77 @@ create or replace function asyncq.list_jobs(
       list_jobs.most) as listed(document)))
   order by found.id
   $$;
+
+-- Jobs in the order of their ids, from behind one on, as documents; null is any state, task, queue, flag. A walk along the
+-- primary key that ends when the page is full: what few jobs have is found by reading all that come before them. Planned for
+-- its arguments, so that those that are null cost nothing, and without scans, so that a page of a large table is one.
+create or replace function asyncq._list_jobs(
+  of_state text, of_task text, of_queue text, with_flag text, after_id bigint, most int) returns setof text
+  language plpgsql stable
+  set search_path = pg_catalog, pg_temp
+  set plan_cache_mode = force_custom_plan
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set jit = off
+  as $$
+declare
+  wanted_task constant int := (select task.id from asyncq._tasks as task where task.identifier = of_task);
+  many constant int := 1000;
+  near constant int := 20000;
+  page bigint[];
+begin
+  if of_state is distinct from 'discarded' then
+    return query
+      select listed.document
+      from (
+        (select job.id, asyncq._document(job)::text as document
+          from asyncq._jobs as job
+          where (of_state is null or asyncq._state(job) = of_state)
+            and (of_task is null or job.task_id = wanted_task) and (of_queue is null or job.queue = of_queue)
+            and (with_flag is null or job.flags ? with_flag) and job.id > after_id
+          order by job.id limit most)
+        union all
+        -- What is in a batch has no flags.
+        (select batched.id, asyncq._document(batched)::text
+          from asyncq._batched_jobs() as batched
+          where (of_state is null or asyncq._state(batched) = of_state)
+            and (of_task is null or batched.task_id = wanted_task) and (of_queue is null or batched.queue = of_queue)
+            and with_flag is null and batched.id > after_id
+          order by batched.id limit most)) as listed
+      order by listed.id limit most;
+    return;
+  end if;
+  if exists (select from asyncq._jobs as job where asyncq._has_failed(job) offset many limit 1) then
+    -- Where many have failed, the next ones are near. A row is taken apart here: as a whole it would bring its payload along.
+    page := array(
+      select walked.id
+      from (
+        select job.id, job.task_id, job.queue, job.flags, asyncq._has_failed(job) as has_failed
+        from asyncq._jobs as job where job.id > after_id order by job.id limit near) as walked
+      where walked.has_failed
+        and (of_task is null or walked.task_id = wanted_task) and (of_queue is null or walked.queue = of_queue)
+        and (with_flag is null or walked.flags ? with_flag)
+      order by walked.id limit most);
+    if cardinality(page) < most
+      and exists (select from asyncq._jobs as job where job.id > after_id order by job.id offset near limit 1) then
+      page := null;
+    end if;
+  end if;
+  if page is null then
+    -- Few have an index, in another order: all are looked up, then put in order.
+    page := array(
+      with failed as materialized (
+        select job.id from asyncq._jobs as job
+        where asyncq._has_failed(job)
+          and (of_task is null or job.task_id = wanted_task) and (of_queue is null or job.queue = of_queue)
+          and (with_flag is null or job.flags ? with_flag))
+      select failed.id from failed where failed.id > after_id order by failed.id limit most);
+  end if;
+  return query
+    select written.document
+    from unnest(page) as listed(id)
+    cross join lateral (
+      select asyncq._document(job)::text from asyncq._jobs as job where job.id = listed.id offset 0) as written(document)
+    order by listed.id;
+end
+$$;

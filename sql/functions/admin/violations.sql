@@ -1,6 +1,5 @@
 -- What breaks a law of the store: a row for each case, none in a store that is whole. All laws are judged by one snapshot.
 -- Reads all jobs.
-
 create or replace function asyncq.violations() returns table (law text, job_id bigint, said text)
   language sql stable
   set search_path = pg_catalog, pg_temp

@@ -1,6 +1,5 @@
 -- The jobs of batches, as the rows that they stand for: those whose claims stand, or of these only the one with this id. A row is
 -- filled field by field: whoever adds a column to _jobs leaves this as it is.
-
 create or replace function asyncq._batched_jobs(only_id bigint default null) returns setof asyncq._jobs
   language plpgsql stable
   set search_path = pg_catalog, pg_temp
@@ -43,3 +42,23 @@ begin
   end loop;
 end
 $$;
+
+-- The queues whose jobs run in batches; a name may come more than once.
+create or replace function asyncq._batched_queues() returns setof text
+  language sql stable
+  set search_path = pg_catalog, pg_temp
+  as $$
+  select member.queue
+  from asyncq._batches as batch
+  cross join lateral unnest(batch.queue) with ordinality as member(queue, ordinal)
+  where member.queue is not null and get_bit(batch.unsettled, member.ordinal::int - 1) = 1
+  $$;
+
+-- All jobs that have not ended, those of batches too: for who reads them. It is inlined, so that the indexes of _jobs are used.
+create or replace function asyncq._all_jobs() returns setof asyncq._jobs
+  language sql stable
+  as $$
+  select job.* from asyncq._jobs as job
+  union all
+  select batched.* from asyncq._batched_jobs() as batched
+  $$;

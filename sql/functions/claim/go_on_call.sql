@@ -4,7 +4,6 @@
 -- was_mine: this session is on call already, and only reads the state. Returns whether this session is on call; whether all adds that
 -- notified nobody have ended, so that their jobs can be seen; and whether the workers differ in tasks or flags. Then no worker can
 -- fetch for all others. The same holds while a process listens whose worker is not alive.
-
 create or replace function asyncq._go_on_call(was_mine boolean)
   returns table (is_mine boolean, adds_settled boolean, is_mixed boolean)
   language plpgsql volatile
@@ -36,5 +35,20 @@ begin
         where datname = current_database() and application_name = 'asyncq listen')
     from asyncq._workers as worker);
   return next;
+end
+$$;
+
+-- End this session's turn on call, if it has it. If notify_all, notify all other workers: each fetches, and one of them goes on call.
+create or replace function asyncq._leave_on_call(was_mine boolean, notify_all boolean) returns void
+  language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  as $$
+begin
+  if was_mine then
+    perform pg_advisory_unlock(asyncq._lock_space(), 0);
+  end if;
+  if notify_all and (select count(*) > 1 from asyncq._workers) then
+    perform pg_notify('asyncq:jobs', 'all');
+  end if;
 end
 $$;

@@ -1,7 +1,21 @@
 -- Whether a job could run as far as its row says: nobody runs it, and an attempt is left. The partial indexes of fetch_jobs say
 -- the same. This and the three beside it (_is_due, _is_known, _is_allowed) are the only copies of what a fetch asks of a job;
 -- they inline, so that indexes are used as if the words stood there.
-
 create or replace function asyncq._is_ready(job asyncq._jobs) returns boolean
   language sql immutable parallel safe
   as $$ select job.locked_by is null and job.attempts < job.max_attempts $$;
+
+-- Whether a job's time has come at a moment.
+create or replace function asyncq._is_due(job asyncq._jobs, moment timestamptz) returns boolean
+  language sql immutable parallel safe
+  as $$ select job.run_at <= moment $$;
+
+-- Whether a worker that knows these tasks can run a job.
+create or replace function asyncq._is_known(job asyncq._jobs, task_ids int[]) returns boolean
+  language sql immutable parallel safe
+  as $$ select job.task_id = any(task_ids) $$;
+
+-- Whether a worker that forbids these flags (null: none) may run a job.
+create or replace function asyncq._is_allowed(job asyncq._jobs, forbidden_flags text[]) returns boolean
+  language sql immutable parallel safe
+  as $$ select forbidden_flags is null or job.flags is null or not job.flags ?| forbidden_flags $$;

@@ -7,7 +7,6 @@
 -- Should the other transaction still be open, the insert waits for its end: a commit, some milliseconds. But a fetch whose
 -- worker does not read the answer stays open for as long, and must not stop this one: after a while the names are tried half
 -- by half, until the one that is held up is left alone by itself.
-
 create or replace function asyncq._lock_queues(names text[], worker int) returns text[]
   language plpgsql volatile
   set lock_timeout = '5ms'

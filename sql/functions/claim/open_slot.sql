@@ -10,7 +10,6 @@
 -- has to be returned first. A worker that was declared dead opens no slot.
 -- batchable_ids: of the tasks, those whose jobs a batch may hold. Jobs of other tasks are not handed over.
 -- The commit does not wait for the disk: a crash that loses the slot ends the worker's connection too.
-
 create or replace function asyncq._open_slot(
   worker int, token bigint, acknowledged_token bigint, task_ids int[], batchable_ids int[], channel text, takes_locks boolean)
   returns boolean
@@ -65,3 +64,37 @@ begin
   return true;
 end
 $$;
+
+-- Whether a worker that listens opens hand-off slots, so that an add should look for one. The LISTEN connections of such workers share
+-- a lock in memory, which ends with them. Of adds that ask at the same moment all but one get true.
+create or replace function asyncq._has_open_slot() returns boolean
+  language sql volatile
+  as $$
+  select case
+    when pg_catalog.pg_try_advisory_lock(asyncq._lock_space(), -2147483648)
+    then not pg_catalog.pg_advisory_unlock(asyncq._lock_space(), -2147483648)
+    else true
+  end
+  $$;
+
+-- Whether a worker that opens hand-off slots listens: its LISTEN connection holds a lock of its own, which ends with it. Adds that ask
+-- share the lock with each other, as in _has_on_call.
+create or replace function asyncq._is_listening(worker int) returns boolean
+  language sql volatile
+  as $$
+  select case
+    when pg_catalog.pg_try_advisory_lock_shared(asyncq._lock_space(), -1 - worker)
+    then not pg_catalog.pg_advisory_unlock_shared(asyncq._lock_space(), -1 - worker)
+    else true
+  end
+  $$;
+
+-- Whether a job may be handed to a worker: no rescue has declared it dead, its lock is not in doubt, and it has missed fewer than
+-- two of the three beats of a lease, by the real clock.
+create or replace function asyncq._is_responsive(worker asyncq._workers) returns boolean
+  language sql volatile parallel safe
+  as $$
+  select worker.died_at is null and worker.doubted_at is null
+    and worker.last_seen operator(pg_catalog.+) (worker.lease operator(pg_catalog.*) 0.67::pg_catalog.float8)
+      operator(pg_catalog.>=) pg_catalog.clock_timestamp()
+  $$;

@@ -2,7 +2,6 @@
 -- Only a good end takes a job out of a batch otherwise. Returns the ids of the rows.
 -- Where an id was given twice, as by a sequence that was not brought along to another server, the later job is kept: an error would
 -- keep all others from being returned.
-
 create or replace function asyncq._split_batches(batches tid[]) returns setof bigint
   language sql volatile
   set search_path = pg_catalog, pg_temp
@@ -23,3 +22,65 @@ create or replace function asyncq._split_batches(batches tid[]) returns setof bi
     on conflict (id) do nothing
     returning id
   $$;
+
+-- Split the batch of a claimed job, so that the job is a row. A worker calls this on a connection of its own: in the handler's
+-- transaction it would keep the other jobs of the batch from ending. A batch that another transaction locks is left as it is.
+--
+--   the claim                                       answer
+--   is a row                                        row
+--   is in a batch that another transaction locks    locked
+--   is gone, or its job was cancelled               gone
+create or replace function asyncq._split_batch_of_claim(worker int, job bigint, token bigint) returns text
+  language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  as $$
+begin
+  perform asyncq._split_batches(array(
+    select batch.ctid from asyncq._batches as batch
+    where batch.locked_by = worker and batch.lock_token = token and job = any(batch.ids)
+    for update skip locked));
+  return (select case
+    when exists (
+      select from asyncq._batches as batch
+      where batch.locked_by = worker and batch.lock_token = token
+        and get_bit(batch.unsettled, array_position(batch.ids, job) - 1) = 1) then 'locked'
+    when exists (
+      select from asyncq._jobs as held
+      where held.id = job and held.locked_by = worker and held.lock_token = token and held.cancelled_at is null) then 'row'
+    else 'gone'
+  end);
+end
+$$;
+
+-- Split batches of a worker, by the tokens of their fetches; those that another transaction locks are left as they are. Returns
+-- the ids of the rows.
+create or replace function asyncq._split_batches_of_worker(worker int, tokens bigint[]) returns setof bigint
+  language sql volatile
+  set search_path = pg_catalog, pg_temp
+  as $$
+  select split.id
+  from asyncq._split_batches(array(
+    select batch.ctid from asyncq._batches as batch
+    where batch.locked_by = worker and batch.lock_token = any(tokens)
+    order by batch.lock_token for update skip locked)) as split(id)
+  $$;
+
+-- Split the batches that hold one of these jobs; one that is being settled at this moment is waited for. At REPEATABLE READ
+-- and SERIALIZABLE the caller gets 40001 if a batch has changed since its snapshot.
+create or replace function asyncq._split_batches_of_jobs(job_ids bigint[]) returns void
+  language plpgsql volatile
+  -- Its callers shun scans; there are a few rows, and a plan of a scan that is shunned would be compiled.
+  set enable_seqscan = on
+  set jit = off
+  as $$
+declare
+  wanted constant bigint[] := array(select distinct given.id from unnest(job_ids) as given(id) where given.id is not null order by given.id);
+begin
+  perform asyncq._split_batches(array(
+    select batch.ctid from asyncq._batches as batch
+    where exists (
+      select from unnest(batch.ids) as batched(id) where wanted[width_bucket(batched.id, wanted)] = batched.id)
+    order by batch.locked_by, batch.lock_token for update));
+end
+$$;

@@ -5,7 +5,6 @@
 --
 -- All items are tried in one go. Only if that fails each is tried by itself, so that a bad one never costs the others
 -- their slots. The items are held all the while: two callers that do so cannot wait for each other.
-
 create or replace function asyncq._add_slots(
   crontabs text[], slots timestamptz[], revisions bigint[], identifiers text[], payloads json[], queue_names text[],
   max_attempts int[], job_keys text[], priorities int[], flags jsonb[], job_key_modes text[], extras jsonb[])
@@ -58,5 +57,139 @@ begin
       end if;
     end;
   end loop;
+end
+$$;
+
+-- Add the jobs of the slots at some positions, and remember the slots: both or neither. Parallel arrays as in _add_slots,
+-- whose caller holds the items.
+create or replace function asyncq._add_due_slots(
+  ords bigint[], crontabs text[], slots timestamptz[], identifiers text[], payloads json[], queue_names text[],
+  max_attempts int[], job_keys text[], priorities int[], flags jsonb[], job_key_modes text[], extras jsonb[])
+  returns table (ord bigint, outcome text, id bigint)
+  language plpgsql volatile
+  as $$
+#variable_conflict use_column
+begin
+  update asyncq.known_crontabs as known set last_execution = newest.slot
+    from (
+      select given.identifier, max(given.slot) as slot
+      from unnest(crontabs, slots) with ordinality as given(identifier, slot, ord)
+      where given.ord = any(ords) group by given.identifier) as newest
+    where known.identifier = newest.identifier;
+  return query
+    with specs as (
+      select
+        array_agg(spec.ord order by spec.ord) as ords,
+        array_agg(spec.slot order by spec.ord) as slots,
+        array_agg(spec.identifier order by spec.ord) as identifiers,
+        array_agg(spec.payload order by spec.ord) as payloads,
+        array_agg(spec.queue_name order by spec.ord) as queue_names,
+        array_agg(spec.max_attempts order by spec.ord) as max_attempts,
+        array_agg(spec.job_key order by spec.ord) as job_keys,
+        array_agg(spec.priority order by spec.ord) as priorities,
+        array_agg(spec.flags order by spec.ord) as flags,
+        array_agg(spec.job_key_mode order by spec.ord) as job_key_modes,
+        array_agg(null::jsonb) as metas,
+        array_agg(spec.extra order by spec.ord) as extras
+      from unnest(
+        slots, identifiers, payloads, queue_names, max_attempts, job_keys, priorities, flags, job_key_modes, extras)
+        with ordinality as spec(
+          slot, identifier, payload, queue_name, max_attempts, job_key, priority, flags, job_key_mode, extra, ord)
+      where spec.ord = any(ords))
+    select specs.ords[added.ord], added.outcome, added.id
+    from specs cross join lateral asyncq._add_jobs(
+      specs.identifiers, specs.payloads, specs.queue_names, specs.slots, specs.max_attempts, specs.job_keys,
+      specs.priorities, specs.flags, specs.job_key_modes, specs.metas, specs.extras) as added;
+end
+$$;
+
+-- Which slots no transaction has added yet, and may become jobs: see _addable_slots. Parallel arrays, one element a slot, in any order.
+-- due are their positions, rising; their items are held until the end of the transaction. busy are positions of items that somebody
+-- else holds, one of each: they are left out.
+--
+-- Whoever comes second waits for the first at the item's row, and then finds its slots taken; or the item paused, changed, removed.
+-- A clock that was set back finds nothing due. Lock order: items by identifier, then what _add_jobs locks.
+create or replace function asyncq._due_slots(
+  crontabs text[], slots timestamptz[], revisions bigint[], out due bigint[], out busy bigint[])
+  language plpgsql volatile
+  as $$
+declare
+  -- A look without a lock: most workers come when another one is done.
+  open_before constant bigint[] := asyncq._addable_slots(crontabs, slots, revisions);
+  others text[];
+begin
+  due := '{}';
+  busy := '{}';
+  if open_before = '{}' then
+    return;
+  end if;
+  others := asyncq._lock_crontabs(
+    array(select crontabs[one] from unnest(open_before) as one), array(select slots[one] from unnest(open_before) as one),
+    array(select revisions[one] from unnest(open_before) as one));
+  -- A statement of its own: it sees what the lock was waited for. What was not open before is not held.
+  select
+      coalesce(array_agg(one order by one) filter (where crontabs[one] <> all(others)), '{}'),
+      coalesce(array_agg(one order by one) filter (where crontabs[one] = any(others)), '{}')
+    into due, busy
+    from unnest(asyncq._addable_slots(crontabs, slots, revisions)) as one where one = any(open_before);
+  busy := array(select min(one) from unnest(busy) as one group by crontabs[one] order by 1);
+end
+$$;
+
+-- Which slots may still become jobs, as things are at this moment. Parallel arrays, one element a slot, in any order; revisions are
+-- those under which stored items were read, null for items of a worker's own crontab. Returns positions, rising.
+--
+-- Of each item those that are later than its last one, not before it was resumed or changed, and none while it is paused. Of a
+-- stored item none if it was changed or removed since it was read, or if a live worker has an item of this name in its crontab.
+create or replace function asyncq._addable_slots(crontabs text[], slots timestamptz[], revisions bigint[]) returns bigint[]
+  language sql volatile
+  as $$
+  with item as materialized (
+    select given.identifier, given.revision
+    from (select distinct identifier, revision from unnest(crontabs, revisions) as one(identifier, revision)) as given
+    where given.revision is null
+      or exists (
+        select from asyncq._cron_items as stored
+        where stored.identifier = given.identifier and stored.revision = given.revision)
+      and not asyncq._is_declared(given.identifier))
+  select array(
+    select min(given.ord)
+    from unnest(crontabs, slots, revisions) with ordinality as given(identifier, slot, revision, ord)
+    join item on item.identifier = given.identifier and item.revision is not distinct from given.revision
+    left join asyncq.known_crontabs as known on known.identifier = given.identifier
+    where (known.last_execution is null or known.last_execution < given.slot)
+      and (known.not_before is null or known.not_before <= given.slot)
+      and known.paused_at is null
+    group by given.identifier, given.slot order by 1)
+  $$;
+
+-- Hold recurring items until the end of the transaction, in the order of their identifiers. Those of workers' own crontabs (revision
+-- null) become known if they are not; each of them since its first slot. Returns those that somebody else holds for longer than a
+-- statement waits for a lock: who pauses an item in a transaction that stays open must not cost the others their slots.
+create or replace function asyncq._lock_crontabs(crontabs text[], slots timestamptz[], revisions bigint[]) returns text[]
+  language plpgsql volatile
+  as $$
+declare
+  one record;
+  held text[];
+begin
+  -- One after the other, also those that are not known yet: who holds a later one never waits for an earlier one.
+  for one in
+    select given.identifier, min(given.slot) as since, bool_or(given.revision is null) as is_own
+    from unnest(crontabs, slots, revisions) as given(identifier, slot, revision)
+    group by given.identifier order by given.identifier collate "C"
+  loop
+    perform from asyncq.known_crontabs where identifier = one.identifier for update;
+    if not found and one.is_own then
+      insert into asyncq.known_crontabs as known (identifier, known_since) values (one.identifier, one.since)
+        on conflict (identifier) do update set identifier = known.identifier;
+    end if;
+  end loop;
+  return '{}';
+exception when lock_not_available or deadlock_detected then
+  held := array(
+    select identifier from asyncq.known_crontabs where identifier = any(crontabs) order by identifier
+    for update skip locked);
+  return array(select distinct given.identifier from unnest(crontabs) as given(identifier) where given.identifier <> all(held));
 end
 $$;

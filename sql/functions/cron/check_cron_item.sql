@@ -7,7 +7,6 @@
 --   overlap                      what becomes of a slot while a job of the item waits or runs: allow, skip or replace
 --   queue, max_attempts, priority, flags, job_key, job_key_mode   as in an add; its task's by default
 -- Backslashes stand in E'' strings: the caller may have switched standard_conforming_strings off.
-
 create or replace function asyncq._check_cron_item(item text, definition jsonb) returns void
   language plpgsql stable
   as $$
@@ -72,5 +71,19 @@ begin
         message = 'tz is ''' || left(definition ->> 'tz', 60) || ''', expected an IANA name such as Europe/Berlin';
     end;
   end if;
+end
+$$;
+
+-- A definition with other members in it: those that are null are left out, so that they have their default.
+create or replace function asyncq._cron_definition(definition jsonb, changes jsonb) returns jsonb
+  language plpgsql immutable
+  as $$
+begin
+  if jsonb_typeof(changes) <> 'object' then
+    raise exception using errcode = '22023', column = 'options', message = 'options must be an object, got ' || jsonb_typeof(changes);
+  end if;
+  return (
+    select coalesce(jsonb_object_agg(member.key, member.value), '{}')
+    from jsonb_each(definition || coalesce(changes, '{}')) as member where member.value <> 'null');
 end
 $$;

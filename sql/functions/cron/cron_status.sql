@@ -2,7 +2,6 @@
 --
 -- An item is static if a live worker has it in its crontab, whatever is stored, or if nothing is stored: then it is one of workers
 -- that are gone. workers are the ids of those that add its jobs: they have it in their crontab, or know the task of a stored one.
-
 create or replace function asyncq._cron_status(items text[] default null) returns setof asyncq.cron_item
   language sql volatile
   set search_path = pg_catalog, pg_temp
@@ -45,3 +44,10 @@ create or replace function asyncq._cron_status(items text[] default null) return
   cross join lateral (select coalesce(declared.definition, stored.definition)) as it(definition)
   order by named.identifier collate "C"
   $$;
+
+-- All recurring items: stored ones, those in the crontabs of live workers, and those of workers that are gone, of which only the
+-- name and the history are known. next_run is what a worker told last.
+create or replace function asyncq.list_cron_items() returns setof asyncq.cron_item
+  language sql volatile
+  set search_path = pg_catalog, pg_temp
+  as $$ select status.* from asyncq._cron_status() as status $$;

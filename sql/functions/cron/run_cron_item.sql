@@ -1,7 +1,6 @@
 -- Add the job of a recurring item now, paused or not; no slot is used up. Returns the job that stands for it: with an overlap other
 -- than allow, or a unique policy of its task, it may have been there before. One that its task's policy rejects is the error GWBDJ,
 -- whose detail is the id and state of the other job as JSON. GWBCN: there is no such item.
-
 create or replace function asyncq.run_cron_item(identifier text) returns asyncq.jobs
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
@@ -22,3 +21,59 @@ begin
   return job;
 end
 $$;
+
+-- Add the job of a recurring item now, paused or not; no slot is used up. Its overlap is honoured. A worker's own item is added as
+-- the worker declared it, a stored one with what a worker made of it: until one that knows the task has read it, the task's
+-- defaults are unknown.
+create or replace function asyncq._run_cron_item(item text)
+  returns table (outcome text, id bigint, existing_id bigint, existing_state text)
+  language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  as $$
+#variable_conflict use_column
+declare
+  it jsonb;
+  payload text;
+  task text;
+begin
+  select worker.cron -> item into it from asyncq._workers as worker
+    where worker.cron ? item and asyncq._is_live(worker) order by worker.id desc limit 1;
+  if not found then
+    select stored.definition || jsonb_build_object('job', stored.job) into it
+      from asyncq._cron_items as stored where stored.identifier = item;
+  end if;
+  if it is null then
+    raise exception using errcode = 'GWBCN',
+      message = 'there is no recurring item ''' || coalesce(item, 'null') || ''' that is stored, or in the crontab of a live worker';
+  end if;
+  task := it ->> 'task';
+  -- As of every slot, _cron comes last.
+  payload := (coalesce(it -> 'payload', '{}') - '_cron')::text;
+  payload := left(payload, -1) || case payload when '{}' then '' else ', ' end || '"_cron": ' || jsonb_build_object(
+    'ts', to_char(asyncq.clock() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'backfilled', false) || '}';
+  if jsonb_typeof(it -> 'job') = 'object' then
+    it := it || (it -> 'job');
+  end if;
+  return query
+    select added.outcome, added.id, added.existing_id, added.existing_state
+    from asyncq._add_jobs(
+      array[task], array[payload::json], array[it ->> 'queue'], array[null::timestamptz], array[(it ->> 'max_attempts')::int],
+      array[it ->> 'job_key'], array[(it ->> 'priority')::int],
+      array[asyncq._flags(array(select jsonb_array_elements_text(it -> 'flags')))],
+      array[coalesce(it ->> 'job_key_mode', 'replace')], array[null::jsonb],
+      array[coalesce(
+        asyncq._overlap(item, it ->> 'overlap'),
+        asyncq._extra(it -> 'options', task, it ->> 'queue', payload::json, it ->> 'job_key'))]) as added;
+end
+$$;
+
+-- What the job of a recurring item asks about the other jobs of the item, as _add_jobs takes it; null for nothing.
+-- asyncq/domain/cron/overlap.py has the same rule.
+create or replace function asyncq._overlap(item text, overlap text) returns jsonb
+  language sql immutable
+  as $$
+  select jsonb_build_object(
+    'key', encode(sha256(convert_to('cron ' || item, 'UTF8')), 'hex'),
+    'on_conflict', case overlap when 'skip' then 'ignore' else overlap end)
+  where overlap in ('skip', 'replace')
+  $$;

@@ -1,7 +1,6 @@
 -- End jobs in this state, whose rows the caller has locked: they are deleted, and kept as ended ones where something asked
 -- for that. Where ids are given twice, as by a sequence that was not brought along to another server, the later job is kept: an error
 -- would keep all others that end with it from being settled.
-
 create or replace function asyncq._end_jobs(ids bigint[], end_state text) returns void
   language plpgsql volatile
   as $$
@@ -14,5 +13,36 @@ begin
     on conflict (id) do update set created_at = excluded.created_at, ended_at = excluded.ended_at, keep_until = excluded.keep_until,
       task_id = excluded.task_id, state = excluded.state, unique_key = excluded.unique_key;
   delete from asyncq._jobs as job where job.id = any(ids);
+end
+$$;
+
+-- Let jobs that were asked for again while they ran, and whose rows the caller has locked, begin anew: now, with the payload
+-- that was asked for last, as if they had never run. Their claims end by that; queues are the caller's to free.
+create or replace function asyncq._rerun_jobs(ids bigint[]) returns void
+  language plpgsql volatile
+  as $$
+begin
+  update asyncq._jobs as job
+    set payload = job.rerun, rerun = null, attempts = 0, attempts_made = null, interruptions = 0, last_error = null,
+      run_at = asyncq.now(), updated_at = asyncq.now(), revision = job.revision + 1,
+      locked_by = null, locked_at = null, lock_token = null
+    where job.id = any(ids);
+  if found then
+    perform asyncq._wake_workers();
+  end if;
+end
+$$;
+
+-- Cancel running jobs, whose rows the caller has locked: their key is free at once, their workers are notified at commit, and
+-- whatever comes of them, they end as cancelled. A worker that was not reached finds the mark at its next beat.
+create or replace function asyncq._cancel_running(ids bigint[]) returns void
+  language plpgsql volatile
+  as $$
+#variable_conflict use_column
+begin
+  update asyncq._jobs as job set cancelled_at = asyncq.now(), updated_at = asyncq.now(), key = null, rerun = null
+    where job.id = any(ids) and job.locked_by is not null and job.cancelled_at is null;
+  perform pg_catalog.pg_notify('asyncq:cancel', job.locked_by || ' ' || job.id || ' ' || job.lock_token)
+    from asyncq._jobs as job where job.id = any(ids) and job.locked_by is not null;
 end
 $$;

@@ -10,7 +10,6 @@
 -- The other arrays have one element for each id; a missing array or element leaves the column as it is. attempts are added;
 -- delays_s count from now, or from run_at if that is later. ids may contain nulls: these places are skipped. A queue that another
 -- transaction locks is waited for; a rescue must not wait, and frees the queues itself.
-
 create or replace function asyncq._release(
   ids bigint[], done boolean[] default null, attempts int[] default null, delays_s float8[] default null, errors text[] default null,
   interruptions int[] default null, frees_queues boolean default true)
@@ -25,11 +24,22 @@ create or replace function asyncq._release(
 declare
   queues text[];
   owners int[];
+  cancelled bigint[];
+  reruns bigint[];
   completed bigint[];
 begin
-  select array_agg(job.queue), array_agg(distinct job.locked_by) into queues, owners
-    from asyncq._jobs as job where job.id = any(ids) and job.queue is not null;
-  return query select ended.id, ended.ending from asyncq._end_marked(ids) as ended;
+  select array_agg(job.queue) filter (where job.queue is not null), array_agg(distinct job.locked_by),
+      array_agg(job.id) filter (where job.cancelled_at is not null),
+      array_agg(job.id) filter (where job.cancelled_at is null and job.rerun is not null)
+    into queues, owners, cancelled, reruns
+    from asyncq._jobs as job where job.id = any(ids);
+  -- First: a row that was cancelled or is to run again cannot be stored without a claim.
+  if cancelled is not null then
+    perform asyncq._end_jobs(cancelled, 'cancelled');
+  end if;
+  if reruns is not null then
+    perform asyncq._rerun_jobs(reruns);
+  end if;
   completed := array(
     select job.id from unnest(ids, done) as given(id, done) join asyncq._jobs as job on job.id = any(array[given.id])
     where given.done and job.locked_by is not null);
@@ -37,7 +47,7 @@ begin
     perform asyncq._end_jobs(completed, 'completed');
   end if;
   return query
-    select unnest(completed), 'written';
+    select unnest(cancelled), 'cancelled' union all select unnest(reruns), 'rerun' union all select unnest(completed), 'written';
   return query
     update asyncq._jobs as job
     set locked_by = null, locked_at = null, lock_token = null, updated_at = asyncq.now(),
@@ -51,7 +61,7 @@ begin
       interruptions = coalesce(given.interruptions, job.interruptions)
     from unnest(ids, _release.attempts, delays_s, errors, _release.interruptions)
       as given(id, attempts, delay_s, error, interruptions)
-    -- One probe for each claim, whatever the planner expects of the arrays. Jobs that began anew have no claim any more.
+    -- One probe for each claim, whatever the planner expects of the arrays. Jobs that run again have no claim any more.
     where job.id = any(array[given.id]) and job.locked_by is not null
     returning job.id, 'written';
   if frees_queues then

@@ -4,7 +4,6 @@
 -- another transaction locks are skipped, never waited for. Lock order: batches, jobs by id, queues. The caller sorts ids.
 -- Returns each id once, with the ending of _release, or with 'held' (locked by somebody else: try again) or 'lost' (the claim
 -- belongs to this worker no more).
-
 create or replace function asyncq._settle_rest(
   worker int, ids bigint[], tokens bigint[], done boolean[], attempts int[], delays_s float8[], errors text[], interruptions int[])
   returns table (id bigint, ending text)
@@ -40,5 +39,24 @@ begin
       then 'held' else 'lost' end
     from unnest(ids, tokens, held) as given(id, token, held)
     where given.held is null;
+end
+$$;
+
+-- Return the claims of fetches whose answer was lost. Their jobs never started, and their worker lives, so that no rescue finds
+-- them. Jobs that were cancelled meanwhile end. Rows and batches that another transaction locks are skipped.
+create or replace function asyncq._return_lost(worker int, tokens bigint[]) returns setof bigint
+  language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  -- The worker's connection disables sorts for fetches.
+  set enable_seqscan = off
+  set enable_sort = on
+  as $$
+#variable_conflict use_column
+begin
+  perform asyncq._split_batches_of_worker(worker, tokens);
+  return query
+    select id from asyncq._release(array(
+      select id from asyncq._jobs where locked_by = worker and lock_token = any(tokens)
+      order by id for update skip locked));
 end
 $$;

@@ -2,7 +2,6 @@
 -- It writes in every case, so that a caller whose snapshot is older than the last add of a key gets 40001.
 -- The rows have numbers, so that they are small whatever the keys are; two keys that share a number wait for each other without need.
 -- Returns how many there are.
-
 create or replace function asyncq._lock_keys(keys text[]) returns bigint
   language plpgsql volatile
   as $$
@@ -15,5 +14,63 @@ begin
     on conflict (key) do update set used_at = pg_catalog.clock_timestamp();
   get diagnostics locked = row_count;
   return locked;
+end
+$$;
+
+-- Lock the keys, then the jobs that have them, so that none of these starts, ends or is rescued before the add acts. These are separate
+-- statements, since the second has to see what the first waited for. The jobs are locked whatever the mode or strategy: an add that only
+-- looked would lose its request to a job that is just being claimed, or is ending.
+-- Job keys, keys under unique policies and idempotency keys are locked apart. Of a discarded job the last two are not locked, unless a
+-- policy looks at such jobs. A forced add waits for no job.
+-- Returns how the keys stand: 'repeated', jobs of the call may meet each other; 'taken', other jobs have keys, or may be remembered;
+-- 'new', neither.
+create or replace function asyncq._lock_key_holders(job_keys text[], extras jsonb[] default null) returns text
+  language plpgsql volatile
+  as $$
+declare
+  keys text[] := array(select 'key:' || given from unnest(job_keys) as given where given is not null);
+  locked bigint;
+  unique_keys bytea[];
+  of_discarded bytea[];
+  of_ended bytea[];
+  has_request boolean;
+  is_taken boolean;
+begin
+  if extras is null then
+    locked := asyncq._lock_keys(keys);
+    perform from asyncq._jobs as job where job.key = any(job_keys) order by job.id + 0 for no key update;
+    is_taken := found;
+  else
+    select
+        keys || coalesce(array_agg('unique:' || (given ->> 'key')) filter (where given ? 'key'), '{}')
+          || coalesce(array_agg('request:' || (given ->> 'request')) filter (where given ? 'request'), '{}'),
+        array_agg(decode(given ->> 'key', 'hex')) filter (where given ->> 'on_conflict' <> 'add'),
+        array_agg(decode(given ->> 'key', 'hex'))
+          filter (where given ->> 'on_conflict' <> 'add' and given -> 'states' ? 'discarded'),
+        array_agg(decode(given ->> 'key', 'hex')) filter (where given -> 'states' ?| '{completed,cancelled,discarded}'),
+        bool_or(given ? 'request')
+      into keys, unique_keys, of_discarded, of_ended, has_request
+      from unnest(extras) as given;
+    locked := asyncq._lock_keys(keys);
+    -- Not union: to have it sorted, PostgreSQL 17 and later walk over the whole primary key if the table was empty once.
+    perform from asyncq._jobs as job
+      where job.id = any(array(
+        select held.id from asyncq._jobs as held where held.key = any(job_keys)
+        union all
+        select held.id from asyncq._jobs as held
+        where held.unique_key = any(unique_keys) and not asyncq._has_failed(held)
+        union all
+        select held.id from asyncq._jobs as held
+        where held.unique_key = any(of_discarded) and not asyncq._is_ready(held)))
+      order by job.id + 0 for no key update;
+    is_taken := found or has_request
+      or exists (select from asyncq._ended_jobs as ended where ended.unique_key = any(of_ended));
+  end if;
+  return case
+    when locked < cardinality(keys) then 'repeated'
+    when coalesce(cardinality(extras), 0) > 1 and asyncq._mixes_keys(job_keys, extras) then 'repeated'
+    when is_taken then 'taken'
+    else 'new'
+  end;
 end
 $$;

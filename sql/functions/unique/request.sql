@@ -1,7 +1,6 @@
 -- The job that a request came to, which was made before with this idempotency key, and the state of the job: completed when
 -- nothing is known of it any more. No row when there was none, or it is too long ago.
 -- One probe by the key, whatever a plan was made for: no other condition is one for an index, and offset 0 makes it no join.
-
 create or replace function asyncq._request(key text, moment timestamptz) returns table (id bigint, state text)
   language sql stable
   as $$
@@ -13,3 +12,82 @@ create or replace function asyncq._request(key text, moment timestamptz) returns
   where request.key = _request.key and coalesce(request.keep_until, 'infinity') > moment
   offset 0
   $$;
+
+-- Refuse a request whose idempotency key was given to another one: before, or earlier in this call. The keys are
+-- locked. The first one that is wrong is named, its key is not: it may be a secret of the caller's.
+create or replace function asyncq._check_requests(identifiers text[], payloads json[], extras jsonb[]) returns void
+  language plpgsql volatile
+  as $$
+declare
+  bad bigint;
+  moment constant timestamptz := asyncq.clock();
+begin
+  select given.ord into bad
+  from (
+    select asked.ord, asked.key, asked.digest,
+      first_value(asked.digest) over (partition by asked.key order by asked.ord) as first_digest
+    from (
+      select spec.ord, spec.extra ->> 'request' as key, asyncq._digest(spec.identifier, spec.payload) as digest
+      from unnest(identifiers, payloads, extras) with ordinality as spec(identifier, payload, extra, ord)
+      where spec.extra ? 'request') as asked) as given
+  left join lateral (
+    select request.digest from asyncq._requests as request
+    where request.key = given.key and coalesce(request.keep_until, 'infinity') > moment offset 0) as before on true
+  where given.digest <> coalesce(before.digest, given.first_digest)
+  order by given.ord limit 1;
+  if found then
+    raise exception using errcode = 'GWBIK', column = 'idempotency_key',
+      message = 'idempotency_key was used before for another task or payload: a new request needs a new key',
+      detail = 'Job ' || bad || ' of ' || cardinality(extras) || '.';
+  end if;
+end
+$$;
+
+-- Remember what requests with idempotency keys came to: parallel arrays, ids are those of the jobs that stand for them. Their
+-- keys are locked; a job that was there before is locked, if it has a row, and will be known for as long as the request.
+-- A refused request is not remembered, it did nothing; one that is remembered already stays as it is, with its time.
+create or replace function asyncq._store_requests(
+  identifiers text[], payloads json[], extras jsonb[], outcomes text[], ids bigint[]) returns void
+  language plpgsql volatile
+  as $$
+declare
+  moment constant timestamptz := asyncq.clock();
+  kept_ids bigint[];
+  kept_untils timestamptz[];
+begin
+  with stored as (
+    insert into asyncq._requests as request (keep_until, job_id, key, digest)
+      select moment + make_interval(secs => (given.extra ->> 'window_s')::float8), given.id, given.extra ->> 'request',
+        asyncq._digest(given.identifier, given.payload)
+      from unnest(identifiers, payloads, extras, outcomes, ids) as given(identifier, payload, extra, outcome, id)
+      where given.extra ? 'request' and given.outcome <> 'rejected'
+      order by (given.extra ->> 'request') collate "C"
+      on conflict (key) do update
+        set keep_until = excluded.keep_until, job_id = excluded.job_id, digest = excluded.digest
+        where request.keep_until <= moment
+      returning request.job_id, request.keep_until)
+  select array_agg(stored.job_id), array_agg(stored.keep_until) into kept_ids, kept_untils from stored;
+  -- A job that was added now is kept from the start.
+  if 'updated' = any(outcomes) or 'deduplicated' = any(outcomes) then
+    update asyncq._jobs as job
+      set keep_until = greatest(job.keep_until, given.keep_until), keep_states = '{completed,cancelled,discarded}'
+      from unnest(kept_ids, kept_untils) as given(id, keep_until)
+      where job.id = any(array[given.id]);
+    update asyncq._ended_jobs as ended set keep_until = greatest(ended.keep_until, given.keep_until)
+      from unnest(kept_ids, kept_untils) as given(id, keep_until)
+      where ended.id = any(array[given.id]);
+  end if;
+end
+$$;
+
+-- What a request asks for, as one number: its task and its payload. jsonb makes payloads equal that differ in blanks or in the
+-- order of their members; what jsonb cannot hold counts as it is written.
+create or replace function asyncq._digest(identifier text, payload json) returns bytea
+  language plpgsql immutable
+  as $$
+begin
+  return sha256(convert_to(to_json(identifier) || coalesce(payload, '{}')::jsonb::text, 'UTF8'));
+exception when data_exception then
+  return sha256(convert_to(to_json(identifier) || payload::text, 'UTF8'));
+end
+$$;

@@ -5,7 +5,6 @@
 --   doubted  its connection has ended; it is given a second to say that it lives
 --   dead     any worker rescues its jobs, at the next look
 --   unknown  it has no row: its jobs are rescued by a thorough look, some minutes later
-
 create or replace function asyncq._list_workers()
   returns table (
     id int, host text, pid int, state text, running bigint, concurrency int, started_at timestamptz, last_seen timestamptz,

@@ -3,7 +3,6 @@
 -- snapshot, and keep vacuum from its work.
 -- Returns how many workers there are, the caller's rank among them, the time for the order of their looks, whether somebody is
 -- dead, and how long the first of the doubted has left (null without any).
-
 create or replace function asyncq._watch_workers(worker int)
   returns table (workers int, rank int, clock_s float8, dead boolean, grace_left_s float8)
   language plpgsql volatile

@@ -15,14 +15,12 @@ with recursive
 -- Each priority that has jobs, one index probe each: the scans below stop at run_at <= now within a priority.
 queued_priorities(priority) as (
   (select priority from asyncq._jobs as job
-    where job.queue is not null and asyncq._is_ready(job)
-    order by priority, run_at, id limit 1)
+    where job.queue is not null and asyncq._is_ready(job) order by priority, run_at, id limit 1)
   union all
   select further.priority from queued_priorities
   cross join lateral (
     select priority from asyncq._jobs as job
-    where job.queue is not null and asyncq._is_ready(job)
-      and priority > queued_priorities.priority
+    where job.queue is not null and asyncq._is_ready(job) and priority > queued_priorities.priority
     order by priority limit 1) as further),
 -- A bounded window over the due jobs of queues, in order; of each queue in it the first job, if the queue is free. First as many
 -- jobs as are wanted: they will do where each is of another free queue.
@@ -37,8 +35,7 @@ front as materialized (
     order by run_at, id limit $3::int) as due
   limit $3::int),
 front_heads as materialized (
-  select distinct on (queue) queue, priority, run_at, id
-  from front
+  select distinct on (queue) queue, priority, run_at, id from front
   where not exists (select from asyncq._queues where name = front.queue offset 0)
   order by queue, priority, run_at, id),
 near as materialized (
@@ -53,14 +50,10 @@ near as materialized (
   where (select count(*) from front_heads) < $3 and (select count(*) from front) >= $3
   limit 2 * $3 + 100),
 near_heads as materialized (
-  select queue, priority, run_at, id
-  from front_heads
-  where not exists (select from near)
+  select queue, priority, run_at, id from front_heads where not exists (select from near)
   union all
   select head.queue, head.priority, head.run_at, head.id
-  from (
-    select distinct on (queue) queue, priority, run_at, id from near
-    order by queue, priority, run_at, id) as head
+  from (select distinct on (queue) queue, priority, run_at, id from near order by queue, priority, run_at, id) as head
   where not exists (select from asyncq._queues where name = head.queue offset 0)),
 -- The priorities of jobs without a queue, from the cursor on; and the first of these jobs, to see which kind comes first.
 priorities(priority, after_run_at, after_id) as (
@@ -86,10 +79,8 @@ first_unqueued as materialized (
   from priorities
   cross join lateral (
     select id, priority, run_at from asyncq._jobs as job
-    where job.queue is null and asyncq._is_ready(job)
-      and priority = priorities.priority
-      and (run_at, id) > (priorities.after_run_at, priorities.after_id)
-      and asyncq._is_due(job, coalesce($9, asyncq.now()))
+    where job.queue is null and asyncq._is_ready(job) and priority = priorities.priority
+      and (run_at, id) > (priorities.after_run_at, priorities.after_id) and asyncq._is_due(job, coalesce($9, asyncq.now()))
       and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
     order by run_at, id limit $3) as ready
   limit case when exists (select from front) then $3 else 0 end),
@@ -108,13 +99,11 @@ waiting_queues(hash, queue, wrapped) as (
   from pivot
   cross join lateral (
     (select hashtextextended(queue, 0) as hash, queue, false as wrapped from asyncq._jobs as job
-      where job.queue is not null and asyncq._is_ready(job)
-        and hashtextextended(queue, 0) >= pivot.hash
+      where job.queue is not null and asyncq._is_ready(job) and hashtextextended(queue, 0) >= pivot.hash
       order by hashtextextended(queue, 0) limit 1)
     union all
     (select hashtextextended(queue, 0), queue, true from asyncq._jobs as job
-      where job.queue is not null and asyncq._is_ready(job)
-        and hashtextextended(queue, 0) < pivot.hash
+      where job.queue is not null and asyncq._is_ready(job) and hashtextextended(queue, 0) < pivot.hash
       order by hashtextextended(queue, 0) limit 1)
     limit 1) as first
   union all
@@ -122,8 +111,7 @@ waiting_queues(hash, queue, wrapped) as (
   from waiting_queues
   cross join lateral (
     (select hashtextextended(queue, 0) as hash, queue, waiting_queues.wrapped from asyncq._jobs as job
-      where job.queue is not null and asyncq._is_ready(job)
-        and hashtextextended(queue, 0) > waiting_queues.hash
+      where job.queue is not null and asyncq._is_ready(job) and hashtextextended(queue, 0) > waiting_queues.hash
         -- One bound in either case: a condition that holds for none of the rest would be asked of each job of the rest.
         and hashtextextended(queue, 0)
           <= case when waiting_queues.wrapped then (select hash - 1 from pivot) else 9223372036854775807 end
@@ -140,8 +128,7 @@ far_heads as materialized (
   cross join lateral (
     select queue, priority, run_at, id from asyncq._jobs as job
     where hashtextextended(queue, 0) between waiting.hash and waiting.hash and queue = waiting.queue
-      and asyncq._is_ready(job)
-      and asyncq._is_due(job, coalesce($9, asyncq.now()))
+      and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
       and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
     -- Ordered so, only jobs_ready_by_queue will do: jobs_ready_queued would be walked over, job by job.
     order by hashtextextended(queue, 0), priority, run_at, id limit 1) as head
@@ -157,8 +144,7 @@ serial_share(jobs) as materialized (
   select case when exists (select from first_unqueued) then (
     select count(*) filter (where is_serial)
     from (
-      select is_serial
-      from (
+      select is_serial from (
         select priority, run_at, id, true as is_serial from heads
         union all
         select priority, run_at, id, false from first_unqueued) as both_kinds
@@ -188,10 +174,8 @@ unqueued as materialized (
     select id, job.ctid as row_ctid,
       asyncq._is_batchable(job) and not asyncq._is_known(job, (select $12::text::int[])) as is_batchable
     from asyncq._jobs as job
-    where job.queue is null and asyncq._is_ready(job)
-      and priority = priorities.priority
-      and (run_at, id) > (priorities.after_run_at, priorities.after_id)
-      and asyncq._is_due(job, coalesce($9, asyncq.now()))
+    where job.queue is null and asyncq._is_ready(job) and priority = priorities.priority
+      and (run_at, id) > (priorities.after_run_at, priorities.after_id) and asyncq._is_due(job, coalesce($9, asyncq.now()))
       and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
     order by run_at, id limit $3
     for update skip locked) as ready
@@ -234,8 +218,7 @@ select id, task_id, queue, $2::bigint as lock_token, attempts, max_attempts, int
 from claimed
 union all
 select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
-  array_send(ids), array_send(task_id), array_to_json(queue)::text,
-  array_send(max_attempts), array_send(priority), array_send(run_at),
-  array_send(nullif(created_at, run_at)), array_to_string(payload, chr(30)),
+  array_send(ids), array_send(task_id), array_to_json(queue)::text, array_send(max_attempts), array_send(priority),
+  array_send(run_at), array_send(nullif(created_at, run_at)), array_to_string(payload, chr(30)),
   array_to_string(meta::text[], chr(30), '')
 from batch

@@ -131,3 +131,26 @@ async def test_a_queue_that_another_worker_holds_stays_locked(sql: Session) -> N
     await release(sql, [job])
 
     assert ["q"] == await locked_queues(sql)
+
+
+async def test_a_job_that_was_asked_for_again_and_then_cancelled_is_cancelled(sql: Session) -> None:
+    """The cancel came last; should the rerun have stayed, the cancel still wins."""
+    job = await add(sql)
+    await fetch(sql)
+    await sql.rows(CANCEL, job)
+    await sql.rows(ASK_AGAIN, job)
+
+    assert [(job, "cancelled")] == await release(sql, [job])
+    assert 0 == await sql.value("select count(*) from asyncq._jobs")
+
+
+@pytest.mark.parametrize(("states", "kept"), [(["cancelled"], True), (["completed", "discarded"], False)])
+async def test_a_cancelled_job_is_kept_if_that_was_asked_for(sql: Session, states: list[str], kept: bool) -> None:
+    """A unique policy may count cancelled jobs."""
+    job = await add(sql)
+    await keep(sql, job, states)
+    await fetch(sql)
+    await sql.rows(CANCEL, job)
+    await release(sql, [job])
+
+    assert ([(job, "cancelled")] if kept else []) == await ended(sql)

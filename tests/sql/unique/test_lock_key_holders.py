@@ -130,3 +130,23 @@ async def refused(other: Session, job: int) -> asyncpg.PostgresError | None:
     except asyncpg.PostgresError as error:
         return error
     return None
+
+
+HASH = "ab" * 32
+REMEMBERED = {
+    "no policy": ("null", "new"),
+    "states that live": (f'{{"key": "{HASH}", "states": ["available", "active"]}}', "new"),
+    "an ended state, and an ended job": (f'{{"key": "{HASH}", "states": ["active", "completed"]}}', "taken"),
+    "an ended state, and no ended job": (f'{{"key": "{"cd" * 32}", "states": ["active", "completed"]}}', "new"),
+    "a request": ('{"request": "r", "window_s": 1}', "taken"),
+}
+
+
+@pytest.mark.parametrize(("extra", "said"), REMEMBERED.values(), ids=REMEMBERED)
+async def test_what_is_remembered_counts_for_those_who_ask(sql: Session, extra: str, said: str) -> None:
+    """A request is always looked for; ended jobs only by a policy that looks at them, and only if there are any."""
+    await sql.execute(f"""
+        insert into asyncq._ended_jobs (id, created_at, ended_at, keep_until, task_id, state, unique_key)
+          values (1, now(), now(), 'infinity', 1, 'completed', decode('{HASH}', 'hex'))""")
+
+    assert said == await sql.value("select asyncq._lock_key_holders(null, array[$1::text::jsonb])", extra)

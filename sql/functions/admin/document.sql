@@ -1,6 +1,5 @@
 -- A job as the client's `Job`, in JSON: times in UTC, flags sorted, the payload as text, not a digit changed. One value, whatever
 -- codecs the caller's connection has.
-
 create or replace function asyncq._document(job asyncq._jobs) returns json
   language sql stable parallel safe
   set search_path = pg_catalog, pg_temp
@@ -25,4 +24,23 @@ create or replace function asyncq._document(job asyncq._jobs) returns json
     'meta', job.meta,
     'state', asyncq._state(job),
     'interruptions', job.interruptions)
+  $$;
+
+-- A moment as text in UTC, whatever zone and style the session has.
+create or replace function asyncq._utc(moment timestamptz) returns text
+  language sql immutable parallel safe
+  as $$ select to_char(moment at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') $$;
+
+-- Jobs that have rows, as the view shows them and as documents, in the order of their ids, one probe each. Volatile: it sees what its caller has
+-- just done.
+create or replace function asyncq._shown(ids bigint[]) returns table (shown asyncq.jobs, document text)
+  language sql volatile
+  as $$
+  select seen.line, written.document
+  from unnest(ids) as given(id)
+  cross join lateral (
+    select row(shown.*)::asyncq.jobs from asyncq._shown_jobs as shown where shown.id = given.id offset 0) as seen(line)
+  cross join lateral (
+    select asyncq._document(job)::text from asyncq._jobs as job where job.id = given.id offset 0) as written(document)
+  order by given.id
   $$;

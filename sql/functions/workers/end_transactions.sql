@@ -4,7 +4,6 @@
 -- Transactions are known by the name that _lock_claim gives them, which they have no longer than they are open. Those of a role that
 -- this one may not end are left alone, with a warning: nobody else tells why their jobs wait.
 -- Returns what was ended; waits until it is gone, at most a second for each.
-
 create or replace function asyncq._end_transactions(workers int[] default null) returns table (worker_id int, job_id bigint)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp

@@ -1,5 +1,4 @@
 -- The state of a job's row, in the words of the Open Job Spec; the only place that derives it.
-
 create or replace function asyncq._state(job asyncq._jobs) returns text
   language sql stable parallel safe
   as $$
@@ -12,3 +11,8 @@ create or replace function asyncq._state(job asyncq._jobs) returns text
     else 'scheduled'
   end
   $$;
+
+-- Whether a job is discarded: no attempt is left, and nobody runs it.
+create or replace function asyncq._has_failed(job asyncq._jobs) returns boolean
+  language sql immutable parallel safe
+  as $$ select job.locked_by is null and job.attempts >= job.max_attempts $$;

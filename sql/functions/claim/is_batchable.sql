@@ -1,6 +1,5 @@
 -- Whether a ready job may be claimed in a batch: a batch has no room for more than what a job is added with, nor for
 -- a large payload or meta.
-
 create or replace function asyncq._is_batchable(job asyncq._jobs) returns boolean
   language sql stable parallel safe
   as $$
@@ -11,3 +10,8 @@ create or replace function asyncq._is_batchable(job asyncq._jobs) returns boolea
     and (job.meta is null
       or pg_catalog.pg_column_size(job.meta) <= 1000 and pg_catalog.pg_column_compression(job.meta) is null)
   $$;
+
+-- Whether a batch has room for a payload. A batch is written as a whole, so a large payload, which lies beside its row, stays there.
+create or replace function asyncq._fits_batch(payload json) returns boolean
+  language sql stable parallel safe
+  as $$ select pg_catalog.pg_column_size(payload) <= 1000 and pg_catalog.pg_column_compression(payload) is null $$;
