@@ -1,4 +1,4 @@
-"""What a call of `add_job` means: a task, a name or a spec, with a payload and options -> one checked spec."""
+"""Makes one checked spec of the arguments of `add_job`: a task, a name or a spec, with a payload and options."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ NOTHING: Any = object()
 def make_spec(
     what: Any, payload: Any, options: Mapping[str, Any], *, registry: Registry | None, strict: bool, max_payload: int
 ) -> JobSpec:
-    """The spec that an add asks for.
+    """Make the spec of one add.
 
     Args:
         what: A task, the name of one, or a spec.
-        payload: The payload; NOTHING when none was given.
+        payload: The payload; NOTHING if none was given.
         options: The options of the add.
         registry: The known tasks, whose defaults apply to adds by name.
         strict: Whether names that the registry lacks are refused.
         max_payload: The largest payload in bytes.
 
     Returns:
-        The spec, checked.
+        The checked spec.
 
     Raises:
-        InvalidJob: It breaks a rule.
+        InvalidJob: The job breaks a rule.
         UnknownTask: The registry lacks the name.
-        TypeError: There is no such option.
+        TypeError: An option does not exist.
     """
     if not isinstance(what, Task):
         return _spec(what, payload, registry, strict, max_payload).with_options(**options)
@@ -46,26 +46,26 @@ def make_spec(
             f"add_job({what.name}.job({name}=...))"
         )
     spec = _spec_of(what, payload, registry, strict, max_payload)
-    # A task's own options were checked when it was made.
+    # The options of a task were checked when it was made.
     return spec.with_options(**options) if options else spec
 
 
 def make_specs(given: Iterable[Any], *, registry: Registry | None, strict: bool, max_payload: int) -> list[JobSpec]:
-    """The specs that a bulk add asks for: what `make_spec` makes of each, with less ado.
+    """Make the specs of a bulk add, as `make_spec` does for each, but faster.
 
     Args:
-        given: Specs, nearly always.
+        given: Jobs; nearly always specs.
         registry: As `make_spec`.
         strict: As `make_spec`.
         max_payload: As `make_spec`.
 
     Returns:
-        The specs, checked.
+        The checked specs.
 
     Raises:
-        InvalidJob: One breaks a rule; the first that does.
+        InvalidJob: A job breaks a rule; the error is that of the first such job.
         UnknownTask: The registry lacks a name.
-        TypeError: It is one job, and no list of them.
+        TypeError: The argument is one job instead of a list.
     """
     if isinstance(given, JobSpec | Task | str):
         raise TypeError("add_jobs takes a list of jobs; add_job adds one")
@@ -78,16 +78,16 @@ def make_specs(given: Iterable[Any], *, registry: Registry | None, strict: bool,
 
 
 def accepted(added: Added) -> Added:
-    """The answer to one add, for who wants a rejected one as an error.
+    """Raise if an add was rejected.
 
     Args:
-        added: The answer.
+        added: The result of the add.
 
     Returns:
-        The same.
+        The same result.
 
     Raises:
-        DuplicateJob: It was rejected.
+        DuplicateJob: The unique policy rejected the job.
     """
     if added.outcome == "rejected" and added.existing_id is not None and added.existing_state is not None:
         raise DuplicateJob(added.existing_id, added.existing_state)
@@ -97,7 +97,7 @@ def accepted(added: Added) -> Added:
 def _spec(what: Any, payload: Any, registry: Registry | None, strict: bool, max_payload: int) -> JobSpec:
     if isinstance(what, JobSpec):
         if payload is not NOTHING:
-            raise TypeError("a spec has its payload already: make it with task.job(...)")
+            raise TypeError("a spec already has its payload: make it with task.job(...)")
         known = _known(what.task, registry, strict)
         check_text(what.payload, limit=max_payload)
         if known is not None:
@@ -117,7 +117,7 @@ def _spec(what: Any, payload: Any, registry: Registry | None, strict: bool, max_
 
 
 def _known(name: str, registry: Registry | None, strict: bool) -> Task[...] | None:
-    """The task with a name, or None if it is unknown; a strict registry raises then."""
+    """The task with this name, or None if it is unknown; a strict registry raises instead."""
     if registry is None:
         return None
     return registry.find(name) if strict else registry.get(name)
@@ -127,15 +127,15 @@ def _spec_of(task: Task[...], payload: Any, registry: Registry | None, strict: b
     if strict and registry is not None:
         registry.find(task.name)
     if task.signature.names_arguments(payload):
-        said = f"these are arguments by name: give them to the task, as in add_job({task.name}.job({min(payload)}="
+        said = f"these are arguments by name: pass them to the task, as in add_job({task.name}.job({min(payload)}="
         raise InvalidJob(f"payload of task {task.name!r}: {said}...))", code="GWBPL", field="payload")
     args: tuple[Any, ...] = () if payload is NOTHING else (payload,)
     return task.spec(task.signature.encode_call(args, {}, max_payload))
 
 
 def _guessed(what: Any) -> str:
-    """What was meant by something that is no job."""
+    """Guess the intention behind an argument that is not a job."""
     if inspect.iscoroutine(what):
-        what.close()  # or Python would warn besides that nobody has awaited it
-        return "a task that is called does not add a job: write add_job(task.job(...))"
+        what.close()  # otherwise Python would also warn that it was never awaited
+        return "calling a task does not add a job: write add_job(task.job(...))"
     return "is the function decorated with @task?"

@@ -1,4 +1,4 @@
-"""What administration tells: how many jobs there are in each state, and why one does not run."""
+"""The results of administration: numbers of jobs by state, reasons why a job does not run, workers."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ BIGINT = 2**63 - 1
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """How many jobs are in each state; states that keep no rows are left out.
+    """The number of jobs in each state that has rows.
 
     Attributes:
-        scheduled: Wait for their time.
-        available: Are due.
-        active: Run.
-        retryable: Wait for their retry.
-        cancelled: Were cancelled and still run.
-        discarded: Are discarded.
-        estimated: The states whose figures are estimates from a sample: the table is large.
+        scheduled: Jobs that wait for their time.
+        available: Due jobs.
+        active: Running jobs.
+        retryable: Jobs that wait for their retry.
+        cancelled: Cancelled jobs whose handlers still run.
+        discarded: Discarded jobs.
+        estimated: The states whose numbers are estimates from a sample, because the table is large.
     """
 
     scheduled: int = 0
@@ -42,12 +42,12 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """One thing that keeps a job from running, or that it waits for nothing.
+    """One reason why a job does not run, or `ready`.
 
     Attributes:
         reason: A word: `not_due`, `no_worker`, `unknown_task`, `forbidden_flag`, `queue_busy`, `queue_behind`,
-            `failed`, `running`, `last_attempt`, `cancelled`, `ended`, `ready`.
-        detail: A sentence for people: which job, which worker, since when.
+            `discarded`, `running`, `last_attempt`, `cancelled`, `ended`, `ready`.
+        detail: A sentence for people: the job, the worker, the time.
     """
 
     reason: str
@@ -58,9 +58,9 @@ class Explanation(msgspec.Struct, frozen=True):
     """Why a job does not run.
 
     Attributes:
-        job_id: The job.
+        job_id: The id of the job.
         runnable: Whether the next fetch of a live worker with a free slot takes it.
-        reasons: All that keep it from running, the first one first.
+        reasons: All reasons why it does not run, the first one first.
     """
 
     job_id: int
@@ -72,23 +72,24 @@ WorkerState = Literal["live", "doubted", "dead", "unknown"]
 
 
 class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker, as the others see it. What is None is not known: it has no row, and yet holds claims.
+    """A worker as other workers see it. A worker without a row has None in the fields that are unknown.
 
     Attributes:
-        id: Its id, as `locked_by` and the log name it.
-        host: Where it runs.
-        pid: Its process.
-        state: `live`; `doubted`, its connection has ended and it has a second to say that it lives; `dead`, the next
-            look of another worker returns its jobs; `unknown`, it has no row, its jobs are returned some minutes later.
+        id: Its id, as in `locked_by` and in the log.
+        host: The name of its machine.
+        pid: The id of its process.
+        state: `live`. `doubted`: its connection has ended, and it has one second to prove that it lives. `dead`: the
+            next check by another worker returns its jobs. `unknown`: it has no row; its jobs are returned some minutes
+            later.
         running: How many jobs it has claimed.
-        concurrency: How many it runs at once.
-        started_at: Since when it is known.
-        last_seen: When it last proved that it lives.
-        silent_s: How long ago that was, by the server's clock.
-        lease_s: After how long without that it is dead.
-        locks: Whether the server would know at once that it died; behind a pooler it does not, and the lease decides.
+        concurrency: How many jobs it runs at once.
+        started_at: When it registered.
+        last_seen: When it last sent a heartbeat.
+        silent_s: The seconds since then, by the server's clock.
+        lease_s: After how many seconds without a heartbeat it is dead.
+        locks: Whether the server notices its death at once. Behind a pooler it does not, and the lease decides.
         tasks: The names of its tasks.
-        stuck: The ids of jobs whose handlers run on although they were cancelled some seconds ago.
+        stuck: The ids of jobs that were cancelled some seconds ago, and whose handlers still run.
     """
 
     id: int
@@ -107,16 +108,16 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_change(run_at: datetime | None, priority: int | None, attempts: int | None, max_attempts: int | None) -> None:
-    """Check what a reschedule is to set, as the SQL function does; None is not checked, 0 is.
+    """Check the arguments of a reschedule, as the SQL function does; None is not checked.
 
     Args:
-        run_at: With a time zone.
+        run_at: A datetime with a time zone.
         priority: -32768 to 32767.
         attempts: 0 to 32767.
         max_attempts: 1 to 32767.
 
     Raises:
-        InvalidJob: The first rule that is broken.
+        InvalidJob: A rule is broken; the error names the first one.
     """
     if run_at is not None:
         check_instant(run_at)
@@ -129,28 +130,28 @@ def check_change(run_at: datetime | None, priority: int | None, attempts: int | 
 
 
 def job_ids(given: Any) -> list[int]:
-    """The ids of jobs that a call is given, checked.
+    """Check the ids of jobs.
 
     Args:
         given: An iterable of int.
 
     Returns:
-        The ids.
+        The ids as a list.
 
     Raises:
-        InvalidJob: It is something else, such as one id, or a list of jobs, or an id has more than 64 bits.
+        InvalidJob: The argument is not an iterable of int, or an id has more than 64 bits.
     """
     return _ids(given, int, "a list of the ids of jobs (int)")
 
 
 def check_job_id(given: Any) -> None:
-    """Check the id of a job that a call is given.
+    """Check the id of a job.
 
     Args:
         given: An int.
 
     Raises:
-        InvalidJob: It is something else, or has more than 64 bits.
+        InvalidJob: The argument is not an int, or has more than 64 bits.
     """
     if not isinstance(given, int) or isinstance(given, bool):
         raise InvalidJob(f"job_id must be an int, got {type(given).__name__}", code="22023", field="job_id")
@@ -159,7 +160,7 @@ def check_job_id(given: Any) -> None:
 
 
 def worker_ids(given: Any) -> list[str]:
-    """The ids of workers that a call is given, checked.
+    """Check the ids of workers.
 
     Args:
         given: An iterable of int or str.
@@ -168,7 +169,7 @@ def worker_ids(given: Any) -> list[str]:
         The ids as text.
 
     Raises:
-        InvalidJob: It is something else, such as one id, or no text that PostgreSQL can store.
+        InvalidJob: The argument is not an iterable of int or str, or PostgreSQL cannot store an id.
     """
     ids = [str(worker) for worker in _ids(given, int | str, "a list of the ids of workers (int or str)")]
     for worker in ids:
@@ -177,7 +178,7 @@ def worker_ids(given: Any) -> list[str]:
 
 
 def _ids(given: Any, kind: Any, expected: str) -> list[Any]:
-    # Only what it is, not its value: a job in an error message would bring its payload into the log.
+    # The message has the type, not the value: a job in it would bring its payload into the log.
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise InvalidJob(f"ids must be {expected}, got {type(given).__name__}", code="22023", field="ids")
     ids: list[Any] = list(given)  # pyright: ignore[reportUnknownArgumentType]
@@ -194,16 +195,16 @@ def _fits(number: int) -> bool:
 
 
 def error_text(given: Any) -> str | None:
-    """The last error that jobs are given, as PostgreSQL can store it; None is the usual one.
+    """Check the error for jobs, and write it so that PostgreSQL can store it; None is the default text.
 
     Args:
         given: A str of any characters and any length.
 
     Returns:
-        It, as `clean_error` writes it.
+        The text as `clean_error` writes it.
 
     Raises:
-        InvalidJob: It is no str.
+        InvalidJob: The argument is not a str.
     """
     if given is None:
         return None
@@ -212,13 +213,13 @@ def error_text(given: Any) -> str | None:
 
 
 def check_wanted(**texts: Any) -> None:
-    """Check what jobs are looked for by, as it is named; None is not checked.
+    """Check the filters of a listing, by their names; None is not checked.
 
     Args:
         **texts: Names of tasks, queues, flags.
 
     Raises:
-        InvalidJob: One is no str, or none that PostgreSQL can store.
+        InvalidJob: A filter is not a str, or PostgreSQL cannot store it.
     """
     for field, text in texts.items():
         if text is not None:
@@ -227,16 +228,16 @@ def check_wanted(**texts: Any) -> None:
 
 
 def kept_tasks(given: Any) -> list[str] | None:
-    """The names that a cleanup is to keep, checked; None is none.
+    """Check the names that a cleanup must keep; None keeps none.
 
     Args:
         given: An iterable of str.
 
     Returns:
-        The names.
+        The names as a list.
 
     Raises:
-        InvalidJob: It is something else, such as one name, or holds a name that PostgreSQL cannot store.
+        InvalidJob: The argument is not an iterable of str, or PostgreSQL cannot store a name.
     """
     field = "task_identifiers_to_keep"
     if given is None:
@@ -251,31 +252,31 @@ def kept_tasks(given: Any) -> list[str] | None:
 
 
 def check_page(limit: Any, after: Any, *, field: str = "limit") -> None:
-    """Check the size of a page and the id that it begins behind.
+    """Check the size of a page and the id after which it begins.
 
     Args:
         limit: 1 to 1000.
         after: An id, or 0.
-        field: How the caller's argument for the size is called.
+        field: The name of the caller's argument for the size.
 
     Raises:
-        InvalidJob: One of them is out of range.
+        InvalidJob: A value is out of range.
     """
     check_number(field, limit, 1, MOST_LISTED, "22023")
     check_number("after", after, 0, BIGINT, "22023")
 
 
 def state_of(name: str) -> JobState:
-    """The state that a word names.
+    """The state with this name.
 
     Args:
-        name: One of the eight words.
+        name: One of the eight names.
 
     Returns:
         The state.
 
     Raises:
-        InvalidJob: It is none of them.
+        InvalidJob: No state has this name.
     """
     if name not in tuple(JobState):
         near = hint(name, tuple(JobState), STATES) if isinstance(name, str) else ""  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -285,13 +286,13 @@ def state_of(name: str) -> JobState:
 
 
 def check_cleanup(tasks: tuple[Any, ...]) -> None:
-    """Check the names of what is to be cleaned up.
+    """Check the kinds of data for a cleanup.
 
     Args:
-        tasks: The names.
+        tasks: The kinds.
 
     Raises:
-        InvalidJob: One is unknown.
+        InvalidJob: A kind is unknown.
     """
     for task in tasks:
         if task not in CLEANUP_TASKS:

@@ -27,14 +27,14 @@ def parameters_of(handler: Callable[..., Any]) -> list[inspect.Parameter]:
     """The parameters of a handler, with evaluated annotations.
 
     Args:
-        handler: The handler; the signature that a decorator gave it counts.
+        handler: The handler; a signature that a decorator set is used.
 
     Returns:
         The parameters, in their order.
 
     Raises:
         UnreadableAnnotation: An annotation of a parameter cannot be evaluated.
-        TypeError: It has no signature.
+        TypeError: The handler has no signature.
         ValueError: As for TypeError.
     """
     scope = _Scope(handler)
@@ -51,7 +51,7 @@ def returned_by(handler: Callable[..., Any]) -> Any:
         handler: The handler.
 
     Raises:
-        UnreadableAnnotation: It cannot be evaluated.
+        UnreadableAnnotation: The return type cannot be evaluated.
     """
     return _Scope(handler).evaluate(inspect.signature(handler, **_FORMAT).return_annotation, "the return type")
 
@@ -61,13 +61,13 @@ class _Scope:
 
     def __init__(self, handler: Callable[..., Any]) -> None:
         layers = [layer for layer in layers_of(handler) if hasattr(layer, "__globals__")]
-        # Most annotations are those of the innermost function; a decorator may have added others.
+        # Most annotations use names of the innermost function; a decorator may have added others.
         self._globals: dict[str, Any] = layers[0].__globals__ if layers else {}
         generic = {kind.__name__: kind for layer in layers for kind in getattr(layer, "__type_params__", ())}
         self._locals = ChainMap(generic, layers[-1].__globals__ if layers else {})
 
     def evaluate(self, annotation: Any, where: str) -> Any:
-        """An annotation as the type that it names."""
+        """Evaluate an annotation."""
         if isinstance(annotation, typing.ForwardRef):
             annotation = annotation.__forward_arg__
         if not isinstance(annotation, str):

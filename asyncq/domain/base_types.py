@@ -23,8 +23,8 @@ def _made_of(base: Any, *names: str) -> Callable[[Any], Any]:
 _DAY = ("year", "month", "day")
 _CLOCK = ("hour", "minute", "second", "microsecond", "tzinfo", "fold")
 
-# The methods of the types themselves, since a subclass may override them. The types are kept here: a library that
-# freezes the clock replaces the `datetime` of a module by its own class.
+# The methods of the types themselves, because a subclass may override them. The types are stored here, because a
+# library that freezes the clock replaces the `datetime` of a module by its own class.
 _BASES: dict[type[Any], Callable[[Any], Any]] = {
     str: str.__str__,
     int: int.__int__,

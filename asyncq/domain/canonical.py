@@ -1,6 +1,6 @@
-"""JSON values as canonical text: RFC 8785, strings in Unicode's form NFC first. Values that are equal have equal texts.
+"""Writes JSON values as canonical text: RFC 8785, with strings in Unicode's form NFC. Equal values have equal texts.
 
-sql/functions/unique/canonical.sql is the same rule in SQL: it accepts, refuses and writes the same, to the byte.
+sql/functions/unique/canonical.sql has the same rules: it accepts, refuses and writes the same, to the byte.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from asyncq.domain.payload import check_text, encode
 
 MAX_DEPTH = 64
 
-# msgspec alone would refuse 1e400 where nobody asks for its value; Python reads it as infinity, which is refused below.
+# msgspec refuses 1e400 even in a member that is not used; Python reads it as infinity, which is refused below.
 _decoder = msgspec.json.Decoder(float_hook=float)
-# All integers up to here are doubles, and none of them is written with an exponent.
+# All integers up to this one are doubles, and JSON writes none of them with an exponent.
 _EXACT = 2**53
 
 
 class NotCanonical(ValueError):
-    """A value that has no canonical text; the message says where and why."""
+    """A value without a canonical text; the message has the place and the reason."""
 
 
 def parse(text: str, *, field: str = "args") -> Any:
-    """What a JSON text means; of members with one name the last one counts.
+    """Read a JSON text; of members with the same name the last one counts.
 
     Args:
         text: The text.
-        field: What it is called, for the error.
+        field: The name of the value in the error.
 
     Returns:
         Dicts, lists, str, bool, None, int for literals without a fraction and exponent, float for the other numbers.
 
     Raises:
-        NotCanonical: It is no JSON, or holds a lone surrogate or U+0000.
+        NotCanonical: The text is not valid JSON, or has a lone surrogate or U+0000.
     """
     try:
         check_text(text, field=field, limit=sys.maxsize)
@@ -52,17 +52,17 @@ def parse(text: str, *, field: str = "args") -> Any:
 
 
 def plain(value: Any, *, field: str = "args") -> Any:
-    """A Python value as its JSON text would be read again.
+    """Convert a Python value to the value that its JSON text would be read as.
 
     Args:
-        value: A str is taken for JSON text; anything else is what `msgspec` encodes, `msgspec.Raw` included.
-        field: What it is called, for the error.
+        value: A str is JSON text. Any other value is encoded by `msgspec`, also `msgspec.Raw`.
+        field: The name of the value in the error.
 
     Returns:
         As `parse`.
 
     Raises:
-        NotCanonical: As `parse`; or the value is not JSON-able, or holds NaN or Infinity.
+        NotCanonical: As `parse`; or the value cannot be encoded, or has NaN or Infinity.
     """
     if not isinstance(value, str):
         try:
@@ -76,16 +76,16 @@ def write(value: Any, path: str, depth: int = 0, only: Collection[str] | None = 
     """The canonical text of a value.
 
     Args:
-        value: What `parse` returned.
-        path: Where it stands, such as `args.user`, for the error.
-        depth: In how many arrays and objects it stands; 0 by default.
-        only: The members of it that count, in NFC, all of them there; None, the default, for all.
+        value: A result of `parse`.
+        path: The place of the value, such as `args.user`, for the error.
+        depth: The number of arrays and objects around it; 0 by default.
+        only: The members to write, in NFC; all must exist. None, the default, writes all.
 
     Returns:
         The text.
 
     Raises:
-        NotCanonical: It holds a number that no double stands for, names that only NFC makes equal, or over 64 levels.
+        NotCanonical: It has an integer that no double equals, names that are equal in NFC, or over 64 levels.
 
     Source: RFC 8785, section 3.2; NFC and the refusals are the Open Job Spec's and ours.
     """
@@ -104,12 +104,12 @@ def write(value: Any, path: str, depth: int = 0, only: Collection[str] | None = 
 
 
 def quote(text: str) -> str:
-    """A string in NFC as JSON writes it, with no more escapes than needed."""
+    """Write a string in NFC as JSON, with only the escapes that are needed."""
     return encode_basestring(_nfc(text))
 
 
 def nfc_names(value: Any) -> set[str]:
-    """The names of an object's members in NFC; none when it is no object."""
+    """The names of an object's members in NFC; none if the value is not an object."""
     return {_nfc(name) for name in value} if value.__class__ is dict else set()
 
 
@@ -122,7 +122,7 @@ def _array(value: list[Any], path: str, depth: int) -> str:
 
 
 def _object(value: dict[str, Any], path: str, depth: int, only: Collection[str] | None) -> str:
-    # Nearly all names are ASCII: these are in NFC as they are.
+    # Nearly all names are ASCII, and ASCII is in NFC.
     named = value if all(map(str.isascii, value)) else {_nfc(name): item for name, item in value.items()}
     if len(named) != len(value):
         raise NotCanonical(f"{path} has two members whose names are the same text in Unicode's form NFC")
@@ -134,7 +134,7 @@ def _object(value: dict[str, Any], path: str, depth: int, only: Collection[str] 
 
 
 def _ordered(names: Collection[str]) -> Iterable[str]:
-    """Names by their UTF-16 code units: by code points U+10000 would stand behind U+E000, not before it."""
+    """Sort names by their UTF-16 code units: by code points U+10000 would come after U+E000, not before it."""
     if len(names) < 2:
         return names
     return sorted(names, key=None if all(map(str.isascii, names)) else _utf16)
@@ -145,7 +145,7 @@ def _utf16(name: str) -> bytes:
 
 
 def _integer(value: int, path: str) -> str:
-    """JCS reads integers as doubles: 9007199254740993 would become ...992, and two jobs of different ids one."""
+    """Write an integer; refuse one that is not a double: JCS would write 9007199254740993 as ...992."""
     if -_EXACT <= value <= _EXACT:
         return str(value)
     try:
@@ -159,7 +159,7 @@ def _integer(value: int, path: str) -> str:
 
 
 def _number(value: float, path: str) -> str:
-    """ECMAScript's Number::toString; `repr` finds the same digits, and only lays them out in another way."""
+    """Write a number as ECMAScript's Number::toString does; `repr` has the same digits in another layout."""
     if not value:
         return "0"
     text = repr(value)
@@ -177,4 +177,4 @@ def _number(value: float, path: str) -> str:
 
 
 def _too_large(path: str) -> NotCanonical:
-    return NotCanonical(f"{path} is a number beyond those of JSON, which end at 1.8e308; send it as a string")
+    return NotCanonical(f"{path} is a number beyond the limit of JSON, 1.8e308; send it as a string")

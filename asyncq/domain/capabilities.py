@@ -1,4 +1,4 @@
-"""What this backend declares of itself, in the words of the Open Job Spec."""
+"""The features of this backend, in the terms of the Open Job Spec."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""What `doctor` finds: the state of a server, its workers and the laws of the store, and what is wrong with it."""
+"""The findings of `doctor`: the state of the server, of the workers, and of the laws of the store."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ HolderKind = Literal["transaction", "idle", "prepared", "standby", "slot"]
 MOST_SHOWN = 5
 MANY_DEAD = 100_000
 FEW_BLOCKS = 1_000
-OFTEN = 10  # times as much as needed is too much
-QUEUE_FILLS = 0.01  # of 8 GB; more remains in the queue only if some LISTEN connection is not read
+OFTEN = 10  # a warning begins at this multiple of the needed blocks
+QUEUE_FILLS = 0.01  # of 8 GB; more remains in the queue only if a LISTEN connection is not read
 QUEUE_IS_FULL = 0.5
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """A case in which a law of the store does not hold.
+    """A case in which a law of the store is broken.
 
     Attributes:
-        law: A word: `orphan_claim`, `dead_claim`, `broken_series`, `shared_key`, `unlocked_queue`, `orphan_queue`,
+        law: One of `orphan_claim`, `dead_claim`, `broken_series`, `shared_key`, `unlocked_queue`, `orphan_queue`,
             `nameless_task`, `ended_twice`, `batched_twice`, `id_not_given`, `invalid_index`, `stale_key_locks`,
             `cron_ahead`.
-        job_id: The job; None if it is about something else.
+        job_id: The job; None if the case has no job.
         said: The rest of a sentence about it.
     """
 
@@ -37,19 +37,19 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """Somebody who keeps dead rows from being removed, since they may still be seen there.
+    """A session or object that keeps dead rows from being removed, because it may still read them.
 
     Attributes:
-        kind: `transaction`: one that runs; `idle`: one that is open while its client does other things; `prepared`: one
-            that was prepared and neither committed nor rolled back; `standby`: one that tells what its queries see
-            (`hot_standby_feedback`); `slot`: a replication slot that remembers that.
+        kind: `transaction`: a running one. `idle`: an open one whose client is idle. `prepared`: one that was prepared
+            and neither committed nor rolled back. `standby`: one that reports the oldest snapshot of its queries
+            (`hot_standby_feedback`). `slot`: a replication slot that keeps such a report.
         pid: The server's process; None if there is none.
-        name: Its `application_name`, the name of the prepared transaction or of the slot; None if it is hidden.
+        name: Its `application_name`, or the name of the prepared transaction or of the slot; None if it is hidden.
         owner: The role.
-        state: What the server says of the process: `active`, `idle in transaction` and so on; of a slot `active` or
-            `inactive`. None if it is hidden.
-        held_s: For how long; None if it is hidden or not known.
-        xids: How many transactions have begun on the server since then.
+        state: The state of the process, such as `active` or `idle in transaction`; for a slot `active` or `inactive`.
+            None if it is hidden.
+        held_s: The time since it began; None if it is hidden or not known.
+        xids: The number of transactions that began on the server since then.
     """
 
     kind: HolderKind
@@ -61,7 +61,7 @@ class Holder(msgspec.Struct, frozen=True):
     xids: int
 
     def __str__(self) -> str:
-        """A phrase for people, without the name of the program if this role may not see it."""
+        """A phrase for people; without the name of the program if this role may not see it."""
         named = self.name or "name unknown"
         since = "" if self.held_s is None else f"for {self.held_s:,.0f} s, "
         age = f"{since}{self.xids:,} transactions old"
@@ -79,13 +79,13 @@ class Holder(msgspec.Struct, frozen=True):
 
 
 class DeadRows(msgspec.Struct, frozen=True):
-    """The rows of a table, as the server has counted them lately.
+    """The rows of a table, by the server's statistics.
 
     Attributes:
-        table: Its name.
-        live: Rows that are there.
-        dead: Rows that were deleted or changed, and not yet removed.
-        vacuumed_at: When it was last vacuumed; None if never.
+        table: The name of the table.
+        live: Visible rows.
+        dead: Deleted or changed rows that were not removed yet.
+        vacuumed_at: The time of the last vacuum; None if there was none.
     """
 
     table: str
@@ -95,11 +95,11 @@ class DeadRows(msgspec.Struct, frozen=True):
 
 
 class FirstJobs(msgspec.Struct, frozen=True):
-    """What it costs to look at the first jobs that wait: what a fetch walks over before it takes one.
+    """The cost of reading the first waiting jobs, as a fetch does.
 
     Attributes:
-        jobs: How many were looked at.
-        blocks: How many blocks of 8 KiB were read for that, in memory or not.
+        jobs: How many jobs were read.
+        blocks: How many blocks of 8 KiB were read for them, in memory or not.
         took_s: How long it took.
     """
 
@@ -109,7 +109,7 @@ class FirstJobs(msgspec.Struct, frozen=True):
 
     @property
     def needed(self) -> int:
-        """About how many blocks would do in a tidy table: one for each job, and the way down two indexes."""
+        """About how many blocks suffice in a vacuumed table: one for each job, and the paths down two indexes."""
         return self.jobs + 20
 
 
@@ -129,24 +129,24 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Checkup(msgspec.Struct, frozen=True, kw_only=True):
-    """How a database and its workers are.
+    """The state of a database and its workers.
 
     Attributes:
-        schema: Whose jobs were looked at.
+        schema: The name of the schema.
         up_since: When the server was started.
-        in_recovery: Whether it is a standby, or recovers: nothing can be written.
+        in_recovery: Whether it is a standby, or in recovery: nothing can be written.
         clock_moved: Whether a test has moved the clock of the schema.
         secured: The tables that have row level security, which may hide jobs from other roles.
         live: How many workers live.
         gone: How many dead workers were not removed yet.
-        unknown_tasks: Tasks that no live worker knows, of the first thousand jobs that wait.
-        notifications: How full the server's notification queue is, from 0 to 1; every NOTIFY fails when it is full.
-        holders: Who has kept dead rows from being removed for more than a minute, or 100,000 transactions where that is
-            not known; oldest first, five at most.
-        sees_all: Whether this role is told what others do, as a member of `pg_read_all_stats` or `pg_monitor`.
-        dead_rows: The rows of each table, the one with the most dead ones first.
-        first_jobs: What it costs to look at the first jobs that wait.
-        violations: Where the laws of the store do not hold.
+        unknown_tasks: Tasks of the first thousand waiting jobs that no live worker knows.
+        notifications: How full the server's notification queue is, from 0 to 1; if it is full, every NOTIFY fails.
+        holders: The oldest five that keep dead rows for more than a minute, or for 100,000 transactions if the time is
+            not known; the oldest one first.
+        sees_all: Whether this role sees other sessions, as a member of `pg_read_all_stats` or `pg_monitor`.
+        dead_rows: The rows of each table; the table with most dead rows first.
+        first_jobs: The cost of reading the first waiting jobs.
+        violations: The broken laws of the store.
         missing: The features that asyncq needs and the server lacks, each as a phrase.
         limits: The features that work less well on this server than on PostgreSQL, each as a sentence.
         is_read_only: Whether the server refuses writes, as on a standby or with `default_transaction_read_only`.
@@ -177,7 +177,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The outcome of each check, at least one a check."""
+        """The outcome of all checks, at least one for each check."""
         return (
             *self._of_server(),
             *self._of_policies(),
@@ -192,7 +192,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
 
     def _of_server(self) -> Iterator[Finding]:
         if self.in_recovery:
-            yield Finding("server", "problem", "it is a standby or recovers: no job can be added, and none can run")
+            yield Finding("server", "problem", "it is a standby or in recovery: no job can be added, and none can run")
         if self.clock_moved:
             mend = command("migrate", self.schema)
             yield Finding("server", "problem", f"the clock of the schema was moved by a test; run `{mend}`")
@@ -221,7 +221,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
         if self.unknown_tasks:
             yield Finding("tasks", "warning", f"no live worker knows: {', '.join(self.unknown_tasks)}")
         else:
-            yield Finding("tasks", "ok", "a live worker knows the tasks of the jobs that wait")
+            yield Finding("tasks", "ok", "live workers know the tasks of all waiting jobs")
 
     def _of_notifications(self) -> Iterator[Finding]:
         said = f"the server's notification queue is {self.notifications:.1%} full"
@@ -252,7 +252,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
             )
             said = f"{one.table} has {one.dead:,} dead rows beside {one.live:,} live ones; it {at}"
             yield Finding(
-                "dead_rows", "warning", said + ("" if self.holders else ": is autovacuum on, and not overtaken?")
+                "dead_rows", "warning", said + ("" if self.holders else ": is autovacuum on, and fast enough?")
             )
         if not bloated:
             most = next(iter(self.dead_rows), None)
@@ -263,7 +263,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
         found = self.first_jobs
         said = f"{found.blocks:,} blocks and {found.took_s * 1000:.1f} ms to look at the first {found.jobs}"
         if found.blocks >= FEW_BLOCKS and found.blocks > OFTEN * found.needed:
-            said += f"; {found.needed:,} blocks would do: fetches walk over dead rows"
+            said += f"; {found.needed:,} blocks would suffice: fetches read dead rows"
             yield Finding("first_jobs", "warning", said)
         else:
             yield Finding("first_jobs", "ok", said)
@@ -281,11 +281,11 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Repaired(msgspec.Struct, frozen=True):
-    """What a repair has done.
+    """The result of a repair.
 
     Attributes:
-        job_ids: Jobs whose worker was gone: they can be fetched again, or are discarded.
-        key_locks: How many key locks were removed that nobody had used for a day.
+        job_ids: Returned jobs of workers that were gone: they wait again, or were discarded.
+        key_locks: How many key locks were removed, all unused for a day.
     """
 
     job_ids: tuple[int, ...]

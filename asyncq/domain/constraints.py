@@ -1,7 +1,7 @@
 """Constraints of other libraries in the types of a handler: msgspec would accept them and check nothing.
 
-Rule: metadata is a constraint if its class or a base class belongs to annotated_types or pydantic, or if it has an
-attribute by which other libraries define constraints for one of them. All other metadata is treated as documentation.
+Rule: metadata is a constraint if its class or a base class belongs to annotated_types or pydantic. It is one too if it
+has an attribute by which other libraries define constraints for these. All other metadata is treated as documentation.
 No library is imported.
 """
 
@@ -17,7 +17,7 @@ from asyncq.domain.annotations import layers_of
 
 _LIBRARIES = ("annotated_types", "pydantic")
 _MARKS = ("__get_pydantic_core_schema__", "__is_annotated_types_grouped_metadata__")
-_DOCUMENTATION = ("DocInfo",)  # of older releases of annotated_types; it is a class of typing_extensions now
+_DOCUMENTATION = ("DocInfo",)  # of older releases of annotated_types; newer ones have it in typing_extensions
 _RECORDS = ("__struct_fields__", "__dataclass_fields__", "__attrs_attrs__", "__total__", "_fields")
 
 

@@ -21,21 +21,21 @@ LONGEST_WINDOW = timedelta(days=366)
 # A singleton is a policy like any other.
 SINGLETON = UniquePolicy(on_conflict=OnConflict.IGNORE)
 
-# No strategy of the Open Job Spec: the job has the key, but looks at nobody.
+# Not a strategy of the Open Job Spec: the job has the key, but ignores other jobs.
 FORCED = "add"
 
 _encoder = msgspec.json.Encoder()
 
 
 def options(spec: JobSpec, window: timedelta = DEFAULT_WINDOW) -> dict[str, Any]:
-    """The options of a job as the SQL functions take them, for a role that cannot call `_add_jobs`.
+    """The options of a job as the SQL functions take them, for roles that cannot call `_add_jobs`.
 
     Args:
-        spec: The job, checked.
-        window: For how long its idempotency key holds.
+        spec: The checked job.
+        window: How long its idempotency key is valid.
 
     Returns:
-        The members that are not at their default.
+        The members that differ from their defaults.
     """
     said: dict[str, Any] = {
         "meta": spec.meta and msgspec.Raw(spec.meta.encode()),
@@ -55,8 +55,8 @@ def singleton_key(task: str, subject: str | None = None) -> str:
 
     Args:
         task: The task's identifier.
-        subject: What it is the only one for; None, the default, for the whole type. Without a subject the key is that
-            of the default unique policy, so that an add with such a policy can replace the singleton that waits.
+        subject: At most one job of the task waits or runs for it; None, the default, for the whole task. Then the key
+            is that of the default unique policy, so that an add with such a policy can replace a waiting singleton.
 
     Returns:
         64 lower-case hexadecimal digits.
@@ -66,17 +66,17 @@ def singleton_key(task: str, subject: str | None = None) -> str:
 
 
 def extra(spec: JobSpec, window: timedelta = DEFAULT_WINDOW) -> str | None:
-    """The record of the options that `_add_jobs` takes as one object: what an add asks about other jobs.
+    """The record of a job for `_add_jobs`: the options that concern other jobs.
 
     Args:
-        spec: The job, checked.
-        window: For how long its idempotency key holds.
+        spec: The checked job.
+        window: How long its idempotency key is valid.
 
     Returns:
-        JSON text for `_add_jobs`; None when there is nothing to say.
+        JSON text for `_add_jobs`; None if all options have their defaults.
 
     Raises:
-        InvalidJob: With the code GWBUP: the job has no key under its policy.
+        InvalidJob: With the code GWBUP: the policy gives the job no key.
     """
     policy = SINGLETON if spec.singleton else spec.unique
     if policy is None and spec.idempotency_key is None:
@@ -89,7 +89,7 @@ def extra(spec: JobSpec, window: timedelta = DEFAULT_WINDOW) -> str | None:
             else policy.key(type=spec.task, queue=spec.queue, args=spec.payload, meta=spec.meta),
             "on_conflict": FORCED if spec.force else policy.on_conflict,
         }
-        # The defaults are not sent: reading them is a good part of what a policy costs in bulk.
+        # Defaults are not sent, because reading them is a large part of the cost of a policy in bulk.
         if policy.states != DEFAULT_STATES:
             asked["states"] = policy.states
         if policy.period is not None:

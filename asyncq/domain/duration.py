@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-# A hundred years; longer ones would lead out of the times that Python and PostgreSQL know.
+# A hundred years; longer ones would leave the range of times in Python and PostgreSQL.
 LONGEST_DAYS = 36_600
 
 _SECOND_US = 1_000_000
 _DAY_US = 86_400 * _SECOND_US
-# For the limit alone: twelve months are 366 days.
+# Only for the limit: twelve months count as 366 days.
 _MONTH_US = 61 * _DAY_US // 2
 
 _NUMBER = "([0-9]{1,10})"
@@ -24,11 +24,11 @@ _PATTERN = re.compile(
 
 
 class Duration(msgspec.Struct, frozen=True):
-    """A duration in the three units that do not convert into each other.
+    """A duration in three units that cannot be converted into each other.
 
     Attributes:
-        months: Calendar months, a year being twelve.
-        days: Days, a week being seven; in UTC each has 24 hours.
+        months: Calendar months; a year has twelve.
+        days: Days; a week has seven, and in UTC each has 24 hours.
         microseconds: The rest.
     """
 
@@ -37,13 +37,14 @@ class Duration(msgspec.Struct, frozen=True):
     microseconds: int = 0
 
     def after(self, instant: datetime) -> datetime:
-        """The instant this much later, by the calendar of UTC.
+        """Add the duration to an instant, by the calendar of UTC.
 
         Args:
-            instant: With a time zone.
+            instant: A datetime with a time zone.
 
         Returns:
-            The later instant, in UTC: first the months, at most to the last day of theirs, then the days and the rest.
+            The later instant, in UTC. Months are added first, at most to the last day of the month, then days, then
+            the rest.
         """
         start = instant.astimezone(UTC)
         years, month = divmod(start.month - 1 + self.months, 12)
@@ -57,17 +58,17 @@ def parse_duration(text: str) -> Duration:
 
     Args:
         text: `P`, then years, months, weeks and days, then `T` with hours, minutes and seconds; at least one of them.
-            Only seconds have a fraction; what is below a microsecond is cut off.
+            Only seconds may have a fraction, which is cut to microseconds.
 
     Returns:
         The duration.
 
     Raises:
-        ValueError: It is none, or longer than 36,600 days.
+        ValueError: The text is not a duration, or is longer than 36,600 days.
     """
     found = _PATTERN.fullmatch(text)
     if found is None or text.endswith(("P", "T")):
-        raise ValueError(f"{text[:40]!r} is no ISO 8601 duration, such as 'PT1H' or 'P7D'")
+        raise ValueError(f"{text[:40]!r} is not an ISO 8601 duration, such as 'PT1H' or 'P7D'")
     *numbers, fraction = found.groups(default="0")
     years, months, weeks, days, hours, minutes, seconds = map(int, numbers)
     duration = Duration(
@@ -81,16 +82,16 @@ def parse_duration(text: str) -> Duration:
 
 
 def write_duration(delta: timedelta) -> str:
-    """A timedelta as ISO 8601 writes it.
+    """Write a timedelta as an ISO 8601 duration.
 
     Args:
-        delta: Not negative.
+        delta: A timedelta that is not negative.
 
     Returns:
-        The text, such as `P1DT30M`; what is nothing is left out.
+        The text, such as `P1DT30M`, without the parts that are 0.
 
     Raises:
-        ValueError: It is negative.
+        ValueError: The timedelta is negative.
     """
     if delta < timedelta(0):
         raise ValueError(f"{delta!r} is negative")

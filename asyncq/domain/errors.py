@@ -1,27 +1,27 @@
-"""Every error that asyncq raises, one class for each decision that the caller has to take.
+"""All errors of asyncq, one class for each decision that the caller has to make.
 
     AsyncqError
-    ├── ConfigurationError      the program is wrong: mend the code or the options
+    ├── ConfigurationError      the program is wrong: correct the code or the options
     │   ├── TaskError           a handler cannot be served, or two tasks share a name
-    │   ├── InvalidCrontab      recurring jobs that cannot be understood; lists every problem
+    │   ├── InvalidCrontab      recurring jobs that are not valid; lists every problem
     │   └── UnsupportedServer   the server is too old, or the database not UTF8
-    ├── InvalidJob              bad input: mend the call
+    ├── InvalidJob              bad input: correct the call
     │   └── UnknownTask         no task of this name was given to the client
-    ├── DuplicateJob            another job bars it: nothing to mend, the work is under way
-    ├── JobNotFound             there is no such job (any more)
-    ├── ClaimLost               this run holds its job no longer: roll back, it was cancelled or given to another
-    ├── CronItemNotFound        there is no such recurring item
-    ├── CronItemConflict        an item of this identifier is stored already, or belongs to a worker's crontab
-    ├── StoreError              the database said no
+    ├── DuplicateJob            another job prevents this one: nothing to correct
+    ├── JobNotFound             no job has the id (any more)
+    ├── ClaimLost               this run lost its job: roll back; it was cancelled or another worker has it
+    ├── CronItemNotFound        no recurring item has the identifier
+    ├── CronItemConflict        the identifier is stored already, or in a worker's crontab
+    ├── StoreError              the database refused
     │   ├── StoreUnavailable    it cannot be reached, or the connection broke: try again later
-    │   ├── AccessDenied        wrong password, missing role or privilege: mend the credentials
-    │   ├── TransactionUnusable the caller's own connection takes no writes (aborted, read only, no transaction)
+    │   ├── AccessDenied        wrong password, missing role or privilege: correct the credentials
+    │   ├── TransactionUnusable the caller's connection cannot write (aborted, read only, no transaction)
     │   └── SchemaError         the database and this release do not fit
     │       ├── SchemaMissing   run `asyncq migrate`
     │       └── SchemaTooNew    upgrade asyncq
     └── PoolExhausted           every connection for handlers is taken
 
-RetryAfter, Snooze and Discard are no errors of asyncq: a handler raises them to say how its job goes on.
+Handlers raise RetryAfter, Snooze and Discard to decide about their job; these are not errors of asyncq.
 """
 
 from __future__ import annotations
@@ -52,23 +52,23 @@ class AsyncqError(_Copied):
 
 
 class ConfigurationError(AsyncqError):
-    """An option or a combination of options that cannot work."""
+    """An option, or a combination of options, is not valid."""
 
 
 class TaskError(ConfigurationError):
-    """A handler whose signature cannot be served, or two tasks of one name."""
+    """A handler has a signature that cannot be served, or two tasks share a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class CrontabProblem:
-    """One thing that is wrong with a crontab.
+    """One problem of a crontab.
 
     Attributes:
-        said: What is wrong, what was expected.
-        field: What it is about: `match`, `payload`, or the name of an option of `CronItem`.
-        item: The identifier of the item, if it was made in code, or read without a mistake.
-        line: The line of the text, from 1; None if there is no text.
-        column: The character of the line, from 1; without a line that of the expression; None if there is none.
+        said: The fault, and the expected form.
+        field: The part with the fault: `match`, `payload`, or the name of an option of `CronItem`.
+        item: The identifier of the item, if it was made in code, or could be read.
+        line: The number of the line, from 1; None if there is no text.
+        column: The character of the line, or of the expression if there is no line, from 1; None if it is not known.
     """
 
     said: str
@@ -88,11 +88,11 @@ class CrontabProblem:
 
 
 class InvalidCrontab(ConfigurationError):
-    """Recurring jobs that cannot be understood; none of them is scheduled.
+    """Recurring jobs are not valid; none of them is scheduled.
 
     Attributes:
-        problems: Everything that is wrong, in the order of the text or the items.
-        source: Where the text came from, such as the path of the file; empty if it is not known.
+        problems: All problems, in the order of the text or of the items.
+        source: The origin of the text, such as the path of the file; empty if it is not known.
     """
 
     def __init__(self, problems: Iterable[CrontabProblem], source: str = "") -> None:
@@ -107,17 +107,17 @@ class InvalidCrontab(ConfigurationError):
 
 
 class UnsupportedServer(ConfigurationError):
-    """A PostgreSQL server that is older than asyncq supports, or a database whose encoding is not UTF8."""
+    """The PostgreSQL server is too old for asyncq, or the encoding of the database is not UTF8."""
 
 
 class InvalidJob(AsyncqError):
-    """A job that breaks a rule; nothing was added.
+    """A job breaks a rule; nothing was added.
 
     Attributes:
         code: The SQLSTATE that the SQL functions raise for the same rule, such as `GWBID`.
         field: The argument that breaks the rule.
-        limit: The limit that was broken, if the rule is one.
-        length: The length, size or value that was given, if the rule is a limit.
+        limit: The limit, if the rule is a limit.
+        length: The length, size or value of the argument, if the rule is a limit.
     """
 
     def __init__(
@@ -131,11 +131,11 @@ class InvalidJob(AsyncqError):
 
 
 class UnknownTask(InvalidJob):
-    """A task name that the client was not given.
+    """The client was not given a task of this name.
 
     Attributes:
-        name: That name.
-        nearest: The known name that is most like it, None if none is.
+        name: The name.
+        nearest: The most similar known name; None if none is similar.
     """
 
     def __init__(self, name: str, nearest: str | None) -> None:
@@ -146,7 +146,7 @@ class UnknownTask(InvalidJob):
 
 
 class DuplicateJob(AsyncqError):
-    """A job that may not exist beside another one, as its unique policy says; nothing was added.
+    """The unique policy of the job does not allow it beside another job; nothing was added.
 
     Attributes:
         existing_id: The id of the other job.
@@ -154,27 +154,27 @@ class DuplicateJob(AsyncqError):
     """
 
     def __init__(self, existing_id: int, existing_state: JobState) -> None:
-        super().__init__(f"job {existing_id}, which is {existing_state}, bars another one like it")
+        super().__init__(f"job {existing_id}, which is {existing_state}, prevents another one like it")
         self.existing_id = existing_id
         self.existing_state = existing_state
 
 
 class JobNotFound(AsyncqError):
-    """There is no job with this id, or it has ended well and was removed.
+    """No job has this id, or it has completed and was removed.
 
     Attributes:
         job_id: The id.
     """
 
     def __init__(self, job_id: int) -> None:
-        super().__init__(f"there is no job {job_id}: it never was, or it ended and was removed")
+        super().__init__(f"there is no job {job_id}: it never existed, or it ended and was removed")
         self.job_id = job_id
 
 
 class ClaimLost(AsyncqError):
-    """A run that holds its job no longer: it was cancelled, or taken over after its worker was declared dead.
+    """This run has lost its job: the job was cancelled, or taken over after the worker was declared dead.
 
-    Let it out of the handler, so that the transaction is rolled back.
+    Do not catch it in the handler, so that the transaction is rolled back.
 
     Attributes:
         job_id: The job's id.
@@ -183,20 +183,20 @@ class ClaimLost(AsyncqError):
     def __init__(self, job_id: int) -> None:
         super().__init__(
             f"this run does not hold job {job_id} any more: it was cancelled, or taken over by another worker; "
-            "roll back what was done for it"
+            "roll back the work for it"
         )
         self.job_id = job_id
 
 
 class CronItemNotFound(AsyncqError):
-    """There is no recurring item of this identifier."""
+    """No recurring item has this identifier."""
 
 
 class CronItemConflict(AsyncqError):
-    """A recurring item cannot be stored, changed or removed, because of what there is under its identifier.
+    """A recurring item cannot be stored, changed or removed, because of another item with its identifier.
 
     Attributes:
-        source: `"stored"`: it is stored already. `"static"`: it is in the crontab of a worker; mend it there.
+        source: `"stored"`: it is stored already. `"static"`: it is in the crontab of a worker; change it there.
     """
 
     def __init__(self, message: str, source: Literal["stored", "static"]) -> None:
@@ -205,10 +205,10 @@ class CronItemConflict(AsyncqError):
 
 
 class StoreError(AsyncqError):
-    """The database refused, in a way that has no class of its own below.
+    """The database refused, for a reason without a class below.
 
     Attributes:
-        sqlstate: The server's code, or None when it did not come from the server.
+        sqlstate: The server's code; None if the error is not from the server.
     """
 
     def __init__(self, message: str, *, sqlstate: str | None = None) -> None:
@@ -220,7 +220,7 @@ class StoreUnavailable(StoreError):
     """The database cannot be reached, or the connection broke.
 
     Attributes:
-        outcome: `"not_sent"` when the call certainly changed nothing, `"unknown"` when it may have been committed.
+        outcome: `"not_sent"`: the call certainly changed nothing. `"unknown"`: it may have been committed.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ class AccessDenied(StoreError):
 
 
 class TransactionUnusable(StoreError):
-    """The caller's connection takes no writes: in no transaction, after a failed statement, or in a read only one."""
+    """The caller's connection cannot write: no transaction, a failed one, or a read only one."""
 
 
 class SchemaError(StoreError):
@@ -251,19 +251,19 @@ class SchemaTooNew(SchemaError):
 
 
 class PoolExhausted(AsyncqError):
-    """A handler waited too long for a connection: every one is held by another handler."""
+    """A handler waited too long for a connection: other handlers use all of them."""
 
 
 class HandlerSignal(_Copied):
-    """The base of what a handler raises to say how its job goes on: a verdict, not an error."""
+    """The base of verdicts, which a handler raises to decide about its job; they are not errors."""
 
 
 class RetryAfter(HandlerSignal):
-    """Fail this attempt and try again after a delay of the handler's choice.
+    """Fail this attempt, and retry after a delay that the handler chooses.
 
     Args:
         delay: The time until the next attempt; a timedelta, or a number of seconds, not negative.
-        reason: What goes into `last_error`.
+        reason: The text for `last_error`.
     """
 
     def __init__(self, delay: timedelta | float, reason: str = "") -> None:
@@ -276,7 +276,7 @@ class Snooze(HandlerSignal):
     """Run the same job again after a delay, without counting an attempt.
 
     Args:
-        delay: The time until then; a timedelta, or a number of seconds, not negative.
+        delay: The time until the next run; a timedelta, or a number of seconds, not negative.
     """
 
     def __init__(self, delay: timedelta | float) -> None:
@@ -285,10 +285,10 @@ class Snooze(HandlerSignal):
 
 
 class Discard(HandlerSignal):
-    """Fail the job for good at once, whatever attempts are left.
+    """Discard the job at once, even if it has attempts left.
 
     Args:
-        reason: What goes into `last_error`.
+        reason: The text for `last_error`.
     """
 
     def __init__(self, reason: str = "") -> None:
@@ -297,17 +297,17 @@ class Discard(HandlerSignal):
 
 
 def seconds(delay: timedelta | float, name: str = "a delay") -> float:
-    """The delay in seconds.
+    """Convert a delay to seconds.
 
     Args:
         delay: A timedelta or a number of seconds.
-        name: What the error calls it.
+        name: The name of the delay in the error.
 
     Returns:
         The seconds, not negative.
 
     Raises:
-        ConfigurationError: The delay is negative, not finite, longer than a century, or no delay at all.
+        ConfigurationError: The delay is negative, not finite, longer than a century, or not a delay.
     """
     value: Any = delay.total_seconds() if isinstance(delay, timedelta) else delay
     if isinstance(value, bool) or not isinstance(value, int | float):

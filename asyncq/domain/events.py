@@ -19,15 +19,15 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def exception(self) -> BaseException | None:
         """The exception that the event reports, while observers are called; None afterwards and in copies.
 
-        It is no field: events can be stored, compared, encoded and sent to other processes, and a stored event keeps
-        no frame of a handler alive.
+        It is not a field: events can be stored, compared, encoded and sent to other processes. A stored event keeps no
+        frame of a handler alive.
         """
         return vars(self).get("exception")
 
 
 @contextmanager
 def carrying(event: Event, exception: BaseException | None) -> Generator[None]:
-    """Let an event carry an exception for as long as the block lasts."""
+    """Attach an exception to an event until the block ends."""
     vars(event)["exception"] = exception
     try:
         yield
@@ -55,7 +55,7 @@ class WorkerStarted(Event, frozen=True, kw_only=True):
 
 
 class WorkerStopping(Event, frozen=True, kw_only=True):
-    """The worker takes no more jobs; what runs may finish within the grace period."""
+    """The worker fetches no more jobs; running ones may finish within the grace period."""
 
     worker_id: int
     reason: str
@@ -74,28 +74,28 @@ class WorkerStopped(Event, frozen=True, kw_only=True):
 
 
 class GraceExceeded(Event, frozen=True, kw_only=True):
-    """Handlers still ran when the grace period ended, and are cancelled."""
+    """Handlers still ran when the grace period ended; they are cancelled."""
 
     worker_id: int
     job_ids: tuple[int, ...]
 
 
 class WorkerCrashed(Event, frozen=True, kw_only=True):
-    """A part of the worker failed: it ends, and others take over its jobs after the lease."""
+    """A part of the worker failed: the worker ends, and others take over its jobs after the lease."""
 
     worker_id: int
     error: str
 
 
 class WorkerLost(Event, frozen=True, kw_only=True):
-    """Others declared this worker dead; it cancels its jobs and registers anew."""
+    """Others declared this worker dead; it cancels its jobs and registers with a new id."""
 
     worker_id: int
     running: int
 
 
 class LeaseInDoubt(Event, frozen=True, kw_only=True):
-    """This worker could not prove in time that it lives: it cancels its jobs, since others may take over."""
+    """This worker could not prove in time that it lives; it cancels its jobs, because others may take over."""
 
     worker_id: int
     running: int
@@ -105,7 +105,7 @@ class LeaseInDoubt(Event, frozen=True, kw_only=True):
 
 
 class HeartbeatFailed(Event, frozen=True, kw_only=True):
-    """A sign of life could not be written; it is tried again."""
+    """A heartbeat could not be written; it is tried again."""
 
     worker_id: int
     error: str
@@ -115,7 +115,7 @@ class HeartbeatFailed(Event, frozen=True, kw_only=True):
 
 
 class PartRecovered(Event, frozen=True, kw_only=True):
-    """A part of the worker works again, after this number of failures in a row and this time."""
+    """A part of the worker works again; with the number of failures in a row and their duration."""
 
     part: str
     failures: int
@@ -123,7 +123,7 @@ class PartRecovered(Event, frozen=True, kw_only=True):
 
 
 class LoopBlocked(Event, frozen=True, kw_only=True):
-    """The event loop answers again, after a handler or other code had blocked it; with where that was found."""
+    """The event loop answers again, after a handler or other code had blocked it; with the place of that code."""
 
     worker_id: int
     blocked_s: float
@@ -133,14 +133,14 @@ class LoopBlocked(Event, frozen=True, kw_only=True):
 
 
 class TooManyStuck(Event, frozen=True, kw_only=True):
-    """As many handlers are stuck as the worker runs at once: it fetches no more until one of them ends."""
+    """The number of stuck handlers has reached the concurrency: the worker fetches nothing until one of them ends."""
 
     worker_id: int
     job_ids: tuple[int, ...]
 
 
 class JobsRescued(Event, frozen=True, kw_only=True):
-    """Jobs of dead workers were returned by this one; each lost an attempt, but for those that perhaps never began."""
+    """This worker returned jobs of dead workers. Each lost an attempt, except jobs that may never have begun."""
 
     worker_ids: tuple[int, ...]
     job_ids: tuple[int, ...]
@@ -149,14 +149,14 @@ class JobsRescued(Event, frozen=True, kw_only=True):
 
 
 class TransactionsEnded(Event, frozen=True, kw_only=True):
-    """Transactions that held jobs of workers that were silent for long were ended, so that others can run these."""
+    """Transactions were ended because they held jobs of long silent workers; others can run these jobs now."""
 
     worker_ids: tuple[int, ...]
     job_ids: tuple[int, ...]
 
 
 class JobsPruned(Event, frozen=True, kw_only=True):
-    """Old data was removed: discarded jobs, ended ones, requests and key locks, so many of each."""
+    """Old data was removed: discarded jobs, ended ones, requests and key locks; with the number of each."""
 
     discarded: int
     ended: int
@@ -165,7 +165,7 @@ class JobsPruned(Event, frozen=True, kw_only=True):
 
 
 class VacuumBlocked(Event, frozen=True, kw_only=True):
-    """Looks for jobs are slow over dead rows, which the holders keep; told by one worker, at most every ten minutes."""
+    """Fetches are slow over dead rows, which the holders keep; emitted by one worker, at most every ten minutes."""
 
     worker_id: int
     holders: tuple[str, ...]
@@ -177,20 +177,20 @@ class VacuumBlocked(Event, frozen=True, kw_only=True):
 
 
 class MaintenanceFailed(Event, frozen=True, kw_only=True):
-    """A round of maintenance failed; the next one tries again."""
+    """A round of maintenance failed; the next round tries again."""
 
     error: str
     failures: int = 1
 
 
 class TasksLeftBehind(Event, frozen=True, kw_only=True):
-    """Handlers ended while asyncio tasks that they had started still ran; the stopping worker cancels them."""
+    """Handlers ended while asyncio tasks that they had started still ran; the stopping worker cancels these."""
 
     names: tuple[str, ...]
 
 
 class UnknownTasks(Event, frozen=True, kw_only=True):
-    """Jobs wait for tasks that this worker does not know; told once for each name."""
+    """Jobs wait for tasks that this worker does not know; emitted once for each name."""
 
     names: tuple[str, ...]
 
@@ -206,7 +206,7 @@ class ListenConnected(Event, frozen=True, kw_only=True):
 
 
 class ListenLost(Event, frozen=True, kw_only=True):
-    """The LISTEN connection broke; polling goes on, and it is opened again."""
+    """The LISTEN connection broke; the worker polls, and reconnects."""
 
     error: str
     retry_in_s: float
@@ -214,13 +214,13 @@ class ListenLost(Event, frozen=True, kw_only=True):
 
 
 class PollingOnly(Event, frozen=True, kw_only=True):
-    """This worker polls: its DSN leads to a pooler and there is no listen_dsn, or the server refuses LISTEN."""
+    """This worker polls: its DSN is a pooler and there is no listen_dsn, or the server refuses LISTEN."""
 
     reason: str
 
 
 class LeaseOnly(Event, frozen=True, kw_only=True):
-    """The server keeps no session lock for this worker: only its lease says whether it lives."""
+    """The server keeps no session lock for this worker; only its lease shows that it lives."""
 
     reason: str
 
@@ -234,7 +234,7 @@ class FetchFailed(Event, frozen=True, kw_only=True):
 
 
 class JobsFetched(Event, frozen=True, kw_only=True):
-    """A fetch has claimed jobs; of one that an add claimed for this worker nothing is told before it starts."""
+    """A fetch has claimed jobs. A direct hand-off emits no such event."""
 
     count: int
     wanted: int
@@ -242,7 +242,7 @@ class JobsFetched(Event, frozen=True, kw_only=True):
 
 
 class JobsReturned(Event, frozen=True, kw_only=True):
-    """Claimed jobs that were not started go back, with their attempts untouched."""
+    """Claimed jobs that did not start were returned, without an attempt."""
 
     job_ids: tuple[int, ...]
     reason: str
@@ -258,13 +258,13 @@ class SettleFailed(Event, frozen=True, kw_only=True):
 
 
 class SettlementsAbandoned(Event, frozen=True, kw_only=True):
-    """A stopping worker could not write settlements in time; these jobs will run again after the lease."""
+    """A stopping worker could not write settlements in time; these jobs run again after the lease."""
 
     job_ids: tuple[int, ...]
 
 
 class ObserverFailed(Event, frozen=True, kw_only=True):
-    """An observer raised; the others were told all the same, and are told of this."""
+    """An observer raised; the other observers received the event, and they receive this one."""
 
     observer: str
     event: str
@@ -275,27 +275,27 @@ class ObserverFailed(Event, frozen=True, kw_only=True):
 
 
 class CronStarted(Event, frozen=True, kw_only=True):
-    """The recurring items are known: from now on their slots become jobs; also after the database was away."""
+    """The recurring items are known, at the start or after an outage: from now on their slots become jobs."""
 
     items: tuple[str, ...]
 
 
 class CronBackfilled(Event, frozen=True, kw_only=True):
-    """Slots at which no worker was there have become jobs, by this worker; told for each transaction."""
+    """This worker added the jobs of slots that were missed because no worker ran; emitted for each transaction."""
 
     items: tuple[str, ...]
     job_ids: tuple[int, ...]
 
 
 class CronAdded(Event, frozen=True, kw_only=True):
-    """Slots have become jobs, by this worker, the first to come; told for each transaction."""
+    """This worker was the first to add the jobs of these slots; emitted for each transaction."""
 
     items: tuple[str, ...]
     job_ids: tuple[int, ...]
 
 
 class CronItemFailed(Event, frozen=True, kw_only=True):
-    """The slots of one item did not become jobs: its function raised, or the database refused; it is tried again."""
+    """The slots of one item did not become jobs: its function raised, or the database refused. It is tried again."""
 
     item: str
     error: str
@@ -303,27 +303,27 @@ class CronItemFailed(Event, frozen=True, kw_only=True):
 
 
 class CronItemsChanged(Event, frozen=True, kw_only=True):
-    """Stored recurring items were added or changed, or are gone: from now on these are scheduled as they are stored."""
+    """Stored recurring items were added, changed or removed; from now on the stored form is scheduled."""
 
     items: tuple[str, ...]
     gone: tuple[str, ...]
 
 
 class CronItemRefused(Event, frozen=True, kw_only=True):
-    """A stored recurring item cannot be scheduled: a bad expression, or a payload that its task refuses; others are."""
+    """A stored recurring item cannot be scheduled: its expression is wrong, or its task refuses the payload."""
 
     item: str
     error: str
 
 
 class CronItemShadowed(Event, frozen=True, kw_only=True):
-    """A stored recurring item has the identifier of one of this worker's own crontab: nobody runs it meanwhile."""
+    """A stored recurring item has the identifier of an item in this worker's crontab, and is not run meanwhile."""
 
     item: str
 
 
 class CronFailed(Event, frozen=True, kw_only=True):
-    """No slots can become jobs: the database cannot be used; it is tried again, and what was due is due still."""
+    """No slots become jobs, because the database cannot be used. It is tried again, and no slot is lost."""
 
     error: str
     retry_in_s: float
@@ -331,22 +331,22 @@ class CronFailed(Event, frozen=True, kw_only=True):
 
 
 class CronClockJumped(Event, frozen=True, kw_only=True):
-    """The clock was looked at too late by a minute or more, or it went back: then it is by less than nothing."""
+    """The clock jumped: it was read a minute or more too late, or went back, which is a negative number."""
 
     by_s: float
 
 
 class UnknownCronTasks(Event, frozen=True, kw_only=True):
-    """Recurring items name tasks that this worker does not know; it adds their jobs, and leaves them alone."""
+    """Recurring items name tasks that this worker does not know; it adds their jobs and does not run them."""
 
     names: tuple[str, ...]
 
 
-# Jobs: built only if an observer asked for the type
+# Events of jobs are built only if an observer wants their type.
 
 
 class JobEvent(Event, frozen=True, kw_only=True):
-    """The base of what happens to one job."""
+    """The base of events of one job."""
 
     claim: Claim
     task: str
@@ -363,13 +363,13 @@ class JobStarted(JobEvent, frozen=True, kw_only=True):
 
 
 class JobCompleted(JobEvent, frozen=True, kw_only=True):
-    """A handler returned, and that is committed."""
+    """A handler returned; its end is committed."""
 
     duration_s: float
 
 
 class JobRetried(JobEvent, frozen=True, kw_only=True):
-    """An attempt failed, and that is committed; the job waits for its retry."""
+    """An attempt failed; this is committed, and the job waits for its retry."""
 
     duration_s: float
     error: str
@@ -377,31 +377,31 @@ class JobRetried(JobEvent, frozen=True, kw_only=True):
 
 
 class JobDiscarded(JobEvent, frozen=True, kw_only=True):
-    """The job is discarded, and that is committed."""
+    """The job was discarded; this is committed."""
 
     duration_s: float
     error: str
 
 
 class JobSnoozed(JobEvent, frozen=True, kw_only=True):
-    """The handler asked to be run again later, and that is committed."""
+    """The handler asked for a later run; this is committed."""
 
     delay_s: float
 
 
 class JobCancelled(JobEvent, frozen=True, kw_only=True):
-    """The job was cancelled while it ran here, its run has ended with that error or none, and that is committed."""
+    """The job was cancelled while it ran here, and its run has ended, with this error or none; this is committed."""
 
     duration_s: float
     error: str
 
 
 class JobInterrupted(JobEvent, frozen=True, kw_only=True):
-    """A shutdown cancelled the handler; the job is due again, and that is committed."""
+    """A shutdown cancelled the handler; the job is due again; this is committed."""
 
 
 class TransactionAborted(JobEvent, frozen=True, kw_only=True):
-    """A transaction could not be had, or was undone for no fault of the handler's; the job is due again soon."""
+    """A transaction could not begin, or was rolled back through no fault of the handler; the job is due again soon."""
 
     error: str
     delay_s: float
@@ -412,47 +412,47 @@ class JobLost(JobEvent, frozen=True, kw_only=True):
 
 
 class HandlerStuck(JobEvent, frozen=True, kw_only=True):
-    """A handler runs on although it was cancelled some seconds ago; with where it is."""
+    """A handler still runs, some seconds after it was cancelled; with its stack."""
 
     stuck_s: float
     stack: str
 
 
 class CommitUncertain(JobEvent, frozen=True, kw_only=True):
-    """A run ended, and whether its transaction is committed is not known: the server is asked, until it has ended."""
+    """A run ended without knowledge whether its transaction was committed; the server is asked until it answers."""
 
     error: str
 
 
 class TransactionOpen(JobEvent, frozen=True, kw_only=True):
-    """A run has kept its transaction open for so long, and hinders vacuum by that; told again at each doubling."""
+    """A run has kept its transaction open for this time, and so hinders vacuum; emitted again at each doubling."""
 
     open_s: float
 
 
 class ErrorIgnored(JobEvent, frozen=True, kw_only=True):
-    """A handler raised after its own transaction had completed the job: that stays as it is."""
+    """A handler raised after its own transaction had completed the job; the job stays completed."""
 
     error: str
 
 
 class ResultIgnored(JobEvent, frozen=True, kw_only=True):
-    """A handler returned something; told once for each task."""
+    """A handler returned a value, which is ignored; emitted once for each task."""
 
     type_name: str
 
 
 @runtime_checkable
 class Observer(Protocol):
-    """What `Worker(observers=[...])` takes: a callable with the types that it wants."""
+    """An element of `Worker(observers=[...])`: a callable with the types of events that it wants."""
 
     @property
     def wants(self) -> Collection[type[Event]]:
-        """The types of events to be told; a base class stands for all below it."""
+        """The types of events to receive; a base class includes all its subclasses."""
         ...
 
     def __call__(self, event: Any, /) -> None:
-        """Take one event. Called in the event loop: it must not block. What it raises is logged."""
+        """Receive one event. It is called in the event loop and must not block. An exception of it is logged."""
         ...
 
 
@@ -460,13 +460,14 @@ def observer(*wants: type[Event]) -> Callable[[Callable[[Any], None]], Observer]
     """Make a function an observer.
 
     Args:
-        *wants: The types of events to be told; all when none is given.
+        *wants: The types of events to receive; all types if none is given.
 
     Returns:
         A decorator.
 
     Raises:
-        ConfigurationError: One of them is no type of event; or, by the decorator, the function cannot be told anything.
+        ConfigurationError: One of them is not a type of event. The decorator raises it for a function that cannot
+            receive events.
     """
     _check_wants(wants)
 
@@ -478,13 +479,13 @@ def observer(*wants: type[Event]) -> Callable[[Callable[[Any], None]], Observer]
 
 
 def as_observer(given: Any) -> Observer:
-    """An observer, of what a worker was given as one.
+    """Make an observer of an element of `Worker(observers=[...])`.
 
     Args:
-        given: A function, which is told everything, or an object with `wants`.
+        given: A function, which receives all events, or an object with `wants`.
 
     Raises:
-        ConfigurationError: It could not be told anything.
+        ConfigurationError: It cannot receive events.
     """
     if not isinstance(given, Observer):
         return observer()(given)
@@ -505,12 +506,12 @@ def _check_wants(wants: tuple[Any, ...]) -> None:
 
 def _check_call(given: Any) -> None:
     if not callable(given) or inspect.isclass(given):
-        raise ConfigurationError(f"an observer is a function, or an object that can be called, got {given!r}")
+        raise ConfigurationError(f"an observer is a function, or a callable object, got {given!r}")
     call = call_of(given)
     if inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call) or inspect.isgeneratorfunction(call):
         raise ConfigurationError(
-            f"the observer {given!r} is async, or a generator: nothing of it would run; "
-            "an observer is a plain function, which may put the event into a queue for a task of its own"
+            f"the observer {given!r} is async, or a generator: it would not run; "
+            "an observer is a plain function, which may put the event into a queue for another task"
         )
 
 

@@ -1,6 +1,6 @@
 """The field names of payloads: an add refuses a field that its handler does not read.
 
-A worker ignores such a field, since the job may come from another release, which knows it.
+A worker ignores such a field, because the job may come from another release that knows it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import inspect as kinds
 
 from asyncq.domain.errors import InvalidJob
 
-# The field that each recurring job has for its slot; a caller may add such a payload again.
+# Each recurring job has this field for its slot; a caller may add such a payload again.
 MARK = "_cron"
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -24,7 +24,7 @@ class Fields:
     """The fields that payloads of a task may have.
 
     Args:
-        names: Their names; None for any.
+        names: The names; None allows any.
         task: The task's name, for the errors.
     """
 
@@ -33,7 +33,7 @@ class Fields:
         self._names = None if names is None else [*names]
         self._known: msgspec.json.Decoder[Any] | None = None
         if self._names is not None:
-            # Decodes no values, and finds an unknown name within a fraction of a microsecond.
+            # This decodes no values, and finds an unknown name within a fraction of a microsecond.
             wanted = {f"field_{at}": name for at, name in enumerate({*self._names, MARK})}
             fields = [(field, msgspec.Raw, msgspec.UNSET) for field in wanted]
             known = msgspec.defstruct("Known", fields, rename=wanted, forbid_unknown_fields=True, gc=False)
@@ -43,7 +43,7 @@ class Fields:
         """Check the names in a payload.
 
         Args:
-            payload: JSON text; values that are no objects are accepted.
+            payload: JSON text; values that are not objects are accepted.
 
         Raises:
             InvalidJob: With code GWBPL: the payload has an unknown field.
@@ -61,7 +61,7 @@ class Fields:
 
         Args:
             given: The names.
-            kind: The word for them in the error, such as "field".
+            kind: The noun for a name in the error, such as "field".
 
         Raises:
             InvalidJob: With code GWBPL: a name is unknown; the message suggests the nearest known one.
@@ -84,7 +84,7 @@ def names_in(info: Any) -> set[str] | None:
         info: The type, as msgspec describes it.
 
     Returns:
-        Their names in JSON; None for any.
+        Their names in JSON; None if any name is allowed.
     """
     if isinstance(info, kinds.Metadata):
         return names_in(info.type)

@@ -1,4 +1,4 @@
-"""Suggests asyncq's word for a word of another library, or the nearest word that exists."""
+"""Suggests asyncq's name for a word of another library, or the most similar known word."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ JOB_OPTIONS = {
     **dict.fromkeys(("attempts", "max_retries", "max_tries", "retries", "retry_limit"), _ATTEMPTS),
     **dict.fromkeys(("_job_id", "dedupe_key", "job_id", "key", "task_id", "unique_key"), _KEYS),
     **dict.fromkeys(("backoff", "default_retry_delay", "retry", "retry_delay"), "@task(retry=...) has the waits"),
-    **dict.fromkeys(("labels", "metadata", "tags"), "meta= is an object that goes with the job, flags= are names"),
+    **dict.fromkeys(("labels", "metadata", "tags"), "meta= is an object that is stored with the job, flags= are names"),
     **dict.fromkeys(("queue_name", "queueing_lock", "lock"), "queue= runs its jobs one after the other"),
 }
 
 TASK_OPTIONS = JOB_OPTIONS | {
     **dict.fromkeys(("backoff", "default_retry_delay", "retry_backoff", "retry_delay"), "retry= has the waits"),
-    **dict.fromkeys(("crontab", "periodic", "schedule"), "cron= says when workers add a job by themselves"),
+    **dict.fromkeys(("crontab", "periodic", "schedule"), "cron= is the schedule by which workers add jobs"),
     "identifier": "name= is the identifier in the database",
 }
 
-# How other libraries' tasks add a job.
+# The methods by which tasks of other libraries add a job.
 ADDING = frozenset(
     ["apply_async", "defer", "defer_async", "delay", "enqueue", "kiq", "perform_async", "schedule", "send"]
 )
@@ -44,15 +44,15 @@ STATES = {
 
 
 def hint(word: str, known: Collection[str], others: Mapping[str, str] | None = None) -> str:
-    """The end of a sentence that refuses a word.
+    """The end of the sentence that refuses a word.
 
     Args:
         word: The word.
-        known: The words that exist.
-        others: Words of other libraries, each with a text, or with one of the words that exist.
+        known: The valid words.
+        others: Words of other libraries, each with a text, or with a valid word.
 
     Returns:
-        Text that begins with `; `; empty if nothing is near.
+        Text that begins with `; `; empty if no word is similar.
     """
     found = (others or {}).get(word)
     if found is not None and found not in known:

@@ -1,4 +1,4 @@
-"""What a job is: the request (`JobSpec`), the stored row (`Job`), the answer to an add (`Added`)."""
+"""The forms of a job: the request (`JobSpec`), the stored row (`Job`), the answer to an add (`Added`)."""
 
 import functools
 import inspect
@@ -27,7 +27,7 @@ Outcome = Literal["added", "updated", "deduplicated", "rejected"]
 
 
 class JobKeyMode(StrEnum):
-    """What an add does when a job with its key exists."""
+    """The effect of an add when a job with its key exists."""
 
     REPLACE = "replace"
     PRESERVE_RUN_AT = "preserve_run_at"
@@ -35,25 +35,25 @@ class JobKeyMode(StrEnum):
 
 
 class JobOptions(TypedDict, total=False):
-    """What can be given with every add; None means the task's default.
+    """The options of every add; None means the task's default.
 
     Attributes:
-        queue: The named queue that runs it in series, at most 128 characters.
-        run_at: When it may start, with a time zone.
-        max_attempts: Total attempts, 1 to 32767.
+        queue: The named queue, at most 128 characters; its jobs run one after the other.
+        run_at: The earliest start, with a time zone.
+        max_attempts: The number of attempts in all, 1 to 32767.
         priority: -32768 to 32767, lower first.
         flags: Names that a worker may forbid, at most 128 characters each.
-        job_key: A name, 1 to 512 characters, that at most one waiting or running job has; none by default.
-        job_key_mode: What an add does when a job has the key; `replace` by default.
-        meta: An object that goes with the job.
-        unique: Which jobs may not exist beside this one: a `UniquePolicy`, or an object of its members. It takes the
-            place of the task's policy.
+        job_key: A name of 1 to 512 characters that at most one waiting or running job has; none by default.
+        job_key_mode: The effect of an add when a job has the key; `replace` by default.
+        meta: An object that is stored with the job.
+        unique: A `UniquePolicy`, or an object of its members: which jobs prevent this one. It replaces the task's
+            policy.
         singleton: Whether at most one job of the task waits or runs; a further add is dropped.
-        subject: What a singleton is the only one for, 1 to 512 characters; by default the whole task.
-        force: Whether to add the job whatever its policy says; it bars later ones.
-        rerun: Whether to remember the payload when the job that bars this one runs: it begins anew when its run ends.
-        idempotency_key: A name of this very request, 1 to 200 characters: made again within the client's
-            `idempotency_window` (of an add by a context a day), it comes to the same job. None by default.
+        subject: Restricts `singleton` to jobs with the same subject, 1 to 512 characters; by default the whole task.
+        force: Whether to add the job in spite of its policy; it then prevents later ones.
+        rerun: Whether to remember the payload if the job that prevents this one runs: at its end it runs again.
+        idempotency_key: A name of this request, 1 to 200 characters. An add with the same key within the client's
+            `idempotency_window` (a day for adds by a context) returns the same job. None by default.
     """
 
     queue: str | None
@@ -72,7 +72,7 @@ class JobOptions(TypedDict, total=False):
     idempotency_key: str | None
 
 
-# What a log line or a terminal would not survive.
+# Characters that break a log line or a terminal.
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 
 OPTIONS = frozenset(JobOptions.__annotations__)
@@ -83,27 +83,27 @@ REPLACING = (OnConflict.REPLACE, OnConflict.REPLACE_EXCEPT_SCHEDULE)
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A job to be added: everything but its id. None means the default.
+    """A job to be added, with all fields but the id. None means the default.
 
-    None of its fields can lead back to it, so that the garbage collector need not look at it, of which there are many.
+    No field can refer back to it, so the garbage collector need not visit it; there are many.
 
     Attributes:
         task: The task's identifier, at most 128 characters.
         payload: The payload as JSON text; `{}` by default.
-        queue: The named queue that runs it in series; none by default.
-        run_at: When it may start, with a time zone; now by default.
-        max_attempts: Total attempts, 1 to 32767; 25 by default.
+        queue: The named queue, whose jobs run one after the other; none by default.
+        run_at: The earliest start, with a time zone; now by default.
+        max_attempts: The number of attempts in all, 1 to 32767; 25 by default.
         priority: -32768 to 32767, lower first; 0 by default.
         flags: Names that a worker may forbid.
-        job_key: A name, 1 to 512 characters, that at most one waiting or running job has; none by default.
-        job_key_mode: What an add does when a job has the key; `replace` by default.
-        meta: An object as JSON text that goes with the job.
-        unique: Which jobs may not exist beside this one; none by default.
+        job_key: A name of 1 to 512 characters that at most one waiting or running job has; none by default.
+        job_key_mode: The effect of an add when a job has the key; `replace` by default.
+        meta: An object, as JSON text, that is stored with the job.
+        unique: Which jobs prevent this one; none by default.
         singleton: Whether at most one job of the task, or of the task and the subject, waits or runs.
-        subject: What a singleton is the only one for.
-        force: Whether to add the job whatever its policy says.
-        rerun: Whether to remember the payload when the job that bars this one runs.
-        idempotency_key: A name of this very request; none by default.
+        subject: Restricts `singleton` to jobs with the same subject.
+        force: Whether to add the job in spite of its policy.
+        rerun: Whether to remember the payload if the job that prevents this one runs.
+        idempotency_key: A name of this request; none by default.
     """
 
     task: str
@@ -125,20 +125,20 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the job has nothing but a task, a payload, attempts and a priority: it can run now, as one row."""
+        """Whether the job has only a task, a payload, attempts and a priority: it can run now, as one row."""
         return self.queue is None and self.run_at is None and not self.flags and self.meta is None and self.is_keyless
 
     @property
     def is_keyless(self) -> bool:
-        """Whether the job has no key and asks nothing about other jobs."""
+        """Whether the job has no key and depends on no other jobs."""
         asks = self.unique is not None or self.singleton or self.idempotency_key is not None
         return self.job_key is None and not asks
 
     def with_options(self, **options: Unpack[JobOptions]) -> Self:
-        """A copy with other options.
+        """Copy the spec with other options.
 
         Args:
-            **options: See `JobOptions`; None leaves the option as it is.
+            **options: See `JobOptions`; None leaves an option unchanged.
 
         Returns:
             The new spec, checked.
@@ -179,18 +179,18 @@ def no_option(name: str) -> str:
 
 
 def is_awaitable(answer: Any) -> bool:
-    """Whether the result of a function has to be awaited; not a spec, whose `__await__` only raises."""
+    """Whether the result of a function must be awaited; a spec must not, because its `__await__` only raises."""
     return inspect.isawaitable(answer) and not isinstance(answer, JobSpec)
 
 
 class Added(msgspec.Struct, frozen=True, gc=False):
-    """What an add came to.
+    """The result of an add.
 
     Attributes:
-        id: The id of the job that now stands for the request; of a rejected one, of the job that bars it.
-        outcome: `"added"`; `"updated"`: a job that waited has what the add said, or one that runs begins anew with it;
-            `"deduplicated"`: dropped, the job was there; `"rejected"`: refused, another job bars it.
-        existing_id: The job that was there before, if one decided the outcome.
+        id: The id of the job that represents the request. If it was rejected, of the job that prevents it.
+        outcome: `"added"`. `"updated"`: a waiting job was changed by the add, or a running one runs again with it.
+            `"deduplicated"`: dropped, because the job exists. `"rejected"`: refused, because another job prevents it.
+        existing_id: The id of the earlier job, if one decided the outcome.
         existing_state: The state of that job.
     """
 
@@ -205,14 +205,14 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         payload: The payload as JSON text.
-        attempts: Failed attempts before this run. A job that was discarded or failed by hand may have fewer than
+        attempts: Failed attempts before this run. A job that was discarded by hand or by `Discard` may have fewer than
             `max_attempts`; the view `asyncq.jobs` shows `max_attempts` for it.
         flags: The names of its flags, sorted.
-        meta: The object that went with the job, None if there was none; `{"unreadable": why}` stands for one that was
-            stored by an earlier release and cannot be read: nested too deep, or with a number beyond all limits.
+        meta: The object that is stored with the job, None if there is none. `{"unreadable": why}` replaces one of an
+            earlier release that cannot be read: nested too deep, or with a number beyond the limits.
         locked_by: The id of the worker that runs it.
-        revision: How often a keyed add changed it.
-        interruptions: How often in a row a shutdown interrupted it, or its transaction was aborted.
+        revision: The number of keyed adds that changed it.
+        interruptions: The number of interruptions in a row, by a shutdown or an aborted transaction.
     """
 
     id: int
@@ -239,11 +239,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 class Claim(msgspec.Struct, frozen=True, gc=False):
     """A job that this worker holds: the columns of `fetch_jobs`, in their order.
 
-    None of them can lead back to it, so that the garbage collector need not look at it, of which there are many.
+    No field can refer back to it, so the garbage collector need not visit it; there are many.
 
     Attributes:
         due: The moment of `run_at`, see `moment.py`; so are `created` and `updated`.
-        is_packed: Of a job of a queue: whether it was claimed in a batch.
+        is_packed: For a job of a queue: whether it was claimed in a batch.
     """
 
     id: int
@@ -267,22 +267,22 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def run_at(self) -> datetime:
-        """When it was due."""
+        """The time at which it was due."""
         return datetime_of(self.due)
 
     @property
     def created_at(self) -> datetime:
-        """When it was added."""
+        """The time at which it was added."""
         return datetime_of(self.created)
 
     @property
     def updated_at(self) -> datetime:
-        """When it was changed last."""
+        """The time of its last change."""
         return datetime_of(self.updated)
 
     @property
     def place(self) -> tuple[int, datetime, int]:
-        """Where it stands in the order of running."""
+        """Its place in the order of running."""
         return (self.priority, self.run_at, self.id)
 
 
@@ -293,7 +293,7 @@ def check(spec: JobSpec) -> None:
         spec: The spec.
 
     Raises:
-        InvalidJob: The first rule that it breaks; `code` is the one that SQL raises for it.
+        InvalidJob: A rule is broken; `code` is the one that SQL raises for it.
 
     Source: the table of error codes in the README of graphile-worker, `GWBID` to `GWBKM`.
     """
@@ -326,13 +326,13 @@ def check(spec: JobSpec) -> None:
 
 @functools.lru_cache(maxsize=1024)
 def _is_name(task: str) -> bool:
-    """Whether a task may have the name; most jobs have the name of the one before."""
+    """Whether the name is valid for a task; most jobs have the name of the job before."""
     _check_text("identifier", task, MAX_NAME, "GWBID")
     return bool(task) and not _CONTROL.search(task)
 
 
 def _check_policy(spec: JobSpec) -> None:
-    """Check what a spec says about other jobs, as sql/functions/unique/extra.sql does."""
+    """Check the options about other jobs, as sql/functions/unique/extra.sql does."""
     if spec.unique is None and spec.subject is None and spec.singleton is spec.force is spec.rerun is False:
         return
     if spec.unique is not None and not isinstance(spec.unique, UniquePolicy):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -376,7 +376,7 @@ def check_key(key: Any) -> None:
         key: 1 to 512 characters.
 
     Raises:
-        InvalidJob: It cannot be one.
+        InvalidJob: The key is not valid.
     """
     _check_filled("job_key", key, MAX_KEY, "GWBJK")
 
@@ -393,7 +393,7 @@ def check_is_text(field: str, value: Any, code: str = "22023") -> None:
     """Check that a value is a str; `code` is the one that SQL raises for it.
 
     Raises:
-        InvalidJob: It is not.
+        InvalidJob: The value is not a str.
     """
     if not isinstance(value, str):
         _refuse(f"{field} must be a str, got {value!r}", code, field)
@@ -408,7 +408,7 @@ def check_storable(field: str, value: str, code: str = "22023") -> None:
     """Check that PostgreSQL can hold a text; `code` is the one that SQL raises for it.
 
     Raises:
-        InvalidJob: It holds U+0000 or a lone surrogate.
+        InvalidJob: The text has U+0000 or a lone surrogate.
     """
     if not is_storable(value):
         _refuse(f"{field} {value!r} holds a character that PostgreSQL cannot store as text", code, field)
@@ -418,7 +418,7 @@ def check_number(field: str, value: Any, low: int, high: int, code: str) -> None
     """Check that a value is an int between two others; `code` is the one that SQL raises for it.
 
     Raises:
-        InvalidJob: It is not.
+        InvalidJob: The value is not such an int.
     """
     if not isinstance(value, int) or isinstance(value, bool):
         _refuse(f"{field} must be an int, got {value!r}", code, field)
@@ -431,7 +431,7 @@ def check_instant(run_at: Any) -> None:
     """Check that a `run_at` is a datetime with a time zone, in the years 1 to 9999.
 
     Raises:
-        InvalidJob: It is not.
+        InvalidJob: The value is not such a datetime.
     """
     if not isinstance(run_at, datetime):
         how = " (datetime.now(UTC) + it)" if isinstance(run_at, timedelta) else ""
@@ -455,7 +455,7 @@ def _flags(flags: Any) -> tuple[str, ...]:
 
 
 def _policy(given: dict[str, Any]) -> dict[str, Any]:
-    """A policy takes the place of the one that was there: a job has one."""
+    """Complete the options about a policy: the given kind replaces the other one, because a job has one policy."""
     if "unique" in given:
         unique = given["unique"]
         parsed = unique if isinstance(unique, UniquePolicy) else UniquePolicy.parse(unique)

@@ -1,4 +1,4 @@
-"""The object that goes with a job: what no reader could read is refused, and never keeps one from reading the rest."""
+"""The object that is stored with a job: an add refuses one that a reader could not read."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from asyncq.domain.payload import check_text
 MAX_DEPTH = 500
 META_CODE = "22023"
 
-# What may be a number beyond 1.8e308: many digits, or an exponent.
+# Text that may be a number beyond 1.8e308: many digits, or an exponent.
 _LONG = re.compile(r"[0-9]{309}|[0-9][eE]\+?[0-9]")
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]|[^\s,:"\[\]{}]+')
 _read = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def check_meta(text: str) -> None:
-    """Check a meta that is JSON text already, as `_check_options` in SQL does.
+    """Check a meta that is already JSON text, as `_check_options` in SQL does.
 
     Args:
         text: The text.
 
     Raises:
-        InvalidJob: It is no JSON, no object or too large, is nested more than 500 levels deep, or holds a number beyond
-            1.8e308.
+        InvalidJob: The text is not JSON, not an object, too large, nested more than 500 levels deep, or has a number
+            beyond 1.8e308.
     """
     check_text(text, field="meta")
     if not text.lstrip().startswith("{"):
@@ -44,7 +44,7 @@ def read_meta(text: str) -> dict[str, Any]:
         text: The JSON text.
 
     Returns:
-        The object; where it cannot be read, `{"unreadable": why}`.
+        The object; `{"unreadable": why}` if it cannot be read.
     """
     try:
         return _read(text)

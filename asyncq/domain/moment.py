@@ -1,4 +1,4 @@
-"""Moments as the server keeps them, in microseconds since 2000: of each job three are told, and hardly one is read."""
+"""Moments as the server stores them, in microseconds since 2000: decoding a datetime for each job would cost more."""
 
 from __future__ import annotations
 

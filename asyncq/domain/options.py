@@ -20,23 +20,24 @@ DISCARDED_RETENTION = timedelta(days=30)
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a worker works.
+    """The options of a worker.
 
     Attributes:
-        concurrency: Jobs at once; 10 by default. Raise it for handlers that mostly wait.
-        poll_s: How long an idle worker sleeps at most before it looks again; 2 s by default, at most 60 s. Only the
-            safety net: notifications and due times wake it. Costs a query each time.
-        lease_s: After how long without a sign of life other workers take over its jobs; 30 s by default, at least 1 s.
-        grace_s: How long a stopping worker lets running handlers finish; 25 s by default, below the 30 s after which
-            Kubernetes kills.
-        pool_size: Connections for handlers (`ctx.connection`, `ctx.query`, `ctx.add_job`), opened on demand; 5.
+        concurrency: How many jobs at once; 10 by default. Raise it for handlers that mostly wait.
+        poll_s: How long an idle worker sleeps at most between two fetches; 2 s by default, at most 60 s. Notifications
+            and due times wake it earlier. Each poll costs a query.
+        lease_s: How long without a heartbeat until other workers take over its jobs; 30 s by default, at least 1 s.
+        grace_s: How long a stopping worker lets running handlers finish; 25 s by default, because Kubernetes kills
+            after 30 s.
+        pool_size: How many connections for handlers (`ctx.connection`, `ctx.query`, `ctx.add_job`), opened on demand; 5
+            by default.
         pool_wait_s: How long a handler waits for one of them; 30 s by default.
-        listen: Whether to hold a LISTEN connection; False polls only.
-        forbidden_flags: Jobs with one of these flags are left alone: a list, a function or an async function, called
-            before each fetch.
-        discarded_retention_s: How long jobs that were discarded are kept; 30 days by default, None for ever.
-        blocked_after_s: After how long without an answer of the event loop its stack is logged; 1 s by default, 0.05 s
-            to an hour, None for never.
+        listen: Whether to hold a LISTEN connection; False only polls.
+        forbidden_flags: Jobs with one of these flags are not run: a list, a function or an async function, which is
+            called before each fetch.
+        discarded_retention_s: How long discarded jobs are kept; 30 days by default, None for ever.
+        blocked_after_s: How long the event loop may be blocked until its stack is logged; 1 s by default, 0.05 s to an
+            hour, None for never.
     """
 
     concurrency: int = 10
@@ -69,38 +70,38 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def are_flags(flags: Any) -> bool:
-    """Whether this is a list of flags that a worker may forbid: texts that PostgreSQL can store."""
+    """Whether the value is a list of flags that a worker may forbid: texts that PostgreSQL can store."""
     if isinstance(flags, str) or not isinstance(flags, Sequence | set | frozenset):
         return False
     return all(isinstance(flag, str) and is_storable(flag) for flag in cast(Iterable[object], flags))
 
 
 def whole_number(name: str, value: Any, least: int, most: int) -> int:
-    """The value of an option that counts something; a text, as from the environment, is refused with its name."""
+    """Check an option that is a number; a text, as from the environment, is refused with the option's name."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise ConfigurationError(f"{name} must be a whole number from {least} to {most}, got {value!r}")
     return value
 
 
 def switch(name: str, value: Any) -> bool:
-    """The value of an option that is on or off; a text would be on, `"0"` from the environment too."""
+    """Check an option that is on or off; a text is refused, because even `"0"` would be on."""
     if not isinstance(value, bool):
         raise ConfigurationError(f"{name} must be True or False, got {value!r}")
     return value
 
 
 def worker_options(**given: Any) -> WorkerOptions:
-    """The options from what a user gave.
+    """Make the options from the arguments of `Worker`.
 
     Args:
-        **given: By their public names, `poll` for `poll_s`: delays as timedelta or seconds, None for the default; but a
-            `discarded_retention` of None is for ever, and a `blocked_after` of None is never.
+        **given: The arguments by their public names, `poll` for `poll_s`. Delays are timedeltas or seconds, None is
+            the default. None for `discarded_retention` is for ever, None for `blocked_after` is never.
 
     Returns:
-        The options, checked.
+        The checked options.
 
     Raises:
-        ConfigurationError: A value cannot work.
+        ConfigurationError: A value is not valid.
         TypeError: An option does not exist.
     """
     delays = {"poll", "lease", "grace", "pool_wait", "discarded_retention", "blocked_after"}

@@ -1,4 +1,4 @@
-"""What a run came to, and what that makes of the job's row. Every transition of a running job is decided here.
+"""The outcomes of runs, and the transitions that they cause. Every transition of a running job is decided here.
 
     outcome        the row                                        attempts
     Completed      deleted                                        -
@@ -10,14 +10,14 @@
     Aborted        due soon; the 11th in a row fails              + 0
     Returned       due as it was, never started                   + 0
 
-Two marks of a running job's row overrule that, whatever the outcome; only the database knows them:
+A request that was recorded in a running job's row overrules the outcome; only the database knows of it:
 
-    ending         the row                                        attempts
-    cancelled      gone                                           -
-    rerun          begins anew: it was asked for again            0
+    request        the row                                        attempts
+    cancelled      deleted                                        -
+    rerun          begins again, with the new payload             0
 
-A job that a shutdown interrupted, or whose transaction was aborted, ten times in a row may itself be the cause: the
-eleventh time counts.
+A job that a shutdown interrupted ten times in a row, or whose transaction was aborted ten times, may itself be the
+cause: the eleventh time counts.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ class Interrupted(msgspec.Struct, frozen=True):
 
 
 class Aborted(msgspec.Struct, frozen=True):
-    """The transaction of the run could not be had, or was undone for no fault of the handler's.
+    """The transaction of the run could not begin, or was rolled back through no fault of the handler.
 
     Attributes:
-        error: What stood in its way.
+        error: The error of the transaction.
     """
 
     error: str
@@ -92,25 +92,25 @@ Outcome = Completed | Failed | RetryLater | Discarded | Snoozed | Interrupted | 
 
 
 Ending = Literal["written", "cancelled", "rerun", "held", "lost"]
-"""What became of a settlement.
+"""The effect of a settlement.
 
-    written      as it says
-    cancelled    a mark of the job's row overruled it
-    rerun        the same
-    held         nothing: somebody else locks the row; to be tried again
-    lost         nothing: the worker holds this claim no more
+    written      it was written
+    cancelled    a recorded cancellation overruled it
+    rerun        a recorded rerun overruled it
+    held         nothing was written: another transaction locks the row; try again
+    lost         nothing was written: the worker no longer holds this claim
 """
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):
-    """What is to be written about a claim that ends.
+    """The new values for the row of a claim that ends.
 
     Attributes:
-        done: The row is deleted; the other fields say nothing then.
+        done: The row is deleted; the other fields have no meaning then.
         attempts: How many attempts are added.
-        delay_s: The wait until it is due again; None leaves `run_at` alone.
-        error: The new `last_error`; None leaves it alone.
-        interruptions: The new count of interruptions in a row; None leaves it alone.
+        delay_s: The wait until it is due again; None keeps `run_at`.
+        error: The new `last_error`; None keeps the old one.
+        interruptions: The new number of interruptions in a row; None keeps the old one.
         discarded: No attempt is left.
     """
 
@@ -126,16 +126,16 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
 
 
 def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float) -> Settlement:
-    """What an outcome makes of a job.
+    """Decide what an outcome writes.
 
     Args:
         claim: The claim that ends.
-        outcome: What its run came to.
+        outcome: The outcome of its run.
         policy: The task's retry policy.
         random: A number between 0 and 1, for jitter.
 
     Returns:
-        What is to be written.
+        The values to write.
     """
     match outcome:
         case Completed():
@@ -173,19 +173,19 @@ def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float) -
 
 
 def completion(claim: Claim) -> Settlement:
-    """What becomes of a job that ended well."""
+    """The settlement of a run that completed its job."""
     return Settlement(claim.id, claim.token, claim.queue, done=True)
 
 
 def overruled(settlement: Settlement, ending: Ending) -> Settlement:
-    """What a settlement makes of the row, where a mark in the row may overrule it.
+    """The settlement that was written, given its effect.
 
     Args:
-        settlement: What the run came to.
-        ending: What became of it.
+        settlement: The settlement of the run.
+        ending: The effect of the settlement.
 
     Returns:
-        The settlement, or what was written instead.
+        The settlement, or the one that a recorded request wrote instead.
     """
     match ending:
         case "cancelled":
@@ -222,41 +222,41 @@ def _abort_delay_s(times_before: int, random: float) -> float:
 
 
 def _delay_s(policy: RetryPolicy, attempt: int, random: float) -> tuple[float, str]:
-    """What a policy says, and what there is to add to the error when it fails: that must not lose the job's own."""
+    """The delay of a policy, and text to add to the error if the policy fails: the job's own error must not be lost."""
     try:
         return seconds(policy.delay_s(attempt, random)), ""
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as broken:  # noqa: BLE001 - the user's code; a cancellation out of it cancels nothing of ours
+    except BaseException as broken:  # noqa: BLE001 - the user's code; a CancelledError that it raises cancels nothing here
         said = f"{type(broken).__name__}: {text_of(broken)}"
-        return FALLBACK_DELAY_S, f"\n\nThe task's retry policy failed too, the job waits a minute: {said}"
+        return FALLBACK_DELAY_S, f"\n\nThe task's retry policy failed too, so the job waits a minute: {said}"
 
 
 def text_of(value: object) -> str:
-    """The text of anything, even where its `__str__` raises: that it did, then."""
+    """Convert any value to text; if its `__str__` raises, the text says so."""
     try:
         return str(value)
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as broken:  # noqa: BLE001 - the user's code; a cancellation out of it cancels nothing of ours
+    except BaseException as broken:  # noqa: BLE001 - the user's code; a CancelledError that it raises cancels nothing here
         return f"<its __str__ raised {type(broken).__name__}>"
 
 
 def words(error: BaseException) -> str:
-    """What an error says; its type where it says nothing, as a TimeoutError does."""
+    """The message of an error, or its type if it has no message, as a TimeoutError."""
     return text_of(error) or type(error).__name__
 
 
 def in_short(error: BaseException) -> str:
-    """An error in a line: type and message, as text that PostgreSQL can store."""
+    """An error in one line: type and message, as text that PostgreSQL can store."""
     return clean_error(f"{type(error).__name__}: {text_of(error)}")
 
 
 def clean_error(text: str) -> str:
-    """Text that PostgreSQL can store.
+    """Escape and shorten a text so that PostgreSQL can store it.
 
     Args:
-        text: An error's text, of any origin.
+        text: The text of an error, of any origin.
 
     Returns:
         The text with U+0000 and lone surrogates written as escapes, cut in the middle to at most 16,384 characters.

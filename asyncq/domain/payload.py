@@ -76,7 +76,7 @@ def size_of(text: str) -> int:
 
 
 def check_text(text: str, *, field: str = "payload", limit: int = DEFAULT_MAX_PAYLOAD) -> None:
-    """Check a payload that is JSON text already.
+    """Check a payload that is already JSON text.
 
     Args:
         text: The text.
@@ -84,7 +84,7 @@ def check_text(text: str, *, field: str = "payload", limit: int = DEFAULT_MAX_PA
         limit: The largest size in bytes of UTF-8.
 
     Raises:
-        InvalidJob: With code GWBPL: it is no JSON, holds a lone surrogate or U+0000, is too large or nested too deep.
+        InvalidJob: With code GWBPL: it is not JSON, has a lone surrogate or U+0000, is too large or nested too deep.
     """
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidJob(f"{field} must be JSON text, got {text!r}", code="GWBPL", field=field)
@@ -92,14 +92,14 @@ def check_text(text: str, *, field: str = "payload", limit: int = DEFAULT_MAX_PA
         size = size_of(text)
         _check(text)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        raise InvalidJob(f"{field} is no JSON: {error}", code="GWBPL", field=field) from error
+        raise InvalidJob(f"{field} is not JSON: {error}", code="GWBPL", field=field) from error
     except RecursionError as error:
         raise InvalidJob(f"{field} is nested too deep to be read", code="GWBPL", field=field) from error
     if size > limit:
         said = f"{field} is {size} bytes of JSON, at most {limit} are allowed (option max_payload)"
         raise InvalidJob(said, code="GWBPL", field=field, limit=limit, length=size)
     if "\\u0000" in text and (found := _NUL.search(text)):
-        # Where, not what: messages end up in logs, payloads must not.
+        # The place, not the text: messages are logged, and payloads must not be.
         place = found.end() - len("\\u0000")
         said = f"{field} holds U+0000, which PostgreSQL cannot store, at character {place} of its JSON text"
         raise InvalidJob(said, code="GWBPL", field=field)

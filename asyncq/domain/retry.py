@@ -1,4 +1,4 @@
-"""Retry policies: how long a job waits after its n-th failed attempt. Pure: the random number comes from outside."""
+"""Retry policies: how long a job waits after its n-th failed attempt. They are pure: callers give the random number."""
 
 import inspect
 import math
@@ -14,7 +14,7 @@ Delay = timedelta | float
 
 
 class RetryPolicy(Protocol):
-    """How long a job waits after a failed attempt; one of the policies here, or any object with `delay_s`."""
+    """Decides how long a job waits after a failed attempt: a policy of this module, or any object with `delay_s`."""
 
     def delay_s(self, attempt: int, random: float) -> float:
         """Seconds to wait after a failed attempt.
@@ -39,7 +39,7 @@ class ExponentialRetry(msgspec.Struct, frozen=True):
         jitter: The wait is multiplied by a random number between 1 - jitter and 1 + jitter; 0 by default.
 
     Raises:
-        ConfigurationError: A value cannot work.
+        ConfigurationError: A value is not valid.
     """
 
     first: Delay = 1.0
@@ -73,7 +73,7 @@ class LinearRetry(msgspec.Struct, frozen=True):
         jitter: The wait is multiplied by a random number between 1 - jitter and 1 + jitter; 0 by default.
 
     Raises:
-        ConfigurationError: A value cannot work.
+        ConfigurationError: A value is not valid.
     """
 
     step: Delay
@@ -98,7 +98,7 @@ class ConstantRetry(msgspec.Struct, frozen=True):
         jitter: The wait is multiplied by a random number between 1 - jitter and 1 + jitter; 0 by default.
 
     Raises:
-        ConfigurationError: A value cannot work.
+        ConfigurationError: A value is not valid.
     """
 
     delay: Delay

@@ -64,7 +64,7 @@ class Signature:
         self._binder = inspect.Signature([parameter.replace(kind=_bindable(parameter)) for parameter in payload])
         self._decoder = _decoder(payload, handler, whole=self.whole_payload, name=name)
         self._fields = Fields(_field_names(payload, whole=self.whole_payload, is_read=not context), name)
-        # Python's order: positional parameters, then keyword-only ones; the context may stand anywhere.
+        # Python's order: positional parameters, then keyword-only ones; the context may be anywhere.
         by_position = [parameter for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
         self._names = tuple(parameter.name for parameter in payload if parameter.kind is parameter.KEYWORD_ONLY)
         self._positions = len(payload) - len(self._names)

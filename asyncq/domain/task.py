@@ -31,7 +31,7 @@ Isolation = Literal["read_committed", "repeatable_read", "serializable"]
 
 
 class Takes(Protocol[ContraT]):
-    """A task whose job takes one payload of a type; by this `add_job` checks its second argument."""
+    """A task whose jobs have one payload of a type; `add_job` checks its second argument against it."""
 
     @property
     def name(self) -> str: ...
@@ -40,7 +40,7 @@ class Takes(Protocol[ContraT]):
 
 
 class TakesNothing(Protocol):
-    """A task whose job can do without a payload."""
+    """A task whose jobs need no payload."""
 
     @property
     def name(self) -> str: ...
@@ -49,7 +49,7 @@ class TakesNothing(Protocol):
 
 
 class Task(Generic[P]):
-    """A named handler with the defaults of its jobs; what `@task` returns.
+    """A named handler with the defaults of its jobs; the result of `@task`.
 
     Calling it calls the handler, so that a task is tested like a function. Other libraries treat it as that function:
     it has its name, docstring, signature and coroutine mark. It is pickled by reference, like a function.
@@ -60,12 +60,11 @@ class Task(Generic[P]):
         handler: The decorated function.
         signature: How the handler is called.
         retry: Its retry policy.
-        on_discarded: Called when a job of it is discarded.
-        cron: When workers add a job of it by themselves.
-        cron_items: The recurring jobs that this makes.
+        on_discarded: The function that is called when a job of the task is discarded.
+        cron: The schedule by which workers add jobs of the task.
+        cron_items: The recurring jobs of that schedule.
         isolation: The level of the transaction that also settles the job; None if there is no such transaction.
-        needs_row: Whether its jobs are claimed in their rows, never in a batch: their handlers complete them in
-            transactions.
+        needs_row: Whether its jobs are never claimed in a batch, because its handlers complete them in transactions.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class Task(Generic[P]):
         completes: bool = False,
     ) -> None:
         if isinstance(handler, Task):
-            raise TaskError(f"{handler!r} is a task already: @task is written once")
+            raise TaskError(f"{handler!r} is already a task: @task is written once")
         self.name: str = _name_of(handler) if name is None else name
         self.is_named = name is not None
         self.handler = handler
@@ -119,7 +118,7 @@ class Task(Generic[P]):
         function = innermost(handler)
         self.__name__: str = type(function).__name__
         self.__qualname__: str = type(function).__qualname__
-        # Other attributes of the function are not copied: they could have the names of ours.
+        # Other attributes of the function are not copied, because they could overwrite attributes of Task.
         functools.update_wrapper(self, function, updated=())
         self.__wrapped__ = handler
         if not self.signature.is_async:
@@ -127,7 +126,7 @@ class Task(Generic[P]):
         if sys.version_info >= (3, 12):
             inspect.markcoroutinefunction(self)
         else:
-            # Python 3.11 has no mark: it looks at the code of any object with the attributes of a function.
+            # Python 3.11 has no mark: it reads the code of any object with the attributes of a function.
             call = call_of(handler)
             self.__code__, self.__defaults__, self.__kwdefaults__ = (
                 call.__code__,
@@ -136,40 +135,40 @@ class Task(Generic[P]):
             )
 
     def _isolation(self, given: Any, *, transactional: Any) -> Isolation | None:
-        """The level of its transactions, None without; what cannot be served is refused here, at import."""
+        """The isolation level of its transactions; None without one. Wrong options are refused here, at import."""
         levels: tuple[Isolation, ...] = get_args(Isolation)
         if not isinstance(transactional, bool):
             fault = f"transactional must be True or False, got {transactional!r}"
         elif not transactional and given is not None:
-            fault = "isolation says how isolated its transaction is: it needs transactional=True"
+            fault = "isolation is the level of the task's transaction: it needs transactional=True"
         elif given is not None and given not in levels:
             fault = f"isolation {given!r} is unknown, expected one of {', '.join(map(repr, levels))}"
         elif transactional and not self.signature.is_async:
             fault = "a transactional handler is a coroutine function: a thread cannot use the worker's connection"
         elif transactional and not self.signature.takes_context:
-            fault = "a transactional handler needs a parameter for the context: what goes over it is its transaction"
+            fault = "a transactional handler needs a parameter for the context, which has its transaction"
         else:
             return (given or levels[0]) if transactional else None
         raise TaskError(f"task {self.name!r}: {fault}")
 
     def _completes(self, given: Any) -> bool:
-        """Whether its handlers complete their jobs; what cannot be is refused here, at import."""
+        """Whether its handlers complete their jobs; wrong options are refused here, at import."""
         if not isinstance(given, bool):
             fault = f"completes must be True or False, got {given!r}"
         elif given and self.isolation is not None:
             fault = "a transactional handler completes its job by its return: it needs no completes=True"
         elif given and not self.signature.takes_context:
-            fault = "completes=True is for handlers that call ctx.complete: it needs a parameter for the context"
+            fault = "completes=True is for handlers that call ctx.complete: they need a parameter for the context"
         else:
             return given
         raise TaskError(f"task {self.name!r}: {fault}")
 
     def job(self, *args: P.args, **kwargs: P.kwargs) -> JobSpec:
-        """A job of this task, to be handed to `add_job` or `add_jobs`.
+        """Make a job of this task for `add_job` or `add_jobs`.
 
         Args:
             *args: The handler's parameters, without the context.
-            **kwargs: The same by name.
+            **kwargs: The handler's parameters by name.
 
         Returns:
             The spec, with the task's defaults; `with_options` changes them.
@@ -177,14 +176,14 @@ class Task(Generic[P]):
         Raises:
             InvalidJob: The arguments do not fit the handler.
         """
-        # How large it may be, the client says that adds it.
+        # The limit of the size belongs to the client that adds the job.
         return self.spec(self.signature.encode_call(args, kwargs, LARGEST_PAYLOAD))
 
     def spec(self, payload: str) -> JobSpec:
-        """A job of this task with a payload that is JSON text already.
+        """Make a job of this task with a payload that is already JSON text.
 
         Args:
-            payload: The text; not compared with the handler's types.
+            payload: The text; it is not compared with the handler's types.
 
         Returns:
             The spec, with the task's defaults.
@@ -192,13 +191,13 @@ class Task(Generic[P]):
         return msgspec.structs.replace(self._defaults, payload=payload)
 
     def renamed(self, name: str) -> Task[P]:
-        """The same task under another name.
+        """Copy the task with another name.
 
         Args:
             name: The identifier in the database, at most 128 characters.
 
         Returns:
-            A copy; the task itself when that is its name already.
+            The copy; the task itself if it already has the name.
 
         Raises:
             TaskError: The name breaks a rule.
@@ -255,8 +254,10 @@ class Task(Generic[P]):
 
 
 class _Anything:
-    """Nobody names this class: only a parameter that takes anything (Any, object) takes it. What such a handler's job
-    takes is not checked; otherwise its payload would be mistaken for the context."""
+    """A class that no annotation names: only a parameter that takes anything (Any, object) accepts it.
+
+    Jobs of such a handler are not checked by type; otherwise its payload would be mistaken for the context.
+    """
 
 
 class _Decorator(Protocol):
@@ -303,40 +304,41 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a task.
 
     Args:
-        handler: The function, when used without parentheses. A coroutine function, or a plain one (it runs in a
-            thread). Its parameters are the fields of the payload, or its one parameter that is no scalar is the payload
-            itself; a parameter annotated `JobContext` receives the context. For type checkers the context has to stand
-            first, or last behind one payload: `(ctx, day, dry_run)`, `(email, ctx)`.
+        handler: The function, when used without parentheses: a coroutine function, or a plain one, which runs in a
+            thread. Its parameters are the fields of the payload. A single parameter that is not a scalar is the payload
+            itself. A parameter annotated `JobContext` receives the context. Type checkers need the context first, or
+            last after one payload: `(ctx, day, dry_run)`, `(email, ctx)`.
         name: The identifier in the database, at most 128 characters; the function's name by default.
         queue: The named queue that runs its jobs one after the other; none by default.
-        max_attempts: Total attempts; 25 by default.
+        max_attempts: The number of attempts in all; 25 by default.
         priority: Lower first; 0 by default.
         flags: Names that a worker may forbid.
-        unique: Which of its jobs may not exist beside each other, and what an add does when they would: a
-            `UniquePolicy`, or an object of its members; none by default.
-        singleton: Whether at most one of its jobs waits or runs, or one for each `subject=` that is given with an add:
-            a further add is dropped. False by default.
-        retry: How long to wait after a failed attempt: a policy, a list of delays (timedeltas or seconds; the last one
-            repeats), or a function of the attempt; `exp(min(attempt, 10))` seconds by default.
-        on_discarded: Called with the `JobDiscarded` event when a job is discarded; may be async.
-        cron: When workers add a job of it by themselves: a cron expression, with the options and the payload of a
-            crontab's line behind it if need be (`0 8 * * * ?tz=Europe/Berlin&fill=1d {dry_run: true}`); or a function
-            of a `TimeDigest`; or a list of these, each but one with an `id`.
-        transactional: Whether what a handler does over its context (`connection`, `query`, `add_job`) is one
-            transaction, which also settles the job: committed when the handler returns, rolled back when it raises. Its
-            database effects then happen exactly once. False by default; costs a connection for the whole run.
-        isolation: How isolated that transaction is: `"read_committed"` by default, `"repeatable_read"`,
+        unique: Which of its jobs conflict, and what an add does then: a `UniquePolicy`, or an object of its members;
+            none by default.
+        singleton: Whether at most one of its jobs waits or runs, or one for each `subject=` of the adds. A further add
+            is dropped. False by default.
+        retry: The wait after a failed attempt; `exp(min(attempt, 10))` seconds by default. A policy, a list of delays
+            (timedeltas or seconds; the last one repeats), or a function of the attempt.
+        on_discarded: A function that is called with the `JobDiscarded` event when a job is discarded; may be async.
+        cron: When workers add a job of the task. A cron expression, which may be followed by options and a payload as
+            in a crontab (`0 8 * * * ?tz=Europe/Berlin&fill=1d {dry_run: true}`). Or a function of a `TimeDigest`. Or a
+            list of these, each but one with an `id`.
+        transactional: Whether the work of a handler over its context (`connection`, `query`, `add_job`) is one
+            transaction, which also settles the job. It is committed when the handler returns, and rolled back when it
+            raises, so that its effects in the database happen exactly once. False by default; it costs a connection for
+            the whole run.
+        isolation: The isolation level of that transaction: `"read_committed"` by default, `"repeatable_read"`,
             `"serializable"`.
-        completes: Whether its handlers call `ctx.complete`. Without it the call costs two round trips more for a job
-            of a batch, and a transaction at REPEATABLE READ or SERIALIZABLE has to begin again after it. False by
-            default; True keeps its jobs out of batches, so that claiming them costs more.
+        completes: Whether its handlers call `ctx.complete`. Without it the call costs two more round trips for a job in
+            a batch, and a transaction at REPEATABLE READ or SERIALIZABLE must start again after it. False by default;
+            True keeps its jobs out of batches, so that claiming them costs more.
 
     Returns:
         The task.
 
     Raises:
         TaskError: The handler cannot be served, or an option breaks a rule.
-        TypeError: An option does not exist; the message suggests one that does.
+        TypeError: An option does not exist; the message suggests a similar one.
     """
     known = Task.__init__.__kwdefaults__ or {}
     if unknown := options.keys() - known:
@@ -352,11 +354,11 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
 
 def _name_of(handler: Any) -> str:
-    """The name of a function, of what a partial calls, or of an object's class."""
+    """The name of a function, of the function of a partial, or of an object's class."""
     function = innermost(handler)
     name: str = getattr(function, "__name__", type(function).__name__)
     if name == "<lambda>":
-        raise TaskError("a lambda has no name that a task could have: give it one, task(name=...)")
+        raise TaskError("a lambda has no name for a task: give it one, task(name=...)")
     return name
 
 
@@ -367,7 +369,7 @@ class Registry(Mapping[str, Task[...]]):
         tasks: The tasks; no two may share a name.
 
     Raises:
-        TaskError: Two of them do, or one is no task.
+        TaskError: Two tasks share a name, or an element is not a task.
     """
 
     def __init__(self, tasks: Iterable[Task[...]]) -> None:
@@ -386,7 +388,7 @@ class Registry(Mapping[str, Task[...]]):
                 )
 
     def find(self, name: str) -> Task[...]:
-        """The task of a name.
+        """Find a task by its name.
 
         Args:
             name: The name.
@@ -395,7 +397,7 @@ class Registry(Mapping[str, Task[...]]):
             The task.
 
         Raises:
-            UnknownTask: There is none; names the nearest.
+            UnknownTask: No task has the name; the error has the most similar one.
         """
         if found := self._tasks.get(name):
             return found

@@ -27,12 +27,12 @@ UNIQUE_CODE = "GWBUP"
 DIMENSIONS = ("type", "queue", "args", "meta")
 DEFAULT_STATES = (JobState.AVAILABLE, JobState.ACTIVE, JobState.SCHEDULED, JobState.RETRYABLE, JobState.PENDING)
 
-# What a job without a queue counts as; no queue can have this name.
+# The queue of a job without a queue, in keys; no real queue can have this name.
 NO_QUEUE = "default"
 
 
 class OnConflict(StrEnum):
-    """What an add does when another job has its key."""
+    """The effect of an add when another job has its key."""
 
     REJECT = "reject"
     REPLACE = "replace"
@@ -41,10 +41,10 @@ class OnConflict(StrEnum):
 
 
 class Decision(StrEnum):
-    """What an add with a policy comes to, for one job that has its key.
+    """The decision about an add with a policy, for one job that has its key.
 
-    Cancelling a running job means that its worker is told, and that its result no longer counts. Superseding an ended
-    one leaves its state as it is, and takes its claim to the key.
+    A running job is cancelled through its worker, and its result no longer counts. Superseding an ended job keeps its
+    state, and takes its key.
     """
 
     ADD = "add"
@@ -56,17 +56,18 @@ class Decision(StrEnum):
 
 
 class UniquePolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """Which jobs may not exist beside each other, and what an add does when they would.
+    """Which jobs conflict with each other, and what an add does then.
 
     Attributes:
-        keys: What makes two jobs the same: any of `"type"`, `"queue"`, `"args"` (the payload) and `"meta"`; `["type"]`
-            by default. The type always counts, listed or not. A job without a queue counts as in the queue `default`.
-        args_keys: The members of the payload that count; None, the default, means all of it, an empty list none.
-        meta_keys: The members of `meta` that count; needed when `keys` holds `"meta"`, as there is no "all of it".
-        period: For how long after its creation a job bars others; None, the default, means for as long as it is in one
-            of the states. An ISO 8601 duration such as `"PT1H"`, or a timedelta; at most 36,600 days, counted in UTC.
-        states: The states in which a job bars others; by default all in which it has yet to end.
-        on_conflict: `"reject"` (the default) refuses the new job, `"ignore"` drops it, `"replace"` cancels the other,
+        keys: The parts of a job that form its key: `"type"`, `"queue"`, `"args"` (the payload) and `"meta"`;
+            `["type"]` by default. The type is always included. A job without a queue has the queue `default` here.
+        args_keys: The members of the payload that are included; None, the default, includes all, an empty list none.
+        meta_keys: The members of `meta` that are included; required if `keys` has `"meta"`.
+        period: How long after its creation a job conflicts with others: an ISO 8601 duration such as `"PT1H"`, or a
+            timedelta; at most 36,600 days, counted in UTC. None, the default, is as long as it is in one of the states.
+        states: The states in which a job conflicts with others; by default all in which it has not ended.
+        on_conflict: `"reject"` (the default) refuses the new job, `"ignore"` drops it, `"replace"` cancels the other
+            one. `"replace_except_schedule"` also takes over its time if it was scheduled.
             `"replace_except_schedule"` does so too and takes its time over if it was scheduled.
 
     Raises:
@@ -100,16 +101,16 @@ class UniquePolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, policy: Any) -> Self:
-        """A policy from the object that JSON has for it.
+        """Make a policy from its JSON object.
 
         Args:
-            policy: A mapping of the members; one that is missing or None has its default.
+            policy: A mapping of the members; a missing one, or None, has its default.
 
         Returns:
             The policy.
 
         Raises:
-            InvalidJob: With the code GWBUP: it is no mapping, a member is unknown, or breaks a rule.
+            InvalidJob: With the code GWBUP: it is not a mapping, a member is unknown, or a member breaks a rule.
         """
         if not isinstance(policy, Mapping):
             raise InvalidJob(f"unique must be an object, got {_shown(policy)}", code=UNIQUE_CODE, field="unique")
@@ -121,7 +122,7 @@ class UniquePolicy(msgspec.Struct, frozen=True, kw_only=True):
         return cls(**{name: value for name, value in given.items() if value is not None})
 
     def as_object(self) -> dict[str, Any]:
-        """The policy as JSON has it.
+        """The policy as its JSON object.
 
         Returns:
             All members, also those that have their default.
@@ -130,27 +131,27 @@ class UniquePolicy(msgspec.Struct, frozen=True, kw_only=True):
         return members
 
     def canonical(self, *, type: str, queue: str | None = None, args: Any = None, meta: Any = None) -> str:  # noqa: A002
-        """What counts of a job, as canonical JSON: two jobs are the same under this policy if these texts are.
+        """The parts of a job that form its key, as canonical JSON: jobs with equal texts conflict.
 
         Args:
             type: The task's identifier.
             queue: The queue; None, the default, for a job without one.
-            args: The payload; when `args_keys` names members, an object or an array whose only item is one. A str is
-                taken for JSON text, anything else for a value; None, the default, means `{}`.
-            meta: What goes with the job, an object, in the same way.
+            args: The payload. If `args_keys` names members, it is an object, or an array with one object. A str is
+                JSON text, any other value is encoded; None, the default, means `{}`.
+            meta: The meta of the job, an object, in the same forms.
 
         Returns:
             The text (RFC 8785, strings in NFC).
 
         Raises:
-            InvalidJob: With the code GWBUP: args or meta lacks a member that the policy names, holds an integer that a
-                double cannot hold, is nested more than 64 levels deep, or is no JSON.
+            InvalidJob: With the code GWBUP. A member that the policy names is missing, an integer is not a double,
+                args or meta is nested more than 64 levels deep, or is not JSON.
 
         Source: the Open Job Spec, unique jobs, section 4.
         """
         ending = f'"type":{quote(_storable("type", type))}}}'
         start = "{"
-        # Members of args that are named have to be there, whether args count or not.
+        # Named members of args must exist, even if keys does not include args.
         if "args" in self.keys or self.args_keys:
             text = _dimension("args", args, self.args_keys)
             if "args" in self.keys:
@@ -162,13 +163,13 @@ class UniquePolicy(msgspec.Struct, frozen=True, kw_only=True):
         return start + ending
 
     def key(self, *, type: str, queue: str | None = None, args: Any = None, meta: Any = None) -> str:  # noqa: A002
-        """The key of a job under this policy. It is as worth protecting as the payload: log it at DEBUG at most.
+        """The key of a job under this policy. Protect it as the payload: log it at DEBUG at most.
 
         Args:
             type: The task's identifier.
             queue: The queue; None, the default, for a job without one.
             args: The payload, as `canonical` takes it.
-            meta: What goes with the job, as `canonical` takes it.
+            meta: The meta of the job, as `canonical` takes it.
 
         Returns:
             The SHA-256 of the canonical text, 64 lower-case hexadecimal digits.
@@ -179,33 +180,33 @@ class UniquePolicy(msgspec.Struct, frozen=True, kw_only=True):
         return hashlib.sha256(self.canonical(type=type, queue=queue, args=args, meta=meta).encode()).hexdigest()
 
     def bars_until(self, created_at: datetime) -> datetime | None:
-        """Until when a job bars others.
+        """The time until which a job conflicts with others.
 
         Args:
-            created_at: When it was created, with a time zone.
+            created_at: The time of its creation, with a time zone.
 
         Returns:
-            The instant from which others may be added, in UTC; None when the policy has no period.
+            The instant in UTC from which others may be added; None if the policy has no period.
         """
         return None if self.period is None else parse_duration(str(self.period)).after(created_at)
 
 
 def decide(policy: UniquePolicy, existing: JobState | None, *, is_open: bool = True) -> Decision:
-    """What an add with a policy comes to.
+    """Decide about an add with a policy.
 
-    When several jobs have the key, each is judged by itself: a replacement ends them all, and a rejected or ignored add
-    names the one that was created last.
+    If several jobs have the key, decide about each by itself: a replacement ends all of them, and a rejected or ignored
+    add names the one that was created last.
 
     Args:
         policy: The policy of the new job.
-        existing: The state of the job that has the key, None when there is none.
-        is_open: Whether the policy's period still runs for that job; True by default.
+        existing: The state of the job that has the key; None if no job has it.
+        is_open: Whether the policy's period has not ended for that job; True by default.
 
     Returns:
         The decision.
 
-    Source: the Open Job Spec, unique jobs, sections 5, 6 and 7.4. It does not say how an ended job is replaced, as none
-    of its states leads to cancelled: here it is superseded.
+    Source: the Open Job Spec, unique jobs, sections 5, 6 and 7.4. It does not say how an ended job is replaced, because
+    no ended state leads to cancelled: here it is superseded.
     """
     if existing is None or existing not in policy.states or not is_open:
         return Decision.ADD
@@ -234,7 +235,7 @@ def _replacement(existing: JobState, *, keeps_schedule: bool) -> Decision:
 
 
 def _dimension(field: str, given: Any, names: Collection[str] | None) -> str:
-    """The canonical text of args or meta: all of it, or an object of the named members."""
+    """The canonical text of args or meta: the whole, or an object of the named members."""
     if names is not None and not names:
         return "{}"
     try:
@@ -252,7 +253,7 @@ def _dimension(field: str, given: Any, names: Collection[str] | None) -> str:
 
 
 def _listed(name: str, given: Any, allowed: Collection[str] | None = None) -> tuple[str, ...]:
-    """The items of a member that is a list: strings in NFC, each one once."""
+    """The items of a member that is a list: distinct strings in NFC."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         _refuse(name, f"must be a list of strings, got {_shown(given)}")
     items: list[str] = []
@@ -264,7 +265,7 @@ def _listed(name: str, given: Any, allowed: Collection[str] | None = None) -> tu
         if not item:
             _refuse(name, "holds an empty string")
         items.append(normalize("NFC", _storable(f"unique.{name}", item)))
-    # Policies are compared by their text, and a set has another order in each process.
+    # Policies are compared by their text, and the order of a set differs between processes.
     if isinstance(given, AbstractSet):
         items.sort()
     if len(set(items)) != len(items):
@@ -277,7 +278,7 @@ def _period(given: Any) -> str | None:
         return None
     if not isinstance(given, str | timedelta):
         said = f"must be an ISO 8601 duration such as 'PT1H', or a timedelta, got {_shown(given)}"
-        _refuse("period", f"{said}; a number would have no unit")
+        _refuse("period", f"{said}; a number has no unit")
     try:
         text = write_duration(given) if isinstance(given, timedelta) else str(given)
         parse_duration(text)

@@ -89,7 +89,7 @@ async def test_add_of_a_job_that_another_one_bars_fails_unless_it_is_forced(word
 
     assert 1 == await run_sync(partial(main, ["add", *words, *unique]))
 
-    assert f"asyncq: job {first}, which is available, bars another one like it\n" == capsys.readouterr().err
+    assert f"asyncq: job {first}, which is available, prevents another one like it\n" == capsys.readouterr().err
     assert first != await add(capsys, *words, *unique, "--force")
 
 

@@ -43,7 +43,7 @@ async def test_add_stores_a_line(words: list[str], client: Client, capsys: Outpu
     [
         ("99 * * * * t", [], "the crontab cannot be used: line 1, column 1: minute is 99, expected 0 to 59"),
         ("@daily t", ["--dialect", "crontab"], "line 1, column 1"),
-        ("* * * * * t ?tz=Mars", [], "'Mars' is no time zone"),
+        ("* * * * * t ?tz=Mars", [], "'Mars' is not a time zone"),
         ("", [], "LINE has 0 items, expected one"),
         ("* * * * * a\n* * * * * b", [], "LINE has 2 items, expected one"),
     ],
@@ -121,7 +121,7 @@ async def test_change_changes_what_is_given(words: list[str], client: Client, ca
         (["--tz", "UTC", "--unset", "tz"], "tz is both given and unset"),
         (["--payload", "[1]"], "'[1]' is not a JSON object"),
         (["--payload", "{"], "'{' is not valid JSON"),
-        (["--fill", "soon"], "'soon' is no time phrase"),
+        (["--fill", "soon"], "'soon' is not a time phrase"),
         (["--expression", "60 * * * *"], "minute is 60, expected 0 to 59"),
         (["--unset", "match"], "invalid choice: 'match'"),
     ],

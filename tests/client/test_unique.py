@@ -43,7 +43,9 @@ async def count(db: asyncpg.Connection, schema: str) -> int:
 async def test_a_rejected_job_is_an_error_with_the_other_job(client: Client) -> None:
     """Programs read its attributes."""
     first = await client.add_job(make_report, Report(2026))
-    with pytest.raises(DuplicateJob, match=f"job {first.id}, which is available, bars another one like it") as caught:
+    with pytest.raises(
+        DuplicateJob, match=f"job {first.id}, which is available, prevents another one like it"
+    ) as caught:
         await client.add_job(make_report, Report(2026, copies=2))
     other = await client.add_job(make_report, Report(2027))
 

@@ -251,6 +251,6 @@ async def test_a_standby_refuses_adds_and_says_why(pair: Pair) -> None:
             await client.add_job("t")
         checkup = await client.admin.checkup()
 
-    assert ["it is a standby or recovers: no job can be added, and none can run"] == [
+    assert ["it is a standby or in recovery: no job can be added, and none can run"] == [
         finding.said for finding in checkup.findings if finding.level == "problem"
     ]

@@ -92,7 +92,7 @@ def test_arguments_by_name_are_not_taken_for_the_first_one(what: Any, payload: d
         spec(what, payload)
 
     name = min(payload)
-    assert f"give them to the task, as in add_job({what.name}.job({name}=...))" in str(caught.value)
+    assert f"pass them to the task, as in add_job({what.name}.job({name}=...))" in str(caught.value)
     assert "GWBPL" == caught.value.code
 
 
@@ -199,7 +199,7 @@ def test_what_is_neither_task_nor_name_nor_spec_is_refused(what: Any) -> None:
 @pytest.mark.filterwarnings("error")
 def test_a_task_that_was_called_is_told_apart() -> None:
     """As those of Celery are called for a signature; a handler that began nothing is no reason for a warning either."""
-    with pytest.raises(InvalidJob, match=r"a task that is called does not add a job: write add_job\(task\.job"):
+    with pytest.raises(InvalidJob, match=r"calling a task does not add a job: write add_job\(task\.job"):
         spec(rollup(day="x"))
     gc.collect()
 
@@ -244,7 +244,7 @@ def test_a_bulk_add_takes_no_single_job(one: Any) -> None:
 
 def test_a_spec_takes_no_payload() -> None:
     """It has one."""
-    with pytest.raises(TypeError, match="a spec has its payload already"):
+    with pytest.raises(TypeError, match="a spec already has its payload"):
         spec(rollup.job("x"), {})
 
 

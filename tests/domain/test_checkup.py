@@ -60,7 +60,7 @@ def test_a_healthy_store_has_one_finding_a_check() -> None:
         ("server", "ok", "it is up since 2026-11-20 12:30:00 UTC"),
         ("policies", "ok", "no table has row level security"),
         ("workers", "ok", "2 live"),
-        ("tasks", "ok", "a live worker knows the tasks of the jobs that wait"),
+        ("tasks", "ok", "live workers know the tasks of all waiting jobs"),
         ("notifications", "ok", "the server's notification queue is 0.0% full"),
         ("horizon", "ok", "nobody has kept dead rows from being removed for a minute"),
         ("dead_rows", "ok", "12 at most, in _jobs"),
@@ -84,7 +84,7 @@ def test_a_healthy_store_has_one_finding_a_check() -> None:
                 "warning",
                 (
                     "_jobs has 100,000 dead rows beside 3 live ones; it was vacuumed at 2026-11-20 12:30:00 UTC: "
-                    "is autovacuum on, and not overtaken?"
+                    "is autovacuum on, and fast enough?"
                 ),
             ),
         ),
@@ -93,7 +93,7 @@ def test_a_healthy_store_has_one_finding_a_check() -> None:
             (
                 "first_jobs",
                 "warning",
-                "48,000 blocks and 300.0 ms to look at the first 100; 120 blocks would do: fetches walk over dead rows",
+                "48,000 blocks and 300.0 ms to look at the first 100; 120 blocks would suffice: fetches read dead rows",
             ),
         ),
         (
@@ -117,7 +117,7 @@ def test_a_warning_leaves_it_healthy(changed: dict[str, Any], expected: tuple[st
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({"in_recovery": True}, "it is a standby or recovers: no job can be added, and none can run"),
+        ({"in_recovery": True}, "it is a standby or in recovery: no job can be added, and none can run"),
         ({"clock_moved": True}, "the clock of the schema was moved by a test; run `asyncq migrate --schema jobs`"),
         ({"violations": (Violation("orphan_claim", 5, "was claimed"),)}, "orphan_claim: job 5 was claimed"),
         ({"violations": (Violation("stale_key_locks", None, "3 key locks"),)}, "stale_key_locks: 3 key locks"),

@@ -94,7 +94,7 @@ def test_a_missing_job_says_which_one() -> None:
     """Its id is in the message and in the data."""
     error = JobNotFound(7)
 
-    assert ("there is no job 7: it never was, or it ended and was removed", 7) == (str(error), error.job_id)
+    assert ("there is no job 7: it never existed, or it ended and was removed", 7) == (str(error), error.job_id)
 
 
 def test_an_unavailable_store_has_sent_nothing_unless_it_says_otherwise() -> None:

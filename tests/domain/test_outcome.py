@@ -208,7 +208,7 @@ def test_a_policy_that_fails_does_not_hide_the_error_of_the_job() -> None:
     actual = settle(FIRST, Failed("E: the job's own"), Answers(ValueError("no \0")), 0.5)
 
     assert (
-        "E: the job's own\n\nThe task's retry policy failed too, the job waits a minute: ValueError: no \\x00"
+        "E: the job's own\n\nThe task's retry policy failed too, so the job waits a minute: ValueError: no \\x00"
         == actual.error
     )
 

@@ -244,7 +244,7 @@ def test_a_payload_that_holds_itself_is_refused() -> None:
 @pytest.mark.parametrize("text", [b"{", b"", b"NaN", b"{'a':1}", b"01", b"[1,]", b'"\\ud800"', b'"\t"'], ids=repr)
 def test_raw_text_that_is_no_json_is_refused(text: bytes) -> None:
     """msgspec copies a Raw as it is; the server would refuse it, and the caller's transaction with it."""
-    assert "payload is no JSON: " in str(refusal({"a": msgspec.Raw(text)}))
+    assert "payload is not JSON: " in str(refusal({"a": msgspec.Raw(text)}))
 
 
 def test_raw_bytes_that_are_no_text_are_refused() -> None:

@@ -146,7 +146,7 @@ def in_thread(ctx: Context) -> None:
         (rollup, {"transactional": True}, "a transactional handler needs a parameter for the context"),
         (in_context, {"completes": 1}, "completes must be True or False, got 1"),
         (in_context, {"completes": True, "transactional": True}, "it needs no completes=True"),
-        (rollup, {"completes": True}, "it needs a parameter for the context"),
+        (rollup, {"completes": True}, "they need a parameter for the context"),
     ],
 )
 def test_what_cannot_complete_its_job_in_a_transaction_is_refused(
@@ -349,7 +349,7 @@ def test_a_renamed_task_recurs_under_its_new_name() -> None:
         ("60 8 * * * {day: 'x'}", "task 'rollup': .*minute is 60, expected 0 to 59"),
         ("0 8 * * *", "task 'rollup': .*missing required field `day`"),
         (5, "(?s)task 'rollup': .*match must be a cron expression or a plain function, got 5"),
-        (["0 8 * * * {day: 'x'}"] * 2, "task 'rollup': .*this identifier is that of two items"),
+        (["0 8 * * * {day: 'x'}"] * 2, "task 'rollup': .*have this identifier"),
     ],
     ids=["expression", "payload", "no-recurrence", "twice"],
 )
@@ -379,7 +379,7 @@ def test_a_handler_that_cannot_be_served_is_refused() -> None:
 
 def test_a_task_is_no_handler() -> None:
     """`@task` twice is a slip."""
-    with pytest.raises(TaskError, match="is a task already"):
+    with pytest.raises(TaskError, match="is already a task"):
         task(task(rollup))
 
 

@@ -116,5 +116,5 @@ def test_an_item_is_checked_when_it_is_made() -> None:
     at = next_run(CronItem("ring", "0 8 * * mon", tz="Europe/Berlin"), MORNING)
 
     assert "minute is 61, expected 0 to 59" in said
-    assert "'Mars' is no time zone" in said
+    assert "'Mars' is not a time zone" in said
     assert datetime(2026, 7, 6, 6, tzinfo=UTC) == at

@@ -66,13 +66,14 @@ def faults(text: str) -> list[str]:
 
 SECTION = re.compile(r"^(?:Args|Returns|Raises|Yields|Example|Examples):$")
 ITEM = re.compile(r"^ {4}(?:\*{0,2}\w+|[\w., ]+): (?=\S)")
+COLUMNS = re.compile(r"\S {2,}\S")
 VAGUE = re.compile(r"^(?:It|They|Which|What|The same)\.$")
 
 
 def paragraphs(docstring: str) -> Iterator[str]:
     """Yield each paragraph of a docstring, and the text of each item of a section, without its name.
 
-    Lines that are indented without belonging to an item are code or a table: they are left out.
+    Lines that are indented without belonging to an item are code, and lines with gaps are a table: they are left out.
     """
     for block in re.split(r"\n\s*\n", inspect.cleandoc(docstring)):
         found: list[list[str]] = [[]]
@@ -83,7 +84,7 @@ def paragraphs(docstring: str) -> Iterator[str]:
                 found.append([])
             elif in_section and (item := ITEM.match(line)):
                 found.append([line[item.end() :]])
-            elif in_section or not line.startswith("  "):
+            elif in_section or (not line.startswith("  ") and not COLUMNS.search(line)):
                 found[-1].append(line.strip())
         yield from (" ".join(lines) for lines in found if lines)
 

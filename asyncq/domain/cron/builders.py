@@ -1,4 +1,4 @@
-"""Cron expressions by name: each function returns the five fields, to be used wherever an expression is."""
+"""Cron expressions by name: each function returns the five fields, for use wherever an expression is expected."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def every(*, minutes: int | None = None, hours: int | None = None) -> str:
     """Every so many minutes, or hours.
 
     Args:
-        minutes: A number that divides 60, below 60: cron counts anew in each hour.
-        hours: A number that divides 24, below 24: cron counts anew on each day.
+        minutes: A divisor of 60, below 60, because cron starts again in each hour.
+        hours: A divisor of 24, below 24, because cron starts again on each day.
 
     Returns:
         `*/5 * * * *`, or `0 */6 * * *`.
 
     Raises:
-        InvalidCrontab: The number does not divide, or not exactly one of the two was given.
+        InvalidCrontab: The number is not such a divisor, or not exactly one of the two was given.
     """
     if minutes is not None and hours is None:
         _check_divides("minutes", minutes, 60)
@@ -51,7 +51,7 @@ def hourly(*, minute: int = 0) -> str:
         `30 * * * *`.
 
     Raises:
-        InvalidCrontab: There is no such minute.
+        InvalidCrontab: The minute does not exist.
     """
     _check("minute", minute, 0, 59)
     return f"{minute} * * * *"
@@ -68,7 +68,7 @@ def daily(*, hour: int = 0, minute: int = 0) -> str:
         `30 4 * * *`.
 
     Raises:
-        InvalidCrontab: There is no such time.
+        InvalidCrontab: The time does not exist.
     """
     return f"{_time(hour, minute)} * * *"
 
@@ -85,7 +85,7 @@ def weekly(weekday: Weekday, *, hour: int = 0, minute: int = 0) -> str:
         `30 4 * * 1`.
 
     Raises:
-        InvalidCrontab: There is no such day or time.
+        InvalidCrontab: The day or the time does not exist.
     """
     if weekday not in _WEEKDAYS:
         _refuse(f"weekday is {weekday!r}, expected one of {', '.join(_WEEKDAYS)}")
@@ -96,7 +96,7 @@ def monthly(*, day: int = 1, hour: int = 0, minute: int = 0) -> str:
     """Once a month.
 
     Args:
-        day: 1 by default, to 31; months that are shorter are left out.
+        day: 1 by default, to 31; shorter months are skipped.
         hour: 0 by default, to 23.
         minute: 0 by default, to 59.
 
@@ -104,7 +104,7 @@ def monthly(*, day: int = 1, hour: int = 0, minute: int = 0) -> str:
         `30 4 15 * *`.
 
     Raises:
-        InvalidCrontab: There is no such day or time.
+        InvalidCrontab: The day or the time does not exist.
     """
     _check("day", day, 1, 31)
     return f"{_time(hour, minute)} {day} * *"
@@ -115,7 +115,7 @@ def yearly(*, month: int = 1, day: int = 1, hour: int = 0, minute: int = 0) -> s
 
     Args:
         month: 1 by default, to 12.
-        day: 1 by default, to the longest that the month can be; on 29 February every fourth year.
+        day: 1 by default, to the last day that the month can have; 29 February is every fourth year.
         hour: 0 by default, to 23.
         minute: 0 by default, to 59.
 
@@ -123,7 +123,7 @@ def yearly(*, month: int = 1, day: int = 1, hour: int = 0, minute: int = 0) -> s
         `30 4 24 12 *`.
 
     Raises:
-        InvalidCrontab: There is no such day or time.
+        InvalidCrontab: The day or the time does not exist.
     """
     _check("month", month, 1, 12)
     _check("day", day, 1, 29 if month == 2 else 30 if month in (4, 6, 9, 11) else 31)

@@ -1,4 +1,4 @@
-"""The recurring items of a worker: those that its tasks bring along, and those of its crontab."""
+"""The recurring items of a worker: those of its tasks, and those of its crontab."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ Crontab = str | CronItem | Iterable[str | CronItem]
 
 
 class RecurringTask(CronTask, Protocol):
-    """A task that may bring items along; `Task` is one."""
+    """A task that may have items; `Task` is one."""
 
     @property
     def cron_items(self) -> tuple[CronItem, ...]: ...
 
 
 def gather(crontab: Crontab | None, tasks: Mapping[str, RecurringTask]) -> tuple[CronItem, ...]:
-    """The items of a worker.
+    """Collect the items of a worker.
 
     Args:
-        crontab: A text, an item, or a list of both; None for nothing but what the tasks bring along.
+        crontab: A text, an item, or a list of both; None if only the tasks have items.
         tasks: The worker's tasks by name.
 
     Returns:
-        The items: first those of the tasks, then those of the crontab, which have their task's defaults if it is here.
+        The items of the tasks, then those of the crontab, which get the defaults of tasks that are known.
 
     Raises:
-        InvalidCrontab: A text cannot be read, an item does not fit its task, or two have the same identifier; with all
-            problems.
+            InvalidCrontab: A text cannot be read, an item does not fit its task, or two have the same identifier; with
+                all problems.
     """
     items: list[Any] = [item for task in tasks.values() for item in task.cron_items]
     problems: list[CrontabProblem] = []
@@ -55,6 +55,6 @@ def gather(crontab: Crontab | None, tasks: Mapping[str, RecurringTask]) -> tuple
 def _parts(crontab: Crontab | None) -> Iterable[object]:
     if crontab is None:
         return ()
-    # Whoever has no type checker may give anything: the check of the items says so.
+    # Without a type checker a caller may pass anything; the check of the items reports it.
     several = isinstance(crontab, Iterable) and not isinstance(crontab, str)
     return cast("Iterable[object]", crontab) if several else (crontab,)

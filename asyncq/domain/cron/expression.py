@@ -1,4 +1,4 @@
-"""Cron expressions -> `Times`. The gate here decides what is accepted; croniter only expands what passed it.
+"""Cron expressions -> `Times`. This module decides which expressions are accepted; croniter only expands them.
 
 crontab    exactly the five fields of graphile-worker: `*`, `*/n`, `a`, `a-b`, and lists of these
 extended   also names (jan, mon), `a-b/n`, `@daily` and the like, and `H`: a value that depends on the identifier
@@ -16,7 +16,7 @@ from asyncq.domain.cron.times import Times
 Dialect = Literal["crontab", "extended"]
 DIALECTS: tuple[Dialect, ...] = ("crontab", "extended")
 
-# All values of all fields, each by itself, are 356 characters; 1 MB would hold a worker for half a minute.
+# All values of all fields, listed one by one, are 356 characters; 1 MB would block a worker for half a minute.
 MAX_EXPRESSION = 1000
 
 
@@ -38,7 +38,7 @@ _FIELDS = (
     _Field("day of the week", 0, 7, _DAYS),
 )
 _DOW = _FIELDS[4]
-# Where H draws from, if that is less than the field: each month has these days, each week these.
+# The highest value of H, if it is below that of the field: each month has these days, each week these.
 _HIGH_OF_H = {"day of the month": 28, "day of the week": 6}
 
 _NICKNAMES = {
@@ -60,7 +60,7 @@ _SPREAD = re.compile(rf"H(?:\(({_NUMBER})-({_NUMBER})\))?(?:/({_NUMBER}))?")
 
 
 class Fault(NamedTuple):
-    """What is wrong with an expression; the column counts from 1."""
+    """A fault of an expression; the column counts from 1."""
 
     column: int
     said: str
@@ -75,22 +75,22 @@ class BadExpression(Exception):
 
 
 class _Refused(Exception):
-    """Why an element of a field is none."""
+    """The reason why an element of a field is refused."""
 
 
 def expand(text: str, dialect: Dialect, identifier: str) -> Times:
-    """The minutes that an expression stands for.
+    """The minutes of an expression.
 
     Args:
-        text: The expression, blanks and tabs around and between its fields.
-        dialect: How it is written.
-        identifier: That of the item; `H` depends on it.
+        text: The expression; blanks and tabs may be around and between its fields.
+        dialect: Its syntax.
+        identifier: The identifier of the item; `H` depends on it.
 
     Returns:
         The five sets.
 
     Raises:
-        BadExpression: It is no expression of the dialect, or never fires; with all faults.
+        BadExpression: The expression is not valid in the dialect, or never fires; with all faults.
     """
     if len(text) > MAX_EXPRESSION:
         said = f"the expression is {len(text)} characters long, at most {MAX_EXPRESSION} are allowed"
@@ -115,19 +115,19 @@ def expand(text: str, dialect: Dialect, identifier: str) -> Times:
         raise BadExpression(faults)
     times = _expand(fields)
     if not times.can_fire:
-        said = f"{text.strip()!r} never fires: no month that it names has such a day"
+        said = f"{text.strip()!r} never fires: no month in it has such a day"
         raise BadExpression([Fault(words[2].start() + 1, said)])
     return times
 
 
 def _expand(fields: list[str]) -> Times:
-    """The sets of fields that passed the gate."""
-    # A tenth of a second to import, needed only where cron is.
+    """The sets of checked fields."""
+    # The import takes a tenth of a second, and only programs with recurring items need it.
     from croniter import croniter
 
     expanded, _ = croniter.expand(" ".join(fields))
     sets = (
-        # croniter writes a field that holds everything as a star, alone or in a list.
+        # croniter writes a field with all values as a star, alone or in a list.
         frozenset(range(field.low, field.high + (field is not _DOW)) if "*" in values else map(int, values))
         for field, values in zip(_FIELDS, expanded, strict=True)
     )
@@ -141,9 +141,7 @@ def _check_nickname(nickname: str, words: list[re.Match[str]], dialect: Dialect)
     elif nickname not in _NICKNAMES:
         said = f"{nickname!r} is unknown, expected five fields or one of {known}"
     elif len(words) > 1:
-        raise BadExpression(
-            [Fault(words[1].start() + 1, f"{words[1][0]!r} stands behind {nickname}, expected nothing")]
-        )
+        raise BadExpression([Fault(words[1].start() + 1, f"{words[1][0]!r} follows {nickname}, expected nothing")])
     else:
         return nickname
     raise BadExpression([Fault(words[0].start() + 1, said)])
@@ -168,7 +166,7 @@ def _elements(word: re.Match[str]) -> Iterator[tuple[int, str]]:
 
 
 def _element(field: _Field, element: str, dialect: Dialect, identifier: str) -> str:
-    """An element in digits that croniter reads as we mean them."""
+    """Write an element in digits, as croniter must read it."""
     extended = dialect == "extended"
     if found := _STEPS.fullmatch(element):
         _check_step(found[1])
@@ -181,7 +179,7 @@ def _element(field: _Field, element: str, dialect: Dialect, identifier: str) -> 
 
 
 def _is_plain(found: re.Match[str]) -> bool:
-    """Whether it has neither names nor a step."""
+    """Whether the element has neither names nor a step."""
     return found[3] is None and all(value.isdigit() for value in found.groups("0"))
 
 
@@ -191,7 +189,7 @@ def _range(field: _Field, found: re.Match[str]) -> str:
         return str(low)
     high = _number(field, found[2])
     if high == 0 and field is _DOW and not found[2].isdigit():
-        # The Sunday at the end of `sat-sun`.
+        # Sunday as the end of `sat-sun`.
         high = 7
     _check_order(low, high, found[0])
     _check_step(found[3])
@@ -199,7 +197,7 @@ def _range(field: _Field, found: re.Match[str]) -> str:
 
 
 def _spread(field: _Field, found: re.Match[str], identifier: str) -> str:
-    """The value that an `H` draws: always the same for an identifier, of all values equally often."""
+    """The value of an `H`: always the same for an identifier, and each value equally often."""
     low, high = field.low, _HIGH_OF_H.get(field.name, field.high)
     if found[1]:
         low, high = _number(field, found[1]), _number(field, found[2])
@@ -228,7 +226,7 @@ def _check_order(low: int, high: int, element: str) -> None:
     if low == high:
         raise _Refused(f"has the range {element!r} of one value, expected two different ones, or {low} alone")
     if low > high:
-        raise _Refused(f"has the range {element!r} that runs backwards, expected the lower value first")
+        raise _Refused(f"has the range {element!r}, which goes backwards, expected the lower value first")
 
 
 def _check_step(step: str | None) -> None:

@@ -1,4 +1,4 @@
-"""`CronItem`: a recurring job as it is written in code; checked when it is made, and every fault is told."""
+"""`CronItem`: a recurring job as it is written in code; it is checked when it is made, and all faults are reported."""
 
 import dataclasses
 import functools
@@ -22,20 +22,20 @@ from asyncq.domain.job import MAX_NAME, JobKeyMode, JobSpec
 from asyncq.domain.payload import encode
 from asyncq.domain.signature import Signature
 
-# How the mark of a slot looks.
+# The format of a slot in a payload.
 EXAMPLE = {"ts": "2021-01-01T04:00:00.000Z", "backfilled": False}
 
-# Fields of an item that its job has too; what is not said is the task's.
+# Fields of an item that its job has too; missing ones are the task's.
 JOB_OPTIONS = ("queue", "max_attempts", "priority", "flags", "job_key", "job_key_mode")
 _PRINTABLE = re.compile(rf"[^\x00-\x1f\x7f\ud800-\udfff]{{1,{MAX_NAME}}}")
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
-# The field that a fault is about, what is said, and the column if there is one.
+# The field of a fault, its message, and its column if there is one.
 _Fault = tuple[str, str, int | None]
 
 
 class CronTask(Protocol):
-    """A task as an item needs it; `Task` is one."""
+    """The part of a task that an item needs; `Task` has it."""
 
     @property
     def name(self) -> str: ...
@@ -52,28 +52,28 @@ class _Head(msgspec.Struct, frozen=True):
 
 
 class CronItem(_Head, frozen=True, kw_only=True, dict=True):
-    """A recurring job: which task, when, with what.
+    """A recurring job: the task, the times, the payload and the options.
 
     Attributes:
         task: The task, or its name.
-        match: When: a cron expression, or a function that is asked about each minute, as a `TimeDigest` of the item's
-            zone. Every worker calls it once a minute: it has to be quick, and to answer the same everywhere.
+        match: The times: a cron expression, or a function that is called for each minute with a `TimeDigest` of the
+            item's zone. Every worker calls it once a minute: it must be quick, and return the same everywhere.
         payload: An object, to which `_cron: {ts, backfilled}` is added; `{}` by default.
-        identifier: The name under which the database remembers the item, at most 128 characters; that of the task by
-            default. Two items of one task need one each; an item whose identifier changes is a new one.
-        fill: How far back a starting worker looks for slots at which no worker was there; a timedelta or seconds, at
-            most 36,525 days; not at all by default. Make it a little longer than your longest downtime.
-        max_attempts: Total attempts, 1 to 32767; the task's by default.
-        queue: The named queue that runs its jobs in series; the task's by default.
+        identifier: The name under which the database stores the item, at most 128 characters; the name of the task by
+            default. Two items of one task need different ones. An item with a changed identifier is a new item.
+        fill: How far back a starting worker looks for missed slots; a timedelta or seconds, at most 36,525 days; not at
+            all by default. Make it a little longer than your longest downtime.
+        max_attempts: The number of attempts in all, 1 to 32767; the task's by default.
+        queue: The named queue that runs its jobs one after the other; the task's by default.
         priority: -32768 to 32767, lower first; the task's by default.
         flags: Names that a worker may forbid; the task's by default.
         job_key: A key for its jobs: while one waits, the next slot changes that one instead of adding another.
-        job_key_mode: What an add does when a job has the key; `replace` by default.
-        overlap: What becomes of a slot while a job of the item waits, is to be retried or runs: `allow` adds another
-            (the default), `skip` drops the slot, `replace` puts its job in the place of that one, cancelled if it runs.
-        tz: The IANA zone in which `match` is meant; `UTC` by default.
-        dialect: How `match` is written: `extended` by default, or `crontab`, the fields of graphile-worker alone.
-        pattern: The older name of `match` in graphile-worker; once the item is made, it is None.
+        job_key_mode: The effect of an add when a job has the key; `replace` by default.
+        overlap: What happens to a slot while a job of the item waits, is to be retried or runs. `allow` adds another
+            job (the default), `skip` drops the slot, `replace` replaces that job, and cancels it if it runs.
+        tz: The IANA zone of `match`; `UTC` by default.
+        dialect: The syntax of `match`: `extended` by default, or `crontab`, only the fields of graphile-worker.
+        pattern: The older name of `match` in graphile-worker; it is None once the item is made.
 
     Raises:
         InvalidCrontab: A field breaks a rule, or the expression never fires; with all problems.
@@ -118,7 +118,7 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
 
     @functools.cached_property
     def line(self) -> int | None:
-        """The line of the text that it comes from; None if it was made in code."""
+        """The line of its text; None if it was made in code."""
         return None
 
     @functools.cached_property
@@ -135,7 +135,7 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
 
     @functools.cached_property
     def fill_period(self) -> timedelta:
-        """How far back it is filled."""
+        """How far back missed slots are filled."""
         return timedelta(seconds=seconds(self.fill))
 
     @functools.cached_property
@@ -145,31 +145,31 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
 
     @functools.cached_property
     def template(self) -> JobSpec:
-        """Its job, but for the payload and the time."""
+        """Its job, without the payload and the time."""
         spec = JobSpec(task=self.task) if isinstance(self.task, str) else self.task.spec("{}")
         options: Any = {name: getattr(self, name) for name in JOB_OPTIONS}
         return spec.with_options(**options)
 
     def extra(self, spec: JobSpec) -> str | None:
-        """What a job of the item asks about other jobs.
+        """The options of a job of the item that concern other jobs.
 
         Args:
             spec: The job.
 
         Returns:
-            JSON text for `_add_jobs`; None when it asks nothing.
+            JSON text for `_add_jobs`; None if it has no such options.
         """
         return extra(spec) if self.overlap == "allow" else overlap_question(self.identifier, self.overlap)
 
     def _faults(self) -> Iterator[_Fault]:
-        """Yield everything that is wrong, in the order in which a line says it."""
+        """Yield all faults, in the order of a line."""
         yield from self._faults_of_match()
         if isinstance(self.task, str) or isinstance(getattr(self.task, "signature", None), Signature):
             for field, said, _ in _faults_of_job("task", lambda: JobSpec(task=self.task_name).with_options()):
                 yield field, f"task: {said}", None
         else:
             yield "task", f"task must be a task or the name of one, got {self.task!r}", None
-        # One that is not given is the task's, and judged with it.
+        # A missing one is the task's, and is checked with the task.
         identifier: Any = self.identifier
         if identifier != self.task_name and not (isinstance(identifier, str) and _PRINTABLE.fullmatch(identifier)):
             said = f"identifier is {self.identifier!r}, expected 1 to {MAX_NAME} characters without control characters"
@@ -187,7 +187,7 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
         yield from self._faults_of_payload()
 
     def _faults_of_whole(self) -> Iterator[_Fault]:
-        """Yield what is wrong with the job although each part of it is right."""
+        """Yield faults of the job that its parts do not have."""
 
         def ask() -> None:
             payload = msgspec.json.encode({**self.members, MARK: EXAMPLE}).decode()
@@ -199,11 +199,11 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
             yield "overlap", said, None
 
     def _other_answer(self) -> str | None:
-        """What else says what becomes of its job beside another one."""
+        """The other rule about a job of the item beside another one, if it has one."""
         try:
             spec = self.template
         except InvalidJob:
-            return None  # That is told already.
+            return None  # It is reported already.
         if spec.job_key is not None:
             return "job_key"
         return f"the unique policy of task {spec.task!r}" if spec.unique is not None or spec.singleton else None
@@ -250,9 +250,9 @@ def _faults_of_job(field: str, make: Callable[[], object]) -> Iterator[_Fault]:
 
 
 def checked(item: CronItem) -> CronItem:
-    """Refuse an item whose payload has a field that its task does not take.
+    """Refuse an item whose payload has a field that its task does not have.
 
-    Not for stored items: another release, which knows the field, may have stored them.
+    Do not use it for stored items: another release, which knows the field, may have stored them.
 
     Args:
         item: An item that is about to be scheduled.
@@ -261,7 +261,7 @@ def checked(item: CronItem) -> CronItem:
         The same item.
 
     Raises:
-        InvalidCrontab: There is such a field.
+        InvalidCrontab: The payload has such a field.
     """
     if not isinstance(item.task, str):
         signature = item.task.signature
@@ -271,28 +271,28 @@ def checked(item: CronItem) -> CronItem:
 
 
 def parse_cron_items(items: Iterable[CronItem], tasks: Mapping[str, CronTask] | None = None) -> tuple[CronItem, ...]:
-    """Check items against each other, and give those that only name their task its defaults.
+    """Check items against each other, and give items that name a known task its defaults.
 
     Args:
         items: The items, such as those of `parse_crontab`.
-        tasks: Tasks by name; an item of another name stays as it is.
+        tasks: Tasks by name; an item of an unknown task stays as it is.
 
     Returns:
         The items, in their order.
 
     Raises:
-        InvalidCrontab: Two have the same identifier, one is no `CronItem`, or its payload does not fit its task; with
-            all problems.
+        InvalidCrontab: Two have the same identifier, an element is not a `CronItem`, or a payload does not fit its
+            task; with all problems.
     """
     problems: list[CrontabProblem] = []
     found: dict[str, CronItem] = {}
-    # Whoever has no type checker may give anything.
+    # Without a type checker a caller may pass anything.
     for item in cast(Iterable[Any], items):
         if not isinstance(item, CronItem):
             problems.append(CrontabProblem(f"an item must be a CronItem, got {item!r}"))
         elif item.identifier in found:
             both = f"{found[item.identifier].task_name!r} and {item.task_name!r}"
-            said = f"this identifier is that of two items, of the tasks {both}; give one of them another"
+            said = f"two items, of the tasks {both}, have this identifier; give one of them another"
             problems.append(CrontabProblem(said, "identifier", item.identifier, item.line))
         else:
             known = tasks.get(item.task) if tasks and isinstance(item.task, str) else None

@@ -1,4 +1,4 @@
-"""The options of a line, `?fill=2d&max=10`: names and values as the text has them -> the fields of a `CronItem`."""
+"""The options of a line, `?fill=2d&max=10`: names and values of a text -> the fields of a `CronItem`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _QUEUE = re.compile(r"[-a-zA-Z0-9_:]+")
 
 
 class Option(NamedTuple):
-    """An option of a line, or what is wrong with it.
+    """An option of a line, or its fault.
 
     Attributes:
-        column: Where it begins; counts from 0.
-        field: The field of `CronItem`; empty if there is none.
+        column: The column where it begins, from 0.
+        field: The field of `CronItem`; empty if no field has the name.
         value: The field's value.
-        fault: What is wrong; empty if nothing is.
+        fault: The fault; empty if there is none.
     """
 
     column: int
@@ -38,10 +38,10 @@ def read_options(text: str) -> Iterator[Option]:
     """Yield the options of a line.
 
     Args:
-        text: What stands between the `?` and the next blank, in the syntax of URLs: `%20` and `+` are blanks.
+        text: The text between the `?` and the next blank, in the syntax of URLs: `%20` and `+` are blanks.
 
     Yields:
-        Each option, in the order of the text.
+        All options, in the order of the text.
 
     Source: the section "Recurring tasks" in the README of graphile-worker; `tz`, `flags` and `overlap` are ours.
     """
@@ -65,7 +65,7 @@ def _name(part: str) -> str:
 def _read(column: int, part: str) -> Option:
     name, equals, raw = part.partition("=")
     if not name or not equals:
-        return Option(column, "", fault=f"{part!r} is no option, expected name=value")
+        return Option(column, "", fault=f"{part!r} is not an option, expected name=value")
     if name not in _OPTIONS:
         nearest = difflib.get_close_matches(name, _OPTIONS, n=1)
         hint = f"did you mean {nearest[0]!r}?" if nearest else f"expected one of {', '.join(_OPTIONS)}"

@@ -1,6 +1,6 @@
-"""What becomes of a slot while a job of its item waits or runs: a unique policy whose key is the item's.
+"""What happens to a slot while a job of its item waits or runs: a unique policy with the key of the item.
 
-sql/functions/cron/run_cron_item.sql is the same in SQL.
+sql/functions/cron/run_cron_item.sql has the same rules.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ def overlap_key(identifier: str) -> str:
     """The key of all jobs of an item.
 
     Args:
-        identifier: The item's.
+        identifier: The identifier of the item.
 
     Returns:
-        64 lower-case hexadecimal digits. No other policy has it: the texts that those hash begin with a brace.
+        64 lower-case hexadecimal digits. No other policy has it, because the texts of the others begin with a brace.
     """
     return hashlib.sha256(f"cron {identifier}".encode()).hexdigest()
 
 
 def overlap_question(identifier: str, overlap: str) -> str | None:
-    """What the job of a slot asks about the other jobs of its item.
+    """The options of the job of a slot that concern other jobs of its item.
 
     Args:
-        identifier: The item's.
+        identifier: The identifier of the item.
         overlap: One of `OVERLAPS`.
 
     Returns:
-        JSON text for `_add_jobs`; None when it asks nothing.
+        JSON text for `_add_jobs`; None if it has no such options.
     """
     if overlap not in _STRATEGIES:
         return None

@@ -16,19 +16,19 @@ def parse_time_phrase(text: str) -> timedelta:
     """Read a time phrase.
 
     Args:
-        text: Numbers, each followed by its unit (s, m, h, d, w), in any order; units that come twice add up.
+        text: Numbers, each followed by its unit (s, m, h, d, w), in any order; repeated units add up.
 
     Returns:
         The time.
 
     Raises:
-        ValueError: It is none, or longer than 36,525 days.
+        ValueError: The text is not a time phrase, or is longer than 36,525 days.
 
     Source: the section "Recurring tasks" in the README of graphile-worker.
     """
     if not _PHRASE.fullmatch(text):
         raise ValueError(
-            f"{text[:40]!r} is no time phrase, expected numbers with a unit s, m, h, d or w, such as '3d12h'"
+            f"{text[:40]!r} is not a time phrase, expected numbers with a unit s, m, h, d or w, such as '3d12h'"
         )
     seconds = sum(int(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
     if seconds > CENTURY_S:

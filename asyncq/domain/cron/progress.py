@@ -1,7 +1,7 @@
-"""How far an item has come in a run of a worker: which slots are still to be looked at, and which of them were missed.
+"""The progress of an item in a run of a worker: which slots are still to be read, and which of them were missed.
 
-A worker that comes late, because its machine slept, its loop was blocked or the clock was set, adds what is at most an
-hour old as if it had been there in time. What is older counts as missed: it is left out, unless the item has a `fill`.
+A worker may be late, because its machine slept, its loop was blocked or the clock was set. It adds slots that are at
+most an hour old as if it were in time. Older slots were missed: they are skipped, unless the item has a `fill`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ CATCH_UP = timedelta(hours=1)
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far an item has come.
+    """The progress of an item.
 
     Attributes:
-        after: Slots up to here are done with.
+        after: Slots up to here are done.
         missed_until: Later slots up to here were missed: their jobs say `backfilled`.
     """
 
@@ -30,16 +30,16 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 def begin(item: CronItem, known: Known, now: datetime, before: Progress | None = None) -> Progress:
-    """Where an item begins, or, after the database was away, begins again.
+    """The progress of an item at the start, or after an outage of the database.
 
     Args:
         item: The item.
-        known: What the database knows of it; of a new one, that it is known since now.
+        known: The database's record of it; a new item is known since now.
         now: The time, with a time zone.
-        before: How far it had come in this run; None at the start.
+        before: Its progress in this run; None at the start.
 
     Returns:
-        Its progress: with a `fill`, what the database does not know of is looked at again.
+        Its progress: with a `fill`, slots that the database does not know are read again.
     """
     if before is None:
         came = just_before = now - MOMENT
@@ -50,16 +50,16 @@ def begin(item: CronItem, known: Known, now: datetime, before: Progress | None =
 
 
 def keep_up(item: CronItem, progress: Progress, now: datetime) -> Progress:
-    """How far an item has come as seen from a time that may be much later than the last one, or earlier.
+    """Move the progress of an item to the current time, which may be much later than the last one, or earlier.
 
     Args:
         item: The item.
-        progress: How far it had come.
+        progress: The progress before.
         now: The time, with a time zone.
 
     Returns:
-        Its progress: nothing is looked at that is both longer ago than an hour and than its `fill`. If the clock went
-        back, slots come up again; those that became jobs the database refuses.
+        Its progress: slots that are older than an hour and than its `fill` are skipped. If the clock went back, slots
+        come again; the database refuses those that have become jobs.
     """
     if progress.after > now:
         return Progress(now, min(progress.missed_until, now))
@@ -68,7 +68,7 @@ def keep_up(item: CronItem, progress: Progress, now: datetime) -> Progress:
 
 
 def due(item: CronItem, progress: Progress, until: datetime) -> Iterator[Slot]:
-    """Yield the slots that an item comes to next, in order.
+    """Yield the next slots of an item, in order.
 
     Args:
         item: The item.
@@ -79,7 +79,7 @@ def due(item: CronItem, progress: Progress, until: datetime) -> Iterator[Slot]:
         The slots.
 
     Raises:
-        Exception: What the item's own function raises.
+        Exception: The error of the item's own function.
     """
     for slot in slots(item, progress.after, until):
         yield msgspec.structs.replace(slot, backfilled=True) if slot.at <= progress.missed_until else slot

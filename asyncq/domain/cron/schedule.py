@@ -1,11 +1,11 @@
-"""The instants at which a pattern is due, in the zone of its item. What a change of the clocks does:
+"""The instants at which a pattern is due, in the zone of its item. At a change of the clocks:
 
-    a time of the day (`30 2 * * *`)       once a day: when it is skipped, at the first minute after the gap; when it
-                                           comes twice, the first time
-    a rhythm (`*/5 * * * *`, `* 2 * * *`)  as time really passes: nothing in a gap, twice in an hour that comes twice
+    a time of the day (`30 2 * * *`)       once a day: a skipped time at the first minute after the gap, a repeated time
+                                           the first time
+    a rhythm (`*/5 * * * *`, `* 2 * * *`)  in real time: nothing in a gap, twice in a repeated hour
 
-The first as users expect of a daily job, which must neither be left out nor run twice; the second as they expect of
-"every five minutes". It is the rule of Debian's cron. An instant is always a whole minute of UTC.
+Users expect that a daily job is neither skipped nor run twice, and that "every five minutes" is a real interval. It is
+the rule of Debian's cron. An instant is always a whole minute of UTC.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def instants(pattern: Times | Matcher, zone: tzinfo, after: datetime, until: dat
     """Yield the instants of an interval at which a pattern is due.
 
     Args:
-        pattern: The sets of an expression, or a function, which is asked about each minute.
-        zone: The zone in which the pattern is meant.
+        pattern: The sets of an expression, or a function, which is called for each minute.
+        zone: The zone of the pattern.
         after: The start, with a time zone; not part of the interval.
         until: The end, with a time zone; part of it.
 
@@ -62,7 +62,7 @@ def _by_function(matches: Matcher, zone: tzinfo, after: datetime, until: datetim
 
 
 def _times_of_day(times: Times, zone: tzinfo, after: datetime, until: datetime) -> Iterator[datetime]:
-    """Day by day: each of its times is one instant, which rises with them; those of a gap fall together."""
+    """Day by day: each time of a day is one instant; times in a gap are the same instant."""
     clock = [hour * _HOUR + minute * _MINUTE for hour in sorted(times.hours) for minute in sorted(times.minutes)]
     last: datetime | None = None
     for day in times.days(after.astimezone(zone).date()):
@@ -97,7 +97,7 @@ def _rhythm(times: Times, zone: tzinfo, after: datetime, until: datetime) -> Ite
 
 
 def _turns(hour: datetime, local: datetime, zone: tzinfo) -> list[datetime]:
-    """Where an hour of UTC begins, where the hour on the wall turns or its clock is set, and where it ends."""
+    """The minutes of an hour of UTC at which the local hour or the local clock changes, with its start and end."""
     end = hour + _HOUR
     if local.utcoffset() != (end - _MINUTE).astimezone(zone).utcoffset():
         return [hour + minute * _MINUTE for minute in range(61)]
@@ -106,7 +106,7 @@ def _turns(hour: datetime, local: datetime, zone: tzinfo) -> list[datetime]:
 
 
 def _in_piece(times: Times, minutes: list[int], start: datetime, length: int, zone: tzinfo) -> Iterator[datetime]:
-    """The matches in a piece that lies within one hour on the wall."""
+    """The matches in a piece that is within one local hour."""
     local = start.astimezone(zone)
     if local.hour in times.hours and times.holds(local.date()):
         for minute in minutes:

@@ -1,4 +1,4 @@
-"""Slots: an item with a minute at which it is due; each becomes one job, whichever worker is first."""
+"""Slots: an item with a minute at which it is due; each becomes one job, added by the first worker."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from asyncq.domain.cron.schedule import instants
 from asyncq.domain.cron.times import Times
 from asyncq.domain.job import JobSpec
 
-# From one 29 February to the next one it is at most eight years: 2096 to 2104.
+# Two 29 Februaries are at most eight years apart: 2096 and 2104.
 _FARTHEST = timedelta(days=8 * 366)
-# A function can only be asked minute by minute.
+# A function can only be called minute by minute.
 _FARTHEST_OF_FUNCTION = timedelta(days=31)
 MOMENT = timedelta(microseconds=1)
 
@@ -25,8 +25,8 @@ class Slot(msgspec.Struct, frozen=True):
     Attributes:
         item: The item.
         at: The minute, in UTC.
-        backfilled: Whether no worker was there when it was due.
-        revision: Of a stored item: that of its definition as it was read.
+        backfilled: Whether no worker ran when it was due.
+        revision: For a stored item: the revision of its definition.
     """
 
     item: CronItem
@@ -36,12 +36,12 @@ class Slot(msgspec.Struct, frozen=True):
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What the database knows of an item.
+    """The database's record of an item.
 
     Attributes:
-        since: When it was seen first.
-        last: Its last slot that became a job, None if none did.
-        not_before: Slots before it are never made up for: the item was paused, or another one, until then.
+        since: When the item was first seen.
+        last: Its last slot that became a job; None if there is none.
+        not_before: Earlier slots are never filled: the item was paused or changed then.
     """
 
     since: datetime
@@ -62,41 +62,41 @@ def slots(item: CronItem, after: datetime, until: datetime) -> Iterator[Slot]:
 
     Raises:
         ValueError: A time has no time zone.
-        Exception: What the item's own function raises.
+        Exception: The error of the item's own function.
     """
     for at in instants(item.when, item.zone, after, until):
         yield Slot(item, at)
 
 
 def next_run(item: CronItem, after: datetime) -> datetime | None:
-    """When an item is due next.
+    """The next time at which an item is due.
 
     Args:
         item: The item.
-        after: The start, with a time zone; the answer is later.
+        after: The start, with a time zone; the result is later.
 
     Returns:
-        The minute, in UTC. None if there is none within eight years, or within 31 days when `match` is a function.
+        The minute, in UTC. None if there is none within eight years, or within 31 days if `match` is a function.
 
     Raises:
         ValueError: The time has no time zone.
-        Exception: What the item's own function raises.
+        Exception: The error of the item's own function.
     """
     farthest = _FARTHEST if isinstance(item.when, Times) else _FARTHEST_OF_FUNCTION
     return next(instants(item.when, item.zone, after, after + farthest), None)
 
 
 def missed_after(item: CronItem, known: Known, start: datetime) -> datetime:
-    """After which moment an item may have missed slots before a start.
+    """The moment after which an item may have missed slots before a start.
 
     Args:
         item: The item.
-        known: What the database knows of it; one that is known since the start has missed nothing.
-        start: When the scheduler starts, with a time zone; a slot at this very moment is not missed yet.
+        known: The database's record of it; an item that is new at the start has missed nothing.
+        start: The start of the scheduler, with a time zone; a slot at this moment is not missed yet.
 
     Returns:
-        Its last job, or else the moment just before it was seen first, but nothing that is longer ago than `fill`, or
-        than it was resumed or changed; the moment just before the start if it missed nothing.
+        Its last job, else the moment just before it was first seen; but nothing before `fill`, a resume or a change.
+        The moment just before the start if it missed nothing.
 
     Source: `scheduleCronJobs` and the option `fill` of graphile-worker.
     """
@@ -109,7 +109,7 @@ def missed_after(item: CronItem, known: Known, start: datetime) -> datetime:
 
 
 def in_order(found: Iterable[Slot]) -> list[Slot]:
-    """Slots of several items by their time; those of the same minute stay in the order of the items."""
+    """Sort slots of several items by time; slots of the same minute keep the order of the items."""
     return sorted(found, key=_at)
 
 
@@ -120,7 +120,7 @@ def job_of(slot: Slot) -> JobSpec:
         slot: The slot.
 
     Returns:
-        The spec: due at the slot's time, not now; its payload is the item's with `_cron: {ts, backfilled}`, last.
+        The spec. It is due at the slot's time, not now; its payload is the item's, with `_cron: {ts, backfilled}` last.
     """
     members: dict[str, object] = {name: value for name, value in slot.item.members.items() if name != MARK}
     ts = slot.at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds")

@@ -1,4 +1,4 @@
-"""`CronStatus`: what is known of a recurring item."""
+"""`CronStatus`: a recurring item as the database knows it."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from asyncq.domain.errors import InvalidCrontab
 
 
 class CronStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A recurring item as it was when it was read. What is not said has the default of the item's task.
+    """A recurring item as it was when it was read. A missing value is the default of the item's task.
 
     Attributes:
-        identifier: Its name.
-        source: `"stored"` in the database; `"static"` in the crontab of workers: of live ones, or, when `task` is None,
-            of workers that are gone.
+        identifier: The name of the item.
+        source: `"stored"`: in the database. `"static"`: in the crontab of live workers, or, if `task` is None, of
+            workers that are gone.
         task: The name of its task.
-        expression: When it is due; None if a function says so.
-        dialect: How the expression is written.
-        tz: The zone in which it is meant.
+        expression: Its cron expression; None if it has a function.
+        dialect: The syntax of the expression.
+        tz: The zone of the expression.
         payload: The payload as JSON text.
-        fill: How far back missed slots are made up for.
-        overlap: What becomes of a slot while a job of the item waits or runs.
+        fill: How far back missed slots are filled.
+        overlap: What happens to a slot while a job of the item waits or runs.
         queue: The named queue of its jobs.
-        max_attempts: Total attempts.
+        max_attempts: The number of attempts in all.
         priority: Lower first.
         flags: Names that a worker may forbid.
         job_key: The key of its jobs.
-        job_key_mode: What an add does when a job has the key.
-        paused_at: Since when it is paused; None if it is not.
-        known_since: Since when it is known.
+        job_key_mode: The effect of an add when a job has the key.
+        paused_at: When it was paused; None if it is not paused.
+        known_since: When it was first seen.
         last_run: Its last slot that became a job.
         next_run: Its next slot; None while it is paused, if it cannot be scheduled, or if a function says when it is
             due.
-        problem: Why it cannot be scheduled.
-        workers: The ids of the live workers that add its jobs: none means that nobody does.
+        problem: The reason why it cannot be scheduled; None if it can.
+        workers: The ids of the live workers that add its jobs; without any, no job is added.
     """
 
     identifier: str
@@ -91,14 +91,14 @@ _documents = msgspec.json.Decoder(_Document)
 
 
 def read_status(document: str, now: datetime) -> CronStatus:
-    """What a document of the database says, and when the item is due next.
+    """Read a document of the database, and compute when the item is due next.
 
     Args:
         document: The SQL type `cron_item` as JSON.
         now: The time, with a time zone.
 
     Returns:
-        The status. When the item is due next is worked out here if that is possible: it needs no worker.
+        The status. The next run is computed here, without a worker, unless a function decides it.
     """
     read = _documents.decode(document)
     problem, following = read.problem, None
@@ -144,7 +144,7 @@ def _definition(read: _Document) -> str:
 
 
 def words_of(invalid: InvalidCrontab) -> str:
-    """What is wrong with one item, in a sentence without its name."""
+    """The problems of one item, in a sentence without its name."""
     return "; ".join(
         problem.said if problem.column is None else f"column {problem.column}: {problem.said}"
         for problem in invalid.problems

@@ -1,4 +1,4 @@
-"""Recurring items as the database has them: an item <-> the object that says the same in JSON.
+"""Stored recurring items: an item <-> its definition, a JSON object.
 
 The members of that object are those of sql/functions/cron/check_cron_item.sql.
 """
@@ -21,11 +21,11 @@ _OPTIONS = ("dialect", "tz", "overlap", "queue", "max_attempts", "priority", "jo
 
 
 class StoredItem(msgspec.Struct, frozen=True):
-    """A stored item that can be scheduled.
+    """A stored item with its revision.
 
     Attributes:
         item: The item.
-        revision: Of its definition, as it was read: a slot is added under this one only.
+        revision: The revision of its definition; a slot is only added under the same one.
     """
 
     item: CronItem
@@ -54,13 +54,13 @@ _definitions = msgspec.json.Decoder(_Definition)
 
 
 def definition(item: CronItem) -> dict[str, Any]:
-    """An item as an object.
+    """The definition of an item.
 
     Args:
         item: The item.
 
     Returns:
-        Its members, but for those that have their default; no expression when `match` is a function.
+        The members that differ from their defaults; without an expression if `match` is a function.
     """
     said: dict[str, Any] = {"task": item.task_name}
     if isinstance(item.match, str):
@@ -79,7 +79,7 @@ def definition(item: CronItem) -> dict[str, Any]:
 
 
 def job_document(item: CronItem) -> dict[str, Any]:
-    """What is known of the jobs of an item with the defaults of its task: for who adds one in SQL.
+    """The options of the jobs of an item, with the defaults of its task, for adds in SQL.
 
     Args:
         item: The item.
@@ -96,7 +96,7 @@ def job_document(item: CronItem) -> dict[str, Any]:
 
 
 def fields_of(text: str) -> dict[str, Any]:
-    """What a definition says, as the fields of a `CronItem`; its task is a name.
+    """The fields of a `CronItem` in a definition; the task is a name.
 
     Args:
         text: The definition as JSON.
@@ -105,7 +105,7 @@ def fields_of(text: str) -> dict[str, Any]:
         The fields.
 
     Raises:
-        InvalidCrontab: It is no definition.
+        InvalidCrontab: The text is not a definition.
     """
     try:
         read = _definitions.decode(text)
@@ -118,19 +118,19 @@ def fields_of(text: str) -> dict[str, Any]:
 
 
 def item_of(identifier: str, text: str, tasks: Mapping[str, CronTask]) -> CronItem:
-    """The item of a definition.
+    """Make the item of a definition.
 
     Args:
-        identifier: Its identifier.
+        identifier: The identifier of the item.
         text: The definition as JSON.
-        tasks: Tasks by name; an item of another name has no task's defaults.
+        tasks: Tasks by name; an item of an unknown task gets no defaults.
 
     Returns:
         The item.
 
     Raises:
-        InvalidCrontab: It cannot be scheduled: a bad expression, an unknown zone, a payload that its task refuses; with
-            all problems.
+        InvalidCrontab: It cannot be scheduled: a wrong expression, an unknown zone, or a payload that its task
+            refuses; with all problems.
     """
     fields = fields_of(text)
     fields |= {"identifier": identifier, "task": tasks.get(fields["task"], fields["task"])}

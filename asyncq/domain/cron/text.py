@@ -1,6 +1,6 @@
 """The text of a crontab: `30 4 * * 1 send_email ?fill=2d&max=10 {onboarding: false}`, one item a line.
 
-All problems of a text are found in one go, and told with their lines and columns.
+All problems of a text are found at once, and reported with their lines and columns.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _NEWLINE = re.compile("\r\n|\r|\n")
 _TASK = re.compile("[_a-zA-Z][_a-zA-Z0-9:/-]*")
 _FIELD = re.compile("[0-9*/,-]+")
 _NO_TASK = "-"
-# The parser of JSON5 is pure Python: it takes seconds for this much, and minutes for ten times as much.
+# The parser of JSON5 is pure Python: it takes seconds for this size, and minutes for ten times as much.
 MAX_JSON5 = 64 * 1024
-# How the library says where JSON5 is wrong; the text is one line.
+# The message of the library about an error in JSON5; the text is one line.
 _PLACE = re.compile("<string>:1 (.*) at column ([0-9]+)", re.DOTALL)
 
 
@@ -62,7 +62,7 @@ class _Line:
             self._read_payload(behind)
 
     def _start(self, at: int) -> int:
-        """Where a word begins; the end of the line when there is none."""
+        """The start of the next word, or the end of the line."""
         return self._words[at].start() if at < len(self._words) else len(self.text)
 
     def _read_task(self, at: int, end: int) -> None:
@@ -71,7 +71,7 @@ class _Line:
         self.values["task"] = _NO_TASK
         self.columns["task"] = self.columns["identifier"] = column
         if at == end:
-            self.report(column, "the task is missing, expected its name behind the five fields", "task")
+            self.report(column, "the task is missing, expected its name after the five fields", "task")
         elif not _TASK.fullmatch(name := self._words[at][0]):
             hint = "; there is no field for seconds or years" if _FIELD.fullmatch(name) else ""
             said = f"task is {name!r}, expected a letter or _, then letters, digits, _, :, / and -{hint}"
@@ -109,17 +109,17 @@ class _Line:
         except ValueError as error:
             found = _PLACE.fullmatch(str(error))
             said, at = (found[1], int(found[2]) - 1) if found else (str(error), 0)
-            self.report(column + at, f"payload is no JSON5 object: {said}", "payload")
+            self.report(column + at, f"payload is not a JSON5 object: {said}", "payload")
         except RecursionError:
             self.report(column, "payload is nested too deeply", "payload")
 
     def _refuse(self, at: int, end: int) -> None:
         column = self._start(at)
         rest = self.text[column : self._words[end - 1].end()]
-        self.report(column, f"{rest[:40]!r} cannot stand here, expected ?options, a {{payload}}, or nothing")
+        self.report(column, f"{rest[:40]!r} is not allowed here, expected ?options, a {{payload}}, or nothing")
 
     def item(self, dialect: Dialect) -> CronItem | None:
-        """What was read, None if it has a problem."""
+        """The item of the line; None if it has a problem."""
         item = None
         try:
             item = CronItem(**self.values, dialect=dialect)
@@ -141,7 +141,7 @@ def _count_fields(words: list[str]) -> int:
         return 1
     if len(words) > 5:
         return 5
-    # Too few: then the last one is the task, if it can be.
+    # Too few fields: then the last word is the task, if its form allows it.
     return len(words) - bool(words and _TASK.fullmatch(words[-1]))
 
 
@@ -149,12 +149,12 @@ def parse_crontab(text: str, *, dialect: Dialect = "crontab", source: str = "") 
     """Read the text of a crontab.
 
     Args:
-        text: Lines of five fields, a task's name, and optionally `?options` and a `{payload}` in JSON5, at most 64 KiB;
-            empty lines and lines that begin with `#` are skipped. Options: `id`, `fill` (a time phrase such as
+        text: Lines of five fields, a task's name, and optionally `?options` and a `{payload}` in JSON5, at most 64 KiB.
+            Empty lines and lines that begin with `#` are skipped. Options: `id`, `fill` (a time phrase such as
             `4w3d2h1m`), `max`, `queue`, `priority`, `jobKey`, `jobKeyMode`, `tz`, `flags` (with commas between them),
             `overlap`.
-        dialect: `crontab` by default, the fields of graphile-worker; in `extended` also names, `a-b/n`, `@daily`, `H`.
-        source: Where the text comes from, for the error.
+        dialect: `crontab` by default, the fields of graphile-worker; `extended` adds names, `a-b/n`, `@daily`, `H`.
+        source: The origin of the text, for the error.
 
     Returns:
         The items, in the order of the lines.
@@ -184,7 +184,7 @@ def parse_crontab(text: str, *, dialect: Dialect = "crontab", source: str = "") 
 
 
 def recurrences(cron: Recurrence | Iterable[Recurrence] | None) -> tuple[Recurrence, ...]:
-    """What `@task(cron=...)` was given, one or several or none, as several."""
+    """The argument of `@task(cron=...)`, one or several or none, as several."""
     if cron is None:
         return ()
     if isinstance(cron, str) or callable(cron) or not isinstance(cron, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -193,19 +193,19 @@ def recurrences(cron: Recurrence | Iterable[Recurrence] | None) -> tuple[Recurre
 
 
 def items_of_task(task: CronTask, cron: Recurrence | Iterable[Recurrence] | None) -> tuple[CronItem, ...]:
-    """The items that a task brings along: what `@task(cron=...)` means.
+    """The items of a task, made from `@task(cron=...)`.
 
     Args:
         task: The task.
         cron: A line of a crontab without the task (`0 8 * * * ?tz=Europe/Berlin&fill=1d {dry_run: true}`), in the
-            extended dialect, with at most 64 KiB of payload; or a function of a `TimeDigest`; or several of them, each
-            but one with an `id`; or None.
+            extended dialect, with at most 64 KiB of payload. Or a function of a `TimeDigest`. Or several of them, each
+            but one with an `id`. Or None.
 
     Returns:
         The items.
 
     Raises:
-        InvalidCrontab: One of them cannot be used, or two have the same identifier; with all problems.
+        InvalidCrontab: One of them is not valid, or two have the same identifier; with all problems.
     """
     problems: list[CrontabProblem] = []
     items: list[CronItem] = []

@@ -11,7 +11,7 @@ _MINUTE = timedelta(minutes=1)
 
 
 def find_zone(name: str) -> tzinfo:
-    """The time zone of a name.
+    """Find a time zone by name.
 
     Args:
         name: An IANA name, such as `Europe/Berlin`; `UTC` needs no time zone data.
@@ -20,7 +20,7 @@ def find_zone(name: str) -> tzinfo:
         The zone.
 
     Raises:
-        ValueError: There is no such zone, or no time zone data on this machine; says which, and what to do.
+        ValueError: The zone does not exist, or this machine has no time zone data; the message says what to do.
     """
     if name == "UTC":
         return UTC
@@ -28,7 +28,7 @@ def find_zone(name: str) -> tzinfo:
         raise ValueError(f"a zone is a name such as 'Europe/Berlin', got {name!r}")
     try:
         return zoneinfo.ZoneInfo(name)
-    # A folder of the data is named (`Europe`), or a file that is no zone.
+    # The name of a folder of the data (`Europe`), or of a file that is not a zone.
     except (KeyError, ValueError, OSError):
         known = zoneinfo.available_timezones()
     if not known:
@@ -37,22 +37,22 @@ def find_zone(name: str) -> tzinfo:
         )
     nearest = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {nearest[0]!r}?" if nearest else "expected an IANA name such as 'Europe/Berlin'"
-    raise ValueError(f"{name!r} is no time zone; {hint}")
+    raise ValueError(f"{name!r} is not a time zone; {hint}")
 
 
 def instant_of(wall: datetime, zone: tzinfo) -> datetime:
-    """When a clock on the wall shows a time.
+    """Convert a local time to an instant.
 
     Args:
-        wall: A minute, without a zone.
-        zone: Where the clock hangs.
+        wall: A local minute, without a zone.
+        zone: The zone of the clock.
 
     Returns:
-        The instant, in UTC: of a time that comes twice the first, of one that is skipped the first minute after it.
+        The instant in UTC. For a repeated time the first one; for a skipped time the first minute after the gap.
     """
     first = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
     if first.astimezone(zone).replace(tzinfo=None) == wall:
-        # Long ago offsets had seconds.
+        # In the far past offsets had seconds.
         return first + timedelta(seconds=-first.second % 60)
     # In a gap the two folds are the two offsets, read before it and after it.
     before = wall.replace(tzinfo=zone, fold=1).astimezone(UTC).replace(second=0, microsecond=0)

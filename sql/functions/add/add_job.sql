@@ -39,7 +39,7 @@ begin
     array[case when options is not null then asyncq._extra(options, identifier, queue_name, payload, job_key) end]) as added;
   if done.outcome = 'rejected' then
     raise exception using errcode = 'GWBDJ', column = 'unique',
-      message = 'job ' || done.existing_id || ', which is ' || done.existing_state || ', bars another one like it',
+      message = 'job ' || done.existing_id || ', which is ' || done.existing_state || ', prevents another one like it',
       detail = json_build_object('id', done.existing_id, 'state', done.existing_state);
   end if;
   select shown.* into job from asyncq._shown_jobs as shown where shown.id = done.id;

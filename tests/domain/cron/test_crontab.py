@@ -52,9 +52,9 @@ def test_an_item_that_only_names_its_task_takes_the_defaults_of_the_task() -> No
         (["60 * * * * a", "* 24 * * * b"], ["minute is 60, expected 0 to 59", "hour is 24, expected 0 to 23"]),
         (
             ["60 * * * * a", CronItem("other", "* * * * *"), CronItem("other", "* * * * *")],
-            ["minute is 60, expected 0 to 59", "this identifier is that of two items"],
+            ["minute is 60, expected 0 to 59", "two items, of the tasks 'other' and 'other', have this identifier"],
         ),
-        ("0 4 * * * rollup", ["this identifier is that of two items, of the tasks 'rollup' and 'rollup'"]),
+        ("0 4 * * * rollup", ["two items, of the tasks 'rollup' and 'rollup', have this identifier"]),
         ("0 4 * * * send_email {to: 5}", ["Expected `str`, got `int`"]),
         ([5], ["an item must be a CronItem, got 5"]),
         (5, ["an item must be a CronItem, got 5"]),

@@ -217,7 +217,7 @@ FIVE = "minute, hour, day of the month, month, day of the week"
         ("0 0 * 13 *", [(7, "month is 13, expected 1 to 12")]),
         ("0 0 * * 1,5-8", [(11, "day of the week is 8, expected 0 to 7")]),
         ("5-5 * * * *", [(1, "minute has the range '5-5' of one value, expected two different ones, or 5 alone")]),
-        ("50-10 * * * *", [(1, "minute has the range '50-10' that runs backwards, expected the lower value first")]),
+        ("50-10 * * * *", [(1, "minute has the range '50-10', which goes backwards, expected the lower value first")]),
         ("*/0 * * * *", [(1, "minute has the step 0, expected 1 or more")]),
         ("1, * * * *", [(3, f"minute has an empty element, {FORMS}")]),
         ("1.5 * * * *", [(1, f"minute is '1.5', {FORMS}")]),
@@ -230,7 +230,7 @@ FIVE = "minute, hour, day of the month, month, day of the week"
             "* * * * * *",
             [(11, f"there are 6 fields, expected five: {FIVE}; there is none for seconds or years")],
         ),
-        ("0 0 31 2,4 *", [(5, "'0 0 31 2,4 *' never fires: no month that it names has such a day")]),
+        ("0 0 31 2,4 *", [(5, "'0 0 31 2,4 *' never fires: no month in it has such a day")]),
         ("@daily", [(1, "'@daily' is not part of the dialect 'crontab', expected five fields")]),
         (
             "60 24 * * 9",
@@ -266,7 +266,7 @@ def test_each_fault_is_told_with_its_column_and_what_was_expected(text: str, exp
             "@reboot",
             [(1, f"'@reboot' is unknown, expected five fields or one of {NICKNAMES}")],
         ),
-        ("@daily 5", [(8, "'5' stands behind @daily, expected nothing")]),
+        ("@daily 5", [(8, "'5' follows @daily, expected nothing")]),
     ],
 )
 def test_a_fault_of_the_extended_dialect_is_told_as_well(text: str, expected: list[tuple[int, str]]) -> None:

@@ -127,7 +127,7 @@ def test_a_payload_may_be_a_struct() -> None:
         ({"match": None}, ("match", "match must be a cron expression or a plain function, got None")),
         ({"match": 5}, ("match", "match must be a cron expression or a plain function, got 5")),
         ({"match": "60 * * * *"}, ("match", "minute is 60, expected 0 to 59")),
-        ({"match": "0 0 30 2 *"}, ("match", "'0 0 30 2 *' never fires: no month that it names has such a day")),
+        ({"match": "0 0 30 2 *"}, ("match", "'0 0 30 2 *' never fires: no month in it has such a day")),
         ({"pattern": "* * * * *"}, ("match", "match and its older name pattern are both given, expected one of them")),
         ({"dialect": "vixie"}, ("dialect", "dialect is 'vixie', expected 'crontab' or 'extended'")),
         ({"task": "a\n"}, ("task", "task: identifier 'a\\n' is empty or holds a control character")),
@@ -153,7 +153,7 @@ def test_a_payload_may_be_a_struct() -> None:
         ),
         ({"tz": None}, ("tz", "tz: a zone is a name such as 'Europe/Berlin', got None")),
         ({"tz": 5}, ("tz", "tz: a zone is a name such as 'Europe/Berlin', got 5")),
-        ({"tz": "Europe/Berln"}, ("tz", "tz: 'Europe/Berln' is no time zone; did you mean 'Europe/Berlin'?")),
+        ({"tz": "Europe/Berln"}, ("tz", "tz: 'Europe/Berln' is not a time zone; did you mean 'Europe/Berlin'?")),
         ({"payload": [1]}, ("payload", "payload must be an object, got list")),
         ({"payload": {"a": float("nan")}}, ("payload", "payload holds NaN or Infinity at $.a, which JSON lacks")),
         (
@@ -193,7 +193,7 @@ def test_all_faults_of_an_item_are_told_together() -> None:
         "  item 'mornings', column 10: day of the week is 9, expected 0 to 7\n"
         "  item 'mornings': max_attempts is 0, expected 1 to 32767\n"
         "  item 'mornings': priority is 99999, expected -32768 to 32767\n"
-        "  item 'mornings': tz: 'Mars' is no time zone; expected an IANA name such as 'Europe/Berlin'"
+        "  item 'mornings': tz: 'Mars' is not a time zone; expected an IANA name such as 'Europe/Berlin'"
     ) == str(caught.value)
 
 
@@ -231,7 +231,7 @@ def test_faults_of_items_beside_each_other_are_told_together() -> None:
     assert (
         "the crontab has 3 problems:\n"
         "  item 'rollup': payload of task 'rollup': Object missing required field `day`\n"
-        "  item 'send_email': this identifier is that of two items, of the tasks 'send_email' and 'send_email'; "
+        "  item 'send_email': two items, of the tasks 'send_email' and 'send_email', have this identifier; "
         "give one of them another\n"
         "  an item must be a CronItem, got '* * * * * x'"
     ) == str(caught.value)

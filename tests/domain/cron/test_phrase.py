@@ -31,7 +31,7 @@ def test_a_time_phrase_adds_up(text: str, expected: timedelta) -> None:
 )
 def test_what_is_no_time_phrase_is_refused(text: str) -> None:
     """A period that is read in another way than it was meant fills in the jobs of a month."""
-    with pytest.raises(ValueError, match=r"is no time phrase, expected numbers with a unit s, m, h, d or w"):
+    with pytest.raises(ValueError, match=r"is not a time phrase, expected numbers with a unit s, m, h, d or w"):
         parse_time_phrase(text)
 
 

@@ -56,7 +56,7 @@ def test_options_are_fields() -> None:
         ({"problem": "told"}, "told"),
         ({"expression": None}, None),
         ({"expression": "99 * * * *"}, "column 1: minute is 99, expected 0 to 59"),
-        ({"tz": "Mars"}, "tz: 'Mars' is no time zone; expected an IANA name such as 'Europe/Berlin'"),
+        ({"tz": "Mars"}, "tz: 'Mars' is not a time zone; expected an IANA name such as 'Europe/Berlin'"),
     ],
     ids=["paused", "problem", "function", "expression", "zone"],
 )

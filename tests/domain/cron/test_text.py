@@ -134,8 +134,8 @@ FORMS = "expected a letter or _, then letters, digits, _, :, / and -"
 FIVE = "expected five fields: minute, hour, day of the month, month, day of the week"
 SIX = f"{FIVE.replace(' fields', '')}; there is none for seconds or years"
 OPTIONS = "id, fill, max, queue, priority, jobKey, job_key, jobKeyMode, job_key_mode, tz, flags, overlap"
-NOTHING = "cannot stand here, expected ?options, a {payload}, or nothing"
-PHRASE = "is no time phrase, expected numbers with a unit s, m, h, d or w, such as '3d12h'"
+NOTHING = "is not allowed here, expected ?options, a {payload}, or nothing"
+PHRASE = "is not a time phrase, expected numbers with a unit s, m, h, d or w, such as '3d12h'"
 TWICE = "'send_email' and 'send_email'"
 NO_SECONDS = "there is no field for seconds or years"
 
@@ -145,22 +145,22 @@ NO_SECONDS = "there is no field for seconds or years"
     [
         ("0 24 * * * t", "column 3: hour is 24, expected 0 to 23"),
         ("  0 24 * * * t", "column 5: hour is 24, expected 0 to 23"),
-        ("0 0 30 2 * t", "column 5: '0 0 30 2 *' never fires: no month that it names has such a day"),
+        ("0 0 30 2 * t", "column 5: '0 0 30 2 *' never fires: no month in it has such a day"),
         ("@daily t", "column 1: '@daily' is not part of the dialect 'crontab', expected five fields"),
         ("* * * * t", f"column 8: the day of the week is missing, {FIVE}"),
         ("t", f"column 1: the minute is missing, {FIVE}"),
-        ("* * * * *", "column 10: the task is missing, expected its name behind the five fields"),
-        ("* * * * * ?max=1", "column 11: the task is missing, expected its name behind the five fields"),
+        ("* * * * *", "column 10: the task is missing, expected its name after the five fields"),
+        ("* * * * * ?max=1", "column 11: the task is missing, expected its name after the five fields"),
         ("* * * * * * t", f"column 11: task is '*', {FORMS}; {NO_SECONDS}"),
         ("* * * * * 1t", f"column 11: task is '1t', {FORMS}"),
         ("* * * * * té", f"column 11: task is 'té', {FORMS}"),
         ("* * * * * t more", f"column 13: 'more' {NOTHING}"),
         ("* * * * * t # why ?max=1", f"column 13: '# why' {NOTHING}"),
         ("* * * * * t ?max=1 [1]", f"column 20: '[1]' {NOTHING}"),
-        ("* * * * * t ?", "column 14: '' is no option, expected name=value"),
-        ("* * * * * t ?max=1&", "column 20: '' is no option, expected name=value"),
-        ("* * * * * t ?max", "column 14: 'max' is no option, expected name=value"),
-        ("* * * * * t ?=1", "column 14: '=1' is no option, expected name=value"),
+        ("* * * * * t ?", "column 14: '' is not an option, expected name=value"),
+        ("* * * * * t ?max=1&", "column 20: '' is not an option, expected name=value"),
+        ("* * * * * t ?max", "column 14: 'max' is not an option, expected name=value"),
+        ("* * * * * t ?=1", "column 14: '=1' is not an option, expected name=value"),
         ("* * * * * t ?prio=1", "column 14: there is no option 'prio'; did you mean 'priority'?"),
         (
             "* * * * * t ?x=1",
@@ -198,13 +198,13 @@ NO_SECONDS = "there is no field for seconds or years"
         ),
         (
             "* * * * * t ?tz=Europe/Berln",
-            "column 14: tz: 'Europe/Berln' is no time zone; did you mean 'Europe/Berlin'?",
+            "column 14: tz: 'Europe/Berln' is not a time zone; did you mean 'Europe/Berlin'?",
         ),
         ("* * * * * t ?flags=a,,b", "column 14: flags: 'a,,b' cannot be used, expected names with commas between them"),
-        ("* * * * * t {a:}", 'column 16: payload is no JSON5 object: Unexpected "}"'),
-        ("* * * * * t {a:1", "column 17: payload is no JSON5 object: Unexpected end of input"),
-        ("* * * * * t {a:1} ?max=1", 'column 19: payload is no JSON5 object: Unexpected "?"'),
-        ("* * * * * t {a:1,a:2}", 'column 13: payload is no JSON5 object: Duplicate key "a" found in object'),
+        ("* * * * * t {a:}", 'column 16: payload is not a JSON5 object: Unexpected "}"'),
+        ("* * * * * t {a:1", "column 17: payload is not a JSON5 object: Unexpected end of input"),
+        ("* * * * * t {a:1} ?max=1", 'column 19: payload is not a JSON5 object: Unexpected "?"'),
+        ("* * * * * t {a:1,a:2}", 'column 13: payload is not a JSON5 object: Duplicate key "a" found in object'),
         ("* * * * * t {a:NaN}", "column 13: payload holds NaN or Infinity at $.a, which JSON lacks"),
         (f"* * * * * t {{a:{'[' * 5000}", "column 13: payload is nested too deeply"),
     ],
@@ -229,7 +229,7 @@ def test_all_problems_of_a_text_are_told_at_once() -> None:
         f"  line 2, column 12: task is '1a', {FORMS}\n"
         "  line 2, column 16: max_attempts is 0, expected 1 to 32767\n"
         "  line 2, column 22: there is no option 'prio'; did you mean 'priority'?\n"
-        '  line 2, column 32: payload is no JSON5 object: Unexpected "}"\n'
+        '  line 2, column 32: payload is not a JSON5 object: Unexpected "}"\n'
         "  line 4, column 11: identifier 'ok' is that of line 1 too; give one of them ?id=\n"
         "  line 5, column 18: identifier 'ok' is that of line 1 too; give one of them ?id="
     ) == str(caught.value)
@@ -304,7 +304,7 @@ def test_a_task_brings_its_items_along(cron: Any, expected: list[CronItem]) -> N
         ),
         (
             ["0 8 * * *", "0 9 * * *"],
-            f"item 'send_email': this identifier is that of two items, of the tasks {TWICE}; give one of them another",
+            f"item 'send_email': two items, of the tasks {TWICE}, have this identifier; give one of them another",
         ),
         ([5], "item 'send_email': match must be a cron expression or a plain function, got 5"),
     ],

@@ -152,16 +152,16 @@ def wanting(wants: Any) -> Watch:
 )
 def test_an_observer_of_which_nothing_would_run_is_refused_at_the_door(given: Any) -> None:
     """It would be called, and do nothing but warn that it was never awaited."""
-    with pytest.raises(ConfigurationError, match="is async, or a generator: nothing of it would run"):
+    with pytest.raises(ConfigurationError, match="is async, or a generator: it would not run"):
         Worker("postgresql://h", [], observers=[given])
-    with pytest.raises(ConfigurationError, match="is async, or a generator: nothing of it would run"):
+    with pytest.raises(ConfigurationError, match="is async, or a generator: it would not run"):
         observer(WorkerLost)(given)
 
 
 @pytest.mark.parametrize("given", [7, None, "note", Watch, dict], ids=written)
 def test_what_cannot_be_called_is_no_observer(given: Any) -> None:
     """A class would make an object of each event."""
-    with pytest.raises(ConfigurationError, match="an observer is a function, or an object that can be called, got "):
+    with pytest.raises(ConfigurationError, match="an observer is a function, or a callable object, got "):
         Worker("postgresql://h", [], observers=[given])
 
 

@@ -194,7 +194,7 @@ async def test_a_rejected_add_is_an_error_that_names_the_other_job(sql: Session)
 
     assert ("GWBDJ", "unique") == (error.sqlstate, error.column_name)
     assert {"id": first["id"], "state": "available"} == json.loads(error.detail)
-    assert f"job {first['id']}, which is available, bars another one like it" == error.message
+    assert f"job {first['id']}, which is available, prevents another one like it" == error.message
 
 
 async def test_a_replacing_add_returns_the_new_job(sql: Session) -> None:
