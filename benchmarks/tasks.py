@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 
-from asyncq import task
+from asyncq import JobContext, task
 
 starts: list[tuple[int, int]] = []  # (sent, started) in nanoseconds of the monotonic clock, which all processes share
 runs: int = 0
 
 
 @task
-async def noop(id: int) -> None:
-    """Count the call."""
+async def noop(id: int, ctx: JobContext) -> None:
+    """Count the call; with a context, as the README writes handlers."""
     global runs
     runs += 1
 

@@ -32,6 +32,10 @@ class Jobs(Protocol):
         """How many are not settled; of those that a further condition leaves."""
         ...
 
+    async def wal_bytes(self) -> int:
+        """How much WAL the server has written so far; 0 where there is none."""
+        ...
+
 
 async def drain(
     peer: Peer,
@@ -71,12 +75,14 @@ async def drain(
             stack.push_async_callback(crew[-1].close)
         for child in crew:
             await child.hear("prepared")
+        wal = await table.wal_bytes()
         for child in crew:
             child.tell("go")
         try:
             async with asyncio.timeout(longest_s):
                 await called(crew, jobs)
                 ended_ns = await emptied(table, among)
+            wal = await table.wal_bytes() - wal
         except TimeoutError:
             seen = sum(child.calls for child in crew)
             raise Unfit(f"{peer.name}: {seen} of {jobs} jobs in {longest_s:g} s") from None
@@ -86,6 +92,7 @@ async def drain(
     return {key: value for key, value in reports[0].items() if key not in LEDGER} | {
         "value": (jobs - 1) / ((ended_ns - first_ns) / 1e9),
         "calls": calls,
+        "wal_bytes_a_job": wal / jobs,
         "_starts": [report["starts"] for report in reports],
         "_marks": [(first_ns, 0), *(mark for child in crew for mark in child.marks)],
     }

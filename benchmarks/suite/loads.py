@@ -6,7 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import Any
 
-from benchmarks import fleet
+from benchmarks import fleet, takeover
 from benchmarks.peers.asyncq.tasks import nap_s
 from benchmarks.peers.peer import Peer
 from benchmarks.suite.adds import add
@@ -98,6 +98,20 @@ def with_handlers(task: str) -> Run:
     return run
 
 
+async def run_bare(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
+    """A drain whose handlers take no context."""
+    async with stage.postgres.copy(peer, variant, size, task="bare") as jobs:
+        return await drain(peer, variant, jobs, size, loop=stage.loop, task="bare")
+
+
+async def run_killed(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
+    """Workers that are killed, one after the other; seconds until the job of each runs again."""
+    async with stage.postgres.copy(peer, variant, 0) as jobs:
+        await takeover.be_up_for_long(jobs.dsn)
+        took = [await takeover.takeover(jobs.dsn) for _ in range(size)]
+    return {"value": max(took)}
+
+
 async def run_failures(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
     """Each job fails once and is retried at once. Every call is checked; the figure counts each job once."""
     async with stage.postgres.copy(peer, variant, size, task="flaky") as jobs:
@@ -106,6 +120,7 @@ async def run_failures(stage: Stage, peer: Peer, variant: str, size: int) -> dic
 
 
 LOADS: dict[str, Work] = {
+    "bare": Work(code="W3", title="drain, handlers without a context", unit=RATE, run=run_bare),
     "failures": Work(code="W3", title="drain, each job fails once", unit=RATE, run=run_failures),
     "pollers": Work(
         code="W10",
@@ -125,6 +140,9 @@ LOADS: dict[str, Work] = {
     "fleet": Work(code="W11", title="idle workers", unit="questions a worker and poll", better="less", run=run_fleet),
     "punctuality": Work(code="W12", title="due time to start", unit="ms", better="less", run=run_punctuality),
     "fairness": Work(code="W13", title="idle slots", unit="share", better="less", run=run_fairness),
+    "killed": Work(
+        code="W13", title="killed worker, until its job runs again, longest", unit="s", better="less", run=run_killed
+    ),
     "wait_1": Work(code="W14", title="handlers of 1 ms", unit="x", run=with_handlers("wait_1")),
     "wait_20": Work(code="W14", title="handlers of 20 ms", unit="x", run=with_handlers("wait_20")),
     "cpu_2": Work(code="W14", title="handlers of 2 ms of CPU", unit="x", run=with_handlers("cpu_2")),

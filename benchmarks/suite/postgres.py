@@ -99,6 +99,10 @@ class Table:
         """How many are not settled; of those that a further condition leaves."""
         return await self.connection.fetchval(f"select count(*) {self._left} {among}")
 
+    async def wal_bytes(self) -> int:
+        """How much WAL the server has written so far."""
+        return await self.connection.fetchval("select (pg_current_wal_insert_lsn() - '0/0')::int8")
+
 
 @asynccontextmanager
 async def postgres(server: Server) -> AsyncGenerator[Postgres]:

@@ -86,6 +86,10 @@ class Stream:
         """Whether every job is settled."""
         return not await self.count()
 
+    async def wal_bytes(self) -> int:
+        """None: there is no WAL."""
+        return 0
+
     async def count(self, among: str = "") -> int:
         """How many are not settled."""
         left = 0

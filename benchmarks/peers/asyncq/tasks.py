@@ -34,8 +34,14 @@ def letter(number: int) -> Letter:
 
 
 @task
-async def noop(id: int) -> None:
-    """Count the call."""
+async def noop(id: int, ctx: JobContext) -> None:
+    """Count the call; with a context, as the README writes handlers."""
+    note(id)
+
+
+@task
+async def bare(id: int) -> None:
+    """Count the call, without a context."""
     note(id)
 
 
@@ -100,7 +106,9 @@ async def cpu_2(item: Letter) -> None:
         pass
 
 
-TASKS: dict[str, Task[...]] = {each.name: each for each in (noop, hold, flaky, nap, second, wait_1, wait_20, cpu_2)}
+TASKS: dict[str, Task[...]] = {
+    each.name: each for each in (noop, bare, hold, flaky, nap, second, wait_1, wait_20, cpu_2)
+}
 WITH_LETTERS = ("wait_1", "wait_20", "cpu_2")
 
 
