@@ -1,4 +1,4 @@
-"""Unique jobs as the Open Job Spec defines them: the policy, a job's key under it, and the outcome of a conflict.
+"""Unique jobs as the Open Job Spec defines them: the policy, and a job's key under it.
 
 Pure: the store looks for the jobs that have the key. check_policy.sql and unique_key.sql of sql/functions/unique are
 the same rules in SQL. Every error is `InvalidJob` with the code GWBUP. Its field is the member of the policy that
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, NoReturn, Self, assert_never
+from typing import Any, NoReturn, Self
 from unicodedata import normalize
 
 import msgspec
@@ -38,21 +38,6 @@ class OnConflict(StrEnum):
     REPLACE = "replace"
     REPLACE_EXCEPT_SCHEDULE = "replace_except_schedule"
     IGNORE = "ignore"
-
-
-class Decision(StrEnum):
-    """The decision about an add with a policy, for one job that has its key.
-
-    A running job is cancelled through its worker, and its result no longer counts. Superseding an ended job keeps its
-    state, and takes its key.
-    """
-
-    ADD = "add"
-    REJECT = "reject"
-    IGNORE = "ignore"
-    CANCEL_AND_ADD = "cancel_and_add"
-    CANCEL_AND_ADD_WITH_OLD_SCHEDULE = "cancel_and_add_with_old_schedule"
-    SUPERSEDE_AND_ADD = "supersede_and_add"
 
 
 class UniquePolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,49 +174,6 @@ class UniquePolicy(msgspec.Struct, frozen=True, kw_only=True):
             The instant in UTC from which others may be added; None if the policy has no period.
         """
         return None if self.period is None else parse_duration(str(self.period)).after(created_at)
-
-
-def decide(policy: UniquePolicy, existing: JobState | None, *, is_open: bool = True) -> Decision:
-    """Decide about an add with a policy.
-
-    If several jobs have the key, decide about each by itself: a replacement ends all of them, and a rejected or ignored
-    add names the one that was created last.
-
-    Args:
-        policy: The policy of the new job.
-        existing: The state of the job that has the key; None if no job has it.
-        is_open: Whether the policy's period has not ended for that job; True by default.
-
-    Returns:
-        The decision.
-
-    Source: the Open Job Spec, unique jobs, sections 5, 6 and 7.4. It does not say how an ended job is replaced, because
-    no ended state leads to cancelled: here it is superseded.
-    """
-    if existing is None or existing not in policy.states or not is_open:
-        return Decision.ADD
-    strategy = OnConflict(policy.on_conflict)
-    match strategy:
-        case OnConflict.REJECT:
-            return Decision.REJECT
-        case OnConflict.IGNORE:
-            return Decision.IGNORE
-        case OnConflict.REPLACE | OnConflict.REPLACE_EXCEPT_SCHEDULE:
-            return _replacement(existing, keeps_schedule=strategy is OnConflict.REPLACE_EXCEPT_SCHEDULE)
-        case _:
-            assert_never(strategy)
-
-
-def _replacement(existing: JobState, *, keeps_schedule: bool) -> Decision:
-    match existing:
-        case JobState.COMPLETED | JobState.CANCELLED | JobState.DISCARDED:
-            return Decision.SUPERSEDE_AND_ADD
-        case JobState.SCHEDULED if keeps_schedule:
-            return Decision.CANCEL_AND_ADD_WITH_OLD_SCHEDULE
-        case JobState.SCHEDULED | JobState.AVAILABLE | JobState.ACTIVE | JobState.RETRYABLE | JobState.PENDING:
-            return Decision.CANCEL_AND_ADD
-        case _:
-            assert_never(existing)
 
 
 def _dimension(field: str, given: Any, names: Collection[str] | None) -> str:

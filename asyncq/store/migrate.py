@@ -403,14 +403,6 @@ async def check_release(connection: asyncpg.Connection, schema: str, known: int)
         )
 
 
-async def changed_migrations(connection: asyncpg.Connection, schema: str) -> list[str]:
-    """The names of applied migrations whose text differs from this release's."""
-    with calling(schema):
-        rows = await connection.fetch(render("select id, checksum from asyncq._migrations", schema))
-    checksums = {row["id"]: row["checksum"] for row in rows}
-    return [item.name for item in migrations() if checksums.get(item.id, item.checksum) != item.checksum]
-
-
 async def _blockers(connection: asyncpg.Connection, schema: str) -> str:
     rows = await connection.fetch(_HOLDERS, schema, _key(schema), LOCK_TIMEOUT_S)
     return ", ".join(f"pid {row['pid']} ({row['application_name']}: {row['doing']})" for row in rows) or "somebody"

@@ -1,4 +1,4 @@
-"""Unique policies: what they accept, the key of a job, and what a conflict comes to."""
+"""Unique policies: what they accept, and the key of a job."""
 
 import hashlib
 import pickle
@@ -10,7 +10,7 @@ import pytest
 
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.states import JobState
-from asyncq.domain.unique import Decision, OnConflict, UniquePolicy, decide
+from asyncq.domain.unique import OnConflict, UniquePolicy
 from tests.support.ids import written
 from tests.support.vectors import (
     ALL_STATES,
@@ -246,70 +246,6 @@ def test_a_type_and_a_queue_are_texts_that_can_be_stored(field: str, text: Any) 
 def test_args_that_do_not_count_are_not_read() -> None:
     """A policy on the type alone costs nothing for large payloads, and refuses none."""
     assert '{"type":"t"}' == UniquePolicy().canonical(type="t", args="no json")
-
-
-# Conflicts
-
-ENDED = {JobState.COMPLETED, JobState.CANCELLED, JobState.DISCARDED}
-# State -> decisions for reject, replace, replace_except_schedule, ignore.
-TABLE = {
-    "available": ("reject", "cancel_and_add", "cancel_and_add", "ignore"),
-    "active": ("reject", "cancel_and_add", "cancel_and_add", "ignore"),
-    "scheduled": ("reject", "cancel_and_add", "cancel_and_add_with_old_schedule", "ignore"),
-    "retryable": ("reject", "cancel_and_add", "cancel_and_add", "ignore"),
-    "pending": ("reject", "cancel_and_add", "cancel_and_add", "ignore"),
-    "completed": ("reject", "supersede_and_add", "supersede_and_add", "ignore"),
-    "cancelled": ("reject", "supersede_and_add", "supersede_and_add", "ignore"),
-    "discarded": ("reject", "supersede_and_add", "supersede_and_add", "ignore"),
-}
-CASES = [
-    (state, strategy, decision)
-    for state, decisions in TABLE.items()
-    for strategy, decision in zip(OnConflict, decisions, strict=True)
-]
-
-
-def test_the_table_is_complete() -> None:
-    """Eight states, four strategies."""
-    assert (32, set(JobState), ["reject", "replace", "replace_except_schedule", "ignore"]) == (
-        len(CASES),
-        set(TABLE),
-        list(OnConflict),
-    )
-
-
-@pytest.mark.parametrize(("state", "strategy", "decision"), CASES)
-def test_what_a_conflict_comes_to(state: str, strategy: OnConflict, decision: str) -> None:
-    """No state of an ended job leads to cancelled, so that a job that replaces one supersedes it."""
-    policy = UniquePolicy(states=ALL_STATES, on_conflict=strategy)
-
-    assert Decision(decision) is decide(policy, JobState(state))
-
-
-@pytest.mark.parametrize("strategy", OnConflict)
-@pytest.mark.parametrize("state", JobState)
-def test_a_job_in_a_state_that_is_not_listed_bars_nobody(state: JobState, strategy: OnConflict) -> None:
-    """It is invisible to the check."""
-    others = [other for other in JobState if other is not state]
-
-    assert Decision.ADD is decide(UniquePolicy(states=others, on_conflict=strategy), state)
-
-
-@pytest.mark.parametrize("state", JobState)
-def test_by_default_a_job_bars_others_until_it_has_ended(state: JobState) -> None:
-    """Otherwise a daily report could run on one day only."""
-    assert (Decision.ADD if state in ENDED else Decision.REJECT) is decide(UniquePolicy(), state)
-
-
-@pytest.mark.parametrize("state", JobState)
-def test_a_job_whose_period_is_over_bars_nobody(state: JobState) -> None:
-    """Whatever its state."""
-    assert Decision.ADD is decide(UniquePolicy(states=ALL_STATES), state, is_open=False)
-
-
-def test_no_job_bars_nobody() -> None:
-    """The common case."""
-    assert Decision.ADD is decide(UniquePolicy(), None)
 
 
 def test_a_job_bars_others_until_its_period_is_over() -> None:

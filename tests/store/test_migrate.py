@@ -12,7 +12,7 @@ import pytest
 from asyncq.domain.errors import AccessDenied, ConfigurationError, SchemaMissing, SchemaTooNew, StoreError
 from asyncq.store import migrate as module
 from asyncq.store.database import Database
-from asyncq.store.migrate import Migration, Needs, changed_migrations, check_version, migrate, migrations, status
+from asyncq.store.migrate import Migration, Needs, check_version, migrate, migrations, status
 from tests.support.pooler import pooled
 from tests.support.session import Session, session
 from tests.support.waiting import wait_until
@@ -172,18 +172,11 @@ async def nothing(*_: object) -> None:
     """Stands in for the functions of a release whose tables do not fit ours."""
 
 
-async def test_what_is_recorded_is_the_text_that_ran(
-    new: Database, bare: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """So that a migration that somebody edited afterwards is found."""
+async def test_what_is_recorded_is_the_text_that_ran(new: Database, bare: Session) -> None:
+    """So that a migration that somebody edited afterwards can be found."""
     await migrate(new)
-    untouched = await changed_migrations(bare.connection, bare.schema)
-    first, *rest = migrations()
-    edited = Migration(first.id, first.name, first.text + " ")
-    monkeypatch.setattr(module, "migrations", lambda: [edited, *rest])
 
-    assert ([], [first.name]) == (untouched, await changed_migrations(bare.connection, bare.schema))
-    assert [item.checksum for item in [first, *rest]] == await bare.values(
+    assert [item.checksum for item in migrations()] == await bare.values(
         "select checksum from asyncq._migrations order by id"
     )
 
