@@ -22,7 +22,7 @@ from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing, Task
 from asyncq.store import admin as store
 from asyncq.store.add import HandoffHints, add_jobs
-from asyncq.store.callers import check_transaction
+from asyncq.store.callers import AddOptions, check_transaction
 from asyncq.store.client_pool import ClientPool, Loan, tidy
 from asyncq.store.database import CallersConnection, Connection, Database, set_up
 from asyncq.store.failures import connecting
@@ -199,47 +199,13 @@ class Client:
         return await migrate(self._database)
 
     @overload
-    async def add_job(
-        self,
-        task: Takes[PayloadT],
-        payload: PayloadT,
-        /,
-        *,
-        connection: CallersConnection | None = None,
-        autocommit: bool = False,
-        **options: Unpack[JobOptions],
-    ) -> Added: ...
+    async def add_job(self, task: Takes[PayloadT], payload: PayloadT, /, **options: Unpack[AddOptions]) -> Added: ...
     @overload
-    async def add_job(
-        self,
-        task: TakesNothing,
-        /,
-        *,
-        connection: CallersConnection | None = None,
-        autocommit: bool = False,
-        **options: Unpack[JobOptions],
-    ) -> Added: ...
+    async def add_job(self, task: TakesNothing, /, **options: Unpack[AddOptions]) -> Added: ...
     @overload
-    async def add_job(
-        self,
-        task: str,
-        payload: Any = None,
-        /,
-        *,
-        connection: CallersConnection | None = None,
-        autocommit: bool = False,
-        **options: Unpack[JobOptions],
-    ) -> Added: ...
+    async def add_job(self, task: str, payload: Any = None, /, **options: Unpack[AddOptions]) -> Added: ...
     @overload
-    async def add_job(
-        self,
-        task: JobSpec,
-        /,
-        *,
-        connection: CallersConnection | None = None,
-        autocommit: bool = False,
-        **options: Unpack[JobOptions],
-    ) -> Added: ...
+    async def add_job(self, task: JobSpec, /, **options: Unpack[AddOptions]) -> Added: ...
     async def add_job(
         self,
         task: Any,

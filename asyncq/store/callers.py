@@ -9,10 +9,23 @@ from typing import cast
 import asyncpg
 
 from asyncq.domain.errors import ConfigurationError, TransactionUnusable
+from asyncq.domain.job import JobOptions
 from asyncq.domain.options import switch
 from asyncq.store.database import CallersConnection, Connection, is_closed
 
 Acquire = Callable[[], AbstractAsyncContextManager[Connection]]
+
+
+class AddOptions(JobOptions, total=False):
+    """The keyword arguments of an add: the options of the job, and the transaction that it takes part in.
+
+    Attributes:
+        connection: The caller's connection; None, the default, means one of asyncq's own.
+        autocommit: Whether the caller's connection is in no transaction, so that the add is committed at once.
+    """
+
+    connection: CallersConnection | None
+    autocommit: bool
 
 
 def check_connection(connection: object) -> Connection:

@@ -22,7 +22,7 @@ from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing
 from asyncq.engine.base.records import JobLogger
 from asyncq.engine.run.transactions import HandlerResources, OwnTransactions, Settling
 from asyncq.store.add import add_jobs
-from asyncq.store.callers import check_connection, check_transaction
+from asyncq.store.callers import AddOptions, check_connection, check_transaction
 from asyncq.store.database import CallersConnection, Connection, Record
 from asyncq.store.failures import lending
 
@@ -178,47 +178,13 @@ class JobContext(Context):
         await self._settling.complete(own)
 
     @overload
-    async def add_job(
-        self,
-        task: Takes[PayloadT],
-        payload: PayloadT,
-        /,
-        *,
-        connection: CallersConnection | None = None,
-        autocommit: bool = False,
-        **options: Unpack[JobOptions],
-    ) -> Added: ...
+    async def add_job(self, task: Takes[PayloadT], payload: PayloadT, /, **options: Unpack[AddOptions]) -> Added: ...
     @overload
-    async def add_job(
-        self,
-        task: TakesNothing,
-        /,
-        *,
-        connection: CallersConnection | None = None,
-        autocommit: bool = False,
-        **options: Unpack[JobOptions],
-    ) -> Added: ...
+    async def add_job(self, task: TakesNothing, /, **options: Unpack[AddOptions]) -> Added: ...
     @overload
-    async def add_job(
-        self,
-        task: str,
-        payload: Any = None,
-        /,
-        *,
-        connection: CallersConnection | None = None,
-        autocommit: bool = False,
-        **options: Unpack[JobOptions],
-    ) -> Added: ...
+    async def add_job(self, task: str, payload: Any = None, /, **options: Unpack[AddOptions]) -> Added: ...
     @overload
-    async def add_job(
-        self,
-        task: JobSpec,
-        /,
-        *,
-        connection: CallersConnection | None = None,
-        autocommit: bool = False,
-        **options: Unpack[JobOptions],
-    ) -> Added: ...
+    async def add_job(self, task: JobSpec, /, **options: Unpack[AddOptions]) -> Added: ...
     @in_the_loop
     async def add_job(
         self,
