@@ -10,7 +10,7 @@ from asyncq.domain import events as on
 from asyncq.engine.base.records import LOGGER, job_fields, write
 from asyncq.log import cron, jobs, workers
 
-_SENTENCES = dict([*workers.SENTENCES, *cron.SENTENCES, *jobs.SENTENCES])
+_SENTENCES = {**workers.SENTENCES, **cron.SENTENCES, **jobs.SENTENCES}
 _QUIET: tuple[type[on.Event], ...] = (
     on.JobsFetched,
     on.JobStarted,

@@ -2,33 +2,54 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Callable, Collection
-from typing import Any, TypeVar
+from functools import partial
+from operator import attrgetter
+from typing import Any, cast
 
 from asyncq.domain.events import Event
 
-EventT = TypeVar("EventT", bound=Event)
-# A template, then its values. Tools group records by the template, so it contains no data of the event.
-Sentence = tuple[Any, ...]
-Entry = tuple[type[Event], tuple[int, Callable[[Any], Sentence]]]
+# The level; then a template and its values, of an event. Tools group records by the template.
+Sentence = tuple[int, Callable[[Any], tuple[Any, ...]]]
+Table = dict[type[Event], Sentence]
+
+_NAME = re.compile(r"%\(([\w.]+)\)")
 
 
-def said(kind: type[EventT], level: int, sentence: Callable[[EventT], Sentence]) -> Entry:
-    """The level and the sentence of a type of events."""
-    return kind, (level, sentence)
+def sentence(level: int, words: str, /, **values: Callable[[Any], object]) -> Sentence:
+    """The sentence of a type of events.
+
+    Args:
+        level: The level of its record.
+        words: The sentence; `%(name)s` is one of the values, or else a field of the event.
+        **values: Functions of the event.
+
+    Returns:
+        The entry of the table; its template has a plain `%s` for each name.
+    """
+    template = _NAME.sub("%", words)
+    getters = [values[name] if name in values else attrgetter(name) for name in _NAME.findall(words)]
+    return level, lambda event: (template, *(_shown(get(event)) for get in getters))
 
 
-def ids(ids: Collection[int]) -> str:
-    """Ids in a sentence."""
-    return names([str(number) for number in ids])
+debug = partial(sentence, logging.DEBUG)
+info = partial(sentence, logging.INFO)
+warning = partial(sentence, logging.WARNING)
+error = partial(sentence, logging.ERROR)
 
 
-def names(names: Collection[str], most: int = 10) -> str:
-    """Names in a sentence; only the first ones if they are many."""
-    shown = ", ".join(list(names)[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+def listed(items: Collection[object], most: int = 10) -> str:
+    """Names or ids in a sentence; only the first ones if they are many."""
+    shown = ", ".join(map(str, list(items)[:most]))
+    return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
 
 
-def first_line(error: str) -> str:
-    """An error without its traceback."""
-    return error.partition("\n")[0]
+def _shown(value: object) -> object:
+    return listed(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value
+
+
+def first_line(event: Any) -> str:
+    """The error of an event, without its traceback."""
+    return event.error.partition("\n")[0]

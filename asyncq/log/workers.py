@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-
 from asyncq.domain import events as on
-from asyncq.log.sentences import ids, said
+from asyncq.log.sentences import Table, debug, error, info, listed, warning
 
 
 def _blame(event: on.VacuumBlocked) -> str:
@@ -17,257 +15,99 @@ def _blame(event: on.VacuumBlocked) -> str:
     return "nobody keeps them: is autovacuum off, or overtaken?"
 
 
-SENTENCES = [
-    said(
-        on.WorkerStarted,
-        logging.INFO,
-        lambda e: (
-            (
-                "worker %s takes jobs of %s tasks (%s) from schema '%s': concurrency %s, poll %g s, lease %g s, grace "
-                "%g s, at most %s connections and %s for handlers; PostgreSQL %s, %s"
-            ),
-            e.worker_id,
-            len(e.tasks),
-            ", ".join(e.tasks) or "none",
-            e.schema,
-            e.concurrency,
-            e.poll_s,
-            e.lease_s,
-            e.grace_s,
-            e.connections,
-            e.pool_size,
-            e.server,
-            e.loop,
+SENTENCES: Table = {
+    on.WorkerStarted: info(
+        "worker %(worker_id)s takes jobs of %(count)s tasks (%(tasks)s) from schema '%(schema)s': concurrency "
+        "%(concurrency)s, poll %(poll_s)g s, lease %(lease_s)g s, grace %(grace_s)g s, at most %(connections)s "
+        "connections and %(pool_size)s for handlers; PostgreSQL %(server)s, %(loop)s",
+        count=lambda e: len(e.tasks),
+        tasks=lambda e: ", ".join(e.tasks) or "none",
+    ),
+    on.WorkerStopping: info(
+        "worker %(worker_id)s stops (%(reason)s): %(running)s running jobs may finish within %(grace_s)g s"
+    ),
+    on.WorkerStopped: info(
+        "worker %(worker_id)s has stopped: %(completed)s jobs completed, %(failed)s attempts failed, %(returned)s "
+        "returned unstarted%(stuck)s",
+        stuck=lambda e: f", {e.stuck} handlers would not end" if e.stuck else "",
+    ),
+    on.GraceExceeded: warning(
+        "worker %(worker_id)s cancels jobs that did not finish within the grace period: %(job_ids)s"
+    ),
+    on.WorkerCrashed: error(
+        "worker %(worker_id)s ends: a part of it failed; others take over its jobs after the lease: %(error)s"
+    ),
+    on.WorkerLost: error(
+        "worker %(worker_id)s was declared dead by another one: its %(running)s running jobs are cancelled, and it "
+        "registers anew; was this process stalled, or cut off?"
+    ),
+    on.LeaseInDoubt: error(
+        "worker %(worker_id)s cannot prove that it lives (%(reason)s), others may take over: its %(running)s running "
+        "jobs are cancelled; its last sign of life was %(silent_s).1f s ago, of a lease of %(lease_s)g s"
+    ),
+    on.PartRecovered: info("%(part)s works again after %(lasted_s).1f s and %(failures)s failures"),
+    on.HeartbeatFailed: warning(
+        "worker %(worker_id)s could not prove that it lives, for %(silent_s).1f s of a lease of %(lease_s)g s: "
+        "%(error)s"
+    ),
+    on.LoopBlocked: warning(
+        "the event loop of worker %(worker_id)s answers again after %(blocked_s).1f s, it was blocked by %(by)s: "
+        "%(stack)s",
+        by=lambda e: "code that is no handler of its" if e.job_id is None else f"job {e.job_id} ({e.task})",
+        stack=lambda e: e.stack.strip(),
+    ),
+    on.TooManyStuck: error(
+        "worker %(worker_id)s fetches no more jobs until one of its stuck handlers ends, of the jobs %(job_ids)s"
+    ),
+    on.JobsRescued: warning(
+        "returned %(count)s jobs of dead workers (%(worker_ids)s): %(job_ids)s%(discarded)s%(spared)s",
+        count=lambda e: len(e.job_ids),
+        discarded=lambda e: f"; discarded: {listed(e.discarded_job_ids)}" if e.discarded_job_ids else "",
+        spared=lambda e: (
+            f"; no attempt counted, it is not known if they ran: {listed(e.spared_job_ids)}" if e.spared_job_ids else ""
         ),
     ),
-    said(
-        on.WorkerStopping,
-        logging.INFO,
-        lambda e: (
-            "worker %s stops (%s): %s running jobs may finish within %g s",
-            e.worker_id,
-            e.reason,
-            e.running,
-            e.grace_s,
-        ),
+    on.TransactionsEnded: warning(
+        "ended the transactions of workers that were silent for twice their lease (%(worker_ids)s), so that others can "
+        "run their jobs: %(job_ids)s"
     ),
-    said(
-        on.WorkerStopped,
-        logging.INFO,
-        lambda e: (
-            "worker %s has stopped: %s jobs completed, %s attempts failed, %s returned unstarted%s",
-            e.worker_id,
-            e.completed,
-            e.failed,
-            e.returned,
-            f", {e.stuck} handlers would not end" if e.stuck else "",
-        ),
+    on.JobsPruned: info(
+        "removed what need not be kept: %(discarded)s jobs that were discarded long ago, %(ended)s ended jobs, "
+        "%(requests)s requests, %(key_locks)s key locks"
     ),
-    said(
-        on.GraceExceeded,
-        logging.WARNING,
-        lambda e: (
-            "worker %s cancels jobs that did not finish within the grace period: %s",
-            e.worker_id,
-            ids(e.job_ids),
-        ),
+    on.VacuumBlocked: warning(
+        "%(dead_rows)s dead rows of %(table)s slow down the look for jobs to %(look_ms).0f ms from %(usual_ms).1f; "
+        "%(blame)s",
+        dead_rows=lambda e: f"{e.dead_rows:,}",
+        look_ms=lambda e: e.look_s * 1000,
+        usual_ms=lambda e: e.usual_s * 1000,
+        blame=_blame,
     ),
-    said(
-        on.WorkerCrashed,
-        logging.ERROR,
-        lambda e: (
-            "worker %s ends: a part of it failed; others take over its jobs after the lease: %s",
-            e.worker_id,
-            e.error,
-        ),
+    on.MaintenanceFailed: warning("maintenance failed, the next round tries again: %(error)s"),
+    on.TasksLeftBehind: warning(
+        "handlers left asyncio tasks behind, which are cancelled: %(names)s", names=lambda e: ", ".join(e.names)
     ),
-    said(
-        on.WorkerLost,
-        logging.ERROR,
-        lambda e: (
-            (
-                "worker %s was declared dead by another one: its %s running jobs are cancelled, and it registers anew; "
-                "was this process stalled, or cut off?"
-            ),
-            e.worker_id,
-            e.running,
-        ),
+    on.UnknownTasks: warning(
+        "jobs wait for tasks that this worker does not know, it leaves them alone: %(names)s",
+        names=lambda e: ", ".join(e.names),
     ),
-    said(
-        on.LeaseInDoubt,
-        logging.ERROR,
-        lambda e: (
-            (
-                "worker %s cannot prove that it lives (%s), others may take over: its %s running jobs are cancelled; "
-                "its last sign of life was %.1f s ago, of a lease of %g s"
-            ),
-            e.worker_id,
-            e.reason,
-            e.running,
-            e.silent_s,
-            e.lease_s,
-        ),
+    on.ListenConnected: info(
+        "listening on '%(channel)s'%(again)s",
+        again=lambda e: f" again, after {e.attempt} tries" if e.attempt > 1 else "",
     ),
-    said(
-        on.PartRecovered,
-        logging.INFO,
-        lambda e: ("%s works again after %.1f s and %s failures", e.part, e.lasted_s, e.failures),
+    on.ListenLost: warning("cannot listen, polling goes on; next try in %(retry_in_s).1f s: %(error)s"),
+    on.PollingOnly: warning("not listening, new jobs wait for the next poll: %(reason)s"),
+    on.LeaseOnly: warning("if this worker is killed, its jobs wait for the end of its lease: %(reason)s"),
+    on.FetchFailed: warning("fetching failed; next try in %(retry_in_s).1f s: %(error)s"),
+    on.JobsFetched: debug(
+        "fetched %(count)s of %(wanted)s wanted jobs in %(ms).1f ms", ms=lambda e: e.duration_s * 1000
     ),
-    said(
-        on.HeartbeatFailed,
-        logging.WARNING,
-        lambda e: (
-            "worker %s could not prove that it lives, for %.1f s of a lease of %g s: %s",
-            e.worker_id,
-            e.silent_s,
-            e.lease_s,
-            e.error,
-        ),
+    on.JobsReturned: info("returned %(count)s unstarted jobs (%(reason)s)", count=lambda e: len(e.job_ids)),
+    on.SettleFailed: warning(
+        "could not write %(count)s settlements, they are kept; next try in %(retry_in_s).1f s: %(error)s"
     ),
-    said(
-        on.LoopBlocked,
-        logging.WARNING,
-        lambda e: (
-            "the event loop of worker %s answers again after %.1f s, it was blocked by %s: %s",
-            e.worker_id,
-            e.blocked_s,
-            "code that is no handler of its" if e.job_id is None else f"job {e.job_id} ({e.task})",
-            e.stack.strip(),
-        ),
+    on.SettlementsAbandoned: error(
+        "could not write what became of jobs before the end, they will run again: %(job_ids)s"
     ),
-    said(
-        on.TooManyStuck,
-        logging.ERROR,
-        lambda e: (
-            "worker %s fetches no more jobs until one of its stuck handlers ends, of the jobs %s",
-            e.worker_id,
-            ids(e.job_ids),
-        ),
-    ),
-    said(
-        on.JobsRescued,
-        logging.WARNING,
-        lambda e: (
-            "returned %s jobs of dead workers (%s): %s%s%s",
-            len(e.job_ids),
-            ids(e.worker_ids),
-            ids(e.job_ids),
-            f"; discarded: {ids(e.discarded_job_ids)}" if e.discarded_job_ids else "",
-            f"; no attempt counted, it is not known if they ran: {ids(e.spared_job_ids)}" if e.spared_job_ids else "",
-        ),
-    ),
-    said(
-        on.TransactionsEnded,
-        logging.WARNING,
-        lambda e: (
-            (
-                "ended the transactions of workers that were silent for twice their lease (%s), so that others can run "
-                "their jobs: %s"
-            ),
-            ids(e.worker_ids),
-            ids(e.job_ids),
-        ),
-    ),
-    said(
-        on.JobsPruned,
-        logging.INFO,
-        lambda e: (
-            (
-                "removed what need not be kept: %s jobs that were discarded long ago, %s ended jobs, %s requests, "
-                "%s key locks"
-            ),
-            e.discarded,
-            e.ended,
-            e.requests,
-            e.key_locks,
-        ),
-    ),
-    said(
-        on.VacuumBlocked,
-        logging.WARNING,
-        lambda e: (
-            "%s dead rows of %s slow down the look for jobs to %.0f ms from %.1f; %s",
-            f"{e.dead_rows:,}",
-            e.table,
-            e.look_s * 1000,
-            e.usual_s * 1000,
-            _blame(e),
-        ),
-    ),
-    said(
-        on.MaintenanceFailed,
-        logging.WARNING,
-        lambda e: ("maintenance failed, the next round tries again: %s", e.error),
-    ),
-    said(
-        on.TasksLeftBehind,
-        logging.WARNING,
-        lambda e: ("handlers left asyncio tasks behind, which are cancelled: %s", ", ".join(e.names)),
-    ),
-    said(
-        on.UnknownTasks,
-        logging.WARNING,
-        lambda e: (
-            "jobs wait for tasks that this worker does not know, it leaves them alone: %s",
-            ", ".join(e.names),
-        ),
-    ),
-    said(
-        on.ListenConnected,
-        logging.INFO,
-        lambda e: ("listening on '%s'%s", e.channel, f" again, after {e.attempt} tries" if e.attempt > 1 else ""),
-    ),
-    said(
-        on.ListenLost,
-        logging.WARNING,
-        lambda e: ("cannot listen, polling goes on; next try in %.1f s: %s", e.retry_in_s, e.error),
-    ),
-    said(
-        on.PollingOnly,
-        logging.WARNING,
-        lambda e: ("not listening, new jobs wait for the next poll: %s", e.reason),
-    ),
-    said(
-        on.LeaseOnly,
-        logging.WARNING,
-        lambda e: ("if this worker is killed, its jobs wait for the end of its lease: %s", e.reason),
-    ),
-    said(
-        on.FetchFailed,
-        logging.WARNING,
-        lambda e: ("fetching failed; next try in %.1f s: %s", e.retry_in_s, e.error),
-    ),
-    said(
-        on.JobsFetched,
-        logging.DEBUG,
-        lambda e: ("fetched %s of %s wanted jobs in %.1f ms", e.count, e.wanted, e.duration_s * 1000),
-    ),
-    said(
-        on.JobsReturned,
-        logging.INFO,
-        lambda e: ("returned %s unstarted jobs (%s)", len(e.job_ids), e.reason),
-    ),
-    said(
-        on.SettleFailed,
-        logging.WARNING,
-        lambda e: (
-            "could not write %s settlements, they are kept; next try in %.1f s: %s",
-            e.count,
-            e.retry_in_s,
-            e.error,
-        ),
-    ),
-    said(
-        on.SettlementsAbandoned,
-        logging.ERROR,
-        lambda e: (
-            "could not write what became of jobs before the end, they will run again: %s",
-            ids(e.job_ids),
-        ),
-    ),
-    said(
-        on.ObserverFailed,
-        logging.ERROR,
-        lambda e: ("%s failed on %s: %s", e.observer, e.event, e.error),
-    ),
-]
+    on.ObserverFailed: error("%(observer)s failed on %(event)s: %(error)s"),
+}
