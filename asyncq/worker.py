@@ -215,15 +215,15 @@ class Worker:
                 if self._migrate:
                     await self._stop.unless_asked(migrate_database(self._database))
                 if not self._stop.is_asked:
-                    self._running = self._supervisor()
-                    await self._running.run(self._stop, once=once, started=started)
+                    self._running = self._supervisor(once=once)
+                    await self._running.run(self._stop, started=started)
             if self._stop.error is not None:
                 raise self._stop.error
         finally:
             self._ended.set()
             self._stop = self._running = None
 
-    def _supervisor(self) -> Supervisor:
+    def _supervisor(self, *, once: bool) -> Supervisor:
         return Supervisor(
             self._database,
             self._registry,
@@ -231,5 +231,6 @@ class Worker:
             self._observers,
             listen_database=self._listen_database,
             items=self._items,
+            once=once,
             doors_may_move=self._doors_may_move,
         )

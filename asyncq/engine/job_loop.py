@@ -1,46 +1,90 @@
-"""One coroutine worker: take, execute, hand over, repeat. N of these run side by side."""
+"""The job loops of a worker, one for each slot: take a claim, run it, hand its end over, repeat."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import anyio
+
 from asyncq.engine.base.identity import Identity
-from asyncq.engine.fetch.buffer import Buffer
+from asyncq.engine.fetch.inbox import Inbox
 from asyncq.engine.liveness.start_gate import StartGate
 from asyncq.engine.run.executor import Executor
 from asyncq.engine.settle.completer import Completer
+from asyncq.engine.settle.outbox import Outbox
 
 REFUSED = "the worker could not prove that it lives, or stops"
 
 
-async def job_loop(
-    buffer: Buffer, executor: Executor, completer: Completer, start_gate: StartGate, identity: Identity
-) -> None:
-    """Run jobs until the buffer is closed.
+class JobLoops:
+    """The job loops of one worker.
 
     Args:
-        buffer: Where claims come from.
-        executor: Runs them.
-        completer: Takes what they came to, and those that may not start.
-        start_gate: Says which these are.
-        identity: Who claimed them.
+        identity: The worker.
+        inbox: Where claims come from.
+        outbox: Takes claims that may not start; a full one delays the loops.
+        executor: Runs jobs.
+        completer: Takes the ends of runs.
+        start_gate: Decides which claims may start.
+        start_soon: Starts tasks.
 
-    It also ends after a job whose handler was stuck for so long that another loop took over.
-
-    If cancelled, the job that runs goes on without its worker, and nobody settles it.
+    Attributes:
+        running: How many loops run.
+        ended: Set when all have ended.
     """
-    while (claim := buffer.pop() or await buffer.take()) is not None:
-        if not start_gate.may_start_now(claim):
-            worker_id = identity.worker_id
-            if not await start_gate.admit(claim):
-                completer.give_back([claim], REFUSED, worker_id)
-                continue
-        run, outcome = executor.start(claim)
-        never_waited = outcome is not None
-        if outcome is None:
-            outcome = await executor.end(run)
-        completer.hand_over(run, outcome)
-        if never_waited:
-            buffer.held(run.duration_s)
-        if run.is_replaced:
-            return
-        if completer.is_full:
-            await completer.room()
+
+    def __init__(
+        self,
+        identity: Identity,
+        inbox: Inbox,
+        outbox: Outbox,
+        executor: Executor,
+        completer: Completer,
+        start_gate: StartGate,
+        *,
+        start_soon: Callable[..., object],
+    ) -> None:
+        self._buffer = inbox.buffer
+        self._outbox = outbox
+        self._executor = executor
+        self._completer = completer
+        self._start_gate = start_gate
+        self._identity = identity
+        self._start_soon = start_soon
+        self.running = 0
+        self.ended = anyio.Event()
+
+    def start(self) -> None:
+        """Start another loop."""
+        self.running += 1
+        self._start_soon(self._loop)
+
+    async def _loop(self) -> None:
+        await self._until_closed()
+        self.running -= 1
+        if not self.running:
+            self.ended.set()
+
+    async def _until_closed(self) -> None:
+        """Run jobs until the buffer is closed, or a job is stuck for so long that another loop has replaced this one.
+
+        If cancelled, the job that runs goes on without its worker, and nobody settles it.
+        """
+        buffer, executor, completer, outbox = self._buffer, self._executor, self._completer, self._outbox
+        while (claim := buffer.pop() or await buffer.take()) is not None:
+            if not self._start_gate.may_start_now(claim):
+                worker_id = self._identity.worker_id
+                if not await self._start_gate.admit(claim):
+                    outbox.give_back([claim], REFUSED, worker_id)
+                    continue
+            run, outcome = executor.start(claim)
+            never_waited = outcome is not None
+            if outcome is None:
+                outcome = await executor.end(run)
+            completer.hand_over(run, outcome)
+            if never_waited:
+                buffer.held(run.duration_s)
+            if run.is_replaced:
+                return
+            if outbox.is_full:
+                await outbox.room()

@@ -80,17 +80,16 @@ MUTANTS = [
     ),
     Mutant(
         "only the worker that wrote a retry knows of it",
-        "asyncq/engine/supervisor.py",
-        "                tell_others = tell_others or delay_s <= LONGEST_POLL_S\n",
+        "asyncq/engine/settle/wake_ups.py",
+        "                wakes_others = wakes_others or delay_s <= LONGEST_POLL_S\n",
         "",
         ("tests/engine/fetch/test_oncall.py",),
     ),
     Mutant(
         "a due time that becomes known during a poll is forgotten",
         "asyncq/engine/fetch/fetcher.py",
-        "            self._look_at = min(self._look_at, _now() + due_s)\n        return True",
-        "            self._look_at = min(self._look_at, _now() + due_s)\n"
-        "        self._look_at = _now() + self._options.poll_s\n        return True",
+        "            schedule.wake_in(due_s)\n        return True",
+        "            schedule.wake_in(due_s)\n        schedule.poll_later()\n        return True",
         ("tests/engine/fetch/test_fetcher.py",),
     ),
     Mutant(
@@ -130,9 +129,9 @@ MUTANTS = [
     ),
     Mutant(
         "a fetch takes as many jobs as it may, however long that takes",
-        "asyncq/engine/fetch/fetcher.py",
-        "self._batch.took(len(claims), self._took_s, of_queues=any(claim.queue is not None for claim in claims))",
-        "self._batch.took(0, self._took_s, of_queues=True)",
+        "asyncq/engine/fetch/schedule.py",
+        "self._size.took(len(claims), self._took_s, of_queues=any(claim.queue is not None for claim in claims))",
+        "self._size.took(0, self._took_s, of_queues=True)",
         ("tests/engine/fetch/test_fetch_size.py",),
     ),
     Mutant(
@@ -187,15 +186,15 @@ MUTANTS = [
     Mutant(
         "each end of a handler that holds the loop is a write of its own",
         "asyncq/engine/settle/completer.py",
-        "many = MANY_OF_HELD if self.is_held() else MANY",
+        "many = MANY_OF_HELD if self._is_held() else MANY",
         "many = MANY",
         ("tests/engine/settle/test_gathering.py",),
     ),
     Mutant(
         "the end of a handler that held the loop for very long waits for the next one",
         "asyncq/engine/settle/completer.py",
-        "many = MANY_OF_HELD if self.is_held() else MANY",
-        "many = 0 if self.is_held() else MANY",
+        "many = MANY_OF_HELD if self._is_held() else MANY",
+        "many = 0 if self._is_held() else MANY",
         ("tests/engine/settle/test_gathering.py",),
     ),
     Mutant(
@@ -243,14 +242,14 @@ MUTANTS = [
     Mutant(
         "a wake-up is cleared after the last look",
         "asyncq/engine/fetch/fetcher.py",
-        "            await self._set_alarm(look)\n",
-        "            await self._set_alarm(look)\n            self._woken = False\n",
+        "                await self._set_alarm(scan)\n",
+        "                await self._set_alarm(scan)\n                schedule.is_woken = False\n",
         ("tests/engine/fetch/test_fetcher.py",),
     ),
     Mutant(
         "a fetch whose answer was lost is forgotten",
         "asyncq/engine/fetch/fetcher.py",
-        "                self.lost.note(worker_id, token)\n",
+        "                self._unconfirmed.note(worker_id, token)\n",
         "                pass\n",
         ("tests/engine/fetch/test_fetcher.py::test_claims_lost_by_the_last_fetch_are_returned_at_the_stop",),
     ),
@@ -270,7 +269,7 @@ MUTANTS = [
     ),
     Mutant(
         "each settlement that is held up puts off all others",
-        "asyncq/engine/settle/completer.py",
+        "asyncq/engine/settle/outbox.py",
         "        if held and not self._held_back:",
         "        if held:",
         (
@@ -301,15 +300,15 @@ MUTANTS = [
     Mutant(
         "the first end of a queue's job is kept for others",
         "asyncq/engine/settle/completer.py",
-        "        return all(run.claim.queue is None for run in self._well.values())\n",
+        "        return all(run.claim.queue is None for run in self._outbox.well.values())\n",
         "        return True\n",
         ("tests/engine/settle/test_gathering.py::test_a_queues_job_that_has_ended_first_is_not_kept_for_others",),
     ),
     Mutant(
         "a stop waits until enough ends are gathered",
         "asyncq/engine/settle/completer.py",
-        " or self._closing or self._pending or len(self._well) >= ENOUGH:",
-        " or self._pending or len(self._well) >= ENOUGH:",
+        " or self._closing or self._outbox.pending or len(self._outbox.well) >= ENOUGH:",
+        " or self._outbox.pending or len(self._outbox.well) >= ENOUGH:",
         ("tests/engine/settle/test_gathering.py::test_what_ended_during_a_write_at_the_stop_is_not_kept_for_others",),
     ),
     Mutant(
@@ -724,17 +723,17 @@ MUTANTS = [
     Mutant(
         "a job that becomes due behind a fetch is slept over",
         "asyncq/engine/fetch/fetcher.py",
-        "2 * (_now() - look.sent_at)",
-        "_now() - look.sent_at",
+        "2 * (_now() - scan.sent_at)",
+        "_now() - scan.sent_at",
         (
             "tests/engine/fetch/test_fetcher.py::test_a_job_that_becomes_due_while_the_question_is_on_its_way_is_not_slept_over",
         ),
     ),
     Mutant(
         "a later retry puts off an earlier one",
-        "asyncq/engine/fetch/fetcher.py",
-        "self._look_at = min(self._look_at, _now() + delay_s)\n        self._stir",
-        "self._look_at = _now() + delay_s\n        self._stir",
+        "asyncq/engine/fetch/schedule.py",
+        "self._look_at = min(self._look_at, _now() + delay_s)",
+        "self._look_at = _now() + delay_s",
         (
             "tests/engine/fetch/test_fetcher.py::test_a_sleeping_fetcher_looks_at_the_earliest_of_the_times_that_it_was_told",
         ),
@@ -756,7 +755,7 @@ MUTANTS = [
     Mutant(
         "a worker that stops is gone before it has handed over",
         "asyncq/engine/fetch/fetcher.py",
-        "        await self.on_call.stop()\n",
+        "        await self._on_call.stop()\n",
         "",
         (
             "tests/engine/fetch/test_oncall.py::test_a_worker_that_stops_hands_over_before_its_handlers_have_ended",
@@ -767,8 +766,8 @@ MUTANTS = [
     Mutant(
         "a worker that cannot fetch hears for all others",
         "asyncq/engine/fetch/fetcher.py",
-        "        self.on_call.no_room()\n        self._woken = True\n        await anyio",
-        "        self._woken = True\n        await anyio",
+        "        self._on_call.no_room()\n        self._schedule.wake()\n",
+        "        self._schedule.wake()\n",
         ("tests/engine/fetch/test_oncall.py::test_a_worker_that_cannot_fetch_hands_over",),
     ),
     Mutant(
@@ -829,9 +828,9 @@ MUTANTS = [
     ),
     Mutant(
         "a settlement that was held up stays beside that of a newer claim",
-        "asyncq/engine/settle/completer.py",
-        "in (self._pending, self._held_back):",
-        "in (self._pending,):",
+        "asyncq/engine/settle/outbox.py",
+        "in (self.pending, self._held_back):",
+        "in (self.pending,):",
         (
             "tests/engine/settle/test_completer.py::test_a_settlement_that_was_held_up_makes_way_for_that_of_a_newer_claim",
         ),
@@ -845,21 +844,21 @@ MUTANTS = [
     ),
     Mutant(
         "a second message makes the canceller forget the first",
-        "asyncq/engine/canceller.py",
-        "for job in self._early | unknown if",
-        "for job in unknown if",
+        "asyncq/engine/fetch/inbox.py",
+        "for job in self._cancelled.union(jobs) if",
+        "for job in jobs if",
         ("tests/engine/test_canceller.py::test_none_of_several_messages_before_the_answer_of_the_fetch_is_lost",),
     ),
     Mutant(
         "a queue goes on for ever while its worker knows of nobody who waits",
-        "asyncq/engine/fetch/fetcher.py",
+        "asyncq/engine/fetch/schedule.py",
         " and _now() - self._sent_at <= LONGEST_TURN_S",
         "",
         ("tests/engine/settle/test_claim_next.py",),
     ),
     Mutant(
         "a queue goes on though something else has become due",
-        "asyncq/engine/fetch/fetcher.py",
+        "asyncq/engine/fetch/schedule.py",
         "if due_s is not None:\n            self.wake_in(due_s)\n        if due_s is None or due_s > 0:",
         "if True:",
         ("tests/engine/settle/test_claim_next.py",),
@@ -867,36 +866,36 @@ MUTANTS = [
     Mutant(
         "a queue is freed every so often though nobody waits",
         "asyncq/engine/settle/claim_next.py",
-        "        await self._fetcher.look_beside(self._line)\n",
-        "",
+        "            await self._schedule.peek(self._line)\n",
+        "            pass\n",
         ("tests/engine/settle/test_claim_next.py",),
     ),
     Mutant(
         "a slot that waits for a follower is free",
-        "asyncq/engine/fetch/fetcher.py",
-        "return max(self._promised, self.following()) if",
-        "return self._promised if",
+        "asyncq/engine/fetch/schedule.py",
+        "return max(coming, self._unsettled()) if",
+        "return coming if",
         ("tests/engine/settle/test_claim_next.py",),
     ),
     Mutant(
         "an end that cannot be written keeps its slot from others",
-        "asyncq/engine/fetch/fetcher.py",
-        "        if self._following():\n            pause_s",
-        "        if False:\n            pause_s",
+        "asyncq/engine/fetch/schedule.py",
+        "return min(pause_s, LONGEST_TURN_S) if self._following else pause_s",
+        "return pause_s",
         ("tests/engine/settle/test_claim_next.py::test_an_end_that_cannot_be_written_keeps_its_slot_from_nobody",),
     ),
     Mutant(
         "a worker leaves its turn on call for a moment after each job of a queue",
         "asyncq/engine/fetch/fetcher.py",
-        "            if self.follows and self.on_call.is_in_charge:\n",
+        "            if schedule.follows and self._on_call.is_in_charge:\n",
         "            if False:\n",
         ("tests/engine/settle/test_claim_next.py",),
     ),
     Mutant(
         "a worker that is full for a moment stays on call",
         "asyncq/engine/fetch/fetcher.py",
-        "if self.follows and self.on_call.is_in_charge:",
-        "if self.on_call.is_in_charge:",
+        "if schedule.follows and self._on_call.is_in_charge:",
+        "if self._on_call.is_in_charge:",
         ("tests/engine/fetch/test_oncall.py",),
     ),
     Mutant(
@@ -958,8 +957,8 @@ MUTANTS = [
     Mutant(
         "a claim is lost while its worker leaves its turn on call, and nobody looks",
         "asyncq/engine/fetch/fetcher.py",
-        "if self.lost.is_time or (self._wanted",
-        "if (self._wanted",
+        "if self._unconfirmed.is_time or (schedule.wanted",
+        "if (schedule.wanted",
         ("tests/engine/fetch/test_handoff_races.py",),
     ),
     Mutant(
@@ -1129,7 +1128,7 @@ MUTANTS = [
     Mutant(
         "a poll does not ask whether the slot was filled",
         "asyncq/engine/fetch/fetcher.py",
-        "if is_taken and token == self.handoff.token:",
+        "if is_taken and token == handoff.token:",
         "if False:",
         ("tests/engine/fetch/test_handoff.py",),
     ),
@@ -1142,16 +1141,16 @@ MUTANTS = [
     ),
     Mutant(
         "a job that was handed to a stalled process starts after its rescue",
-        "asyncq/engine/fetch/fetcher.py",
-        "if self.is_late(made_at):",
+        "asyncq/engine/fetch/inbox.py",
+        "if self._lease.is_late(made_at):",
         "if False:",
         ("tests/engine/liveness/test_leases.py",),
     ),
     Mutant(
         "a worker that is busy opens a slot",
-        "asyncq/engine/fetch/fetcher.py",
-        "is_free = self.buffer.waiting - self._following() >= self._options.concurrency and",
-        "is_free =",
+        "asyncq/engine/fetch/schedule.py",
+        "is_free and not self._inbox.is_closed and",
+        "not self._inbox.is_closed and",
         ("tests/engine/fetch/test_handoff.py",),
     ),
     Mutant(
@@ -1212,7 +1211,7 @@ MUTANTS = [
     ),
     Mutant(
         "a settlement that is put off forgets that it may be committed",
-        "asyncq/engine/settle/completer.py",
+        "asyncq/engine/settle/outbox.py",
         "ended, uncertain=uncertain or ended.uncertain\n",
         "ended, uncertain=False\n",
         ("tests/engine/settle/test_told_and_committed.py",),

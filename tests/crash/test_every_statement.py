@@ -10,7 +10,7 @@ import pytest
 
 from asyncq import Client, JobContext, Snooze, StoreError, StoreUnavailable, task
 from asyncq.domain.retry import ConstantRetry
-from asyncq.engine.fetch import fetcher, unconfirmed
+from asyncq.engine.fetch import schedule, unconfirmed
 from asyncq.store import claim
 from asyncq.store.statements import folder, query
 from asyncq.testing import make_worker
@@ -241,7 +241,7 @@ async def test_a_worker_survives_the_failure_of(
 ) -> None:
     """Every job runs as often as it has to, and never once more: the claim is kept, or given back unstarted."""
     if statement == "claim_next":
-        monkeypatch.setattr(fetcher, "TURN_S", 3600)  # however long ago the last fetch was
+        monkeypatch.setattr(schedule, "TURN_S", 3600)  # however long ago the last fetch was
     if statement == "split_batch_of_claim":
         monkeypatch.setattr(claim, "BATCH_FROM", 1)  # a job by itself is a batch
     if statement == "still_claimed":

@@ -25,9 +25,10 @@ from asyncq.domain.events import (
 )
 from asyncq.domain.job import Claim
 from asyncq.engine import canceller
+from asyncq.engine.base.lease import Lease
 from asyncq.engine.canceller import Canceller
-from asyncq.engine.fetch import fetcher, listener
-from asyncq.engine.fetch.buffer import Buffer
+from asyncq.engine.fetch import inbox, listener
+from asyncq.engine.fetch.inbox import Inbox
 from asyncq.engine.liveness import heartbeat_thread
 from asyncq.engine.settle import completer
 from tests.engine.conftest import MakeWorker
@@ -255,7 +256,7 @@ async def test_a_claim_in_the_buffer_never_starts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It was claimed ahead, and goes back to be settled as cancelled; the others run."""
-    monkeypatch.setattr(fetcher, "STALE_S", 3600)
+    monkeypatch.setattr(inbox, "STALE_S", 3600)
     fetch_ahead(monkeypatch, 10)
     leave = asyncio.Event()
 
@@ -328,10 +329,11 @@ class Hands:
     def __init__(self) -> None:
         self.given_back: list[int] = []
         identity: Any = SimpleNamespace(worker_id=self.WORKER)
-        parts: Any = SimpleNamespace(buffer=Buffer(lambda: None), expected={self.TOKEN}, give_back=self._give_back)
+        self._inbox = Inbox(identity, Lease(30.0), self._give_back)
+        self._inbox.expect(self.TOKEN, 3)
         executor: Any = SimpleNamespace(cancel_jobs=lambda _: set[tuple[int, int]]())
         admission: Any = SimpleNamespace(cancel=lambda _: set[tuple[int, int]]())
-        self._canceller = Canceller(identity, parts, executor, admission)
+        self._canceller = Canceller(identity, self._inbox, executor, admission)
 
     def _give_back(self, claims: Iterable[Claim], _reason: str, _worker_id: int) -> None:
         self.given_back += [claim.id for claim in claims]
@@ -344,7 +346,9 @@ class Hands:
     def answer(self, *ids: int) -> list[int]:
         """The fetch brings claims; those that may start."""
         claims = [msgspec.structs.replace(claim(id_), token=self.TOKEN) for id_ in ids]
-        return [one.id for one in self._canceller.admit(claims)]
+        self._inbox.answered(self.TOKEN)
+        self._inbox.receive(self.WORKER, claims)
+        return [one.id for one in self._inbox.buffer.drain()]
 
 
 async def test_none_of_several_messages_before_the_answer_of_the_fetch_is_lost() -> None:

@@ -29,7 +29,7 @@ from asyncq.domain.events import (
 from asyncq.domain.job import Claim
 from asyncq.domain.outcome import Settlement
 from asyncq.engine import supervisor
-from asyncq.engine.fetch import fetcher
+from asyncq.engine.fetch import inbox, schedule
 from asyncq.engine.shutdown import StopRequest
 from asyncq.store import database
 from tests.engine.conftest import MakeWorker
@@ -251,7 +251,7 @@ async def test_jobs_that_were_fetched_but_not_started_go_back_untouched(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They lose no attempt and no time."""
-    monkeypatch.setattr(fetcher, "STALE_S", 3600)
+    monkeypatch.setattr(inbox, "STALE_S", 3600)
     fetch_ahead(monkeypatch, 10)
 
     @task
@@ -435,11 +435,11 @@ async def test_many_notifications_for_others_become_one(
         await go.wait()
 
     monkeypatch.setattr(supervisor.store, "wake_workers", send)
-    monkeypatch.setattr(fetcher.Fetcher, "has_room", False)
+    monkeypatch.setattr(schedule.Schedule, "has_room", False)
     async with make_worker(nothing).start() as worker:
         assert worker._running is not None
         for _ in range(10):
-            worker._running._settled([Settlement(1, 1, queue="q", done=True)])
+            worker._running.parts.wake_ups.settled([Settlement(1, 1, queue="q", done=True)])
             await asyncio.sleep(0)
         before = len(sent)
         go.set()

@@ -1,8 +1,36 @@
-"""What is inside of an exception group."""
+"""The task group of a worker, and the error inside of an exception group."""
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
+
+from anyio.abc import TaskGroup
+
+
+class WorkerTasks:
+    """Starts asyncio tasks in the task group of one worker, which is opened after its parts were made."""
+
+    def __init__(self) -> None:
+        self._group: TaskGroup | None = None
+
+    def open(self, group: TaskGroup) -> None:
+        """Start tasks in this group from now on."""
+        self._group = group
+
+    def start_soon(self, function: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
+        """Start a task.
+
+        Args:
+            function: Called in the new task.
+            args: Its arguments.
+
+        Raises:
+            RuntimeError: The group is not open yet.
+        """
+        if self._group is None:
+            raise RuntimeError(f"{function} was started before the worker's task group was opened")
+        self._group.start_soon(function, *args)
 
 
 def innermost(error: BaseException) -> BaseException:

@@ -25,6 +25,7 @@ class Identity:
         self.unbatched: list[int] = []
         self._ever: dict[int, Task[...]] = {}
         self._token = 0
+        self._flags: tuple[int, list[str] | None] = (0, None)
 
     def learn(self, task_ids: Mapping[int, str]) -> None:
         """Take over the ids of the tasks; those of claims that run still are not forgotten."""
@@ -42,6 +43,15 @@ class Identity:
         """A number that no claim of this process ever had."""
         self._token += 1
         return self._token
+
+    def note_flags(self, worker_id: int, forbidden: list[str] | None) -> None:
+        """The row of this worker id says now that these flags are forbidden."""
+        self._flags = (worker_id, forbidden)
+
+    def flags_of(self, worker_id: int) -> list[str] | None:
+        """The flags that the row of this worker id says are forbidden."""
+        noted_for, forbidden = self._flags
+        return forbidden if noted_for == worker_id else None
 
     def task(self, task_id: Any) -> Task[...]:
         """The task of a claim."""

@@ -15,11 +15,12 @@ import anyio
 
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import MaintenanceFailed
-from asyncq.domain.job import Claim
 from asyncq.domain.outcome import words
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.shield import shielded
+from asyncq.engine.fetch.inbox import Inbox
+from asyncq.engine.fetch.schedule import Schedule
 from asyncq.engine.fetch.unconfirmed import UnconfirmedFetches
 from asyncq.store.database import ReconnectingConnection
 from asyncq.store.failures import is_unknown
@@ -41,16 +42,13 @@ class Handoff:
         line: A connection on which the slot can be closed while nothing listens.
         identity: The worker's id, tokens and tasks.
         observers: Notified when the slot cannot be closed.
-        lost: Records claims whose notification was lost.
-        expected: The tokens of the claims that are awaited.
+        unconfirmed: Records claims whose notification was lost.
+        inbox: Takes the claim.
+        schedule: Knows whether the worker has nothing to do.
+        start_soon: Starts tasks.
 
     Attributes:
         token: The token of the slot that may be open; 0 if it is closed.
-        is_idle: Whether the worker has nothing to do.
-        may_take: Whether it may take a job at all.
-        receive: Takes the claim: the worker's id under which it was made, a list of it, and when it was made, by the
-            server's clock.
-        wake: Makes the fetcher look for jobs, and for claims that were lost.
     """
 
     def __init__(
@@ -58,30 +56,26 @@ class Handoff:
         line: ReconnectingConnection,
         identity: Identity,
         observers: Observers,
-        lost: UnconfirmedFetches,
-        expected: set[int],
+        unconfirmed: UnconfirmedFetches,
+        inbox: Inbox,
+        schedule: Schedule,
+        *,
+        start_soon: Callable[..., object],
     ) -> None:
         self._line = line
         self._identity = identity
         self._observers = observers
-        self._lost = lost
-        self._expected = expected
-        self.is_idle: Callable[[], bool] = _never
-        self.may_take: Callable[[], bool] = _never
-        self.receive: Callable[[int, list[Claim], float], object] = _nowhere
-        self.wake: Callable[[], object] = _never
+        self._unconfirmed = unconfirmed
+        self._inbox = inbox
+        self._schedule = schedule
+        self._start_soon = start_soon
         self.token = self._acknowledged = self._worker_id = 0
         self._connection: Listening | None = None
-        self._start_soon: Callable[..., object] | None = None
         self._is_busy = self._has_stopped = False
         self._is_closed = True
         self._is_unsure = False  # whether the last statement about the slot has an unknown result
         self._opened_at = self._withheld_until = 0.0
         self._one_at_a_time = asyncio.Lock()
-
-    def open(self, start_soon: Callable[..., object]) -> None:
-        """Allow statements from now on; `start_soon` starts tasks."""
-        self._start_soon = start_soon
 
     def connected(self, connection: Listening) -> None:
         """The worker listens now."""
@@ -99,9 +93,9 @@ class Handoff:
             # It was declared dead, and its slot has ended with it.
             self._forget()
             self._is_closed = True
-        if not self.is_idle():
+        if not self._schedule.has_nothing_to_do:
             # A busy worker does not ask whether its slot was filled.
-            if self.token and (_now() - self._opened_at > BUSY_S or not self.may_take()):
+            if self.token and (_now() - self._opened_at > BUSY_S or not self._schedule.may_fetch()):
                 self._soon(self._reopen)
         elif (
             not self.token and not self._has_stopped and self._connection is not None and _now() >= self._withheld_until
@@ -116,7 +110,7 @@ class Handoff:
         claim, made_at = said
         self._acknowledged = claim.token
         self._forget()
-        self.receive(self._worker_id, [claim], made_at)
+        self._inbox.take_over(self._worker_id, claim, made_at)
 
     def missed(self) -> None:
         """The slot was filled, and no notification came."""
@@ -143,7 +137,7 @@ class Handoff:
                 return
 
     def _soon(self, act: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        if self._start_soon is not None and not self._is_busy:
+        if not self._is_busy:
             self._is_busy = True
             self._start_soon(self._alone, act)
 
@@ -156,10 +150,10 @@ class Handoff:
     async def _open(self) -> None:
         await anyio.sleep(IDLE_S)
         connection, worker_id = self._connection, self._identity.worker_id
-        if connection is None or self._has_stopped or not self.is_idle():
+        if connection is None or self._has_stopped or not self._schedule.has_nothing_to_do:
             return
         self.token, self._worker_id, self._is_closed = self._identity.next_token(), worker_id, False
-        self._expected.add(self.token)
+        self._inbox.expect(self.token, 0)
         self._opened_at, self._is_unsure = _now(), False
         is_open: bool | None = False
         try:
@@ -212,21 +206,13 @@ class Handoff:
             self._forget()
 
     def _lose(self, token: int) -> None:
-        self._lost.note(self._worker_id, token)
-        self.wake()
+        self._unconfirmed.note(self._worker_id, token)
+        self._schedule.wake()
 
     def _forget(self) -> None:
-        self._expected.discard(self.token)
+        self._inbox.answered(self.token)
         self.token = 0
 
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-def _never() -> bool:
-    return False
-
-
-def _nowhere(worker_id: int, claims: list[Claim], _made_at: float) -> None:
-    raise AssertionError(f"claims {claims} of worker {worker_id} have nowhere to go")

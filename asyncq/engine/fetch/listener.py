@@ -14,8 +14,10 @@ from anyio.abc import TaskStatus
 from asyncq.domain.errors import AsyncqError, ConfigurationError, StoreUnavailable, UnsupportedServer
 from asyncq.domain.events import ListenConnected, ListenLost, PollingOnly
 from asyncq.engine.base.backoff import backoff_s
+from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.observers import Observers
-from asyncq.engine.fetch.fetcher import Fetcher
+from asyncq.engine.fetch.handoff import Handoff
+from asyncq.engine.fetch.oncall import OnCall
 from asyncq.store.database import Database
 from asyncq.store.listen import Listening, channel, listening
 
@@ -29,12 +31,14 @@ HOPELESS_S = 60.0  # where somebody has to mend the DSN or the pooler
 async def listen(
     database: Database | None,
     observers: Observers,
-    fetcher: Fetcher,
+    *,
+    identity: Identity,
+    on_call: OnCall,
+    handoff: Handoff,
     heard: Callable[[str], None],
     cancelled: Callable[[int, int, int], None],
     look: Callable[[], None],
     changed: Callable[[], None],
-    *,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Listen for ever, or return if the server or the DSN does not permit it; the worker polls then.
@@ -42,7 +46,9 @@ async def listen(
     Args:
         database: Where; None if there is no way to the server that keeps a session.
         observers: Told when the connection works and when it is lost.
-        fetcher: Notified when the connection works, which makes the worker look for jobs, and when it is lost.
+        identity: The worker.
+        on_call: Notified when the connection works, which makes the worker look for jobs, and when it is lost.
+        handoff: The same.
         heard: Called for each notification that something may be due, with its text.
         cancelled: Called for each running job that was cancelled; see `store.listen.listening`.
         look: Called for each connect, as jobs may have been cancelled meanwhile; and when all workers are to beat.
@@ -58,16 +64,18 @@ async def listen(
     while True:
         attempt += 1
         try:
-            async with listening(database, heard, cancelled, changed, look, fetcher.handoff.heard) as connection:
+            async with listening(database, heard, cancelled, changed, look, handoff.heard) as connection:
                 observers.emit(ListenConnected(channel=channel(database.schema), attempt=attempt))
                 attempt = failures = 0
-                fetcher.connected(connection)
+                handoff.connected(connection)
+                on_call.connected(connection)
                 look()
                 changed()
                 _started(task_status)
-                await _until_lost(connection, fetcher)
+                await _until_lost(connection, identity)
         except AsyncqError as error:
-            fetcher.disconnected()
+            handoff.lost()
+            on_call.lost()
             if isinstance(error, UnsupportedServer):
                 observers.emit(PollingOnly(reason=str(error)))
                 _started(task_status)
@@ -88,10 +96,10 @@ def _started(task_status: TaskStatus[None]) -> None:
         return  # It was called before: this is a reconnect.
 
 
-async def _until_lost(connection: Listening, fetcher: Fetcher) -> None:
+async def _until_lost(connection: Listening, identity: Identity) -> None:
     """Watch the connection: the driver tells of a closed one, a probe finds a half-open one."""
     while True:
-        await connection.probe(fetcher.worker_id, PROBE_DEADLINE_S)
+        await connection.probe(identity.worker_id, PROBE_DEADLINE_S)
         try:
             async with asyncio.timeout(PROBE_S):
                 await connection.broken.wait()

@@ -30,12 +30,15 @@ class OnCall:
     Args:
         wake: Makes the fetcher look for jobs.
         wake_in: The same, after a delay.
+        start_soon: Starts tasks.
     """
 
-    def __init__(self, wake: Callable[[], object], wake_in: Callable[[float], object]) -> None:
+    def __init__(
+        self, wake: Callable[[], object], wake_in: Callable[[float], object], start_soon: Callable[..., object]
+    ) -> None:
         self._wake = wake
         self._wake_in = wake_in
-        self._start_soon: Callable[..., object] | None = None
+        self._start_soon = start_soon
         self._connection: Listening | None = None
         self._sending = 0
         self._sent = asyncio.Event()
@@ -47,10 +50,6 @@ class OnCall:
         self._ask_at = 0.0
         self._retry_s = FIRST_RETRY_S
         self._times_all = 0
-
-    def open(self, start_soon: Callable[..., object]) -> None:
-        """Allow statements from now on; `start_soon` starts tasks."""
-        self._start_soon = start_soon
 
     def connected(self, connection: Listening) -> None:
         """The worker listens now. It may have missed notifications before, so it fetches."""
@@ -159,7 +158,7 @@ class OnCall:
             self._send(was_mine=was_mine, notify_all=notify_all)
 
     def _send(self, *, was_mine: bool, notify_all: bool) -> None:
-        if self._connection is not None and self._start_soon is not None:
+        if self._connection is not None:
             self._sending += 1
             self._start_soon(partial(self._tell, self._connection, was_mine=was_mine, notify_all=notify_all))
 

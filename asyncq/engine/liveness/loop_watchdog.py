@@ -83,7 +83,6 @@ class LoopWatchdog:
         self._thread_id = threading.get_ident()
         self.note: Note | None = None
         # From here on: of the heartbeat's thread alone.
-        self._noted: Callable[[], None] | None = None
         self._question: _Question | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -93,10 +92,9 @@ class LoopWatchdog:
         Args:
             noted: Called there when there is a note.
         """
-        self._noted = noted
         _all.append(self)
         if self._after_s is not None:
-            self._next(self._after_s / 2)
+            self._next(noted, self._after_s / 2)
 
     def end(self) -> None:
         """Watch no more; called in the thread."""
@@ -104,10 +102,10 @@ class LoopWatchdog:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _next(self, pause_s: float) -> None:
-        self._timer = asyncio.get_running_loop().call_later(pause_s, self._look, time.monotonic() + pause_s)
+    def _next(self, noted: Callable[[], None], pause_s: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(pause_s, self._look, noted, time.monotonic() + pause_s)
 
-    def _look(self, due_at: float) -> None:
+    def _look(self, noted: Callable[[], None], due_at: float) -> None:
         assert self._after_s is not None
         now, pause_s = time.monotonic(), self._after_s / 2
         asked = self._question
@@ -118,9 +116,11 @@ class LoopWatchdog:
             asked.asked_at = now
         elif asked.block is None and now - asked.asked_at >= self._after_s:
             self._blocked(asked, now)
+            if self.note is not None:
+                noted()
         elif asked.block is None:
             pause_s = min(pause_s, asked.asked_at + self._after_s - now)
-        self._next(max(pause_s, 0.001))
+        self._next(noted, max(pause_s, 0.001))
 
     def _ask(self, now: float) -> None:
         self._question = _Question(now)
@@ -161,8 +161,6 @@ class LoopWatchdog:
         if run is not None:
             said = f"LoopBlocked: the event loop has not answered for {silent_s:.1f} s\n\n{stack}"
             self.note = Note(run.worker_id, run.claim.id, run.claim.token, clean_error(said))
-            if self._noted is not None:
-                self._noted()
         # In a thread of its own: the loop may be blocked in a handler of the log, and the heart must go on beating.
         threading.Thread(
             target=_warn, args=(self._identity.worker_id, silent_s, run, stack), name="asyncq guardian", daemon=True

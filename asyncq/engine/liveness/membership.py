@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import anyio
-from anyio.abc import TaskGroup
 
 from asyncq.domain.errors import AsyncqError, StoreUnavailable
 from asyncq.domain.events import LeaseInDoubt, MaintenanceFailed, WorkerLost
@@ -14,11 +13,12 @@ from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.lease import Lease
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.outage import Outage
-from asyncq.engine.fetch.fetcher import Fetcher
+from asyncq.engine.fetch.inbox import Inbox
+from asyncq.engine.fetch.schedule import Schedule
+from asyncq.engine.fetch.unconfirmed import UnconfirmedFetches
 from asyncq.engine.liveness.heartbeat import Heartbeat
 from asyncq.engine.liveness.start_gate import StartGate
 from asyncq.engine.run.executor import Executor
-from asyncq.engine.run.stuck import Stuck
 from asyncq.store import workers as store
 from asyncq.store.database import ReconnectingConnection
 
@@ -34,56 +34,60 @@ class Membership:
     Args:
         line: A connection, to learn the ids of tasks.
         identity: Who it is.
+        observers: Told of what happens.
         lease: What is known of its lease.
         heartbeat: Registers it.
-        fetcher: Holds claims that have not started, and fetches no more meanwhile.
+        inbox: Holds claims that have not started.
+        schedule: When it fetches.
+        unconfirmed: Returns the claims whose answer was lost.
         executor: Runs the others.
         start_gate: Holds those that wait to be named.
-        stuck: Says when too many handlers are stuck to fetch more.
-        observers: Told of what happens.
+        rejoined: Called when it is known again, under another id.
+        start_soon: Starts tasks.
 
     Attributes:
         registered: Set while the worker is known, or will not be known again.
-        rejoined: Called when it is known again, under another id.
     """
 
     def __init__(
         self,
         line: ReconnectingConnection,
         identity: Identity,
+        observers: Observers,
+        *,
         lease: Lease,
         heartbeat: Heartbeat,
-        fetcher: Fetcher,
+        inbox: Inbox,
+        schedule: Schedule,
+        unconfirmed: UnconfirmedFetches,
         executor: Executor,
         start_gate: StartGate,
-        stuck: Stuck,
-        observers: Observers,
+        rejoined: Callable[[], object],
+        start_soon: Callable[..., object],
     ) -> None:
         self._line = line
         self._identity = identity
         self._lease = lease
         self._heartbeat = heartbeat
-        self._fetcher = fetcher
+        self._inbox = inbox
+        self._schedule = schedule
+        self._unconfirmed = unconfirmed
         self._executor = executor
         self._start_gate = start_gate
-        self._stuck = stuck
         self._observers = observers
         self._outage = Outage("registration", observers.emit)
-        self._start_soon: Callable[..., object] | None = None
+        self._start_soon = start_soon
+        self._is_open = False
         self._next_id = 0  # That of the worker once it has learned the ids of its tasks.
         self._dead_ids = {0}  # Those that others declared dead before it had them; and 0, which is none.
         self.registered = anyio.Event()
-        self.rejoined: Callable[[], object] = fetcher.wake
-        fetcher.may_fetch = self._may_fetch
+        self._rejoined = rejoined
 
-    def _may_fetch(self) -> bool:
-        return self._identity.worker_id > 0 and self._lease.is_held and not self._stuck.is_full
-
-    def open(self, group: TaskGroup) -> None:
-        """From now on it can come back by itself."""
-        self._start_soon = group.start_soon
+    def open(self) -> None:
+        """From now on it can come back by itself: tasks may be started."""
+        self._is_open = True
         if not self._identity.worker_id:
-            group.start_soon(self._join_again)
+            self._start_soon(self._join_again)
 
     async def join(self) -> None:
         """Become known, then learn the ids of the tasks: names that a known worker uses are never collected.
@@ -111,7 +115,7 @@ class Membership:
                 self._outage.over()
             except AsyncqError as error:
                 self._observers.emit(MaintenanceFailed(error=str(error), failures=self._outage.failed()))
-            self._fetcher.wake()
+            self._schedule.wake()
 
     async def _learn(self) -> None:
         self._identity.learn(await store.task_ids(self._line, list(self._identity.registry)))
@@ -135,11 +139,11 @@ class Membership:
                 lease_s=self._lease.length_s,
             )
         )
-        self._let_go("the worker could not prove that it lives", worker_id)
+        self._let_go("the worker could not prove that it lives")
 
     def regained(self) -> None:
         """It was proven that the worker lives: it goes on."""
-        self._fetcher.wake()
+        self._schedule.wake()
 
     def lost(self, worker_id: int) -> None:
         """Others took over: what runs here must end, what it comes to is refused, and a new id is needed."""
@@ -148,15 +152,14 @@ class Membership:
         if not worker_id or worker_id != self._identity.worker_id:
             return  # A beat from before it registered anew, or while it does.
         self._observers.emit(WorkerLost(worker_id=worker_id, running=len(self._executor.running)))
+        self._let_go("the worker was declared dead")
         self._identity.worker_id = 0
         self.registered = anyio.Event()
-        self._let_go("the worker was declared dead", worker_id)
-        if self._start_soon is not None:
+        if self._is_open:
             self._start_soon(self._join_again)
 
-    def _let_go(self, reason: str, worker_id: int) -> None:
-        if claims := self._fetcher.buffer.drain():
-            self._fetcher.give_back(claims, reason, worker_id)
+    def _let_go(self, reason: str) -> None:
+        self._inbox.return_all(reason)
         self._start_gate.refuse()
         self._executor.cancel_all()
 
@@ -169,7 +172,7 @@ class Membership:
         for tries in range(1, LEAVE_TRIES + 1):
             try:
                 await self.registered.wait()
-                await self._fetcher.lost.give_back()
+                await self._unconfirmed.give_back()
                 await store.remove(self._line, self._identity.worker_id)
                 return
             except StoreUnavailable:
@@ -188,6 +191,6 @@ class Membership:
                 self._observers.emit(MaintenanceFailed(error=str(error), failures=self._outage.failed()))
                 await anyio.sleep(AGAIN_S)
         self._outage.over()
-        self._fetcher.wake()
-        self.rejoined()
+        self._schedule.wake()
+        self._rejoined()
         await self.learn_the_rest()

@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Collection
+from collections.abc import Set as AbstractSet
 
 from asyncq.domain.job import Claim
 from asyncq.engine.base.lease import Lease, now_s
-from asyncq.engine.run.executor import Executor
+from asyncq.engine.run.run import Run
 
 POSSIBLE_KILLER = "WorkerLost: "
 MOST_NAMED = 1000
@@ -24,13 +25,13 @@ class StartGate:
 
     Args:
         lease: Whether the worker may start jobs.
-        executor: Knows what runs.
+        running: What runs.
         beat_now: Asks for a beat.
     """
 
-    def __init__(self, lease: Lease, executor: Executor, beat_now: Callable[[], None]) -> None:
+    def __init__(self, lease: Lease, running: AbstractSet[Run], beat_now: Callable[[], None]) -> None:
         self._lease = lease
-        self._executor = executor
+        self._running = running
         self._beat_now = beat_now
         self._proofs = itertools.count(1)
         self._asked: dict[str, asyncio.Future[bool]] = {}
@@ -110,7 +111,7 @@ class StartGate:
         If a worker runs more than a beat can carry, all that have to be named, and as many others as fit.
         """
         # The copies are made in one step of the interpreter.
-        asked, runs = list(self._asked), list(self._executor.running)
+        asked, runs = list(self._asked), list(self._running)
         # One that waits has not begun, but a beat that no longer names a last attempt would let it run twice.
         running = [run.claim for run in runs if not run.is_waiting or has_to_be_named(run.claim)]
         if len(running) > MOST_NAMED:

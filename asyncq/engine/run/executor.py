@@ -31,12 +31,21 @@ COMPLETED = Completed()
 class Executor:
     """Runs jobs, one for each call.
 
-    Attributes:
-        running: The jobs that run now, those too whose coroutine worker was cancelled.
-        finished: How many runs have ended.
+    Args:
+        identity: The worker.
+        resources: What contexts need.
+        observers: Called for each start.
+        threads: Limits the threads of plain functions.
+        child_tasks: Learns which tasks belong to which run.
+        lease: Whether the process was stopped lately.
+        running: Where runs are kept while they run; empty.
         watch: Called with each run whose handler was just cancelled.
         is_proven: Waits for a beat before a handler begins in a process that was stopped: a rescue may have taken the
             claim meanwhile. Returns whether the handler may begin.
+
+    Attributes:
+        running: The jobs that run now, those too whose coroutine worker was cancelled.
+        finished: How many runs have ended.
     """
 
     def __init__(
@@ -47,6 +56,10 @@ class Executor:
         threads: CapacityLimiter,
         child_tasks: ChildTasks,
         lease: Lease,
+        *,
+        running: set[Run],
+        watch: Callable[[Run], None],
+        is_proven: Callable[[], Awaitable[bool]],
     ) -> None:
         self._identity = identity
         self._resources = resources
@@ -56,10 +69,10 @@ class Executor:
         self._child_tasks = child_tasks
         self._lease = lease
         self._stopping = False
-        self.running: set[Run] = set()
+        self._watch = watch
+        self._is_proven = is_proven
+        self.running = running
         self.finished = 0
-        self.watch: Callable[[Run], None] = _nothing
-        self.is_proven: Callable[[], Awaitable[bool]] = _at_once
 
     def start(self, claim: Claim) -> tuple[Run, Outcome | None]:
         """Start a job.
@@ -168,7 +181,7 @@ class Executor:
     async def _prove(self, run: Run) -> None:
         run.is_waiting = True
         try:
-            may_begin = await self.is_proven()
+            may_begin = await self._is_proven()
         finally:
             run.is_waiting = False
         if not may_begin:
@@ -241,11 +254,7 @@ class Executor:
         before = run.interrupted
         run.cancel()
         if run.interrupted and not before:
-            self.watch(run)
-
-
-def _nothing(_: Run) -> None:
-    pass
+            self._watch(run)
 
 
 def _noting_thread(run: Run, call: Callable[[], Any]) -> Any:
@@ -255,7 +264,3 @@ def _noting_thread(run: Run, call: Callable[[], Any]) -> Any:
     if run.interrupted:
         raise asyncio.CancelledError
     return call()
-
-
-async def _at_once() -> bool:
-    return True

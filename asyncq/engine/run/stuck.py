@@ -16,7 +16,6 @@ from asyncq.domain.events import HandlerStuck, TooManyStuck
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.run import stacks
-from asyncq.engine.run.executor import Executor
 from asyncq.engine.run.run import Run
 
 STUCK_S = 5.0  # how long a cancelled handler may take to end
@@ -28,31 +27,32 @@ class Stuck:
     Args:
         limit: With so many the worker fetches no more.
         identity: The worker.
-        executor: Cancels handlers.
         threads: Limits threads; a stuck one needs a place of its own.
         observers: Told of them.
-
-    Attributes:
         replace: Starts another job loop.
-        filled: The limit is reached; with what to say to that.
-        changed: There is one more, or one less.
+        changed: Called when there is one more, or one less.
     """
 
     def __init__(
-        self, limit: int, identity: Identity, executor: Executor, threads: CapacityLimiter, observers: Observers
+        self,
+        limit: int,
+        identity: Identity,
+        threads: CapacityLimiter,
+        observers: Observers,
+        *,
+        replace: Callable[[], None],
+        changed: Callable[[], None],
     ) -> None:
         self._limit = limit
         self._identity = identity
         self._threads = threads
         self._observers = observers
+        self._replace = replace
+        self._changed = changed
         self._timers: dict[Run, asyncio.TimerHandle] = {}
         self._stuck: set[Run] = set()
         self._in_threads: set[Run] = set()
         self._is_closed = False
-        self.replace: Callable[[], None] = _nothing
-        self.filled: Callable[[str], None] = _nothing
-        self.changed: Callable[[], None] = _nothing
-        executor.watch = self.watch
 
     @property
     def is_full(self) -> bool:
@@ -102,11 +102,10 @@ class Stuck:
             if run.in_thread:
                 self._in_threads.add(run)
                 self._threads.total_tokens += 1
-            self.replace()
+            self._replace()
         if len(self._stuck) == self._limit:
             self._observers.emit(TooManyStuck(worker_id=self._identity.worker_id, job_ids=tuple(self.ids())))
-            self.filled("too many handlers are stuck")
-        self.changed()
+        self._changed()
 
     def _ended(self, run: Run, _: asyncio.Task[Any]) -> None:
         if (timer := self._timers.pop(run, None)) is not None:
@@ -116,8 +115,4 @@ class Stuck:
             self._threads.total_tokens -= 1
         if run in self._stuck:
             self._stuck.remove(run)
-            self.changed()
-
-
-def _nothing(*_: str) -> None:
-    pass
+            self._changed()

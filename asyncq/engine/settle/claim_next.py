@@ -13,7 +13,9 @@ from asyncq.domain.errors import AsyncqError
 from asyncq.domain.job import Claim
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.lease import HALF_GRACE_S, now_s
-from asyncq.engine.fetch.fetcher import Fetcher
+from asyncq.engine.fetch.inbox import Inbox
+from asyncq.engine.fetch.schedule import Schedule
+from asyncq.engine.fetch.unconfirmed import UnconfirmedFetches
 from asyncq.store.database import ReconnectingConnection
 from asyncq.store.failures import is_unknown
 from asyncq.store.settle import claim_next
@@ -25,13 +27,24 @@ class ClaimNext:
     Args:
         line: The connection on which jobs are settled.
         identity: Who claims.
-        fetcher: Knows how many claims there is room for, and takes them.
+        inbox: Takes the claims.
+        schedule: Knows how many claims there is room for.
+        unconfirmed: Returns the claims whose answer was lost.
     """
 
-    def __init__(self, line: ReconnectingConnection, identity: Identity, fetcher: Fetcher) -> None:
+    def __init__(
+        self,
+        line: ReconnectingConnection,
+        identity: Identity,
+        inbox: Inbox,
+        schedule: Schedule,
+        unconfirmed: UnconfirmedFetches,
+    ) -> None:
         self._line = line
         self._identity = identity
-        self._fetcher = fetcher
+        self._inbox = inbox
+        self._schedule = schedule
+        self._unconfirmed = unconfirmed
 
     async def room(self, worker_id: int) -> int:
         """How many jobs that follow may be claimed now, without a look at all the others.
@@ -42,8 +55,8 @@ class ClaimNext:
         if worker_id != self._identity.worker_id:
             return 0
         with suppress(AsyncqError):  # Nothing was written yet: what is written then fails by itself, and says so.
-            await self._fetcher.look_beside(self._line)
-        return self._fetcher.room
+            await self._schedule.peek(self._line)
+        return self._schedule.room
 
     async def settle(self, worker_id: int, ended: Sequence[Claim], room: int) -> tuple[set[int], set[str]]:
         """Settle jobs that ended well, and claim those that follow in their queues.
@@ -61,13 +74,13 @@ class ClaimNext:
 
         If cancelled, the same holds: callers shield it.
         """
-        fetcher, token = self._fetcher, self._identity.next_token()
+        token = self._identity.next_token()
         room = min(room, sum(claim.queue is not None for claim in ended))
         answered, sent_at = False, now_s()
-        fetcher.promise(token, room)
+        self._inbox.expect(token, room)
         try:
             written, claims = await claim_next(
-                self._line, worker_id, ended, room, token, self._identity.tasks, fetcher.flags_of(worker_id)
+                self._line, worker_id, ended, room, token, self._identity.tasks, self._identity.flags_of(worker_id)
             )
             answered = True
         except AsyncqError as error:
@@ -75,12 +88,13 @@ class ClaimNext:
             raise
         finally:
             if not answered:
-                fetcher.lost.note(worker_id, token)
-                fetcher.wake()
-            fetcher.promise(token, -room)
+                self._unconfirmed.note(worker_id, token)
+                self._schedule.wake()
+            self._inbox.answered(token)
+            self._schedule.followed()
         if claims and now_s() - sent_at > HALF_GRACE_S:
             # A rescue may have taken these claims meanwhile, as in a fetch. The settlements cannot wait for a beat.
-            fetcher.give_back(claims, "their settlement was answered late", worker_id)
+            self._inbox.give_back(claims, "their settlement was answered late", worker_id)
             return written, set()
-        fetcher.receive(worker_id, claims)
+        self._inbox.receive(worker_id, claims)
         return written, {claim.queue for claim in claims if claim.queue is not None}

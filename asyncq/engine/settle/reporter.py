@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar, assert_never
 
-from anyio.abc import TaskGroup
-
 from asyncq.domain.events import (
     JobCancelled,
     JobCompleted,
@@ -44,15 +42,19 @@ JobEventT = TypeVar("JobEventT", bound=JobEvent)
 class Reporter:
     """Counts and announces.
 
+    Args:
+        observers: Called with what was committed.
+        start_soon: Starts tasks.
+
     Attributes:
         completed: Jobs that ended well.
         failed: Attempts that failed.
         returned: Jobs that went back without having been started.
     """
 
-    def __init__(self, observers: Observers, group: TaskGroup) -> None:
+    def __init__(self, observers: Observers, start_soon: Callable[..., object]) -> None:
         self._observers = observers
-        self._group = group
+        self._start_soon = start_soon
         self.completed = 0
         self.failed = 0
         self.returned = 0
@@ -125,7 +127,7 @@ class Reporter:
             event = _event(JobDiscarded, run, duration_s=duration_s, error=error)
             self._calls += 1
             self._quiet.clear()
-            self._group.start_soon(self._call_on_discarded, on_discarded, event, run.error)
+            self._start_soon(self._call_on_discarded, on_discarded, event, run.error)
 
     async def _call_on_discarded(
         self, on_discarded: Callable[[JobDiscarded], Any], event: JobDiscarded, exception: BaseException | None

@@ -189,7 +189,7 @@ async def test_an_answer_that_lies_unread_while_a_handler_blocks_the_loop_delays
         running = worker._running
         assert running is not None
         monkeypatch.setattr(scheduler, "look", look)
-        wait_s = await running._cron.round()
+        wait_s = await running.parts.cron.round()
 
     # The clock stands at half past the minute.
     assert wait_s <= 29.5

@@ -11,7 +11,7 @@ import pytest
 from asyncq import Client, JobContext, StoreUnavailable, Task, task
 from asyncq.domain.events import JobCancelled, JobCompleted, JobDiscarded, JobLost, JobRetried, JobStarted
 from asyncq.domain.outcome import Ending, Settlement
-from asyncq.engine.fetch import fetcher
+from asyncq.engine.fetch import inbox, schedule
 from asyncq.engine.settle import completer
 from asyncq.store import claim
 from tests.engine.conftest import MakeWorker
@@ -163,8 +163,8 @@ async def test_what_a_stopped_worker_has_not_begun_goes_to_the_next_one(
     db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It gives back what waits in its buffer, and interrupts what runs: nothing is lost, no attempt is counted."""
-    monkeypatch.setattr(fetcher, "wanted_now", lambda _, buffered, *__: 0 if buffered else MANY)
-    monkeypatch.setattr(fetcher, "STALE_S", 3600)
+    monkeypatch.setattr(schedule, "wanted_now", lambda _, buffered, *__: 0 if buffered else MANY)
+    monkeypatch.setattr(inbox, "STALE_S", 3600)
     await client.add_jobs([wait.job(number) for number in range(MANY)])
     async with make_worker(wait, concurrency=10, grace=0.05).start():
         await wait_until(lambda: len(calls) == 10, description="ten to run")

@@ -236,7 +236,7 @@ async def test_jobs_whose_flag_is_allowed_again_are_found_however_expensive_look
 
     def is_calm() -> bool:
         assert worker._running is not None
-        return worker._running._fetcher.cursor.due_at > asyncio.get_running_loop().time() + 60
+        return worker._running.parts.fetcher.cursor.due_at > asyncio.get_running_loop().time() + 60
 
     worker = make_worker(nothing, poll=0.05, forbidden_flags=lambda: forbidden)
     await client.add_job(nothing, flags=["paused"])

@@ -7,7 +7,7 @@ import pytest
 
 from asyncq import Client, task
 from asyncq.domain.job import Claim
-from asyncq.engine.fetch import fetcher
+from asyncq.engine.fetch import fetcher, inbox, schedule
 from asyncq.engine.fetch.fetch_size import AIM_S, LEAST, MOST, FetchSize
 from tests.engine.conftest import MakeWorker
 
@@ -86,9 +86,9 @@ async def test_a_worker_whose_fetches_of_queues_take_long_takes_fewer_jobs_at_on
     await client.add_jobs([nothing.job().with_options(**one) for one in options])
     monkeypatch.setattr(fetcher, "fetch_jobs", fetch)
     # As if all slots were free: it asks for as many as one fetch may take.
-    monkeypatch.setattr(fetcher, "wanted_now", lambda *given: given[3])
+    monkeypatch.setattr(schedule, "wanted_now", lambda *given: given[3])
     # Claims that wait for a slot, or came late, do not go back, to be fetched twice.
-    monkeypatch.setattr(fetcher, "STALE_S", 3600.0)
+    monkeypatch.setattr(inbox, "STALE_S", 3600.0)
     monkeypatch.setattr(fetcher, "HALF_GRACE_S", 3600.0)
     await make_worker(nothing, concurrency=MOST).run_once()
 

@@ -22,9 +22,10 @@ from asyncq.domain.events import (
 from asyncq.domain.job import Claim
 from asyncq.engine import supervisor
 from asyncq.engine.base.flags import current_flags
-from asyncq.engine.fetch import cursor, fetcher
+from asyncq.engine.fetch import cursor, fetcher, inbox, schedule
 from asyncq.engine.fetch.cursor import Reach
-from asyncq.engine.fetch.fetcher import Fetcher, Left, left_by, wanted_now
+from asyncq.engine.fetch.fetcher import Fetcher
+from asyncq.engine.fetch.schedule import Left, Schedule, left_by, wanted_now
 from tests.engine.conftest import MakeWorker
 from tests.support.faults import link_to, terminate
 from tests.support.seen import Seen
@@ -82,14 +83,14 @@ async def test_a_notification_during_an_empty_fetch_is_not_lost(
             await heard.wait()
 
     intercept(monkeypatch, add_while_it_is_under_way)
-    real_wake = fetcher.Fetcher.wake
+    real_wake = schedule.Schedule.wake
 
-    def wake(self: fetcher.Fetcher) -> None:
+    def wake(self: schedule.Schedule) -> None:
         real_wake(self)
         if adding.is_set():
             heard.set()
 
-    monkeypatch.setattr(fetcher.Fetcher, "wake", wake)
+    monkeypatch.setattr(schedule.Schedule, "wake", wake)
     async with worker.start():
         await seen.wait_for(JobCompleted)
 
@@ -103,7 +104,7 @@ async def test_a_sleeping_fetcher_looks_at_the_earliest_of_the_times_that_it_was
     """A retry that is due soon is not put off by one that is due later; and the poll is a minute away."""
     async with make_worker(nothing, poll=60, listen=False).start() as worker:
         assert worker._running is not None
-        fetches = worker._running._fetcher
+        fetches = worker._running.parts.schedule
         await wait_until(lambda: fetches.is_idle, description="the worker to sleep")
         added = await client.add_job(nothing)
         for delay_s in delays_s:
@@ -118,7 +119,7 @@ async def test_a_notification_while_the_alarm_is_set_is_not_lost(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Clearing the wake-up after the last look, not before it, would let the job wait for the poll, here a minute."""
-    real, real_wake = fetcher.next_due_s, fetcher.Fetcher.wake
+    real, real_wake = fetcher.next_due_s, schedule.Schedule.wake
     armed, asked, heard = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def add_behind_its_back(*args: Any) -> float | None:
@@ -129,18 +130,18 @@ async def test_a_notification_while_the_alarm_is_set_is_not_lost(
             await heard.wait()
         return due_s
 
-    def wake(self: fetcher.Fetcher) -> None:
+    def wake(self: schedule.Schedule) -> None:
         real_wake(self)
         if asked.is_set():
             heard.set()
 
     monkeypatch.setattr(fetcher, "next_due_s", add_behind_its_back)
-    monkeypatch.setattr(fetcher.Fetcher, "wake", wake)
+    monkeypatch.setattr(schedule.Schedule, "wake", wake)
     async with make_worker(nothing).start() as worker:
         assert worker._running is not None
-        fetches = worker._running._fetcher
+        fetches = worker._running.parts.schedule
         # Before it is, it looks again whatever it has heard.
-        await wait_until(lambda: fetches.on_call._is_covered, description="the worker to be on call")
+        await wait_until(lambda: worker._running.parts.on_call._is_covered, description="the worker to be on call")
         armed.set()
         fetches.wake()
         await seen.wait_for(JobCompleted)
@@ -164,28 +165,27 @@ async def test_a_due_time_that_becomes_known_during_a_poll_is_not_slept_over(
     make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A retry that is written while the answer is on its way is not in it: it would wait for the next poll."""
-    opened: list[Fetcher] = []
     asked: list[Any] = []
-    really_open, really_poll = Fetcher.open, fetcher.poll
+    really_poll = fetcher.poll
+    worker = make_worker(nothing)
 
-    def note(self: Fetcher, start_soon: Callable[..., object]) -> None:
-        opened.append(self)
-        really_open(self, start_soon)
+    def known() -> Schedule:
+        assert worker._running is not None
+        return worker._running.parts.schedule
 
     async def poll(*args: Any) -> Any:
         asked.append(await really_poll(*args))
         if len(asked) == 1:
-            opened[0].wake_in(0.05)
+            known().wake_in(0.05)
         return asked[-1]
 
     def a_poll() -> bool:
-        if opened[0].is_idle and not asked:
-            opened[0].wake_in(0.0)
+        if known().is_idle and not asked:
+            known().wake_in(0.0)
         return bool(asked)
 
-    monkeypatch.setattr(Fetcher, "open", note)
     monkeypatch.setattr(fetcher, "poll", poll)
-    async with make_worker(nothing).start():
+    async with worker.start():
         await wait_until(a_poll, description="a poll")
         await wait_until(lambda: len(asked) >= 2, description="the look at that time")
 
@@ -399,16 +399,16 @@ async def test_lost_claims_are_returned_while_no_slot_is_free(
     async with make_worker(block, concurrency=1).start() as busy, make_worker(nothing).start() as idle:
         await client.add_job(block)
         await seen.wait_for(JobStarted)
-        await wait_until(lambda: idle._running._fetcher.is_idle, description="the other worker to be idle")
-        worker_id = busy._running._identity.worker_id
+        await wait_until(lambda: idle._running.parts.schedule.is_idle, description="the other worker to be idle")
+        worker_id = busy._running.parts.identity.worker_id
         async with db.transaction():
             lost = await client.add_job(nothing, connection=db)
             await db.execute(
                 f"update {schema}._jobs set locked_by = $1, locked_at = now(), lock_token = -1 where id = $2",
                 *(worker_id, lost.id),
             )
-        busy._running._fetcher.lost.note(worker_id, -1)
-        busy._running._fetcher.wake()
+        busy._running.parts.unconfirmed.note(worker_id, -1)
+        busy._running.parts.schedule.wake()
         await seen.wait_for(JobCompleted)
         leave.set()
 
@@ -454,14 +454,14 @@ def fetch_ahead(monkeypatch: pytest.MonkeyPatch, ahead: int) -> None:
     def wanted(waiting: int, *_: float) -> int:
         return waiting and waiting + ahead
 
-    monkeypatch.setattr(fetcher, "wanted_now", wanted)
+    monkeypatch.setattr(schedule, "wanted_now", wanted)
 
 
 async def test_claims_for_slots_that_are_free_do_not_go_back_however_late_the_worker_runs(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a busy machine a moment passes between waking those slots and the first claim that they take."""
-    monkeypatch.setattr(fetcher, "STALE_S", 0.0)
+    monkeypatch.setattr(inbox, "STALE_S", 0.0)
     ids = [added.id for added in await client.add_jobs([nothing.job() for _ in range(105)])]
     fetch_ahead(monkeypatch, 5)
     await make_worker(nothing, concurrency=100).run_once()
@@ -752,7 +752,7 @@ async def test_a_retry_that_is_written_while_a_fetch_is_under_way_is_not_slept_o
         claims = await real(self, *args)
         if not claims:
             await db.execute(f"update {schema}._jobs set run_at = run_at - interval '2 hours' where run_at > now()")
-            self.wake_in(0.0)
+            self._schedule.wake_in(0.0)
         return claims
 
     monkeypatch.setattr(Fetcher, "_claim", claim)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -11,6 +12,7 @@ import pytest
 from asyncq import Client, StoreUnavailable, Worker, task
 from asyncq.domain.events import JobCompleted, JobsReturned, JobStarted, WorkerLost
 from asyncq.domain.job import Claim
+from asyncq.engine.base.groups import WorkerTasks
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.fetch import cursor, handoff, unconfirmed
 from asyncq.engine.fetch.fetcher import Fetcher
@@ -215,8 +217,8 @@ async def test_what_is_lost_while_a_busy_worker_is_about_to_leave_its_turn_on_ca
         given_back.set()
 
     def lose() -> None:
-        met[0].lost.note(1, 1)
-        met[0].wake()
+        met[0]._unconfirmed.note(1, 1)
+        met[0]._schedule.wake()
 
     def is_in_charge(_: OnCall) -> bool:
         nonlocal armed
@@ -233,8 +235,8 @@ async def test_what_is_lost_while_a_busy_worker_is_about_to_leave_its_turn_on_ca
         await client.add_job(wait)
         await seen.wait_for(JobStarted)
         await anyio.sleep(0.1)
-        armed = met[0].follows = True
-        met[0].wake_in(60)
+        armed = met[0]._schedule.follows = True
+        met[0]._schedule.wake_in(60)
         async with asyncio.timeout(SOON_S):
             await given_back.wait()
         release.set()
@@ -287,8 +289,18 @@ class Stand:
         ear: Any = self
         self.worker_id, self.tasks, self.unbatched = 7, {3: nothing}, list[int]()
         self.lost = UnconfirmedFetches(line, Observers([]))
-        self.handoff = handoff.Handoff(line, identity, Observers([]), self.lost, set())
-        self.handoff.is_idle, self.handoff.receive = lambda: True, self._receive
+        self.group = WorkerTasks()
+        inbox: Any = SimpleNamespace(expect=lambda *_: None, answered=lambda _: None, take_over=self._take_over)
+        schedule: Any = SimpleNamespace(has_nothing_to_do=True, wake=lambda: None)
+        self.handoff = handoff.Handoff(
+            line,
+            identity,
+            Observers([]),
+            unconfirmed=self.lost,
+            inbox=inbox,
+            schedule=schedule,
+            start_soon=self.group.start_soon,
+        )
         self.handoff.connected(ear)
 
         async def close_slot(*_: Any) -> tuple[bool, int | None]:
@@ -296,8 +308,8 @@ class Stand:
 
         monkeypatch.setattr(handoff, "close_slot", close_slot)
 
-    def _receive(self, _: int, claims: list[Claim], _made_at: float) -> None:
-        self.received += [claim.token for claim in claims]
+    def _take_over(self, _: int, claim: Claim, _made_at: float) -> None:
+        self.received.append(claim.token)
 
     def next_token(self) -> int:
         """The only one."""
@@ -313,7 +325,7 @@ class Stand:
     async def be_withdrawn(self, *, is_heard_first: bool) -> None:
         """It is taken, and withdrawn; in which order the worker hears of both."""
         async with anyio.create_task_group() as group:
-            self.handoff.open(group.start_soon)
+            self.group.open(group)
             self.handoff.consider()
             await wait_until(lambda: bool(self.handoff.token), description="the slot")
             group.start_soon(self.handoff.stop)

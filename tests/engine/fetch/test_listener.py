@@ -83,21 +83,21 @@ async def test_a_notification_of_another_schema_wakes_nobody(
 ) -> None:
     """Two applications, or a test and another, share a database: neither pays for the other's adds."""
     wakes: list[str] = []
-    heard = asyncio.Event()
+    came = asyncio.Event()
     real = supervisor.listen
 
-    async def note(database: Any, observers: Any, fetcher: Any, hear: Any, *others: Any, **more: Any) -> None:
+    async def note(*given: Any, heard: Any, **more: Any) -> None:
         def noting(text: str) -> None:
             wakes.append(text)
-            heard.set()
-            hear(text)
+            came.set()
+            heard(text)
 
-        await real(database, observers, fetcher, noting, *others, **more)
+        await real(*given, heard=noting, **more)
 
     monkeypatch.setattr(supervisor, "listen", note)
     async with make_worker(nothing).start():
         for channel in ("asyncq:jobs", f"{schema}_:jobs", f"{schema}:jobs"):
             await db.execute("select pg_notify($1, $1)", channel)
-        await heard.wait()
+        await came.wait()
 
     assert [f"{schema}:jobs"] == wakes

@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import asyncpg
 import pytest
+from anyio.abc import TaskGroup
 
 from asyncq import Client, JobContext, StoreUnavailable, Worker, task
 from asyncq.domain.events import (
@@ -19,7 +20,7 @@ from asyncq.domain.events import (
     WorkerStopped,
     WorkerStopping,
 )
-from asyncq.engine.fetch import cursor, fetcher, oncall
+from asyncq.engine.fetch import cursor, oncall, schedule
 from asyncq.engine.fetch.fetcher import Fetcher
 from asyncq.engine.fetch.oncall import OnCall
 from asyncq.store.database import ReconnectingConnection
@@ -177,12 +178,12 @@ async def test_a_worker_that_is_full_for_a_moment_hands_over_unless_jobs_of_queu
     monkeypatch.setattr(Fetcher, "prepare", prepare)
     monkeypatch.setattr(OnCall, "no_room", lambda _: handed_over.set())
     monkeypatch.setattr(OnCall, "is_in_charge", True)
-    monkeypatch.setattr(fetcher, "wanted_now", lambda *_: answers.pop() if answers else 1)
+    monkeypatch.setattr(schedule, "wanted_now", lambda *_: answers.pop() if answers else 1)
     async with make_worker(nothing).start():
         await anyio.sleep(0.3)
         handed_over.clear()
         answers.append(0)
-        met[0].wake_in(60)
+        met[0]._schedule.wake_in(60)
         async with asyncio.timeout(5):
             await handed_over.wait()
 
@@ -361,9 +362,14 @@ class Stand:
     def __init__(self, *posts: OnCallStatus) -> None:
         self.wakes: list[float | None] = []
         self.ear = FakeEar(*posts)
-        self.on_call = OnCall(lambda: self.wakes.append(None), self.wakes.append)
+        self.group: TaskGroup | None = None
+        self.on_call = OnCall(lambda: self.wakes.append(None), self.wakes.append, self._start_soon)
         self.on_call.connected(self.ear)  # type: ignore[arg-type]
         self.wakes.clear()
+
+    def _start_soon(self, *args: Any) -> None:
+        if self.group is not None:
+            self.group.start_soon(*args)
 
 
 OUT, COVERED = OnCallStatus(True, True, False), OnCallStatus(False, True, False)  # noqa: FBT003
@@ -406,7 +412,7 @@ async def test_adds_that_come_faster_than_a_worker_rests_need_not_tell_it() -> N
     """One alone does not end the turn: at an easy pace each would be followed by a new one."""
     stand = Stand(OUT)
     async with anyio.create_task_group() as group:
-        stand.on_call.open(group.start_soon)
+        stand.group = group
         await rest(stand)
         for _ in range(2):
             stand.on_call.heard("")
@@ -423,7 +429,7 @@ async def test_who_was_on_call_hands_over_when_it_has_no_room_although_adds_are_
     stand, covered = Stand(OUT), Stand(COVERED)
     async with anyio.create_task_group() as group:
         for one in (stand, covered):
-            one.on_call.open(group.start_soon)
+            one.group = group
             await rest(one)
             for _ in range(2):
                 one.on_call.heard("")
@@ -437,7 +443,7 @@ async def test_who_stops_hands_over_although_workers_were_of_several_kinds_when_
     """Others may have found since that one can look for all again: this one. Who has no room hears on for its kind."""
     stand = Stand(OnCallStatus(is_mine=True, adds_settled=True, is_mixed=True))
     async with anyio.create_task_group() as group:
-        stand.on_call.open(group.start_soon)
+        stand.group = group
         await rest(stand)
         await anyio.sleep(0.01)
         stand.ear.left.clear()
@@ -487,7 +493,7 @@ async def test_the_first_worker_of_another_kind_tells_all() -> None:
     """The others believe that one of them can look for all."""
     stand = Stand(MIXED)
     async with anyio.create_task_group() as group:
-        stand.on_call.open(group.start_soon)
+        stand.group = group
         await rest(stand)
         stand.on_call.heard("")
 

@@ -26,7 +26,7 @@ from asyncq.domain.events import (
 )
 from asyncq.domain.job import Claim
 from asyncq.engine.base.lease import Lease, now_s
-from asyncq.engine.fetch import fetcher
+from asyncq.engine.fetch import inbox
 from asyncq.engine.maintenance import rounds
 from asyncq.store.heartbeat_connection import HeartbeatConnection
 from tests.engine.conftest import MakeWorker
@@ -89,8 +89,8 @@ async def test_a_late_answer_about_an_old_id_does_not_end_the_new_one(make_worke
     async with make_worker(nothing).start() as worker:
         assert worker._running is not None
         own_id = seen.of(WorkerStarted)[0].worker_id
-        worker._running._membership.lost(own_id - 1)
-        worker._running._membership.lost(0)
+        worker._running.parts.membership.lost(own_id - 1)
+        worker._running.parts.membership.lost(0)
 
     assert [] == seen.of(WorkerLost)
 
@@ -134,7 +134,7 @@ async def test_a_worker_whose_row_is_gone_returns_what_it_had_not_started(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Claims under the old id that nobody took over would wait for a thorough rescue."""
-    monkeypatch.setattr(fetcher, "STALE_S", 3600)
+    monkeypatch.setattr(inbox, "STALE_S", 3600)
     fetch_ahead(monkeypatch, 10)
     runs: list[int] = []
 

@@ -272,7 +272,7 @@ async def test_a_loop_that_is_blocked_while_the_worker_stops_is_told_of_and_the_
         added = await client.add_job(block_at_the_end.job(n=1))
         await seen.wait_for(JobStarted)
         assert worker._running is not None
-        loop = worker._running._heartbeat._heart._home
+        loop = worker._running.parts.heartbeat._heart._home
         ask_to_stop(worker, loop)
         await last_error(client, added.id, beginning="LoopBlocked: ")
         stopping, stopped = len(seen.of(WorkerStopping)), len(seen.of(WorkerStopped))
@@ -379,12 +379,14 @@ async def test_a_look_that_comes_too_late_itself_accuses_nobody(make_worker: Mak
     async with make_worker(blocked_after=SOON).start() as worker:
         assert worker._running is not None
         run = worker._running
-        guardian = LoopWatchdog(SOON, run._identity, run._executor, run._child_tasks, run._observers.emit)
+        guardian = LoopWatchdog(
+            SOON, run.parts.identity, run.parts.executor, run.parts.child_tasks, run._observers.emit
+        )
         blocks = []
         for late_s in (10 * SOON, 0.0):
             long_ago = time.monotonic() - 10 * SOON
             question = guardian._question = _Question(long_ago)
-            guardian._look(time.monotonic() - late_s)
+            guardian._look(lambda: None, time.monotonic() - late_s)
             assert guardian._timer is not None
             guardian._timer.cancel()
             blocks.append(question.block is not None)

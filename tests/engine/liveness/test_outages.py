@@ -28,7 +28,7 @@ from asyncq.domain.events import (
     WorkerCrashed,
 )
 from asyncq.engine.fetch import fetcher, listener
-from asyncq.engine.settle import completer
+from asyncq.engine.settle import completer, outbox
 from asyncq.server import Server
 from tests.support.faults import link_to, terminate_all
 from tests.support.outages import SCHEMA, Load, connected, own_server
@@ -173,7 +173,7 @@ async def test_what_cannot_be_written_is_bounded(
     server: Server, load: Load, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker that went on while nothing can be written would pay in memory, and in second runs if it then dies."""
-    monkeypatch.setattr(completer, "FULL", 20)
+    monkeypatch.setattr(outbox, "FULL", 20)
     await load.add(range(JOBS))
     async with link_to(server.dsn) as link:
         link.refuse("settle")

@@ -63,7 +63,7 @@ async def refused(db: asyncpg.Connection, schema: str, code: str) -> AsyncGenera
 async def outlast(worker: Worker, seen: Seen) -> None:
     """Beat until two heartbeats, a second apart, were refused: later than half of the grace after the first."""
     assert worker._running is not None
-    heartbeat = worker._running._heartbeat
+    heartbeat = worker._running.parts.heartbeat
 
     def has_failed_twice() -> bool:
         heartbeat.beat_now()
@@ -75,7 +75,7 @@ async def outlast(worker: Worker, seen: Seen) -> None:
 async def beat(worker: Worker, db: asyncpg.Connection, schema: str) -> None:
     """Have the worker beat once more: from then on it knows that it holds its lock."""
     assert worker._running is not None
-    worker._running._heartbeat.beat_now()
+    worker._running.parts.heartbeat.beat_now()
     has_beaten = f"select last_seen > started_at from {schema}._workers"
     await wait_until(lambda: db.fetchval(has_beaten), description="a heartbeat")
 

@@ -9,7 +9,7 @@ import pytest
 from asyncq import Client, task
 from asyncq.domain.events import JobsReturned, JobStarted, WorkerLost
 from asyncq.engine.base import lease
-from asyncq.engine.fetch import fetcher
+from asyncq.engine.fetch import inbox, schedule
 from asyncq.engine.liveness import fallback_heartbeat, heartbeat_thread, lease_state, start_gate
 from tests.engine.conftest import MakeWorker
 from tests.support.seen import Seen
@@ -37,8 +37,8 @@ async def test_no_claim_starts_after_the_machine_has_slept_before_it_is_known_wh
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also those that wait in the buffer, of which the loop thinks that they have just come."""
-    monkeypatch.setattr(fetcher, "STALE_S", 3600)
-    monkeypatch.setattr(fetcher, "wanted_now", lambda waiting, buffered, *_: 0 if buffered else 5)
+    monkeypatch.setattr(inbox, "STALE_S", 3600)
+    monkeypatch.setattr(schedule, "wanted_now", lambda waiting, buffered, *_: 0 if buffered else 5)
     go = asyncio.Event()
 
     @task

@@ -1,7 +1,6 @@
 """Admission: nothing starts without a proof that the worker lives, and no suspect before it was named."""
 
 import asyncio
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -29,8 +28,7 @@ class Stand:
         self.lease.prove(now_s())
         self.beats = 0
         self.runs: set[Any] = set()
-        executor: Any = SimpleNamespace(running=self.runs)
-        self.admission = StartGate(self.lease, executor, self._beat_now)
+        self.admission = StartGate(self.lease, self.runs, self._beat_now)
 
     def _beat_now(self) -> None:
         self.beats += 1

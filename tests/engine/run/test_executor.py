@@ -521,7 +521,7 @@ async def test_a_handler_that_starts_while_the_worker_stops_knows_that_from_the_
 
     async with make_worker(look).start() as worker:
         assert worker._running is not None
-        worker._running._executor.tell_all()
+        worker._running.parts.executor.tell_all()
         await client.add_job(look)
         await seen.wait_for(JobCompleted)
 
@@ -692,7 +692,7 @@ async def test_a_plain_function_whose_run_was_cancelled_before_its_thread_began_
         if isinstance(event, JobStarted) and 1 == len(seen.of(JobStarted)):
             running = worker._running
             assert running is not None
-            asyncio.get_running_loop().call_soon(running._executor.cancel_all)
+            asyncio.get_running_loop().call_soon(running.parts.executor.cancel_all)
 
     worker = make_worker(plain, observers=[lose])
     async with worker.start():

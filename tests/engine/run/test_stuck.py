@@ -158,7 +158,7 @@ async def test_a_handler_that_ends_in_time_is_not_stuck(client: Client, make_wor
         await client.admin.cancel_jobs([added.id])
         await seen.wait_for(JobCancelled)
         assert worker._running is not None
-        timers = dict(worker._running._stuck._timers)
+        timers = dict(worker._running.parts.stuck._timers)
 
     assert ({}, []) == (timers, seen.of(HandlerStuck))
 
@@ -188,7 +188,7 @@ async def test_when_a_stuck_handler_ends_there_are_as_many_loops_as_before(
         stubborn.leave.set()
         await seen.wait_for(JobCancelled)
         assert worker._running is not None
-        loops = worker._running._loops_left
+        loops = worker._running.parts.loops.running
         release.set()
         await seen.wait_for(JobCompleted, 4)
 
@@ -253,7 +253,7 @@ async def test_a_full_worker_takes_its_slot_back(
     monkeypatch.setattr("asyncq.engine.fetch.handoff.BUSY_S", 3600)
     async with make_worker(stubborn.task, nothing, concurrency=1).start() as worker:
         assert worker._running is not None
-        handoff = worker._running._fetcher.handoff
+        handoff = worker._running.parts.handoff
         await wait_until(lambda: handoff.token and not handoff._is_busy, description="a slot")
         stuck = await client.add_job(stubborn.task, queue="q")
         await seen.wait_for(JobStarted)
@@ -270,8 +270,8 @@ async def test_what_a_full_worker_had_fetched_goes_back(
     client: Client, make_worker: MakeWorker, seen: Seen, stubborn: Stubborn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would start on the last slot that was replaced."""
-    monkeypatch.setattr("asyncq.engine.fetch.fetcher.STALE_S", 3600)
-    monkeypatch.setattr("asyncq.engine.fetch.fetcher.wanted_now", lambda *_: 3)
+    monkeypatch.setattr("asyncq.engine.fetch.inbox.STALE_S", 3600)
+    monkeypatch.setattr("asyncq.engine.fetch.schedule.wanted_now", lambda *_: 3)
     first = await client.add_job("ignore")
     rest = [(await client.add_job(nothing)).id for _ in range(2)]
     async with make_worker(stubborn.task, nothing, concurrency=1).start():
@@ -295,7 +295,7 @@ async def test_a_thread_that_goes_on_is_stuck_too_and_another_thread_takes_its_p
         await client.admin.cancel_jobs([added.id])
         told = await seen.wait_for(HandlerStuck)
         assert worker._running is not None
-        threads = worker._running._executor._threads
+        threads = worker._running.parts.executor._threads
         during = threads.total_tokens
         other = await client.add_job("nothing_in_a_thread")
         await seen.wait_for(JobCompleted)

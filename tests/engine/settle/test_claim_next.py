@@ -20,8 +20,7 @@ from asyncq.domain.events import (
 )
 from asyncq.domain.job import Claim
 from asyncq.engine.canceller import Canceller
-from asyncq.engine.fetch import cursor, fetcher
-from asyncq.engine.fetch.fetcher import Fetcher
+from asyncq.engine.fetch import cursor, fetcher, schedule
 from asyncq.engine.settle import claim_next
 from asyncq.store.database import ReconnectingConnection
 from tests.engine.conftest import MakeWorker
@@ -40,13 +39,13 @@ async def nothing(number: int = 0) -> None:
 @pytest.fixture
 def endless(monkeypatch: pytest.MonkeyPatch) -> None:
     """No fetch is too long ago."""
-    monkeypatch.setattr(fetcher, "TURN_S", 3600)
+    monkeypatch.setattr(schedule, "TURN_S", 3600)
 
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long ago the last fetch was, it is enough to ask what has become due since then."""
-    monkeypatch.setattr(fetcher, "LONGEST_TURN_S", 3600)
+    monkeypatch.setattr(schedule, "LONGEST_TURN_S", 3600)
 
 
 @pytest.fixture
@@ -57,7 +56,7 @@ def steady(monkeypatch: pytest.MonkeyPatch, seen: Seen) -> None:
         return waiting + 1 if waiting > buffered or not seen.of(JobStarted) else 0
 
     monkeypatch.setattr(cursor, "CHEAP_S", 60.0)
-    monkeypatch.setattr(fetcher, "wanted_now", wanted)
+    monkeypatch.setattr(schedule, "wanted_now", wanted)
 
 
 def intercept(monkeypatch: pytest.MonkeyPatch, after: Callable[[list[Claim]], Awaitable[object]]) -> None:
@@ -110,7 +109,7 @@ async def test_queues_go_on_without_a_fetch_while_nobody_waits(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch, concurrency: int
 ) -> None:
     """It is asked now and then whether anything has become due; a slot that waits for a follower is not free."""
-    monkeypatch.setattr(fetcher, "TURN_S", 0.1)
+    monkeypatch.setattr(schedule, "TURN_S", 0.1)
     asked, real = Counter[str](), ReconnectingConnection.fetch
 
     async def fetch(line: ReconnectingConnection, name: str, *args: Any) -> Any:
@@ -139,7 +138,7 @@ async def test_a_question_that_fails_is_no_failure_of_the_settlement(
     async def fail(*_: Any) -> None:
         raise StoreUnavailable("no answer", outcome="unknown")
 
-    monkeypatch.setattr(Fetcher, "look_beside", fail)
+    monkeypatch.setattr(schedule.Schedule, "peek", fail)
     await client.add_jobs([nothing.job()] * 5)
     async with make_worker(nothing).start():
         await seen.wait_for(JobCompleted, 5)

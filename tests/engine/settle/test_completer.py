@@ -21,8 +21,8 @@ from asyncq.domain.events import (
 from asyncq.domain.job import Claim
 from asyncq.domain.outcome import Ending, Settlement
 from asyncq.engine import supervisor
-from asyncq.engine.fetch import fetcher
-from asyncq.engine.settle import completer
+from asyncq.engine.fetch import schedule
+from asyncq.engine.settle import completer, outbox
 from tests.engine.conftest import MakeWorker
 from tests.engine.fetch.test_fetcher import intercept
 from tests.support.faults import link_to, terminate
@@ -71,7 +71,7 @@ async def test_job_loops_wait_when_writing_does_not_keep_up(
     client: Client, make_worker: MakeWorker, seen: Seen, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else a database that hangs would be paid for in memory, and in work that is done twice after a crash."""
-    monkeypatch.setattr(completer, "FULL", 3)
+    monkeypatch.setattr(outbox, "FULL", 3)
     async with make_worker(nothing, concurrency=1).start():
         for _ in range(20):
             await client.add_job(nothing)
@@ -155,7 +155,7 @@ async def test_a_queue_freed_by_a_settlement_whose_answer_is_lost_goes_on(
     dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The wake-up for the next job of the queue must not be lost with the answer."""
-    monkeypatch.setattr(fetcher, "TURN_S", -1)  # nothing follows in the same statement
+    monkeypatch.setattr(schedule, "TURN_S", -1)  # nothing follows in the same statement
     entered, leave = asyncio.Event(), asyncio.Event()
 
     @task(queue="line")
@@ -214,8 +214,8 @@ async def test_job_loops_wait_when_somebody_holds_very_many_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What cannot be written is bounded, whatever the reason."""
-    monkeypatch.setattr(completer, "FULL", 2)
-    monkeypatch.setattr(completer, "HELD_BACK", 3)
+    monkeypatch.setattr(outbox, "FULL", 2)
+    monkeypatch.setattr(outbox, "HELD_BACK", 3)
     await client.add_jobs([nothing.job()] * 40)
 
     async def hold(claims: list[Claim]) -> None:
@@ -227,7 +227,7 @@ async def test_job_loops_wait_when_somebody_holds_very_many_rows(
     async with make_worker(nothing, concurrency=1).start():
         await seen.wait_for(JobStarted, 6)
         for _ in range(3):  # what is held is tried again and again meanwhile
-            await asyncio.sleep(completer.LATER_S)
+            await asyncio.sleep(outbox.LATER_S)
         held = len(seen.of(JobStarted))
         await db.execute("commit")
         await seen.wait_for(JobCompleted, 40)
@@ -385,7 +385,7 @@ async def test_a_settlement_that_was_held_up_makes_way_for_that_of_a_newer_claim
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whoever held the row has taken the claim away: what the first run came to is not tried again."""
-    monkeypatch.setattr(completer, "LATER_S", 3600.0)
+    monkeypatch.setattr(outbox, "LATER_S", 3600.0)
     held_back = asyncio.Event()
     real = completer.store.settle_rest
 

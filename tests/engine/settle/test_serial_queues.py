@@ -14,7 +14,7 @@ import pytest
 from asyncq import Client, Snooze, Worker, task
 from asyncq.domain.events import FetchFailed, JobCompleted, JobStarted
 from asyncq.domain.job import Claim
-from asyncq.engine.fetch import fetcher
+from asyncq.engine.fetch import fetcher, inbox
 from asyncq.store.failures import calling
 from tests.engine.conftest import MakeWorker
 from tests.engine.fetch.test_fetcher import fetch_ahead
@@ -219,7 +219,7 @@ async def test_a_queue_of_a_busy_worker_goes_on_in_an_idle_one(
     async def wait() -> None:
         await first.wait()
 
-    monkeypatch.setattr(fetcher, "STALE_S", 3600)
+    monkeypatch.setattr(inbox, "STALE_S", 3600)
     line = [await client.add_job(wait, queue="line", priority=priority) for priority in (-5, 5)]
     await client.add_job(block)
     busy, idle = make_worker(wait, block, concurrency=1), make_worker(wait)
@@ -263,13 +263,13 @@ def rests_among_others(worker: Worker) -> bool:
     """Whether a worker rests, and knows that there are workers of several kinds."""
     if not is_idle(worker):
         return False
-    on_call = worker._running._fetcher.on_call
+    on_call = worker._running.parts.on_call
     return bool(on_call.is_mixed and on_call._is_covered)
 
 
 def is_idle(worker: Worker) -> bool:
     """Whether a worker has found nothing and waits."""
-    return worker._running is not None and worker._running._fetcher.is_idle
+    return worker._running is not None and worker._running.parts.schedule.is_idle
 
 
 async def test_other_queues_and_plain_jobs_do_not_wait_behind_a_busy_queue(

@@ -124,7 +124,7 @@ async def test_a_settlement_that_is_committed_after_it_was_given_up_is_told_as_d
 
         def is_held_back() -> bool:
             assert worker._running is not None
-            return bool(worker._running._completer._held_back)
+            return bool(worker._running.parts.outbox._held_back)
 
         async with connected(dsn) as holder, holder.transaction():
             await holder.execute(f"select from {schema}._queues for update")

@@ -1,0 +1,233 @@
+"""When a worker fetches next, and how many claims: what it knows of free slots, and of jobs that become due.
+
+The fetcher writes here what each fetch found. Other parts report what may have become due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from asyncq.domain.job import Claim
+from asyncq.domain.options import WorkerOptions
+from asyncq.engine.base.pace import Pace
+from asyncq.engine.fetch.cursor import Reach
+from asyncq.engine.fetch.fetch_size import FetchSize
+from asyncq.engine.fetch.inbox import Inbox
+from asyncq.store.claim import START, Place, next_due_s
+from asyncq.store.database import ReconnectingConnection
+
+AHEAD_S = 0.025  # how much work, in time, is fetched ahead of free slots
+TURN_S = 0.025  # for so long after a look the jobs of a queue may follow each other without another one
+LONGEST_TURN_S = 0.25  # and for so long after a fetch: other looks do not see what comes back with its old time
+
+Left = Literal["more", "unseen", "nothing"]
+"""What the last fetch has left, see `left_by`."""
+
+
+class Schedule:
+    """The schedule of the fetches of one worker.
+
+    Args:
+        inbox: Where claims come in.
+        options: How many jobs run at a time, and how often to poll.
+        may_fetch: Whether the worker may take jobs now.
+        finished: How many runs have ended so far: the pace of the handlers.
+        following: How many jobs of queues have ended and are not settled yet: others may follow them.
+
+    Attributes:
+        may_fetch: See above.
+        is_woken: Whether something may have become due since the last fetch began.
+        follows: Whether `ClaimNext` was answered since then.
+        left: What the last fetch has left.
+    """
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        options: WorkerOptions,
+        *,
+        may_fetch: Callable[[], bool],
+        finished: Callable[[], int],
+        following: Callable[[], int],
+    ) -> None:
+        self._inbox = inbox
+        self._options = options
+        self._finished = finished
+        self._unsettled = following
+        self.may_fetch = may_fetch
+        self.is_woken = True
+        self.follows = False
+        self.left: Left = "more"
+        self._after = START
+        self._look_at = 0.0
+        self._sent_at = self._looked_at = float("-inf")
+        self._took_s = 0.0
+        self._size = FetchSize()
+        self._pace = Pace()
+
+    # What other parts report
+
+    def wake(self) -> None:
+        """Something may have become due: look for it now."""
+        self.is_woken = True
+        self._inbox.changed.set()
+
+    def wake_in(self, delay_s: float) -> None:
+        """Something becomes due after a delay: look for it then."""
+        self._look_at = min(self._look_at, _now() + delay_s)
+        self._inbox.changed.set()
+
+    def followed(self) -> None:
+        """A statement of `ClaimNext` was answered."""
+        self.follows = True
+        self._inbox.changed.set()
+
+    async def peek(self, line: ReconnectingConnection) -> None:
+        """If the last look was a while ago, ask whether jobs wait for the slots of queues whose jobs follow each other.
+
+        It asks only for jobs that have become due since the last fetch, if that has left nothing. If none has, there
+        is room for a while again, at a tenth of the price of a fetch, and without freeing the queues.
+
+        Args:
+            line: Any connection of the worker.
+
+        Raises:
+            StoreError: See `failures.calling`.
+        """
+        now = _now()
+        if now - self._looked_at <= TURN_S or not self._may_go_on:
+            return
+        # Twice the time since then: this statement may be longer on its way to the server than the fetch was.
+        due_s = await next_due_s(line, 2 * (now - self._looked_at), self._after)
+        if due_s is not None:
+            self.wake_in(due_s)
+        if due_s is None or due_s > 0:
+            self._looked_at = max(now, self._looked_at)
+
+    # What the fetcher reports
+
+    def begin(self) -> bool:
+        """A fetch begins; returns whether something may have become due since the last one."""
+        # Cleared before the fetch: a notification or a retry during it asks for another one.
+        was_woken, self.is_woken = self.is_woken, False
+        self._look_at = float("inf")
+        self.left = "more"
+        self.follows = False
+        self._sent_at = self._looked_at = _now()
+        return was_woken
+
+    def took(self, claims: Sequence[Claim], after: Place) -> None:
+        """The fetch has brought these claims; it began at this place."""
+        self._after = after
+        self._took_s = _now() - self._sent_at
+        self._size.took(len(claims), self._took_s, of_queues=any(claim.queue is not None for claim in claims))
+
+    def poll_later(self) -> None:
+        """Nothing that was known to become due is left: look after the poll interval."""
+        self._look_at = _now() + self._options.poll_s
+
+    # What follows from that
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the last fetch left nothing, and nothing has happened since."""
+        return self.left == "nothing" and not self.is_woken
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a slot is free and fetching goes on."""
+        return self._inbox.buffer.waiting > 0 and not self._inbox.is_closed
+
+    @property
+    def has_nothing_to_do(self) -> bool:
+        """Whether all slots are free, and nothing is known to be due."""
+        is_free = self._inbox.buffer.waiting - self._following >= self._options.concurrency
+        return is_free and not self._inbox.is_closed and self.is_idle and self.may_fetch()
+
+    @property
+    def wanted(self) -> int:
+        """How many to fetch now."""
+        return self._wanted(self._following)
+
+    def is_time(self, wanted: int) -> bool:
+        """Whether to fetch now, if so many are wanted."""
+        if not wanted or not self.may_fetch():
+            return False
+        return self.is_woken or self.left == "more" or _now() >= self._look_at
+
+    def pause_s(self, wanted: int) -> float:
+        """How long to sleep if nothing happens: with a free slot, until it is time to look again."""
+        has_slot = wanted and self.may_fetch()
+        pause_s = max(self._look_at - _now(), 0.0) if has_slot else self._options.poll_s
+        # If the end of a job that others may follow cannot be written, its slot is free then.
+        return min(pause_s, LONGEST_TURN_S) if self._following else pause_s
+
+    @property
+    def room(self) -> int:
+        """How many claims `ClaimNext` may ask for: none if the last fetch or peek was a while ago."""
+        if self._inbox.is_closed or self.is_woken or not self.may_fetch() or _now() - self._looked_at > TURN_S:
+            return 0
+        return self._wanted(self._inbox.coming)
+
+    @property
+    def _may_go_on(self) -> bool:
+        """Whether no other job is known to wait for the slots of queues: a recent fetch has left nothing."""
+        return self.is_idle and _now() - self._sent_at <= LONGEST_TURN_S
+
+    @property
+    def _following(self) -> int:
+        """How many claims `ClaimNext` may bring, or is about to ask for: their slots are not free."""
+        coming = self._inbox.coming
+        return max(coming, self._unsettled()) if self._inbox.buffer.waiting and self._may_go_on else coming
+
+    def _wanted(self, coming: int) -> int:
+        """How many to fetch now, if so many claims may come without that."""
+        buffer, pace = self._inbox.buffer, self._pace.look(_now(), self._finished())
+        return wanted_now(buffer.waiting, len(buffer) + coming, pace, self._size.size, self._took_s)
+
+
+def left_by(saw_all: bool, reach: Reach, *, may_begin_at_start: bool) -> Left:
+    """What a fetch has left.
+
+        it saw all in   its reach    a look from the    has left   so the next fetch
+        its reach                    start may begin
+        no              -            -                  more       comes at once
+        yes             everything   -                  nothing    waits for an event, the next due time or the poll
+        yes             less         yes                more       comes at once, from the start
+        yes             less         not yet            unseen     waits as above, but not longer than for that look
+
+    Args:
+        saw_all: Whether it brought all that there was in its reach.
+        reach: What it could find.
+        may_begin_at_start: Whether a look from the start may be afforded by now.
+    """
+    if saw_all and reach == "everything":
+        return "nothing"
+    return "unseen" if saw_all and not may_begin_at_start else "more"
+
+
+def wanted_now(waiting: int, buffered: int, pace: float, batch: int, takes_s: float) -> int:
+    """How many jobs to fetch now.
+
+    Args:
+        waiting: Free slots.
+        buffered: Claims that wait for one.
+        pace: Jobs that ended in a second, lately.
+        batch: The most that one fetch takes, and the most that is to wait for slots when it has come.
+        takes_s: How long a fetch takes: what starts meanwhile has room for its successor.
+
+    Returns:
+        As many as there are free slots, and as many more as will be started within `AHEAD_S` of its coming; 0 while at
+        least half of that is there.
+    """
+    ahead = min(int(pace * AHEAD_S), batch)
+    missing = waiting + ahead - max(0, buffered - int(pace * min(takes_s, AHEAD_S)))
+    if not waiting and missing * 2 < ahead:
+        return 0
+    return max(0, min(missing, batch))
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

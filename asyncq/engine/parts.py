@@ -1,0 +1,203 @@
+"""All parts of one worker, each made with the parts that it uses. No part is changed afterwards by another one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from anyio import CapacityLimiter
+
+from asyncq.domain.cron.item import CronItem
+from asyncq.domain.options import LONGEST_POLL_S, WorkerOptions
+from asyncq.domain.task import Registry
+from asyncq.engine.base.groups import WorkerTasks
+from asyncq.engine.base.identity import Identity
+from asyncq.engine.base.lease import Lease
+from asyncq.engine.base.observers import Observers
+from asyncq.engine.canceller import Canceller
+from asyncq.engine.cron.scheduler import Cron
+from asyncq.engine.fetch.fetcher import Fetcher
+from asyncq.engine.fetch.handoff import Handoff
+from asyncq.engine.fetch.inbox import Inbox
+from asyncq.engine.fetch.oncall import OnCall
+from asyncq.engine.fetch.schedule import Schedule
+from asyncq.engine.fetch.unconfirmed import UnconfirmedFetches
+from asyncq.engine.job_loop import JobLoops
+from asyncq.engine.liveness.fallback_heartbeat import FallbackHeartbeat
+from asyncq.engine.liveness.heartbeat import Heartbeat
+from asyncq.engine.liveness.heartbeat_thread import HeartbeatCallbacks
+from asyncq.engine.liveness.loop_watchdog import LoopWatchdog
+from asyncq.engine.liveness.membership import Membership
+from asyncq.engine.liveness.start_gate import StartGate
+from asyncq.engine.maintenance.rounds import Rounds
+from asyncq.engine.run.child_tasks import ChildTasks
+from asyncq.engine.run.executor import Executor
+from asyncq.engine.run.run import Run
+from asyncq.engine.run.stuck import Stuck
+from asyncq.engine.run.transactions import HandlerResources
+from asyncq.engine.settle.claim_next import ClaimNext
+from asyncq.engine.settle.completer import Completer
+from asyncq.engine.settle.outbox import Outbox
+from asyncq.engine.settle.reporter import Reporter
+from asyncq.engine.settle.wake_ups import WakeUps
+from asyncq.store.database import Database, HandlerPool, ReconnectingConnection
+
+
+class Parts:
+    """The parts of one worker, for one run.
+
+    Args:
+        database: Where the jobs are.
+        registry: The tasks.
+        options: How to work.
+        observers: Called with events.
+        items: Recurring jobs of its own crontab.
+        hears: Whether it listens.
+        once: Whether it runs only until nothing is runnable.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        registry: Registry,
+        options: WorkerOptions,
+        observers: Observers,
+        *,
+        items: Sequence[CronItem],
+        hears: bool,
+        once: bool,
+    ) -> None:
+        self._options, self._observers = options, observers
+        self.tasks = WorkerTasks()
+        self.identity = identity = Identity(registry)
+        self.reading = ReconnectingConnection(database, "fetch", generic_plans=True)
+        self.writing = ReconnectingConnection(database, "settle", generic_plans=True)
+        self.pool = HandlerPool(database, options.pool_size, options.pool_wait_s)
+        self.lease = Lease(options.lease_s)
+        self.heartbeat = Heartbeat(database, options, registry, self.lease)
+        self._make_executor(database)
+        self._make_fetcher(self.tasks.start_soon)
+        self._make_completer(self.tasks.start_soon, once=once)
+        lines = [self.writing, self.reading]
+        self.fallback = FallbackHeartbeat(lines, identity, self.start_gate, self.heartbeat, self.stuck)
+        # A worker that hears nothing looks for changed items as often as for jobs.
+        longest_s = LONGEST_POLL_S if hears else options.poll_s
+        self.cron = Cron(database, self.reading, items, identity, observers, longest_s=longest_s)
+        self.maintenance = Rounds(
+            database, self.reading, identity, observers, options.discarded_retention_s, self.fetcher.cursor
+        )
+        self.membership = Membership(
+            self.reading,
+            identity,
+            observers,
+            lease=self.lease,
+            heartbeat=self.heartbeat,
+            inbox=self.inbox,
+            schedule=self.schedule,
+            unconfirmed=self.unconfirmed,
+            executor=self.executor,
+            start_gate=self.start_gate,
+            rejoined=self.cron.wake,  # Its items are declared under the new id.
+            start_soon=self.tasks.start_soon,
+        )
+
+    def _make_executor(self, database: Database) -> None:
+        """Make the parts that start, run and cancel handlers."""
+        identity, observers, limit = self.identity, self._observers, self._options.concurrency
+        running, threads = set[Run](), CapacityLimiter(limit)
+        resources = HandlerResources(database, self.pool, self.writing, observers, self._options.lease_s)
+        self.child_tasks = ChildTasks()
+        self.start_gate = StartGate(self.lease, running, self.heartbeat.beat_now)
+        self.stuck = Stuck(limit, identity, threads, observers, replace=self._replace_loop, changed=self._stuck_changed)
+        self.executor = Executor(
+            identity,
+            resources,
+            observers,
+            threads,
+            self.child_tasks,
+            self.lease,
+            running=running,
+            watch=self.stuck.watch,
+            is_proven=self.start_gate.is_proven,
+        )
+
+    def _make_fetcher(self, start_soon: Callable[..., None]) -> None:
+        """Make the parts that bring claims; those that cannot be started go back to the outbox."""
+        line, identity, observers = self.reading, self.identity, self._observers
+        self.reporter = Reporter(observers, start_soon)
+        self.outbox = Outbox(self.reporter, observers)
+        self.inbox = inbox = Inbox(identity, self.lease, self.outbox.give_back)
+        self.schedule = schedule = Schedule(
+            inbox, self._options, may_fetch=self._may_fetch, finished=self._finished, following=self.outbox.following
+        )
+        self.unconfirmed = UnconfirmedFetches(line, observers)
+        self.on_call = OnCall(schedule.wake, schedule.wake_in, start_soon)
+        self.handoff = Handoff(line, identity, observers, self.unconfirmed, inbox, schedule, start_soon=start_soon)
+        self.fetcher = Fetcher(
+            line,
+            identity,
+            self._options,
+            observers,
+            inbox,
+            schedule,
+            unconfirmed=self.unconfirmed,
+            on_call=self.on_call,
+            handoff=self.handoff,
+            is_proven=self.start_gate.is_proven,
+        )
+        self.canceller = Canceller(identity, inbox, self.executor, self.start_gate)
+
+    def _make_completer(self, start_soon: Callable[..., None], *, once: bool) -> None:
+        """Make the parts that write the ends of runs, and the job loops."""
+        line, observers, inbox, outbox = self.writing, self._observers, self.inbox, self.outbox
+        self.wake_ups = WakeUps(line, observers, self.schedule, self.on_call, start_soon, once=once)
+        claim_next = ClaimNext(line, self.identity, inbox, self.schedule, self.unconfirmed)
+        settled, is_held = self.wake_ups.settled, inbox.buffer.is_held
+        self.completer = Completer(line, outbox, observers, self.reporter, claim_next, settled=settled, is_held=is_held)
+        self.loops = JobLoops(
+            self.identity, inbox, outbox, self.executor, self.completer, self.start_gate, start_soon=start_soon
+        )
+
+    def start_heartbeat(self, fail: Callable[[Exception], None]) -> None:
+        """Start the thread of the heartbeat.
+
+        Args:
+            fail: Called if the worker must not go on.
+        """
+        callbacks = HeartbeatCallbacks(
+            emit=self._observers.emit,
+            lost=self.membership.lost,
+            doubted=self.membership.doubted,
+            regained=self.membership.regained,
+            cancelled=self.canceller.cancel,
+            named=self.start_gate.named,
+            fallback=self.fallback.ask,
+            rescue=self.maintenance.hurry,
+            fail=fail,
+            started=self.start_gate.started,
+            stuck=self.stuck.ids,
+        )
+        after_s = self._options.blocked_after_s
+        watchdog = LoopWatchdog(after_s, self.identity, self.executor, self.child_tasks, self._observers.emit)
+        self.heartbeat.start(callbacks, watchdog)
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing runs, waits or is to be written here, and the last fetch found nothing."""
+        busy = self.executor.running or len(self.inbox.buffer) or self.outbox.unwritten or self.start_gate.waiting
+        return self.schedule.is_idle and not busy
+
+    def _may_fetch(self) -> bool:
+        return self.identity.worker_id > 0 and self.lease.is_held and not self.stuck.is_full
+
+    def _finished(self) -> int:
+        return self.executor.finished
+
+    def _replace_loop(self) -> None:
+        self.loops.start()
+
+    def _stuck_changed(self) -> None:
+        """Beat, since the worker's row names stuck handlers; fetching goes on, or ends with too many."""
+        if self.stuck.is_full:
+            self.inbox.return_all("too many handlers are stuck")
+        self.heartbeat.beat_now()
+        self.schedule.wake()

@@ -1,0 +1,185 @@
+"""The ends of claims that are not written yet. An end is kept until it is written or refused.
+
+A lost connection costs time, never a completion. Most runs end well: these are kept as they are, and written and
+reported by themselves, at half the cost of what needs a settlement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection
+from typing import TypeVar
+
+import msgspec
+
+from asyncq.domain.events import JobsReturned
+from asyncq.domain.job import Claim
+from asyncq.domain.outcome import Outcome, Returned, Settlement, settle
+from asyncq.domain.retry import DefaultRetry
+from asyncq.engine.base.observers import Observers
+from asyncq.engine.run.run import Run
+from asyncq.engine.settle.reporter import Reporter
+
+BATCH = 500
+FULL = 2 * BATCH
+HELD_BACK = 10  # rows that others hold may be so many times as many: they delay nobody else
+LATER_S = 0.1
+
+ItemT = TypeVar("ItemT")
+
+
+class Ended(msgspec.Struct, frozen=True, gc=False):
+    """The end of a claim that waits to be written, with the event that reports it; no reference leads back to it.
+
+    `uncertain` says whether an earlier try may have been committed, or may still be.
+    """
+
+    settlement: Settlement
+    worker_id: int
+    run: Run | None
+    outcome: Outcome
+    uncertain: bool = False
+
+
+class Outbox:
+    """The outbox of one worker; the completer writes what is in it.
+
+    Args:
+        reporter: Called when an end is lost.
+        observers: Called when claims are returned.
+
+    Attributes:
+        well: Runs that ended well, by the job's id.
+        pending: All other ends.
+        writing_well: The batch of good ends that is being written.
+        writing: The batch of other ends.
+        ended_well: How many runs have ended well so far.
+        changed: Set when the completer may have something to do.
+    """
+
+    def __init__(self, reporter: Reporter, observers: Observers) -> None:
+        self._reporter = reporter
+        self._observers = observers
+        self.well: dict[int, Run] = {}
+        self.pending: dict[int, Ended] = {}
+        self.writing_well: dict[int, Run] = {}
+        self.writing: dict[int, Ended] = {}
+        self._held_back: dict[int, Ended] = {}
+        self._later_at = 0.0
+        self.ended_well = 0
+        self.changed = asyncio.Event()
+        self._emptied = asyncio.Event()
+
+    # For the job loops, and for all that gives claims back
+
+    @property
+    def is_full(self) -> bool:
+        """Whether job loops should wait: writing does not keep up, or other transactions hold very many rows."""
+        return len(self.well) + len(self.pending) + len(self._held_back) // HELD_BACK >= FULL
+
+    async def room(self) -> None:
+        """Wait until writing has caught up."""
+        while self.is_full:
+            self._emptied.clear()
+            await self._emptied.wait()
+
+    def put_well(self, run: Run) -> None:
+        """Take a run that ended well."""
+        job_id = run.claim.id
+        if job_id in self.well or job_id in self.pending or job_id in self._held_back:
+            self._lose_older(job_id)
+        self.well[job_id] = run
+        self.ended_well += 1
+
+    def put(self, ended: Ended) -> None:
+        """Take any other end."""
+        self._lose_older(ended.settlement.id)
+        self.pending[ended.settlement.id] = ended
+        self.changed.set()
+
+    def give_back(self, claims: Collection[Claim], reason: str, worker_id: int) -> None:
+        """Return claims that were not started.
+
+        Args:
+            claims: The claims.
+            reason: Why, for the log.
+            worker_id: Under which id they were claimed.
+        """
+        for claim in claims:
+            settlement = settle(claim, Returned(), DefaultRetry(), 0.0)
+            self.put(Ended(settlement, worker_id, None, Returned()))
+        if claims:
+            self._observers.emit(JobsReturned(job_ids=tuple(claim.id for claim in claims), reason=reason))
+
+    def _lose_older(self, job_id: int) -> None:
+        """The same worker holds a newer claim of this job: an older one, if it is still here, was lost."""
+        if job_id in self.well:
+            self._reporter.lost(self.well.pop(job_id))
+        for older in (self.pending, self._held_back):
+            if job_id in older:
+                self._reporter.lost(older.pop(job_id).run)
+
+    # What is left to write
+
+    @property
+    def unwritten(self) -> int:
+        """How many ends are not written yet."""
+        return sum(map(len, self._all))
+
+    @property
+    def abandoned(self) -> tuple[int, ...]:
+        """The jobs whose ends are not written."""
+        return tuple(sorted({job_id for ends in self._all for job_id in ends}))
+
+    def following(self) -> int:
+        """How many ends are not written yet that the jobs which follow in their queues may be claimed with."""
+        return sum(has_followers(run) for runs in (self.well, self.writing_well) for run in runs.values())
+
+    @property
+    def _all(self) -> tuple[dict[int, Run] | dict[int, Ended], ...]:
+        return self.well, self.pending, self.writing_well, self.writing, self._held_back
+
+    # For the completer
+
+    def take_batch(self) -> None:
+        """Begin to write the next ends."""
+        self.writing_well, self.well = _first(self.well)
+        self.writing, self.pending = _first(self.pending)
+
+    def emptied(self) -> None:
+        """A batch was written."""
+        self._emptied.set()
+
+    def put_off(self, held: Collection[Ended], *, uncertain: bool) -> None:
+        """Other transactions lock these rows; our own earlier try may be the one, and be committed later."""
+        if held and not self._held_back:  # Those that follow do not put it off.
+            self._later_at = time.perf_counter() + LATER_S
+        for ended in held:
+            del self.writing[ended.settlement.id]
+            self._held_back[ended.settlement.id] = msgspec.structs.replace(
+                ended, uncertain=uncertain or ended.uncertain
+            )
+
+    @property
+    def retry_in_s(self) -> float | None:
+        """In how many seconds ends that were put off are tried again; None if there is none."""
+        return max(self._later_at - time.perf_counter(), 0.0) if self._held_back else None
+
+    def retry_held_back(self) -> None:
+        """Try again to write the ends that were put off, if it is time, however busy this worker is."""
+        if self.retry_in_s == 0.0:
+            self.pending.update(self._held_back)
+            self._held_back.clear()
+
+
+def has_followers(run: Run) -> bool:
+    """Whether the next job of its queue may be claimed as this one is settled; after a batch a fetch does."""
+    return run.claim.queue is not None and not run.claim.is_packed
+
+
+def _first(ends: dict[int, ItemT]) -> tuple[dict[int, ItemT], dict[int, ItemT]]:
+    """The next batch, and what is left."""
+    if len(ends) <= BATCH:
+        return ends, {}
+    return {job_id: ends.pop(job_id) for job_id in [*ends][:BATCH]}, ends
