@@ -1198,7 +1198,7 @@ MUTANTS = [
     Mutant(
         "a refused heartbeat is treated as a silent connection",
         "asyncq/engine/liveness/heartbeat_thread.py",
-        "        if is_answer(error) and self._line.held_id:",
+        "        if is_answer(error) and self._lines.line.held_id:",
         "        if False:",
         ("tests/engine/liveness/test_refusals.py::test_a_missing_privilege_interrupts_no_handler",),
     ),

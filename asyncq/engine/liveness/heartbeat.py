@@ -49,7 +49,13 @@ class Heartbeat:
             watchdog: Watches the worker's event loop from the thread.
         """
         self._heart = HeartbeatThread(
-            self._database, self._options, self._tasks, self._lease, reactions, watchdog, self._wishes
+            self._database,
+            self._options,
+            self._tasks,
+            self._lease,
+            reactions=reactions,
+            watchdog=watchdog,
+            wishes=self._wishes,
         )
         thread = threading.Thread(target=self._heart.run, name="asyncq heartbeat", daemon=True)
         thread.start()

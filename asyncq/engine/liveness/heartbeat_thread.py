@@ -1,10 +1,7 @@
 """The heart of a worker: all that the heartbeat's thread does and owns.
 
 It beats: each sign of life says what runs, and is answered by which of those jobs were cancelled. In between it looks
-whether other workers have died. All of it goes over one connection (`_line`), which holds the worker's lock. A
-connection that does not answer is not ended while the server may hold the lock for it: it is kept (`_silent_lines`)
-until the row says that the lock does not count. A connection over which the server refuses a statement stays in use:
-the answer proves that the session lives, and with it the lock.
+whether other workers have died. All of it goes over one connection, which holds the worker's lock (`HeartbeatLines`).
 """
 
 from __future__ import annotations
@@ -16,7 +13,6 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from typing import assert_never
 
 import msgspec
 
@@ -26,6 +22,7 @@ from asyncq.domain.options import WorkerOptions
 from asyncq.domain.outcome import words
 from asyncq.engine.base.lease import BEATS_A_LEASE, GRACE_S, HALF_GRACE_S, Lease, look_in_s, now_s
 from asyncq.engine.base.outage import Outage
+from asyncq.engine.liveness.heartbeat_lines import HeartbeatLines
 from asyncq.engine.liveness.lease_state import LeaseState
 from asyncq.engine.liveness.loop_watchdog import LoopWatchdog, Note
 from asyncq.store.database import Database
@@ -116,11 +113,11 @@ class HeartbeatThread:
         options: WorkerOptions,
         tasks: Sequence[str],
         lease: Lease,
+        *,
         reactions: HeartbeatCallbacks,
         watchdog: LoopWatchdog,
         wishes: HeartbeatCommands,
     ) -> None:
-        self._database = database
         self._options = options
         self._tasks = tasks
         self._lease = lease
@@ -132,9 +129,8 @@ class HeartbeatThread:
         self._away: asyncio.AbstractEventLoop | None = None  # the thread's own, once it runs
         self._stirred = asyncio.Event()
         self._worker_id = 0
-        self._line = HeartbeatConnection(database, self._ended)
-        self._silent_lines: list[HeartbeatConnection] = []
         self._lease_state = LeaseState(lease, self._doubted, self._gave_up)
+        self._lines = HeartbeatLines(database, self._lease_state, self.hurry)
         self._outage = Outage("the heartbeat", lambda event: self._tell(reactions.emit, event))
         self._beat_at = self._look_at = 0.0
         self._told_at = float("-inf")
@@ -206,16 +202,16 @@ class HeartbeatThread:
     def _next_at(self) -> float:
         if not self._worker_id:
             return float("inf")
-        return min(self._beat_at, self._look_at) if self._line.is_open else self._beat_at
+        return min(self._beat_at, self._look_at) if self._lines.line.is_open else self._beat_at
 
     async def _work(self) -> None:
         if not self._worker_id:
             return
         if now_s() >= self._beat_at:
             await self._beat()
-        if self._watchdog.note is not None and self._line.is_open:
+        if self._watchdog.note is not None and self._lines.line.is_open:
             await self._write_note(self._watchdog.note)
-        if now_s() >= self._look_at and self._line.is_open:
+        if now_s() >= self._look_at and self._lines.line.is_open:
             await self._look()
 
     async def _register_asked(self) -> None:
@@ -225,10 +221,10 @@ class HeartbeatThread:
             options = self._options
             try:
                 async with asyncio.timeout(REGISTER_S):
-                    if not self._line.is_open:
-                        await self._line.open()
-                    await self._line.check_release()
-                    worker_id = await self._line.register(
+                    if not self._lines.line.is_open:
+                        await self._lines.line.open()
+                    await self._lines.line.check_release()
+                    worker_id = await self._lines.line.register(
                         lease_s=options.lease_s,
                         pid=os.getpid(),
                         concurrency=options.concurrency,
@@ -236,13 +232,13 @@ class HeartbeatThread:
                         tasks=self._tasks,
                     )
             except (AsyncqError, TimeoutError) as error:
-                self._line.drop()
+                self._lines.line.drop()
                 if isinstance(error, SchemaTooNew):
                     self._tell(self._reactions.fail, error)
                 _fail(asked, error if isinstance(error, AsyncqError) else StoreUnavailable(NO_ANSWER))
                 continue
             self._worker_id = worker_id
-            self._heard(worker_id, [], sent_at, holds=self._line.held_id == worker_id)
+            self._heard(worker_id, [], sent_at, holds=self._lines.line.held_id == worker_id)
             self._beat_at = sent_at + (self._pause_s if self._lease_state.state == "locked" else SOON_S)
             self._look_at = sent_at
             if asked.set_running_or_notify_cancel():
@@ -253,7 +249,7 @@ class HeartbeatThread:
         worker_id, sent_at, names = self._worker_id, now_s(), self._reactions.started()
         self._beat_at = sent_at + self._pause_s
         try:
-            holds, cancelled = await self._prove(self._line, worker_id, names)
+            holds, cancelled = await self._prove(self._lines.line, worker_id, names)
         except (AsyncqError, TimeoutError) as error:
             if isinstance(error, SchemaError):
                 await self._check_release()
@@ -274,21 +270,20 @@ class HeartbeatThread:
 
     async def _prove_elsewhere(self, worker_id: int, names: Sequence[str]) -> tuple[bool, Cancelled] | None:
         """Write a beat over a new connection, which may lead to a server that takes writes; None if that fails."""
-        line = HeartbeatConnection(self._database, self._ended)
+        line = self._lines.another()
         try:
             answer = await self._prove(line, worker_id, names)
         except (AsyncqError, TimeoutError):
             line.drop()
             return None
-        self._line.drop()
-        self._line = line
+        self._lines.use(line)
         return answer
 
     async def _check_release(self) -> None:
         """May this release go on with the schema? Without an answer: the next beat asks again."""
         try:
             async with asyncio.timeout(HALF_GRACE_S):
-                await self._line.check_release()
+                await self._lines.line.check_release()
         except SchemaTooNew as error:
             self._tell(self._reactions.fail, error)
         except (AsyncqError, TimeoutError):
@@ -298,47 +293,17 @@ class HeartbeatThread:
         """A sign of life was not written, or its answer was lost."""
         if is_refusal(error):
             self._lease_state.refused()
-        if is_answer(error) and self._line.held_id:
-            await self._refused()
+        if is_answer(error) and self._lines.line.held_id:
+            await self._lines.refused(self._worker_id)
         else:
-            if self._line.held_id:
-                # The connection does not answer, but the server may still hold its lock: it is kept until the row says
-                # that no lock counts.
-                self._silent_lines.append(self._line)
-            else:
-                self._line.drop()
-                self._lease_state.lock_is_free()
-            self._line = HeartbeatConnection(self._database, self._ended)
-        is_urgent = self._lease_state.state == "doubted" or self._silent_lines
+            self._lines.give_up()
+        is_urgent = self._lease_state.state == "doubted" or self._lines.has_silent
         self._beat_at = now_s() + (SOON_S if is_urgent else min(self._pause_s, LATER_S))
         self._tell(self._reactions.fallback)
         failures = self._outage.failed()
         if failures == 1 or sent_at - self._told_at >= TELL_EVERY_S:
             self._told_at = sent_at
             self._tell_of(error, self._worker_id, failures)
-
-    async def _refused(self) -> None:
-        """Decide after the server refused a beat over the connection that holds the lock.
-
-        A lock with which a beat was written is still held. A lock that was taken since may have been free for long: the
-        row shows whether a rescue has declared the worker dead. From then on none can, until the lease is over.
-        """
-        if self._line.is_proven and self._lease_state.state != "doubted":
-            return
-        try:
-            async with asyncio.timeout(HALF_GRACE_S):
-                found = await self._line.find(self._worker_id)
-        except (AsyncqError, TimeoutError):
-            found = "unknown"
-        match found:
-            case "known":
-                self._lease_state.locked_again()
-            case "standby":
-                self._lease_state.refused()
-            case "gone" | "unknown":
-                self._lease_state.lock_is_free()
-            case _:
-                assert_never(found)
 
     def _tell_of(self, error: Exception, worker_id: int, failures: int = 1) -> None:
         """A sign of life was not written: say why."""
@@ -367,11 +332,9 @@ class HeartbeatThread:
         self._outage.over()
         if self._lease_state.proven(sent_at, holds=holds):
             self._tell(self._reactions.regained)
-        while self._silent_lines and not holds:
-            # The row says now that no lock counts: this one may go, and a new connection takes it.
-            self._silent_lines.pop().drop()
-            self._beat_at = min(self._beat_at, now_s() + SOON_S)
-        if self._line.held_id and not holds:
+        if not holds and self._lines.drop_silent():
+            self._beat_at = min(self._beat_at, now_s() + SOON_S)  # A new connection takes the lock.
+        if self._lines.line.held_id and not holds:
             self._beat_at = min(self._beat_at, now_s() + SOON_S)  # The row should say that the lock counts, if it does.
         if cancelled:
             self._tell(self._reactions.cancelled, worker_id, cancelled)
@@ -384,7 +347,7 @@ class HeartbeatThread:
         self._look_at = sent_at + GRACE_S
         try:
             async with asyncio.timeout(self._pause_s):
-                found = await self._line.watch(self._worker_id)
+                found = await self._lines.line.watch(self._worker_id)
         except TimeoutError as error:
             await self._missed(error, sent_at)
             return
@@ -406,20 +369,11 @@ class HeartbeatThread:
         self._watchdog.note = None
         try:
             async with asyncio.timeout(self._pause_s):
-                await self._line.note_block(note.worker_id, note.job_id, note.token, note.error)
+                await self._lines.line.note_block(note.worker_id, note.job_id, note.token, note.error)
         except TimeoutError as error:
             await self._missed(error, sent_at)
         except AsyncqError:
             self._beat_at = 0.0  # As in a look.
-
-    def _ended(self, line: HeartbeatConnection) -> None:
-        """A connection has ended that nobody here closed: the server frees the lock."""
-        if line is self._line:
-            self._lease_state.lock_is_free()
-            self.hurry()
-        elif line in self._silent_lines:
-            self._silent_lines.remove(line)
-            self._lease_state.lock_is_free()
 
     def _doubted(self) -> None:
         self._tell(self._reactions.fallback)
@@ -432,19 +386,17 @@ class HeartbeatThread:
         self._lease_state.leave()
         worker_id, self._worker_id = self._worker_id, 0
         wishes = self._wishes
-        if (wishes.keep_claims or wishes.forget_worker) and worker_id and self._line.is_open:
+        if (wishes.keep_claims or wishes.forget_worker) and worker_id and self._lines.line.is_open:
             try:
                 async with asyncio.timeout(END_S / 2):
                     if wishes.forget_worker:
-                        await self._line.remove(worker_id)
+                        await self._lines.line.remove(worker_id)
                     else:
-                        self._line.held_id = 0
-                        await self._line.beat(worker_id, self._reactions.started(), self._reactions.stuck())
+                        self._lines.line.held_id = 0
+                        await self._lines.line.beat(worker_id, self._reactions.started(), self._reactions.stuck())
             except (AsyncqError, TimeoutError) as error:
                 self._tell_of(error, worker_id)
-        for line in self._silent_lines:
-            line.drop()
-        await self._line.close()
+        await self._lines.close()
 
 
 def _fail(asked: concurrent.futures.Future[int], error: Exception) -> None:

@@ -1,0 +1,105 @@
+"""The connections of a worker's heartbeat: one in use, which holds the worker's lock, and those that do not answer.
+
+A connection that does not answer is not ended while the server may hold the lock for it: it is kept until the row says
+that the lock does not count. A connection over which the server refuses a statement stays in use: the answer proves
+that the session lives, and with it the lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import assert_never
+
+from asyncq.domain.errors import AsyncqError
+from asyncq.engine.base.lease import HALF_GRACE_S
+from asyncq.engine.liveness.lease_state import LeaseState
+from asyncq.store.database import Database
+from asyncq.store.heartbeat_connection import HeartbeatConnection
+
+
+class HeartbeatLines:
+    """The connections of one heartbeat; of its thread.
+
+    Args:
+        database: Where they lead to.
+        lease_state: Changed when the lock is free, or held again.
+        hurry: Called when the connection in use has ended.
+
+    Attributes:
+        line: The connection in use.
+    """
+
+    def __init__(self, database: Database, lease_state: LeaseState, hurry: Callable[[], None]) -> None:
+        self._database = database
+        self._lease_state = lease_state
+        self._hurry = hurry
+        self._silent: list[HeartbeatConnection] = []
+        self.line = self.another()
+
+    @property
+    def has_silent(self) -> bool:
+        """Whether a connection that does not answer is kept."""
+        return bool(self._silent)
+
+    def another(self) -> HeartbeatConnection:
+        """A connection that is not open yet."""
+        return HeartbeatConnection(self._database, self._ended)
+
+    def use(self, line: HeartbeatConnection) -> None:
+        """Use another connection, which works."""
+        self.line.drop()
+        self.line = line
+
+    def give_up(self) -> None:
+        """The connection in use does not answer: use a new one."""
+        if self.line.held_id:
+            self._silent.append(self.line)
+        else:
+            self.line.drop()
+            self._lease_state.lock_is_free()
+        self.line = self.another()
+
+    async def refused(self, worker_id: int) -> None:
+        """Decide after the server refused a beat over the connection that holds the lock.
+
+        A lock with which a beat was written is still held. A lock that was taken since may have been free for long: the
+        row shows whether a rescue has declared the worker dead. From then on none can, until the lease is over.
+        """
+        if self.line.is_proven and self._lease_state.state != "doubted":
+            return
+        try:
+            async with asyncio.timeout(HALF_GRACE_S):
+                found = await self.line.find(worker_id)
+        except (AsyncqError, TimeoutError):
+            found = "unknown"
+        match found:
+            case "known":
+                self._lease_state.locked_again()
+            case "standby":
+                self._lease_state.refused()
+            case "gone" | "unknown":
+                self._lease_state.lock_is_free()
+            case _:
+                assert_never(found)
+
+    def drop_silent(self) -> bool:
+        """The row says that no lock counts: end the connections that do not answer; returns whether there were any."""
+        silent, self._silent = self._silent, []
+        for line in silent:
+            line.drop()
+        return bool(silent)
+
+    def _ended(self, line: HeartbeatConnection) -> None:
+        """A connection has ended that nobody here closed: the server frees the lock."""
+        if line is self.line:
+            self._lease_state.lock_is_free()
+            self._hurry()
+        elif line in self._silent:
+            self._silent.remove(line)
+            self._lease_state.lock_is_free()
+
+    async def close(self) -> None:
+        """End all."""
+        self.drop_silent()
+        await self.line.close()
