@@ -482,5 +482,5 @@ async def test_run_once_without_jobs_ends(make_worker: MakeWorker, seen: Seen) -
 async def test_a_worker_that_runs_refuses_to_run_again(make_worker: MakeWorker) -> None:
     """Two runs of one object would share one request to stop."""
     async with make_worker(nothing).start() as worker:
-        with pytest.raises(Exception, match="runs already"):
+        with pytest.raises(Exception, match="already runs"):
             await worker.run_once()

@@ -156,7 +156,7 @@ async def test_the_job_of_a_killed_process_runs_again_although_its_lease_is_not_
         was_read = asyncio.Event()
         if is_named:
             await db.execute(f"select pg_notify($1, id || ' {added.id} 0') from {workers}", cancel_channel(schema))
-            was_named = f"select cardinality(named) = 1 from {workers}"
+            was_named = f"select cardinality(started_claims) = 1 from {workers}"
             await wait_until(lambda: db.fetchval(was_named), description="a beat that names the job")
 
         @task
