@@ -10,9 +10,8 @@ asyncq first and set up logging afterwards.
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Mapping, MutableMapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from asyncq.domain.sentence import plain
 
@@ -32,14 +31,7 @@ class JobLogger(logging.LoggerAdapter[logging.Logger]):
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         """Add the fields of the run to those of the call."""
-        return msg, {**kwargs, "extra": {**(self.extra or {}), **(kwargs.get("extra") or {})}}
-
-    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
-        """Write a record, as `logging.Logger.log` does."""
-        if self.isEnabledFor(level):
-            _, given = self.process(msg, kwargs)
-            # This frame is not the caller's.
-            _write(self.logger, level, msg, args, **{**given, "stacklevel": given.get("stacklevel", 1) + 1})
+        return msg, {**kwargs, "extra": _free({**(self.extra or {}), **(kwargs.get("extra") or {})})}
 
 
 def job_fields(job_id: int, task: str, attempt: int) -> dict[str, Any]:
@@ -68,33 +60,11 @@ def write(
     logger = logging.getLogger(name)
     if logger.isEnabledFor(level):
         shown = tuple(plain(value) if isinstance(value, str) else value for value in arguments)
-        _write(logger, level, template, shown, exc_info=error, extra=fields, stacklevel=2)
+        logger.log(level, template, *shown, exc_info=error, extra=_free(fields), stacklevel=2)
 
 
-def _write(
-    logger: logging.Logger,
-    level: int,
-    msg: object,
-    args: tuple[object, ...],
-    *,
-    exc_info: Any = None,
-    extra: Mapping[str, Any] | None = None,
-    stack_info: bool = False,
-    stacklevel: int = 1,
-) -> None:
-    """Do the same as `Logger._log`, with fields that cannot fail."""
-    path, line, function, stack = logger.findCaller(stack_info, stacklevel + 1)
-    record = logger.makeRecord(logger.name, level, path, line, msg, args, _exc_info(exc_info), function, None, stack)
-    attributes = vars(record)
-    for name, value in (extra or {}).items():
-        is_taken = name in attributes or name in _RESERVED
-        attributes[f"asyncq_{name}" if is_taken else name] = value
-    logger.handle(record)
-
-
-def _exc_info(given: Any) -> Any:
-    """Resolve `exc_info=`: an exception, a triple, or True for the exception that is being handled."""
-    if isinstance(given, BaseException):
-        return type(given), given, given.__traceback__
-    is_triple = isinstance(cast("object", given), tuple)
-    return given if is_triple or not given else sys.exc_info()
+def _free(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Rename the fields whose names the attributes of a record have."""
+    record = logging.getLogRecordFactory()(LOGGER, logging.INFO, "", 0, "", (), None)
+    taken = {*vars(record), *_RESERVED}
+    return {f"asyncq_{name}" if name in taken else name: value for name, value in fields.items()}
