@@ -74,7 +74,7 @@ class Admin:
         """
         chosen = job_ids(ids)
         async with changing(connection, self._acquire, autocommit) as mine:
-            return await store.cancel_jobs(self._database, mine, chosen)
+            return await store.administer(self._database, mine, "cancel", chosen)
 
     async def complete_jobs(
         self, ids: Iterable[int], *, connection: CallersConnection | None = None, autocommit: bool = False
@@ -97,7 +97,7 @@ class Admin:
         """
         chosen = job_ids(ids)
         async with changing(connection, self._acquire, autocommit) as mine:
-            return await store.complete_jobs(self._database, mine, chosen)
+            return await store.administer(self._database, mine, "complete", chosen)
 
     async def discard_jobs(
         self,
@@ -127,7 +127,7 @@ class Admin:
         """
         chosen, said = job_ids(ids), error_text(error)
         async with changing(connection, self._acquire, autocommit) as mine:
-            return await store.discard_jobs(self._database, mine, chosen, said)
+            return await store.administer(self._database, mine, "discard", chosen, error=said)
 
     async def reschedule_jobs(
         self,
@@ -165,9 +165,10 @@ class Admin:
         check_change(run_at, priority, attempts, max_attempts)
         chosen = job_ids(ids)
         async with changing(connection, self._acquire, autocommit) as mine:
-            return await store.reschedule_jobs(
+            return await store.administer(
                 self._database,
                 mine,
+                "reschedule",
                 chosen,
                 run_at=run_at,
                 priority=priority,
@@ -197,7 +198,7 @@ class Admin:
         """
         chosen = job_ids(ids)
         async with changing(connection, self._acquire, autocommit) as mine:
-            return await store.retry_jobs(self._database, mine, chosen)
+            return await store.administer(self._database, mine, "retry", chosen)
 
     async def remove_job(
         self, key: str, *, connection: CallersConnection | None = None, autocommit: bool = False

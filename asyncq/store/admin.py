@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -16,6 +16,8 @@ from asyncq.store.database import Connection, Database
 from asyncq.store.failures import calling
 from asyncq.store.sizes import check_size
 
+Act = Literal["cancel", "complete", "discard", "reschedule", "retry"]
+
 # What `_document` in SQL says of a job.
 _read_job = msgspec.json.Decoder(Job).decode
 # Where its meta stands. Within a text a backslash would precede these quotes, and a jsonb has no space before a colon.
@@ -23,48 +25,23 @@ _META = ', "meta" : '
 _BEHIND_META = ', "state" : '
 
 
-async def cancel_jobs(database: Database, connection: Connection, ids: Sequence[int]) -> list[Job]:
-    """Cancel jobs, those that run too; returns them as they were."""
-    return await _administer(database, connection, "cancel", ids)
-
-
-async def complete_jobs(database: Database, connection: Connection, ids: Sequence[int]) -> list[Job]:
-    """End jobs that nobody runs as completed; returns them as they were."""
-    return await _administer(database, connection, "complete", ids)
-
-
-async def discard_jobs(database: Database, connection: Connection, ids: Sequence[int], error: str | None) -> list[Job]:
-    """Discard jobs that do not run; returns them as they are now."""
-    return await _administer(database, connection, "discard", ids, error=error)
-
-
-async def reschedule_jobs(
+async def administer(
     database: Database,
     connection: Connection,
+    act: Act,
     ids: Sequence[int],
     *,
-    run_at: datetime | None,
-    priority: int | None,
-    attempts: int | None,
-    max_attempts: int | None,
+    error: str | None = None,
+    run_at: datetime | None = None,
+    priority: int | None = None,
+    attempts: int | None = None,
+    max_attempts: int | None = None,
 ) -> list[Job]:
-    """Change when jobs that nobody runs are tried, and how often; returns them as they are now."""
-    return await _administer(
-        database,
-        connection,
-        "reschedule",
-        ids,
-        # In UTC: an offset with seconds, as some old zones have, is not read by PostgreSQL.
-        run_at=None if run_at is None else run_at.astimezone(UTC).isoformat(),
-        priority=priority,
-        attempts=attempts,
-        max_attempts=max_attempts,
-    )
-
-
-async def retry_jobs(database: Database, connection: Connection, ids: Sequence[int]) -> list[Job]:
-    """Let jobs that have failed begin anew; returns them as they are now."""
-    return await _administer(database, connection, "retry", ids)
+    """Change jobs, as the method of `Admin` says; returns cancelled and completed ones as they were."""
+    # In UTC: an offset with seconds, as some old zones have, is not read by PostgreSQL.
+    when = None if run_at is None else run_at.astimezone(UTC).isoformat()
+    values = (error, when, priority, attempts, max_attempts)
+    return await _jobs(database, connection, "administer_jobs", act, ids, *values)
 
 
 async def remove_job(database: Database, connection: Connection, key: str) -> Job | None:
@@ -141,23 +118,6 @@ async def explain(database: Database, connection: Connection, job_id: int) -> Ex
         return None
     reasons = tuple(Reason(row["reason"], row["detail"]) for row in rows)
     return Explanation(job_id, reasons[0].reason == "ready", reasons)
-
-
-async def _administer(
-    database: Database,
-    connection: Connection,
-    act: str,
-    ids: Sequence[int],
-    *,
-    error: str | None = None,
-    run_at: str | None = None,
-    priority: int | None = None,
-    attempts: int | None = None,
-    max_attempts: int | None = None,
-) -> list[Job]:
-    return await _jobs(
-        database, connection, "administer_jobs", act, ids, error, run_at, priority, attempts, max_attempts
-    )
 
 
 def _worker(row: dict[str, Any]) -> WorkerInfo:

@@ -10,7 +10,7 @@ import anyio
 import asyncpg
 import pytest
 
-from asyncq.store.admin import cancel_jobs
+from asyncq.store.admin import administer
 from asyncq.store.database import Database
 from asyncq.store.statements import folder
 from asyncq.testing import temporary_schema
@@ -216,7 +216,7 @@ async def test_cancels_of_the_same_jobs_in_opposite_orders_do_not_deadlock(
     done: list[list[int]] = []
 
     async def cancel(who: Session, ids: list[int]) -> None:
-        done.append([job.id for job in await cancel_jobs(database, who.connection, ids)])
+        done.append([job.id for job in await administer(database, who.connection, "cancel", ids)])
 
     async with anyio.create_task_group() as group:
         group.start_soon(cancel, sql, jobs)
@@ -234,10 +234,12 @@ async def test_the_store_cancels_what_it_is_told_on_the_connection_of_a_caller(
     await fetch(other)
     transaction = sql.connection.transaction()
     await transaction.start()
-    told = [job.id for job in await cancel_jobs(database, sql.connection, [running, unknown, waiting])]
+    told = [job.id for job in await administer(database, sql.connection, "cancel", [running, unknown, waiting])]
     await transaction.rollback()
     between = await other.values(STATES + " order by id")
 
     assert ([waiting, running], ["scheduled", "active"]) == (told, between)
-    assert [waiting, running] == [job.id for job in await cancel_jobs(database, sql.connection, [running, waiting])]
-    assert (["cancelled"], []) == (await sql.values(STATES), await cancel_jobs(database, sql.connection, []))
+    assert [waiting, running] == [
+        job.id for job in await administer(database, sql.connection, "cancel", [running, waiting])
+    ]
+    assert (["cancelled"], []) == (await sql.values(STATES), await administer(database, sql.connection, "cancel", []))
