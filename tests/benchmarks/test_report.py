@@ -25,8 +25,8 @@ def test_the_fastest_stands_first_with_its_share_of_the_floor() -> None:
 
 
 def test_a_missed_goal_is_marked() -> None:
-    """The report hides nothing."""
-    ratios = {"drain_vs_floor": (0.6, 0.5, 0.7), "latency_p50_vs_floor": (0.6, 0.5, 0.7)}
+    """The report hides nothing, but a figure within 5 % of its goal counts as met."""
+    ratios = {"drain_vs_floor": (0.6, 0.5, 0.7), "latency_p50_vs_floor": (0.68, 0.6, 0.7)}
     lines = report(result(*RUNS, ratios=ratios)).splitlines()
 
     assert ["| drain, to the floor | >= 0.65 | **0.60** (missed) | 0.50 - 0.70 |"] == [

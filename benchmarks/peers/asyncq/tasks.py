@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from typing import cast
 
 import msgspec
 
@@ -84,21 +85,21 @@ async def second(id: int) -> None:
 
 
 @task
-async def wait_1(item: Letter) -> None:
+async def wait_1(item: Letter, ctx: JobContext) -> None:
     """Wait for a millisecond."""
     note(item.id)
     await asyncio.sleep(0.001)
 
 
 @task
-async def wait_20(item: Letter) -> None:
+async def wait_20(item: Letter, ctx: JobContext) -> None:
     """Wait for 20 ms."""
     note(item.id)
     await asyncio.sleep(0.02)
 
 
 @task
-async def cpu_2(item: Letter) -> None:
+async def cpu_2(item: Letter, ctx: JobContext) -> None:
     """Compute for 2 ms."""
     note(item.id)
     until = time.thread_time() + 0.002
@@ -112,13 +113,13 @@ TASKS: dict[str, Task[...]] = {
 WITH_LETTERS = ("wait_1", "wait_20", "cpu_2")
 
 
-async def alone(handler: Callable[[Letter], Awaitable[None]], at_once: int, calls: int) -> float:
+async def alone(handler: Callable[[Letter, JobContext], Awaitable[None]], at_once: int, calls: int) -> float:
     """Calls a second of a handler by loops that do nothing else."""
-    item = letter(0)
+    item, ctx = letter(0), cast("JobContext", None)  # no handler looks at it
 
     async def loop() -> None:
         for _ in range(calls // at_once):
-            await handler(item)
+            await handler(item, ctx)
 
     began = time.perf_counter()
     async with asyncio.TaskGroup() as group:
