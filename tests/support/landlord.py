@@ -1,5 +1,8 @@
 """Makes the schemas of the tests and takes them back, on one connection that is kept.
 
+To install a schema costs more than most tests do. So a schema is used again if its test has left it as it was: the
+catalog is the same, and nothing holds a lock in it. Its tables are emptied, and their numbers begin at 1 again.
+
 Each new connection begins with empty caches and reads the catalog into them first, which costs more than the schema
 does. The connection has a thread and an event loop of its own, so that it outlives those of a test.
 """
@@ -28,7 +31,77 @@ union all
 select law || coalesce(' job ' || job_id, '') || ' ' || said from asyncq.violations()
 """
 # The server is older, since `grow_up` waits: a silent worker of a new schema is dead at once. Free locks do not count.
-RUN = "update asyncq._server_runs set since = clock_timestamp() - interval '10 seconds'"
+RUN = """
+truncate asyncq._server_runs;
+insert into asyncq._server_runs (since) values (clock_timestamp() - interval '10 seconds')
+"""
+# All that the catalog says of a schema, as one number. Rows of pg_class also hold counts, which are left out.
+CATALOG = """
+with relations as materialized (
+  select * from pg_catalog.pg_class where relnamespace = 'asyncq'::regnamespace
+),
+rows (text) as (
+  select one::text from pg_catalog.pg_namespace as one where one.oid = 'asyncq'::regnamespace
+  union all
+  select row(
+    oid, relname, relowner, relkind, relpersistence, relreplident, relacl, reloptions, relchecks, relhastriggers,
+    relrowsecurity, relforcerowsecurity)::text
+  from relations
+  union all
+  select one::text from pg_catalog.pg_attribute as one where one.attrelid in (select oid from relations)
+  union all
+  select one::text from pg_catalog.pg_attrdef as one where one.adrelid in (select oid from relations)
+  union all
+  select one::text from pg_catalog.pg_index as one where one.indrelid in (select oid from relations)
+  union all
+  select one::text from pg_catalog.pg_trigger as one where one.tgrelid in (select oid from relations)
+  union all
+  select one::text from pg_catalog.pg_rewrite as one where one.ev_class in (select oid from relations)
+  union all
+  select one::text from pg_catalog.pg_policy as one where one.polrelid in (select oid from relations)
+  union all
+  select 'statistics ' || one.starelid from pg_catalog.pg_statistic as one
+  where one.starelid in (select oid from relations)
+  union all
+  select one::text from pg_catalog.pg_publication_rel as one where one.prrelid in (select oid from relations)
+  union all
+  select one::text from pg_catalog.pg_sequence as one where one.seqrelid in (select oid from relations)
+  union all
+  select one::text from pg_catalog.pg_operator as one where one.oprnamespace = 'asyncq'::regnamespace
+  union all
+  select one::text from pg_catalog.pg_constraint as one where one.connamespace = 'asyncq'::regnamespace
+  union all
+  select one::text from pg_catalog.pg_type as one where one.typnamespace = 'asyncq'::regnamespace
+  union all
+  select one::text from pg_catalog.pg_proc as one where one.pronamespace = 'asyncq'::regnamespace
+  union all
+  select one::text from pg_catalog.pg_default_acl as one where one.defaclnamespace = 'asyncq'::regnamespace
+  union all
+  select one::text from pg_catalog.pg_description as one where one.objoid = 'asyncq'::regnamespace
+  union all
+  select one::text from asyncq._migrations as one
+)
+select sum(pg_catalog.hashtextextended(text, 0))::text from rows
+"""
+HELD = """
+select from pg_catalog.pg_locks as lock
+where lock.pid <> pg_catalog.pg_backend_pid() and (
+  lock.locktype = 'relation' and lock.relation in (
+    select oid from pg_catalog.pg_class where relnamespace = 'asyncq'::regnamespace)
+  or lock.locktype = 'advisory' and lock.classid = asyncq._lock_space()::bigint & 4294967295)
+limit 1
+"""
+# A table without a page was never written, but a refused insert may have taken a number.
+WRITTEN = """
+select relation.oid::regclass::text
+from pg_catalog.pg_class as relation
+where relation.relnamespace = 'asyncq'::regnamespace and relation.relkind = 'r'
+  and relation.relname not in ('_migrations', '_server_runs')
+  and (pg_catalog.pg_relation_size(relation.oid) > 0 or relation.reltuples >= 0 or exists (
+    select from pg_catalog.pg_depend as owned
+    join pg_catalog.pg_sequence as sequence on sequence.seqrelid = owned.objid
+    where owned.refobjid = relation.oid and pg_catalog.pg_sequence_last_value(sequence.seqrelid) is not null))
+"""
 OPEN = "select 'connection ' || application_name from pg_catalog.pg_stat_activity where application_name ^@ $1"
 
 
@@ -44,17 +117,26 @@ class Landlord:
         self._dsn = dsn
         self._portal = portal
         self._connection: asyncpg.Connection | None = None
+        self._free: dict[str, str] = {}
+        """The schemas that may be used again, with what their catalogs say."""
 
     @asynccontextmanager
     async def schema(self) -> AsyncGenerator[str]:
-        """An installed schema; it is dropped at the end."""
-        name = f"t_{secrets.token_hex(6)}"
-        await self._do(install, name)
-        try:
+        """An installed schema without a job; at the end it is kept for another test if it may be, else dropped."""
+        if self._free:
+            name, catalog = self._free.popitem()
+        else:
+            name = f"t_{secrets.token_hex(6)}"
+            await self._do(install, name)
             await self._do(_execute, render(RUN, name))
+            (catalog,) = await self._do(_names, render(CATALOG, name))
+        try:
             yield name
         finally:
-            await self._do(drop, name)
+            if await self._do(_empty, name, catalog):
+                self._free[name] = catalog
+            else:
+                await self._do(drop, name)
 
     async def connections(self, schema: str) -> list[str]:
         """The open connections of a schema, by their names."""
@@ -75,8 +157,10 @@ class Landlord:
         return await asyncio.wrap_future(self._portal.start_task_soon(do))
 
     async def close(self) -> None:
-        """Close the connection."""
+        """Drop the schemas that are free, and close the connection."""
         if self._connection is not None:
+            for name in self._free:
+                await drop(self._connection, name)
             await self._connection.close(timeout=5)
 
 
@@ -86,6 +170,21 @@ async def _execute(connection: asyncpg.Connection, query: str) -> None:
 
 async def _names(connection: asyncpg.Connection, query: str, *args: str) -> list[str]:
     return [row[0] for row in await connection.fetch(query, *args)]
+
+
+async def _empty(connection: asyncpg.Connection, schema: str, catalog: str) -> bool:
+    """Make a schema as it was after its installation; False if it has changed, or somebody still uses it."""
+    try:
+        if await _names(connection, OPEN, f"{schema} ") or await connection.fetch(render(HELD, schema)):
+            return False
+        if [catalog] != await _names(connection, render(CATALOG, schema)):
+            return False
+        written = ", ".join(await _names(connection, render(WRITTEN, schema)))
+        restart = f"truncate {written} restart identity cascade;" if written else ""
+        await connection.execute(f"set lock_timeout = '1s'; {restart} {render(RUN, schema)}; reset lock_timeout")
+    except asyncpg.PostgresError:  # such as the test that has dropped its schema
+        return False
+    return True
 
 
 async def grow_up(dsn: str) -> None:
