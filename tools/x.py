@@ -260,6 +260,9 @@ def servers() -> list[Target]:
 
 
 INTERRUPTED = (2, 130)
+TIMES = VENV / "asyncq-test-times.json"
+USUAL_S = 420.0
+"""How long all tests take on one server, on two quiet cores."""
 # Tests that need no server, or for which one is enough, by their folders: processes, signals, handlers, words and logs
 # do not depend on the version of the server, and the statements are those of tests/sql and tests/store.
 ONCE = {
@@ -289,12 +292,34 @@ def at_once() -> list[str]:
     return ["-n", str(min(cores + 1, 4)), "--dist", "worksteal"]
 
 
-def pytest(on: Sequence[Target], arguments: Sequence[str]) -> int:
-    """Run the suite once on each server, and return the first exit code that is not zero."""
+def read_times() -> dict[str, float]:
+    """Read how many seconds the last whole run took on each server, by the server's title."""
+    try:
+        return json.loads(TIMES.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def estimate(on: Sequence[Target]) -> str:
+    """Say how long `make test` will take."""
+    times = read_times()
+    minutes = max(1, round(sum(times.get(title, USUAL_S) for title, _ in on) / 60))
+    source = "as last time" if all(title in times for title, _ in on) else "on two quiet cores"
+    return f"this takes about {minutes} minute{'s' * (minutes > 1)}, {source}; `test-fast` stops at the first failure"
+
+
+def pytest(on: Sequence[Target], arguments: Sequence[str], *, is_whole: bool = False) -> int:
+    """Run the suite once on each server, and return the first exit code that is not zero.
+
+    The time of a run of all tests (`is_whole`) is kept for the next estimate, unless the run was interrupted.
+    """
     failed = 0
     for title, variables in on:
         say(f"tests on {title}")
+        began = time.monotonic()
         code = run([PYTHON, "-m", "pytest", *arguments], **variables)
+        if is_whole and code in (0, 1):
+            TIMES.write_text(json.dumps({**read_times(), title: time.monotonic() - began}), encoding="utf-8")
         failed = failed or code
         if code in INTERRUPTED:  # the user does not want the next server either
             break
@@ -325,10 +350,13 @@ def do_test(arguments: Sequence[str]) -> int:
     setup("test")
     first, *others = servers()
     options = [*at_once(), *arguments]
-    code = pytest([first], options)
+    is_whole = not arguments
+    if is_whole:
+        say(estimate([first, *others]))
+    code = pytest([first], options, is_whole=is_whole)
     if code in INTERRUPTED:
         return code
-    code_of_others = pytest(others, [*options, *(f"--ignore={path}" for path in once())])
+    code_of_others = pytest(others, [*options, *(f"--ignore={path}" for path in once())], is_whole=is_whole)
     return code or code_of_others
 
 

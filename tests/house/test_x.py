@@ -71,3 +71,39 @@ def test_what_runs_on_one_server_only_is_there(path: str) -> None:
 def test_the_tests_for_one_server_exist() -> None:
     """A file that was renamed would run on both."""
     assert [] == [path for path in x.once() if not (x.ROOT / path).exists()]
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        (None, "about 14 minutes, on two quiet cores"),
+        ("broken", "about 14 minutes, on two quiet cores"),
+        ('{"new": 60}', "about 8 minutes, on two quiet cores"),
+        ('{"new": 60, "old": 100.5}', "about 3 minutes, as last time"),
+        ('{"new": 1, "old": 1}', "about 1 minute, as last time"),
+    ],
+)
+def test_a_run_of_all_tests_says_how_long_it_takes(
+    kept: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last run on the same server says it best; a newcomer gets a documented figure."""
+    monkeypatch.setattr(x, "TIMES", tmp_path / "times.json")
+    if kept is not None:
+        x.TIMES.write_text(kept)
+
+    assert f"this takes {said}" in x.estimate([("new", {}), ("old", {})])
+
+
+@pytest.mark.parametrize(
+    ("code", "is_whole", "is_kept"), [(0, True, True), (1, True, True), (2, True, False), (0, False, False)]
+)
+def test_the_time_of_a_whole_run_is_kept(
+    code: int, is_whole: bool, is_kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that was interrupted, or of some tests only, says nothing about the next one."""
+    monkeypatch.setattr(x, "TIMES", tmp_path / "times.json")
+    monkeypatch.setattr(x, "run", lambda command, **variables: code)
+
+    x.pytest([("new", {})], [], is_whole=is_whole)
+
+    assert is_kept == ("new" in x.read_times())
