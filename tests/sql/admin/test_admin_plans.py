@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from asyncq.testing import temporary_schema
-from tests.sql.unique.test_key_plans import FILL, cost
+from tests.support.plans import FILL, cost
 from tests.support.session import Session, session
 
 IDS = 20

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from asyncq.testing import temporary_schema
-from tests.sql.unique.test_key_plans import cost
+from tests.support.plans import cost
 from tests.support.session import Session, session
 
 # So many claims that a plan which walks over all of them for each of them reads too much.
