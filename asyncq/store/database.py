@@ -145,6 +145,15 @@ class Database:
             raise
         return connection
 
+    @asynccontextmanager
+    async def connected(self, role: str) -> AsyncGenerator[asyncpg.Connection]:
+        """A connection for as long as the block lasts; see `connect`. It is closed within a second, or by force."""
+        connection = await self.connect(role)
+        try:
+            yield connection
+        finally:
+            await hang_up(connection)
+
     def pool(
         self,
         role: str,

@@ -14,7 +14,7 @@ import msgspec
 
 from asyncq.domain.errors import ConfigurationError, UnsupportedServer
 from asyncq.store.arrays import array_text
-from asyncq.store.database import CONNECT_TIMEOUT_S, Database, hang_up
+from asyncq.store.database import CONNECT_TIMEOUT_S, Database
 from asyncq.store.failures import calling, on_our_own
 
 
@@ -217,9 +217,8 @@ async def listening(
     def heard_of_offer(_: object, __: object, ___: object, text: object) -> None:
         handed(str(text))
 
-    connection = await database.connect("listen")
-    listening = Listening(database, connection)
-    try:
+    async with database.connected("listen") as connection:
+        listening = Listening(database, connection)
         with on_our_own(), calling(database.schema):
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 await _check_session(database, connection)
@@ -228,8 +227,6 @@ async def listening(
                 await connection.add_listener(cron_channel(database.schema), heard_of_items)
                 await connection.add_listener(listening.secret_channel, heard_of_offer)
         yield listening
-    finally:
-        await hang_up(connection)
 
 
 async def _check_session(database: Database, connection: asyncpg.Connection) -> None:
@@ -237,11 +234,8 @@ async def _check_session(database: Database, connection: asyncpg.Connection) -> 
     if connection.get_server_pid() == await connection.fetchval("select pg_backend_pid()"):
         await check_hearing(connection, connection)
         return
-    other = await database.connect("echo")
-    try:
+    async with database.connected("echo") as other:
         await check_hearing(connection, other)
-    finally:
-        await hang_up(other)
 
 
 async def check_hearing(connection: asyncpg.Connection, other: asyncpg.Connection) -> None:

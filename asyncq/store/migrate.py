@@ -18,7 +18,7 @@ import msgspec
 
 from asyncq.domain.errors import ConfigurationError, SchemaError, SchemaMissing, SchemaTooNew
 from asyncq.domain.sentence import command
-from asyncq.store.database import Database, hang_up
+from asyncq.store.database import Database
 from asyncq.store.failures import calling, on_our_own
 from asyncq.store.limits import own_limits
 from asyncq.store.listen import TO_ALL, cancel_channel
@@ -127,13 +127,10 @@ async def migrate(database: Database, say: Say = lambda _: None) -> Report:
 
     Safe when many do it at once. If cancelled, nothing or everything of a transaction is done.
     """
-    connection = await database.connect("migrate")
-    try:
+    async with database.connected("migrate") as connection:
         await check_capabilities(database, connection)
         with on_our_own(), calling(database.schema):
             return await migrate_on(connection, database.schema, say)
-    finally:
-        await hang_up(connection)
 
 
 async def migrate_on(connection: asyncpg.Connection, schema: str, say: Say = lambda _: None) -> Report:
@@ -175,8 +172,7 @@ async def status(database: Database) -> Report:
         ConfigurationError: The schema holds another table _migrations.
         SchemaTooNew: The schema holds a breaking migration that this release does not know.
     """
-    connection = await database.connect("migrate")
-    try:
+    async with database.connected("migrate") as connection:
         with calling(database.schema):
             applied = await _applied_if_any(connection, database.schema)
         known = migrations()
@@ -184,8 +180,6 @@ async def status(database: Database) -> Report:
         if pending and max(applied, default=0) < known[-1].id:
             return Report((), max(applied, default=0), known[-1].id, pending, _breaking(pending))
         return Report((), await check_version(connection, database.schema), known[-1].id)
-    finally:
-        await hang_up(connection)
 
 
 def _breaking(names: Collection[str]) -> dict[str, str]:

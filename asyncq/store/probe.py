@@ -12,7 +12,7 @@ import asyncpg
 import msgspec
 
 from asyncq.domain.errors import ConfigurationError, StoreUnavailable, UnsupportedServer
-from asyncq.store.database import Connection, Database, hang_up
+from asyncq.store.database import Connection, Database
 from asyncq.store.failures import READ_ONLY, calling
 from asyncq.store.listen import check_hearing
 
@@ -64,8 +64,7 @@ async def probe(database: Database, connection: Connection, *, hears: bool = Fal
         is_standby = bool(await connection.fetchval(_IS_STANDBY))
         missing = [f"{name} ({said})" for name, text in _NEEDED.items() if (said := await _refusal(connection, text))]
         limits = [NO_FATE] if await _refusal(connection, _FATE) else []
-    other = await database.connect("probe")
-    try:
+    async with database.connected("probe") as other:
         with calling(database.schema):
             if said := await _why_no_lock(connection, other):
                 missing.append(f"advisory locks ({said})")
@@ -73,8 +72,6 @@ async def probe(database: Database, connection: Connection, *, hears: bool = Fal
                 limits.append(LEASE_ONLY)
             if hears and not database.is_pooled and not is_standby and not await _hears(other):
                 limits.append(POLLS)
-    finally:
-        await hang_up(other)
     return Probed(is_read_only, tuple(missing), tuple(limits))
 
 

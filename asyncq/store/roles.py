@@ -9,7 +9,7 @@ from typing import Literal
 import asyncpg
 
 from asyncq.domain.errors import ConfigurationError
-from asyncq.store.database import Database, hang_up
+from asyncq.store.database import Database
 from asyncq.store.failures import calling, on_our_own
 from asyncq.store.statements import check_schema, query, render, sql_file
 
@@ -151,9 +151,6 @@ async def apply(database: Database, *, worker: str, enqueuer: str) -> None:
     If cancelled, everything was done or nothing.
     """
     text = script(database.schema, worker=worker, enqueuer=enqueuer)
-    connection = await database.connect("roles")
-    try:
+    async with database.connected("roles") as connection:
         with on_our_own(), calling(database.schema):
             await connection.execute(text)
-    finally:
-        await hang_up(connection)

@@ -149,13 +149,9 @@ class MovableClock:
     @asynccontextmanager
     async def _alone(self) -> AsyncGenerator[asyncpg.Connection]:
         """A transaction in which nobody else replaces functions of the schema, if the schema is a test's."""
-        connection = await self._database.connect("clock")
-        try:
-            async with connection.transaction():
-                await self._check(connection)
-                yield connection
-        finally:
-            await connection.close(timeout=5.0)
+        async with self._database.connected("clock") as connection, connection.transaction():
+            await self._check(connection)
+            yield connection
 
     async def _check(self, connection: asyncpg.Connection) -> None:
         schema = self._database.schema

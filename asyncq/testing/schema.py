@@ -44,7 +44,7 @@ async def temporary_schema(dsn: str, prefix: str = "t") -> AsyncGenerator[str]:
     """
     database = Database(dsn, f"{prefix}_{secrets.token_hex(6)}")
     async with AsyncExitStack() as stack:
-        async with _connection(database) as connection:
+        async with database.connected("testing") as connection:
             stack.push_async_callback(_clean_up, database)
             await install(connection, database.schema)
         yield database.schema
@@ -52,7 +52,7 @@ async def temporary_schema(dsn: str, prefix: str = "t") -> AsyncGenerator[str]:
 
 async def _clean_up(database: Database) -> None:
     with calling(database.schema), anyio.fail_after(CLEAN_UP_S, shield=True):
-        async with _connection(database) as connection:
+        async with database.connected("testing") as connection:
             await drop(connection, database.schema)
 
 
@@ -84,12 +84,3 @@ async def drop(connection: Connection, schema: str) -> None:
     with calling(schema):
         await connection.execute(f"set lock_timeout = '{DROP_PATIENCE_S}s'; set client_min_messages = warning")
         await connection.execute(f"drop schema if exists {schema} cascade")
-
-
-@asynccontextmanager
-async def _connection(database: Database) -> AsyncGenerator[Connection]:
-    connection = await database.connect("testing")
-    try:
-        yield connection
-    finally:
-        await connection.close(timeout=5.0)
