@@ -72,7 +72,7 @@ class _Document(msgspec.Struct):
 
     identifier: str
     source: Literal["static", "stored"]
-    task_identifier: str | None
+    task: str | None = msgspec.field(name="task_identifier")
     expression: str | None
     dialect: Dialect | None
     tz: str | None
@@ -89,6 +89,9 @@ class _Document(msgspec.Struct):
 
 _documents = msgspec.json.Decoder(_Document)
 
+# The members of a definition that are not in the options.
+_MEMBERS = ("task", "expression", "dialect", "tz", "payload", "overlap")
+
 
 def read_status(document: str, now: datetime) -> CronStatus:
     """Read a document of the database, and compute when the item is due next.
@@ -100,47 +103,26 @@ def read_status(document: str, now: datetime) -> CronStatus:
     Returns:
         The status. The next run is computed here, without a worker, unless a function decides it.
     """
-    read = _documents.decode(document)
-    problem, following = read.problem, None
-    options: dict[str, Any] = {name: value for name, value in (read.options or {}).items() if name in JOB_OPTIONS}
-    options["flags"] = tuple(options.get("flags", ()))
-    fill = timedelta(0)
-    if read.expression is not None:
+    fields = msgspec.structs.asdict(_documents.decode(document))
+    options: dict[str, Any] = fields.pop("options") or {}
+    problem, following, fill = fields["problem"], None, timedelta(0)
+    if fields["expression"] is not None:
+        members = options | {name: fields[name] for name in _MEMBERS}
         try:
-            item = item_of(read.identifier, _definition(read), {})
+            item = item_of(fields["identifier"], msgspec.json.encode(members).decode(), {})
             fill, following = item.fill_period, next_run(item, now)
         except InvalidCrontab as invalid:
             problem = problem or words_of(invalid)
-    return CronStatus(
-        identifier=read.identifier,
-        source=read.source,
-        task=read.task_identifier,
-        expression=read.expression,
-        dialect=read.dialect,
-        tz=read.tz,
-        payload=None if read.task_identifier is None else bytes(read.payload).decode(),
-        fill=fill,
-        overlap=read.overlap,
-        paused_at=_in_utc(read.paused_at),
-        known_since=_in_utc(read.known_since),
-        last_run=_in_utc(read.last_run),
-        next_run=None if read.paused_at is not None or problem is not None else following,
-        problem=problem,
-        workers=read.workers,
-        **options,
-    )
-
-
-def _definition(read: _Document) -> str:
-    said: dict[str, Any] = {
-        "task": read.task_identifier,
-        "expression": read.expression,
-        "dialect": read.dialect,
-        "tz": read.tz,
-        "payload": read.payload,
-        "overlap": read.overlap,
+    fields |= {name: value for name, value in options.items() if name in JOB_OPTIONS}
+    fields |= {name: _in_utc(fields[name]) for name in ("paused_at", "known_since", "last_run")}
+    fields |= {
+        "payload": None if fields["task"] is None else bytes(fields["payload"]).decode(),
+        "flags": tuple(options.get("flags", ())),
+        "fill": fill,
+        "problem": problem,
+        "next_run": following if fields["paused_at"] is None and problem is None else None,
     }
-    return msgspec.json.encode({**(read.options or {}), **said}).decode()
+    return CronStatus(**fields)
 
 
 def words_of(invalid: InvalidCrontab) -> str:
