@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
 import msgspec
 
@@ -114,42 +115,26 @@ def _show(options: argparse.Namespace) -> None:
     print(document(job) if options.json else details(job))
 
 
-async def _print_all(client: Client, options: argparse.Namespace) -> None:
-    jobs = client.admin.iter_jobs(
-        state=options.state,
-        task=options.task,
-        queue=options.queue,
-        flag=options.flag,
-        page=options.limit,
-        after=options.after,
-    )
-    async for job in jobs:
+async def _print_all(client: Client, wanted: dict[str, Any], page: int, after: int) -> None:
+    async for job in client.admin.iter_jobs(**wanted, page=page, after=after):
         print(document(job))
 
 
 def _ls(options: argparse.Namespace) -> None:
     check_page(options.limit, options.after)
+    limit, after = options.limit, options.after
+    wanted = {name: getattr(options, name) for name in ("state", "task", "queue", "flag")}
     if options.all:
         if not options.json:
             raise Usage("--all prints a table of unknown width: it needs --json")
-        ask(options, lambda client: _print_all(client, options))
+        ask(options, lambda client: _print_all(client, wanted, limit, after))
         return
-    jobs = ask(
-        options,
-        lambda client: client.admin.list_jobs(
-            state=options.state,
-            task=options.task,
-            queue=options.queue,
-            flag=options.flag,
-            limit=options.limit,
-            after=options.after,
-        ),
-    )
+    jobs = ask(options, lambda client: client.admin.list_jobs(**wanted, limit=limit, after=after))
     if options.json:
         print_lines([document(job) for job in jobs])
         return
     print_lines(table(jobs))
-    if len(jobs) == options.limit:
+    if len(jobs) == limit:
         print(f"there may be more: --after {jobs[-1].id}", file=sys.stderr)
 
 

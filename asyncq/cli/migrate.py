@@ -7,6 +7,8 @@ import asyncio
 import json
 import sys
 
+import msgspec
+
 from asyncq.cli.failures import DATABASE
 from asyncq.cli.parsing import Commands, add_command, dsn_of
 from asyncq.domain.sentence import command
@@ -50,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     database = Database(dsn_of(options), options.schema)
     report = asyncio.run(status(database) if options.check else migrate(database, _say))
     if options.json:
-        print(json.dumps(_document(options.schema, report)))
+        print(json.dumps({"schema": options.schema, **msgspec.structs.asdict(report)}))
     else:
         print("\n".join(_lines(options.schema, report)))
     return DATABASE if report.pending else 0
@@ -58,17 +60,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _say(line: str) -> None:
     print(f"asyncq: {line}", file=sys.stderr, flush=True)
-
-
-def _document(schema: str, report: Report) -> dict[str, object]:
-    return {
-        "schema": schema,
-        "version": report.version,
-        "newest": report.newest,
-        "applied": report.applied,
-        "pending": report.pending,
-        "breaking": report.breaking,
-    }
 
 
 def _lines(schema: str, report: Report) -> list[str]:
