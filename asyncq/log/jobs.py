@@ -25,16 +25,16 @@ SENTENCES: Table = {
         f"the transaction of {_JOB} was aborted; next try in %(delay_s).1f s, no attempt counted: %(error)s",
         error=first_line,
     ),
-    on.JobLost: warning(f"{_JOB} was no longer held by this worker when its run ended; what it came to was refused"),
+    on.JobLost: warning(f"{_JOB} was no longer held by this worker when its run ended; its result was refused"),
     on.HandlerStuck: error(
-        f"{_JOB} runs on although it was cancelled %(stuck_s)g s ago; its job stays claimed until it ends; it is at "
+        f"{_JOB} still runs, although it was cancelled %(stuck_s)g s ago; it stays claimed until it ends; it is at "
         "%(stack)s",
         stack=lambda e: e.stack.strip(),
     ),
-    on.CommitUncertain: warning(f"what becomes of {_JOB} is not known yet, the server is asked: %(error)s"),
+    on.CommitUncertain: warning(f"the end of {_JOB} is not known yet, the server is asked: %(error)s"),
     on.TransactionOpen: warning(
-        f"{_JOB} has kept its transaction open for %(open_s).0f s: nothing that was deleted or changed since can be "
-        "vacuumed; split the job, or do what takes long outside of the transaction"
+        f"{_JOB} has kept its transaction open for %(open_s).0f s: rows that were deleted or changed since then cannot "
+        "be vacuumed; split the job, or do slow work outside of the transaction"
     ),
     on.ErrorIgnored: warning(f"{_JOB} raised after it was completed, and stays completed: %(error)s", error=first_line),
     on.ResultIgnored: info("task %(task)s returned a value of type %(type_name)s: results are not kept"),

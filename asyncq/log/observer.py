@@ -1,4 +1,4 @@
-"""The observer that writes all log sentences. INFO: a human acts or is reassured. Never a payload or a key."""
+"""The observer that writes all log sentences. INFO needs a human, or reassures one. Never a payload or a key."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LogObserver:
         """Write one event."""
         level, sentence = _SENTENCES[type(event)]
         if getattr(event, "failures", 1) > 1 and not isinstance(event, on.PartRecovered):
-            level = logging.DEBUG  # The first failure of an outage was logged; the line at its end has the number.
+            level = logging.DEBUG  # The first failure of an outage was logged; the line at its end has their number.
         fields: dict[str, Any] = {"asyncq_event": type(event).__name__}
         if isinstance(event, on.JobEvent):
             fields |= job_fields(event.job_id, event.task, event.attempt)

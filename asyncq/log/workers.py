@@ -7,17 +7,17 @@ from asyncq.log.sentences import Table, debug, error, info, listed, warning
 
 
 def _blame(event: on.VacuumBlocked) -> str:
-    hidden = "" if event.sees_all else "; what other roles do is hidden: grant pg_read_all_stats to the worker's"
+    hidden = "" if event.sees_all else "; other roles are hidden: grant pg_read_all_stats to the worker's"
     if event.holders:
         return f"they cannot be removed because of {'; '.join(event.holders)}{hidden}"
     if hidden:
-        return f"nobody of this role keeps them{hidden}"
-    return "nobody keeps them: is autovacuum off, or overtaken?"
+        return f"no session of this role keeps them{hidden}"
+    return "no session keeps them: is autovacuum off, or too slow?"
 
 
 SENTENCES: Table = {
     on.WorkerStarted: info(
-        "worker %(worker_id)s takes jobs of %(count)s tasks (%(tasks)s) from schema '%(schema)s': concurrency "
+        "worker %(worker_id)s takes jobs of %(count)s tasks (%(tasks)s) from schema '%(schema)s'; concurrency "
         "%(concurrency)s, poll %(poll_s)g s, lease %(lease_s)g s, grace %(grace_s)g s, at most %(connections)s "
         "connections and %(pool_size)s for handlers; PostgreSQL %(server)s, %(loop)s",
         count=lambda e: len(e.tasks),
@@ -29,74 +29,72 @@ SENTENCES: Table = {
     on.WorkerStopped: info(
         "worker %(worker_id)s has stopped: %(completed)s jobs completed, %(failed)s attempts failed, %(returned)s "
         "returned unstarted%(stuck)s",
-        stuck=lambda e: f", {e.stuck} handlers would not end" if e.stuck else "",
+        stuck=lambda e: f", {e.stuck} handlers did not end" if e.stuck else "",
     ),
     on.GraceExceeded: warning(
         "worker %(worker_id)s cancels jobs that did not finish within the grace period: %(job_ids)s"
     ),
     on.WorkerCrashed: error(
-        "worker %(worker_id)s ends: a part of it failed; others take over its jobs after the lease: %(error)s"
+        "worker %(worker_id)s ends because a part of it failed; others take over its jobs after the lease: %(error)s"
     ),
     on.WorkerLost: error(
         "worker %(worker_id)s was declared dead by another one: its %(running)s running jobs are cancelled, and it "
-        "registers anew; was this process stalled, or cut off?"
+        "registers with a new id; was this process stalled, or cut off?"
     ),
     on.LeaseInDoubt: error(
-        "worker %(worker_id)s cannot prove that it lives (%(reason)s), others may take over: its %(running)s running "
-        "jobs are cancelled; its last sign of life was %(silent_s).1f s ago, of a lease of %(lease_s)g s"
+        "worker %(worker_id)s cannot prove that it lives (%(reason)s); others may take over, so its %(running)s "
+        "running jobs are cancelled; its last heartbeat was %(silent_s).1f s ago, of a lease of %(lease_s)g s"
     ),
     on.PartRecovered: info("%(part)s works again after %(lasted_s).1f s and %(failures)s failures"),
     on.HeartbeatFailed: warning(
-        "worker %(worker_id)s could not prove that it lives, for %(silent_s).1f s of a lease of %(lease_s)g s: "
-        "%(error)s"
+        "worker %(worker_id)s could not send a heartbeat, for %(silent_s).1f s of a lease of %(lease_s)g s: %(error)s"
     ),
     on.LoopBlocked: warning(
         "the event loop of worker %(worker_id)s answers again after %(blocked_s).1f s, it was blocked by %(by)s: "
         "%(stack)s",
-        by=lambda e: "code that is no handler of its" if e.job_id is None else f"job {e.job_id} ({e.task})",
+        by=lambda e: "code that is not one of its handlers" if e.job_id is None else f"job {e.job_id} ({e.task})",
         stack=lambda e: e.stack.strip(),
     ),
     on.TooManyStuck: error(
-        "worker %(worker_id)s fetches no more jobs until one of its stuck handlers ends, of the jobs %(job_ids)s"
+        "worker %(worker_id)s fetches no jobs until one of its stuck handlers ends; their jobs: %(job_ids)s"
     ),
     on.JobsRescued: warning(
         "returned %(count)s jobs of dead workers (%(worker_ids)s): %(job_ids)s%(discarded)s%(spared)s",
         count=lambda e: len(e.job_ids),
         discarded=lambda e: f"; discarded: {listed(e.discarded_job_ids)}" if e.discarded_job_ids else "",
         spared=lambda e: (
-            f"; no attempt counted, it is not known if they ran: {listed(e.spared_job_ids)}" if e.spared_job_ids else ""
+            f"; no attempt counted, they may not have started: {listed(e.spared_job_ids)}" if e.spared_job_ids else ""
         ),
     ),
     on.TransactionsEnded: warning(
-        "ended the transactions of workers that were silent for twice their lease (%(worker_ids)s), so that others can "
-        "run their jobs: %(job_ids)s"
+        "ended the transactions of workers that were silent for twice their lease (%(worker_ids)s), so that other "
+        "workers can run their jobs: %(job_ids)s"
     ),
     on.JobsPruned: info(
-        "removed what need not be kept: %(discarded)s jobs that were discarded long ago, %(ended)s ended jobs, "
+        "removed old data: %(discarded)s jobs that were discarded long ago, %(ended)s ended jobs, "
         "%(requests)s requests, %(key_locks)s key locks"
     ),
     on.VacuumBlocked: warning(
-        "%(dead_rows)s dead rows of %(table)s slow down the look for jobs to %(look_ms).0f ms from %(usual_ms).1f; "
-        "%(blame)s",
+        "%(dead_rows)s dead rows of %(table)s slow fetches down to %(look_ms).0f ms from %(usual_ms).1f; %(blame)s",
         dead_rows=lambda e: f"{e.dead_rows:,}",
         look_ms=lambda e: e.look_s * 1000,
         usual_ms=lambda e: e.usual_s * 1000,
         blame=_blame,
     ),
-    on.MaintenanceFailed: warning("maintenance failed, the next round tries again: %(error)s"),
+    on.MaintenanceFailed: warning("maintenance failed; the next round tries again: %(error)s"),
     on.TasksLeftBehind: warning(
-        "handlers left asyncio tasks behind, which are cancelled: %(names)s", names=lambda e: ", ".join(e.names)
+        "handlers ended before their asyncio tasks, which are cancelled: %(names)s", names=lambda e: ", ".join(e.names)
     ),
     on.UnknownTasks: warning(
-        "jobs wait for tasks that this worker does not know, it leaves them alone: %(names)s",
+        "jobs wait for tasks that this worker does not know, and does not run: %(names)s",
         names=lambda e: ", ".join(e.names),
     ),
     on.ListenConnected: info(
         "listening on '%(channel)s'%(again)s",
         again=lambda e: f" again, after {e.attempt} tries" if e.attempt > 1 else "",
     ),
-    on.ListenLost: warning("cannot listen, polling goes on; next try in %(retry_in_s).1f s: %(error)s"),
-    on.PollingOnly: warning("not listening, new jobs wait for the next poll: %(reason)s"),
+    on.ListenLost: warning("cannot listen, so the worker polls; next try in %(retry_in_s).1f s: %(error)s"),
+    on.PollingOnly: warning("not listening, so new jobs wait for the next poll: %(reason)s"),
     on.LeaseOnly: warning("if this worker is killed, its jobs wait for the end of its lease: %(reason)s"),
     on.FetchFailed: warning("fetching failed; next try in %(retry_in_s).1f s: %(error)s"),
     on.JobsFetched: debug(
@@ -104,10 +102,10 @@ SENTENCES: Table = {
     ),
     on.JobsReturned: info("returned %(count)s unstarted jobs (%(reason)s)", count=lambda e: len(e.job_ids)),
     on.SettleFailed: warning(
-        "could not write %(count)s settlements, they are kept; next try in %(retry_in_s).1f s: %(error)s"
+        "could not write %(count)s settlements; they are kept, next try in %(retry_in_s).1f s: %(error)s"
     ),
     on.SettlementsAbandoned: error(
-        "could not write what became of jobs before the end, they will run again: %(job_ids)s"
+        "could not write the ends of jobs before the worker ended; they will run again: %(job_ids)s"
     ),
     on.ObserverFailed: error("%(observer)s failed on %(event)s: %(error)s"),
 }

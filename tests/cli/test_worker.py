@@ -247,7 +247,7 @@ sys.exit(main())
 
     said = process.log.read_text()
     assert (1, JobState.ACTIVE) == (code, await state_of(client, added.id))
-    assert "1 handlers would not end" in said
+    assert "1 handlers did not end" in said
     assert re.search(f"the process ends by force, {expected}", said), said
 
 

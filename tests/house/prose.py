@@ -13,7 +13,7 @@ LONGEST_OF_CODE = 30
 
 DIALECT = re.compile(
     r"\b(?:told|lookout|who(?:m)?ever|dear(?:er)?|merely|thereof|in vain|to be had|anew"
-    r"|(?<!progress )bars?|hears? of|for dead"
+    r"|(?<!progress )bars?|hears? of|for dead(?! \w)"
     r"|com(?:e|es|ing) to(?= (?:the same|what|be|an? |its|one|\d|nothing|`))|came to"
     r"|(?:goes|go|gone|went) away|(?:is|are) of(?! use)|stands?(?! (?:for|by|in|still)\b)|stood(?! still))\b",
     re.IGNORECASE,
@@ -67,6 +67,7 @@ def faults(text: str) -> list[str]:
 SECTION = re.compile(r"^(?:Args|Returns|Raises|Yields|Example|Examples):$")
 ITEM = re.compile(r"^ {4}(?:\*{0,2}\w+|[\w., ]+): (?=\S)")
 COLUMNS = re.compile(r"\S {2,}\S")
+CLAUSE = re.compile(rf"{END.pattern}|; ")
 VAGUE = re.compile(r"^(?:It|They|Which|What|The same)\.$")
 
 
@@ -138,7 +139,7 @@ def faults_of_code(source: str) -> list[str]:
             f"line {line}: {length(sentence)} words: {sentence}"
             for line, text in found
             if "\n" not in text
-            for sentence in END.split(text)
+            for sentence in CLAUSE.split(text)
             if length(sentence) > LONGEST_OF_CODE
         ),
     ]

@@ -16,7 +16,15 @@ PAGES = [
     CHECKOUT / "tests/upgrades/README.md",
 ]
 
-FOLDERS = ["asyncq", "asyncq/cli", "asyncq/domain", "asyncq/domain/cron"]
+FOLDERS = [
+    "asyncq",
+    "asyncq/cli",
+    "asyncq/domain",
+    "asyncq/domain/cron",
+    "asyncq/log",
+    "asyncq/engine/base",
+    "asyncq/engine/maintenance",
+]
 """Folders whose docstrings, comments and messages were rewritten; without the folders below them."""
 
 MODULES = [path for folder in FOLDERS for path in sorted((CHECKOUT / folder).glob("*.py"))]

@@ -1,4 +1,4 @@
-"""The flags that a worker forbids now: a list, or what a function of the user's says."""
+"""The flags that a worker forbids now: a list, or the result of a function of the user."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ async def current_flags(forbidden: ForbiddenFlags) -> list[str] | None:
     """The flags that are forbidden now.
 
     Args:
-        forbidden: What the option holds.
+        forbidden: The value of the option.
 
     Returns:
-        The flags; None when none are.
+        The flags; None if there are none.
 
     Raises:
         AsyncqError: The user's function failed.
 
-    If cancelled, the user's function is cancelled, and not waited for.
+    If cancelled, the user's function is cancelled too, and not awaited.
     """
     if not callable(forbidden):
         return list(forbidden) if forbidden else None
     flags: Any = await user_code.call(forbidden)
     if isinstance(flags, user_code.Raised):
-        raise AsyncqError(f"forbidden_flags failed, nothing is fetched: {flags.error!r}") from flags.error
+        raise AsyncqError(f"forbidden_flags failed, so nothing is fetched: {flags.error!r}") from flags.error
     if flags is not None and not are_flags(flags):
-        said = "forbidden_flags must return a list of str that PostgreSQL can store, nothing is fetched"
+        said = "forbidden_flags must return a list of str that PostgreSQL can store, so nothing is fetched"
         raise AsyncqError(f"{said}: it returned {flags!r}")
     return [*flags] if flags else None

@@ -1,4 +1,4 @@
-"""Who this worker is in the database, and the numbers of its fetches."""
+"""The identity of this worker in the database, and the numbers of its fetches."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Identity:
 
     Attributes:
         worker_id: Its id; a new one after others declared it dead.
-        tasks: Task id -> task, as the worker that has this id knows them.
-        unbatched: The ids of those whose jobs are claimed in their rows, never in a batch: their handlers complete
-            them in transactions.
+        tasks: Task id -> task, as registered under this worker id.
+        unbatched: The ids of tasks whose jobs are never claimed in a batch, because their handlers complete them in
+            transactions.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -28,7 +28,7 @@ class Identity:
         self._flags: tuple[int, list[str] | None] = (0, None)
 
     def learn(self, task_ids: Mapping[int, str]) -> None:
-        """Take over the ids of the tasks; those of claims that run still are not forgotten."""
+        """Replace the ids of the tasks; ids of claims that still run are kept."""
         self.tasks = {task_id: self.registry[name] for task_id, name in task_ids.items()}
         self.unbatched = [task_id for task_id, task in self.tasks.items() if task.needs_row]
         self._ever |= self.tasks
@@ -40,7 +40,7 @@ class Identity:
         return [name for name in self.registry if name not in known]
 
     def next_token(self) -> int:
-        """A number that no claim of this process ever had."""
+        """A number that no claim of this process had before."""
         self._token += 1
         return self._token
 

@@ -1,33 +1,33 @@
-"""How long a worker may believe that its claims are its own, by a clock that goes on while the machine sleeps."""
+"""How long a worker may rely on its claims, by a clock that runs while the machine sleeps."""
 
 from __future__ import annotations
 
 import time
 from functools import partial
 
-GRACE_S = 1.0  # how long a worker whose lock is free has to say that it lives: asyncq._grace()
-HALF_GRACE_S = GRACE_S / 2  # then it cancels its handlers: so they have the other half to end
+GRACE_S = 1.0  # how long a worker whose lock is free may take to prove that it lives: asyncq._grace()
+HALF_GRACE_S = GRACE_S / 2  # after this it cancels its handlers, which have the other half to end
 BEATS_A_LEASE = 3
-SAFETY = 1 / 6  # this part of the lease is left to handlers that are cancelled before it ends
+SAFETY = 1 / 6  # this part of the lease remains for handlers that are cancelled before its end
 
-LOOK_S = 0.25  # how often some worker looks whether others have died
-SHORTEST_LOOK_S = 0.5  # how often one worker does, at most
+LOOK_S = 0.25  # how often one of the workers checks whether others have died
+SHORTEST_LOOK_S = 0.5  # the shortest time between two checks of one worker
 TICK_S = 0.1  # how often the heartbeat's thread records that it runs
 
-# Seconds on a clock that is never set, and goes on while the machine sleeps where the system has one.
+# Seconds on a clock that is never set, and runs while the machine sleeps, if the system has one.
 now_s = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Lease:
-    """The lease of one worker, as it knows it: read by the event loop, written by the heartbeat's thread.
+    """A worker's own view of its lease: read by the event loop, written by the heartbeat's thread.
 
     Args:
-        length_s: How long it is.
+        length_s: The length of the lease in seconds.
 
     Attributes:
-        ends_at: When handlers have to be cancelled, unless a sign of life is written before.
-        is_fresh_until: Until when jobs may start without another beat: half a grace after the last tick. It is over
-            from the moment at which the process is found to have been stopped until a later beat is answered.
+        ends_at: The time at which handlers must be cancelled, unless a heartbeat is written before.
+        is_fresh_until: The time until which jobs may start without another beat: half a grace after the last tick. A
+            pause of the process ends it, until a later beat is answered.
     """
 
     __slots__ = (
@@ -48,7 +48,7 @@ class Lease:
         self.end()
 
     def prove(self, at: float) -> None:
-        """A sign of life was written, which was sent at this time: the server's clock began later."""
+        """Record a heartbeat that was written, by the time at which it was sent: the server's lease began later."""
         self._proven_at = at
         self.ends_at = at + self.length_s * (1 - SAFETY)
         self.tick()
@@ -66,7 +66,7 @@ class Lease:
         self.is_fresh_until = now + HALF_GRACE_S if self._proven_at > self._stopped_until else -1.0
 
     def end(self) -> None:
-        """Others may take over."""
+        """End the lease: other workers may take over."""
         self.ends_at = -1.0
 
     def clocked(self, clock_s: float, sent_at: float) -> None:
@@ -74,40 +74,40 @@ class Lease:
         self._server_ahead_s = clock_s - sent_at
 
     def is_late(self, clock_s: float) -> bool:
-        """Whether a rescue may have taken a claim: by the server's clock it is older than half a grace.
+        """Whether a rescue may have returned a claim: by the server's clock it is older than half a grace.
 
-        Every claim is late while that clock is unknown, and after it was set.
+        Every claim is late while that clock is unknown, and after a change of it.
         """
         return abs(now_s() + self._server_ahead_s - clock_s) > HALF_GRACE_S
 
     @property
     def is_held(self) -> bool:
-        """Whether nobody else takes over for now, so that jobs may start."""
+        """Whether no other worker may take over for now, so that jobs may start."""
         return now_s() < self.ends_at
 
     @property
     def is_fresh(self) -> bool:
-        """Whether the process has run without a pause since a beat was answered."""
+        """Whether the process has run without a pause since the last answered beat."""
         return now_s() < self.is_fresh_until
 
     @property
     def silent_s(self) -> float:
-        """How long ago the last sign of life was written."""
+        """The seconds since the last written heartbeat."""
         return now_s() - self._proven_at
 
 
 def look_in_s(clock_s: float, workers: int, place: int) -> float:
-    """When to look next whether other workers have died: they take turns, so that one of them looks every `LOOK_S`.
+    """The time of the next check for dead workers. Workers take turns, so that one of them checks every `LOOK_S`.
 
     Args:
-        clock_s: The server's time, which all of them share.
-        workers: How many there are.
-        place: How many come before this one.
+        clock_s: The server's time, which all workers share.
+        workers: The number of workers.
+        place: The number of workers before this one.
 
     Returns:
         Seconds from now.
     """
     round_s = max(workers * LOOK_S, SHORTEST_LOOK_S)
     wait_s = (place * LOOK_S - clock_s) % round_s
-    # It has just looked, a little early: this turn is done.
+    # This worker has just checked, a little early: this turn is done.
     return wait_s if wait_s >= LOOK_S / 2 else wait_s + round_s

@@ -1,4 +1,4 @@
-"""Tells the observers of one worker what happens; none can hurt another, or a job."""
+"""Calls the observers of one worker; an error of one affects no other, and no job."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from asyncq.engine.base.user_code import USERS_ERRORS
 
 
 class Observers:
-    """The observers of one worker, told in turn.
+    """The observers of one worker.
 
     Args:
-        observers: They; a plain function is told everything.
+        observers: The observers; a plain function receives all events.
 
     Attributes:
-        wanted: Whether anybody wants events of a type, so that the others need not be built.
+        wanted: Whether an observer wants events of a type; others need not be built.
 
     Raises:
-        ConfigurationError: One of them could not be told anything.
+        ConfigurationError: An observer cannot receive events.
     """
 
     def __init__(self, observers: Iterable[Observer | Callable[[Any], None]]) -> None:
         self._observers = [as_observer(item) for item in observers]
-        # Asked for each job, twice.
+        # Called twice for each job.
         self._told = cache(self._who)
         self.wanted = cache(self._is_wanted)
 
     def emit(self, event: Event, exception: BaseException | None = None) -> None:
-        """Call the observers of an event; an error of one becomes an ObserverFailed event for the others.
+        """Call the observers of an event; an error becomes an ObserverFailed event for the others.
 
         Args:
             event: The event.
-            exception: The exception that it reports, released when all observers were called.
+            exception: The exception that it reports; it is released when all observers were called.
         """
         told = self._told(type(event))
-        if exception is None:  # Most events have none, and are frequent.
+        if exception is None:  # Most events have none.
             self._tell(told, event)
             return
         with carrying(event, exception):
@@ -61,29 +61,29 @@ class Observers:
         return [item for item in self._observers if issubclass(kind, tuple(item.wants))]
 
     def _failed(self, told: Observer, event: Event, error: BaseException) -> None:
-        # Who fails always would fail on the report of its own failure too.
+        # An observer that always fails would also fail on the report of its own failure.
         others = [item for item in self._told(ObserverFailed) if item is not told]
         if others and not isinstance(event, ObserverFailed):
             failed = ObserverFailed(observer=repr(told), event=type(event).__name__, error=in_short(error))
             with carrying(failed, error):
                 self._tell(others, failed)
         else:
-            # Even the report of a failure failed, or nobody wants it: the last resort, so that it is not silent.
+            # The report of a failure failed too, or no observer wants it: write it, so that it is not lost.
             name = type(event).__name__
             write(LOGGER, logging.ERROR, "an observer failed on %s", (name,), {"asyncq_event": name}, error)
 
 
 def listed(observers: Any) -> list[Any]:
-    """The observers that a worker is given.
+    """Check the argument `observers` of a worker.
 
     Args:
         observers: An iterable of them.
 
     Returns:
-        They, not yet looked at.
+        The observers as a list; each is checked later.
 
     Raises:
-        ConfigurationError: It is something else, such as one function.
+        ConfigurationError: The argument is not an iterable, such as one function.
     """
     if isinstance(observers, str | bytes) or not isinstance(observers, Iterable):
         raise ConfigurationError(f"observers must be a list of observers, got {observers!r}; write observers=[...]")

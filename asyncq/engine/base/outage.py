@@ -11,9 +11,8 @@ from asyncq.domain.events import Event, PartRecovered
 class Outage:
     """The current outage of one part, if there is one.
 
-    Args:
-        part: The part, for the event at its end.
-        emit: Takes the event.
+    part: The name of the part, for the event at the end.
+    emit: Receives the event.
     """
 
     __slots__ = ("_emit", "_failures", "_part", "_since")
@@ -32,7 +31,7 @@ class Outage:
         return self._failures
 
     def over(self) -> None:
-        """End the outage, if there is one: the part works."""
+        """End the outage, if there is one, because the part works again."""
         if self._failures:
             failures, self._failures = self._failures, 0
             self._emit(PartRecovered(part=self._part, failures=failures, lasted_s=time.monotonic() - self._since))

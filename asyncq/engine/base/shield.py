@@ -1,4 +1,4 @@
-"""What was sent to the server is waited for, whoever wants to stop: no claim and no settlement is lost on the way."""
+"""Waits for the answer to statements that were sent, in spite of a cancellation: no claim or settlement is lost."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from asyncq.store.database import ReconnectingConnection
 
 
 class Patience:
-    """How long a statement may take before its connection counts as dead: longer each time that it was too short.
+    """How long a statement may take before its connection counts as dead: longer after each missing answer.
 
-    A connection that is half open is given up soon, and a server that is merely slow is not given up for ever.
+    A half open connection is replaced soon, and a slow server gets more time after each attempt.
 
     Args:
-        first_s: At first, and again after an answer.
-        longest_s: At most.
+        first_s: The limit at first, and after each answer, in seconds.
+        longest_s: The longest limit, in seconds.
     """
 
     def __init__(self, first_s: float, longest_s: float) -> None:
@@ -26,25 +26,25 @@ class Patience:
         self.deadline_s = first_s
 
     def answered(self) -> None:
-        """The answer came in time."""
+        """Record an answer in time."""
         self.deadline_s = self._first_s
 
     def lost(self) -> None:
-        """None came."""
+        """Record that there was no answer in time."""
         self.deadline_s = min(2 * self.deadline_s, self._longest_s)
 
 
 @asynccontextmanager
 async def shielded(line: ReconnectingConnection, deadline_s: float) -> AsyncGenerator[None]:
-    """Shield the statements of the block from cancellation, within a deadline; connecting before it is not shielded.
+    """Shield the statements of the block from cancellation, until a deadline; connecting before it is not shielded.
 
     Args:
-        line: The connection that they use.
-        deadline_s: How long they may take.
+        line: The connection of the statements.
+        deadline_s: How long they may take, in seconds.
 
     Raises:
-        StoreError: The line cannot be opened.
-        TimeoutError: They took longer; it says how long that was.
+        StoreError: The connection cannot be opened.
+        TimeoutError: They took longer; the message has the deadline.
 
     If cancelled before the block begins, nothing was sent.
     """

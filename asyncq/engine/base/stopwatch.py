@@ -1,4 +1,4 @@
-"""How long something took, but for the time in which the event loop was blocked: then nobody could see its end."""
+"""Measures durations without the time in which the event loop was blocked, because an end is not seen then."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ TICK_S = 0.005
 
 
 class Stopwatch:
-    """Measures a block, in the event loop's thread.
+    """Measures a block in the event loop's thread.
 
-    A handler that computes for a second keeps the loop from seeing an answer that is there since a millisecond: what
-    comes later than a tick of the loop's clock was due is not counted.
+    A handler that computes for a second hides an answer that arrived after a millisecond. So delays of the loop's
+    ticks are not counted.
 
     Attributes:
-        took_s: What the block took, in seconds; once it has ended.
+        took_s: The duration of the block in seconds, after its end.
     """
 
     def __init__(self) -> None:

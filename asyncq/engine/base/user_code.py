@@ -1,6 +1,6 @@
-"""Runs code of the user in an asyncio task and a context of its own: however that ends, it ends nothing else.
+"""Runs code of the user in its own asyncio task and context: its end, however it happens, affects nothing else.
 
-The one place that catches BaseException and keeps it: SystemExit must not end the event loop, and a CancelledError must
+Only this module catches BaseException and keeps it: SystemExit must not end the event loop, and a CancelledError must
 not look like a cancellation of the worker's own parts.
 """
 
@@ -15,13 +15,13 @@ from typing import Any
 
 import msgspec
 
-# What a function of the user may raise that is called here and now: a CancelledError out of it cancels nothing of ours.
-# Not for where something is awaited: there it may be meant for us.
+# Exceptions of user functions that are called without await: a CancelledError that they raise cancels nothing here.
+# Do not use it around an await: there a CancelledError may be addressed to the worker.
 USERS_ERRORS = (Exception, asyncio.CancelledError)
 
 
 class Raised(msgspec.Struct, frozen=True):
-    """How a task ended that did not return."""
+    """The result of a task that did not return."""
 
     error: BaseException
 
@@ -32,13 +32,13 @@ def start(
     args: tuple[Any, ...] = (),
     kwargs: dict[str, Any] | None = None,
 ) -> asyncio.Task[Any]:
-    """Start user code in a task of its own; eagerly where Python can.
+    """Start user code in its own task; eagerly if Python can.
 
     Args:
-        variables: The context variables that it sees.
+        variables: The context variables of the code.
         function: The code, a coroutine function.
-        args: What it is called with.
-        kwargs: The same, by name.
+        args: Its positional arguments.
+        kwargs: Its keyword arguments.
 
     Returns:
         The task, for `end_of`.
@@ -50,7 +50,7 @@ def start(
 
 
 def has_ended(task: asyncio.Task[Any]) -> bool:
-    """Whether the code of a task of `start` has ended; the task's result is then what `end_of` returns."""
+    """Whether the code of a task of `start` has ended; then the task's result is the result of `end_of`."""
     return task.done() and not task.cancelled()
 
 
@@ -58,12 +58,12 @@ async def end_of(task: asyncio.Task[Any]) -> Any:
     """Wait for the end of a task of `start`.
 
     Returns:
-        What its code returned, or `Raised`.
+        The result of the code, or `Raised`.
 
-    If cancelled, the task goes on, however often that happens.
+    If cancelled, the task continues, however often that happens.
     """
     if not task.done():
-        # Not `await task`: cancelling who waits would cancel the task.
+        # Not `await task`: a cancellation of the waiter would cancel the task.
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def wake(_: asyncio.Task[Any]) -> None:
@@ -73,18 +73,18 @@ async def end_of(task: asyncio.Task[Any]) -> Any:
         task.add_done_callback(wake)
         await waiter
     if task.cancelled():
-        # Before its first step, or by its own last step, after the code had returned.
+        # A cancellation before its first step, or in its last step after the code had returned.
         return Raised(asyncio.CancelledError())
     return task.result()
 
 
 async def call(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function of the user's, plain or async, that is no handler.
+    """Call a function of the user that is not a handler, plain or async.
 
     Returns:
-        What it returned, or `Raised`.
+        Its result, or `Raised`.
 
-    If cancelled, it is cancelled too, once, and not waited for.
+    If cancelled, the function is cancelled too, once, and not awaited.
     """
 
     async def run() -> Any:

@@ -197,7 +197,7 @@ _all: list[LoopWatchdog] = []
 
 def _warn(worker_id: int, silent_s: float, run: Run | None, stack: str) -> None:
     fields: dict[str, Any] = {"asyncq_event": "LoopBlocked"}
-    who = "code that is no handler of its"
+    who = "code that is not one of its handlers"
     if run is not None:
         claim, task = run.claim, run.task.name
         who = f"job {claim.id} ({task}, attempt {claim.attempts + 1} of {claim.max_attempts})"

@@ -1,4 +1,4 @@
-"""Prunes: removes what need not be kept any longer, in small batches, so that nobody has to wait for one."""
+"""Prunes: removes old data in small batches, so that no other statement waits for long."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from asyncq.store.pruning import FIRST_KEY_LOCK, Pruned, prune, prune_key_locks
 
 BATCH = 500
 EVERY_S = 60.0
-WALK_EVERY_S = 3600.0  # key locks are many and small, and go a day after their last use: no hurry
-LONGEST_S = 20.0  # after this long the rest waits for the next time
+WALK_EVERY_S = 3600.0  # key locks are many and small, and are kept for a day after their last use: no hurry
+LONGEST_S = 20.0  # after this time the rest is left to the next run
 DEADLINE_S = 60.0
 
 
 class Pruner:
-    """The pruner of one worker. There is no leader: what one has in hand the others skip.
+    """The pruner of one worker. There is no leader: workers skip rows that another one has locked.
 
     Args:
-        line: A connection, shared with the fetcher, who has a turn after each batch.
-        observers: Told what was removed.
-        discarded_retention_s: How long jobs that were discarded are kept; None for ever.
+        line: A connection, shared with the fetcher, which has a turn after each batch.
+        observers: Receive an event with the numbers of removed rows.
+        discarded_retention_s: How long discarded jobs are kept, in seconds; None for ever.
     """
 
     def __init__(self, line: ReconnectingConnection, observers: Observers, discarded_retention_s: float | None) -> None:
@@ -35,13 +35,13 @@ class Pruner:
         self._gate: int | None = None
 
     async def run_when_due(self) -> None:
-        """Prune, if that was not done lately.
+        """Prune, unless that was done lately.
 
         Raises:
-            StoreError: The database cannot be used; what was removed until then is told.
+            StoreError: The database cannot be used; rows that were removed before are reported.
             TimeoutError: It did not answer.
 
-        If cancelled, the statement is waited for.
+        If cancelled, it waits for the running statement.
         """
         now = asyncio.get_running_loop().time()
         if now >= self._due_at:
@@ -49,13 +49,13 @@ class Pruner:
             await self.run(LONGEST_S)
 
     async def run(self, longest_s: float) -> None:
-        """Prune until nothing is left, or for about so long; a batch of each kind in any case.
+        """Prune until nothing is left, or for about this long; at least one batch of each kind.
 
         Raises:
-            StoreError: The database cannot be used; what was removed until then is told.
+            StoreError: The database cannot be used; rows that were removed before are reported.
             TimeoutError: It did not answer.
 
-        If cancelled, the statement is waited for.
+        If cancelled, it waits for the running statement.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + longest_s
@@ -82,13 +82,13 @@ class Pruner:
                 self._observers.emit(event)
 
     def _next_gate(self, now: float) -> int | None:
-        """Where the walk over the key locks goes on. The first begins anywhere, since a worker may not live long."""
+        """The next key of the walk. The first walk begins anywhere, because a worker may not live long."""
         if self._gate is None and now >= self._walk_at:
             self._gate = FIRST_KEY_LOCK if self._walk_at else random.randint(FIRST_KEY_LOCK, -FIRST_KEY_LOCK - 1)
         return self._gate
 
     async def _step(self, after: int, now: float) -> int:
-        """Look at the next key locks; returns how many were removed."""
+        """Read the next key locks; returns how many were removed."""
         removed = 0
         async with shielded(self._line, DEADLINE_S):
             removed, self._gate = await prune_key_locks(self._line, after, BATCH)

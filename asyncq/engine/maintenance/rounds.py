@@ -1,4 +1,4 @@
-"""What any worker does for all, on a jittered timer and without a leader: rescue jobs, prune, tell of bloat."""
+"""Maintenance that each worker does for all, on a jittered timer and without a leader: rescue, prune, watch vacuum."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from asyncq.store.database import Database, ReconnectingConnection
 from asyncq.store.transactions import end_transactions
 from asyncq.store.workers import Rescued, rescue_jobs, unknown_tasks
 
-THOROUGH_EVERY = 30  # rounds: that one reads the claims of all workers
-FIRST_WITHIN = 6  # rounds after the start: not in its rush, and not all workers of a fleet at once
+THOROUGH_EVERY = 30  # rounds; a thorough round reads the claims of all workers
+FIRST_WITHIN = 6  # rounds after the start: after its rush, and not in all workers of a fleet at once
 DEADLINE_S = 60.0
 REST_S = 2.0
 
@@ -32,12 +32,12 @@ class Rounds:
     """The rounds of one worker.
 
     Args:
-        database: Where a rescue that may return many claims gets a connection of its own: no fetch waits for it.
+        database: The database, for the connection of a rescue that may return many claims: no fetch waits for it.
         line: A connection, shared with the fetcher.
-        identity: Whose tasks are known.
-        observers: Told what was done.
-        discarded_retention_s: How long jobs that were discarded are kept; None for ever.
-        cursor: What looks for jobs cost this worker.
+        identity: The tasks that are known.
+        observers: Receive events about the results.
+        discarded_retention_s: How long discarded jobs are kept, in seconds; None for ever.
+        cursor: Knows the cost of this worker's fetches.
     """
 
     def __init__(
@@ -62,14 +62,14 @@ class Rounds:
         self._told: set[str] = set()
 
     async def run(self, every_s: float) -> None:
-        """A round at once, then every so often, and whenever a worker has died; for ever."""
+        """Do a round at once, then one every `every_s` seconds, and one whenever a worker has died; for ever."""
         while True:
             hurried = self._wanted.is_set()
             self._wanted.clear()
             try:
                 rescued = await self.round(hurried=hurried)
                 if hurried and not rescued:
-                    # Somebody else was faster, or holds what is left.
+                    # Another worker was faster, or locks the remaining jobs.
                     self._rests_until = asyncio.get_running_loop().time() + REST_S
                 await self._pruner.run_when_due()
                 await self._horizon.look_when_due()
@@ -83,12 +83,12 @@ class Rounds:
                 continue
 
     def hurry(self) -> None:
-        """A worker has died: do not wait for the next round."""
+        """Do the next round now, because a worker has died."""
         if asyncio.get_running_loop().time() >= self._rests_until:
             self._wanted.set()
 
     async def once(self) -> None:
-        """What a worker does that will not live long: a thorough round, and a little pruning.
+        """Do the maintenance of a short-lived worker: a thorough round, and a little pruning.
 
         Raises:
             StoreError: The database cannot be used.
@@ -99,7 +99,7 @@ class Rounds:
         await self._pruner.run(0.0)
 
     async def round(self, *, hurried: bool = False) -> int:
-        """Rescue what can be rescued, and tell of tasks that nobody here knows; returns how many jobs were rescued."""
+        """Rescue jobs, and report tasks that no worker here knows; returns how many jobs were rescued."""
         thorough = self._rounds % THOROUGH_EVERY == 0
         if thorough or hurried:
             try:

@@ -1,4 +1,4 @@
-"""Tells who holds the horizon when fetches suffer from it: looks only then, and of all workers the eldest does it."""
+"""Reports sessions that block vacuum while fetches suffer from it; only the oldest worker does so, and only then."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from asyncq.store.database import ReconnectingConnection
 
 EVERY_S = 60.0
 TELL_EVERY_S = 600.0
-MANY_DEAD = 20_000  # with fewer dead rows it is something else that makes fetches slow
-LASTING_S = 3 * EVERY_S  # two looks within this time found the same
-HELD_S = 10.0  # who began later is not to blame
+MANY_DEAD = 20_000  # with fewer dead rows fetches are slow for another reason
+LASTING_S = 3 * EVERY_S  # two checks within this time must agree
+HELD_S = 10.0  # a session that began later is not the cause
 MOST = 3
 DEADLINE_S = 10.0
 
 
 class VacuumWatch:
-    """The watch of one worker over the price of its looks for jobs.
+    """The watch of one worker over the cost of its fetches.
 
     Args:
         line: A connection, shared with the fetcher.
-        identity: Who looks.
-        observers: Told who is to blame.
-        cursor: Knows what looks cost now, and what they cost at their best.
+        identity: The worker.
+        observers: Receive an event with the holders.
+        cursor: Knows the current and the lowest cost of fetches.
     """
 
     def __init__(
@@ -42,13 +42,13 @@ class VacuumWatch:
         self._last_at = float("-inf")
 
     async def look_when_due(self) -> None:
-        """Look who is to blame, if looks for jobs have become slow, and that was not done lately.
+        """Find the holders, if fetches have become slow and that was not done lately.
 
         Raises:
             StoreError: The database cannot be used.
             TimeoutError: It did not answer.
 
-        If cancelled, the statement is waited for.
+        If cancelled, it waits for the running statement.
         """
         now = asyncio.get_running_loop().time()
         if not self._cursor.is_slow or now < max(self._look_at, self._tell_at):
@@ -63,7 +63,7 @@ class VacuumWatch:
         most = next(iter(found.dead_rows), None)
         if most is None or most.dead < MANY_DEAD:
             return
-        # What dies in a minute at full speed is no cause for alarm unless somebody keeps it: vacuum is about to come.
+        # The dead rows of one minute at full speed are removed by the next vacuum, unless a session keeps them.
         is_lasting, self._last_at = now - self._last_at < LASTING_S, now
         if found.holders or is_lasting:
             self._tell_at = now + TELL_EVERY_S

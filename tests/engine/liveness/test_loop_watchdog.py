@@ -221,7 +221,7 @@ async def test_other_code_that_blocks_the_loop_is_shown_without_a_job(
 
     assert (None, None) == (told.job_id, told.task)
     assert "in stand_here" in told.stack
-    assert "code that is no handler of its" in warnings_of(caplog, "has not answered")[0].getMessage()
+    assert "code that is not one of its handlers" in warnings_of(caplog, "has not answered")[0].getMessage()
 
 
 async def test_of_two_workers_in_one_loop_the_one_whose_handler_blocks_tells(
