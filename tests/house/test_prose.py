@@ -24,6 +24,8 @@ FOLDERS = [
     "asyncq/log",
     "asyncq/engine/base",
     "asyncq/engine/maintenance",
+    "asyncq/engine/cron",
+    "asyncq/engine/run",
 ]
 """Folders whose docstrings, comments and messages were rewritten; without the folders below them."""
 

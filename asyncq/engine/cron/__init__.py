@@ -1,1 +1,1 @@
-"""Adds the jobs of the crontab when they are due."""
+"""Adds the jobs of recurring items when they are due."""

@@ -1,7 +1,7 @@
-"""Adds the jobs of recurring items: looks at the clock once a minute, and at every slot since the last look.
+"""Adds the jobs of recurring items: reads the clock once a minute, and handles every slot since the last round.
 
-The clock is the server's: all workers of a database agree on it, and each slot becomes one job, whichever is first. The
-same look tells whether stored items have changed.
+The clock is the server's, so that all workers of a database agree. Each slot becomes one job, added by the first
+worker. Each round also notices changes of stored items.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from asyncq.store.crontabs import declare, look
 from asyncq.store.database import Database, ReconnectingConnection
 
 MINUTE = timedelta(minutes=1)
-JUST_AFTER_S = 0.001  # a timer that is a little early would have to wait again
-TOLERATED = timedelta(seconds=1)  # clocks are put right by less all the time
+JUST_AFTER_S = 0.001  # a timer that ends a little early would have to wait again
+TOLERATED = timedelta(seconds=1)  # clocks are often corrected by less
 CLOCK_DEADLINE_S = 10.0
 FIRST_RETRY_S = 0.2
 SLOWEST_RETRY_S = 60.0
@@ -49,12 +49,12 @@ class Cron:
     """The recurring jobs of one worker.
 
     Args:
-        database: Where.
-        line: A connection that is open anyway, for looks at the clock; shared with the fetcher.
+        database: The database, for a connection that adds slots.
+        line: A connection that is open anyway, to read the clock; shared with the fetcher.
         items: The items of the worker's own crontab.
         identity: The worker, and its tasks.
-        observers: Told of everything.
-        longest_s: How long it sleeps at most: a worker that hears nothing looks for changed items.
+        observers: Receive events.
+        longest_s: How long it sleeps at most: without LISTEN it reads changed items this often.
     """
 
     def __init__(
@@ -84,12 +84,12 @@ class Cron:
         self._scope = anyio.CancelScope()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Add the jobs of slots until stopped.
+        """Add the jobs of slots until it is stopped.
 
         Args:
-            task_status: Started once the items are known, or the first attempt has failed.
+            task_status: Started when the items are known, or the first attempt has failed.
 
-        If cancelled, slots that were sent are waited for.
+        If cancelled, it waits for the slots that were sent.
         """
         failures = 0
         if self._unknown:
@@ -108,17 +108,17 @@ class Cron:
         finally:
             with anyio.CancelScope(shield=True):
                 await self.close()
-            # Asked to stop before the items were known.
+            # The worker was stopped before the items were known.
             _started(task_status)
 
     async def round(self, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> float:
-        """Look at the clock, and make jobs of all slots up to now.
+        """Read the clock, and add the jobs of all slots up to now.
 
         Args:
-            task_status: Started once the items are known.
+            task_status: Started when the items are known.
 
         Returns:
-            After how many seconds the next round is due.
+            The seconds until the next round.
 
         Raises:
             StoreError: The database cannot be used.
@@ -127,7 +127,7 @@ class Cron:
         self._stir.clear()
         with anyio.fail_after(CLOCK_DEADLINE_S):
             await self._declare()
-            # Before it: the answer may lie unread for as long as a handler blocks the loop.
+            # Read before it: the answer may wait for as long as a handler blocks the loop.
             asked_at = _now_s()
             now, items = await look(self._line)
         anew: Collection[str] = ()
@@ -148,11 +148,11 @@ class Cron:
         return wait_s if retry_s is None else min(wait_s, retry_s)
 
     def wake(self) -> None:
-        """Look now: stored items have changed, or a test has moved the clock."""
+        """Do a round now, because stored items have changed, or a test has moved the clock."""
         self._stir.set()
 
     def stop(self) -> None:
-        """Add no more; slots that were sent are waited for."""
+        """Add no more slots; the ones that were sent are awaited."""
         self._scope.cancel()
 
     async def close(self) -> None:
@@ -160,13 +160,13 @@ class Cron:
         await self._adder.close()
 
     async def _declare(self) -> None:
-        """Let others see the items of the own crontab, before the first slot; and again under each new id."""
+        """Publish the items of the own crontab, before the first slot and under each new worker id."""
         if (worker_id := self._identity.worker_id) != self._declared_as and worker_id:
             await declare(self._line, worker_id, await declaration(self._own))
             self._declared_as = worker_id
 
     async def _begin(self, now: datetime, items: int) -> Collection[str]:
-        """Put all items where they begin, or begin again; returns which ones."""
+        """Set the start of all items, at the beginning or after an outage; returns their identifiers."""
         stored = await self._read_stored()
         self._timetable.store(stored)
         known = await self._adder.register(self._timetable.own, [one.item.identifier for one in stored])
@@ -178,10 +178,10 @@ class Cron:
         return identifiers
 
     async def _read_again(self, now: datetime, items: int) -> Collection[str]:
-        """Stored items have changed: those begin anew, the others stay where they are. Returns of which is to be told.
+        """Read changed stored items: those begin again, the others continue. Returns the items to publish.
 
-        That is all: one that was removed and stored again since the last look, or resumed, is the same to us, but
-        nobody has told of it yet.
+        The result also has items that look unchanged: removed and stored again since the last round, or resumed. Their
+        next run was not published yet.
         """
         changed, gone = self._timetable.store(await self._read_stored())
         self._timetable.begin(await self._adder.register((), changed), now)
@@ -195,7 +195,7 @@ class Cron:
             return await self._stored.read(self._line)
 
     async def _tell(self, now: datetime, identifiers: Collection[str]) -> None:
-        """Tell when these items are due next, and which ones cannot be scheduled. A hint: it may fail."""
+        """Publish when these items are due next, and which ones cannot be scheduled. It is a hint, and may fail."""
         told = [*self._stored.untold]
         entries = [entry for entry in self._timetable.entries if entry.item.identifier in identifiers]
         told += [await entry.tell(now) for entry in entries]
@@ -205,12 +205,14 @@ class Cron:
             await self._adder.tell(told)
             self._stored.untold.clear()
         except (AsyncqError, TimeoutError) as error:
-            self._observers.emit(MaintenanceFailed(error=f"recurring items could not be told of: {words(error)}"))
+            self._observers.emit(
+                MaintenanceFailed(error=f"next runs of recurring items are not stored: {words(error)}")
+            )
 
     async def _catch_up(self, now: datetime) -> Collection[str]:
-        """Make jobs of the slots up to now, window by window. A failed item is left where it is, the others go on.
+        """Add the jobs of slots up to now, window by window. An item that fails stays behind; the others continue.
 
-        Returns which items have jobs by that.
+        Returns the items that have new jobs.
         """
         added: set[str] = set()
         behind = self._timetable.behind(now, _now_s())
@@ -222,7 +224,7 @@ class Cron:
         return added
 
     async def _add_window(self, entries: Sequence[Entry], until: datetime, added: set[str]) -> Collection[str]:
-        """Make jobs of the slots of items up to a time; returns which items failed."""
+        """Add the jobs of slots of items up to a time; returns the items that failed."""
         failed: dict[str, str] = {}
         raised: dict[str, BaseException] = {}
         found: list[Slot] = []
@@ -245,7 +247,7 @@ class Cron:
         return failed
 
     def _failed(self, error: Exception, failures: int) -> float:
-        """What was due is due still: after a wait the items begin again. Returns the wait."""
+        """Begin all items again after a wait, so that no slot is lost. Returns the wait."""
         self._has_begun, self._last = False, None
         wait_s = backoff_s(failures, FIRST_RETRY_S, SLOWEST_RETRY_S)
         self._observers.emit(CronFailed(error=words(error), retry_in_s=wait_s, failures=failures))
@@ -257,16 +259,16 @@ class Cron:
 
 
 def until_next_minute_s(now: datetime) -> float:
-    """How long it is until the next whole minute, and a moment more."""
+    """The seconds until the next whole minute, and a moment more."""
     return 60.0 - now.second - now.microsecond / 1e6 + JUST_AFTER_S
 
 
 def jump(last: datetime, now: datetime) -> timedelta | None:
-    """By how much a look came too late, if a whole minute was slept over; less than nothing if the clock went back.
+    """How much too late a round came, if it missed a whole minute; negative if the clock went back.
 
     Args:
-        last: What the clock showed at the last look.
-        now: What it shows.
+        last: The clock at the last round.
+        now: The clock.
     """
     if now < last - TOLERATED:
         return now - last
@@ -282,4 +284,4 @@ def _started(task_status: TaskStatus[None]) -> None:
     try:
         task_status.started()
     except RuntimeError:
-        return  # It was called before: this is a later round.
+        return  # An earlier round has called it.

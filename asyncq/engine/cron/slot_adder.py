@@ -1,4 +1,4 @@
-"""Makes jobs of slots, on a connection of its own: whoever holds a key of such a job must not hold up the worker."""
+"""Adds the jobs of slots, on its own connection: a transaction that holds a key of such a job delays nothing else."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class SlotAdder:
     """Adds the jobs of slots.
 
     Args:
-        database: Where.
-        observers: Told of the jobs.
+        database: The database of the jobs.
+        observers: Receive events about the jobs.
     """
 
     def __init__(self, database: Database, observers: Observers) -> None:
-        # An item that waits for a lock fails alone, and is tried again; the others do not wait with it for long.
+        # An item that waits for a lock fails alone, and is tried again, so that the others do not wait long.
         self._line = ReconnectingConnection(database, "cron", lock_timeout_s=LOCK_TIMEOUT_S, answer_s=DEADLINE_S)
         self._observers = observers
 
     async def register(self, own: Sequence[str], stored: Sequence[str]) -> dict[str, Known]:
-        """Make items of the worker's own crontab known; returns what is known of each, and of stored ones.
+        """Register the items of the worker's own crontab; returns the records of these and of stored ones.
 
         Raises:
             StoreError: The database cannot be used.
@@ -49,16 +49,16 @@ class SlotAdder:
 
         Args:
             slots: The slots, in order.
-            items: Gets the identifiers of items of which this call was the first to add a slot.
+            items: Receives the identifiers of items of which this call was the first to add a slot.
 
         Returns:
-            The items that failed, and why. Later slots of them are left out: they would bury the failed one.
+            The items that failed, with their errors. Their later slots are skipped: they would hide the failed one.
 
         Raises:
             StoreError: The database cannot be used; earlier chunks are added.
             TimeoutError: It did not answer.
 
-        If cancelled, the chunk that was sent is waited for.
+        If cancelled, it waits for the chunk that was sent.
         """
         refused: dict[str, str] = {}
         while slots:
@@ -75,7 +75,7 @@ class SlotAdder:
         return refused
 
     async def tell(self, items: Sequence[Told]) -> None:
-        """Tell of items, for those who look.
+        """Publish the next runs of items, for those who read their status.
 
         Raises:
             StoreError: The database cannot be used.
@@ -100,10 +100,10 @@ class SlotAdder:
 
 
 def _items(added: Sequence[AddedSlot]) -> tuple[str, ...]:
-    """Each of their identifiers once."""
+    """Their identifiers, each once."""
     return tuple(dict.fromkeys(one.slot.item.identifier for one in added))
 
 
 def _job_ids(added: Sequence[AddedSlot]) -> tuple[int, ...]:
-    """Those that are new, or were changed: under a unique policy a slot may have been dropped."""
+    """The ids of added and changed jobs; under a unique policy a slot may have been dropped."""
     return tuple(one.added.id for one in added if one.added.outcome in ("added", "updated"))

@@ -1,4 +1,4 @@
-"""Reads the stored recurring items whose tasks the worker knows, and tells of those that cannot be scheduled."""
+"""Reads the stored recurring items whose tasks the worker knows, and reports those that cannot be scheduled."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from asyncq.store.database import ReconnectingConnection
 
 
 class StoredItems:
-    """The stored items, as this worker understands them.
+    """The stored items as this worker reads them.
 
     Args:
         tasks: The worker's tasks by name.
         own: The identifiers of its own crontab, which stored items must not have.
-        observers: Told once of each item that cannot be scheduled.
+        observers: Receive one event for each item that cannot be scheduled.
 
     Attributes:
-        untold: What is to be told of those in the database, where those look who ask why.
+        untold: The problems that are to be published in the database, for users who ask for them.
     """
 
     def __init__(self, tasks: Mapping[str, CronTask], own: Collection[str], observers: Observers) -> None:
@@ -69,13 +69,13 @@ class StoredItems:
 
     def _make(self, stored: Definition) -> CronItem:
         item = item_of(stored.identifier, stored.text, self._tasks)
-        # Before its first slot: a task that cannot make its job is told at once.
+        # Checked before its first slot: a task that cannot make its job is reported at once.
         _ = item.template
         return item
 
 
 async def declaration(items: Collection[CronItem]) -> str:
-    """What a worker declares of the items of its own crontab: identifier -> definition, with its job, as JSON."""
+    """The items of a worker's own crontab as JSON: identifier -> definition, with its job."""
 
     def document(item: CronItem) -> msgspec.Raw:
         return msgspec.Raw(write_json(definition(item) | {"job": job_document(item)}))

@@ -1,4 +1,4 @@
-"""The recurring items of one run: how far each has come, its next slots, and when a failed one is tried again."""
+"""The recurring items of one run: the progress of each, its next slots, and the retry of a failed one."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from asyncq.engine.base.backoff import backoff_s
 from asyncq.engine.cron.stored_items import job_text
 from asyncq.store.crontabs import Told
 
-WINDOW = timedelta(days=1)  # so much is looked at in one go: a function of the user's is asked about each minute
+WINDOW = timedelta(days=1)  # the longest time in one step, because a user's function is called for each minute
 FIRST_RETRY_S = 0.2
 SLOWEST_RETRY_S = 60.0
 
 
 class Entry:
-    """An item, and how far it has come.
+    """An item and its progress.
 
     Args:
         item: The item.
-        progress: How far.
-        revision: Of a stored item: that of its definition as it was read.
+        progress: Its progress.
+        revision: For a stored item: the revision of its definition.
 
     Attributes:
-        failures: How many looks or adds of it failed in a row.
-        retry_at: When it is tried again, as the event loop counts; 0 if it has not failed.
+        failures: The number of its failures in a row.
+        retry_at: The time of the next try, on the event loop's clock; 0 if it has not failed.
     """
 
     def __init__(self, item: CronItem, progress: Progress, revision: int | None = None) -> None:
@@ -43,14 +43,14 @@ class Entry:
 
     @property
     def after(self) -> datetime:
-        """Slots up to here are done with."""
+        """The time up to which its slots are done."""
         return self.progress.after
 
     async def look(self, until: datetime) -> list[Slot] | user_code.Raised:
-        """Its next slots up to a time, or what its function raised."""
+        """Its next slots up to a time, or the error of its function."""
 
         def find() -> list[Slot]:
-            # Before its first slot: a task that cannot make its job fails here, alone.
+            # Checked before its first slot: a task that cannot make its job fails here, alone.
             _ = self.item.template
             found = due(self.item, self.progress, until)
             if self.revision is None:
@@ -61,10 +61,10 @@ class Entry:
         return found
 
     async def tell(self, now: datetime) -> Told:
-        """What is told of it: when it is due next, and, if it is stored, its job with the defaults of its task."""
+        """Its state to publish: the next run, and, if it is stored, its job with the defaults of its task."""
 
         def find() -> Told:
-            # A function is asked when its minutes come, and not before.
+            # A function is called when its minutes are due, and not before.
             following = None if callable(self.item.match) else next_run(self.item, now)
             job = None if self.revision is None else job_text(self.item)
             return Told(identifier=self.item.identifier, revision=self.revision, next_run=following, job=job)
@@ -75,12 +75,12 @@ class Entry:
         return found
 
     def done(self, until: datetime) -> None:
-        """Its slots up to a time are jobs now, of this worker or of another one."""
+        """Record that its slots up to a time are jobs now, of this worker or of another one."""
         self.progress = Progress(until, self.progress.missed_until)
         self.failures, self.retry_at = 0, 0.0
 
     def failed(self, now_s: float) -> float:
-        """It stays where it is; returns after how many seconds it is tried again."""
+        """Record a failure; its progress stays. Returns the seconds until the next try."""
         self.failures += 1
         wait_s = backoff_s(self.failures, FIRST_RETRY_S, SLOWEST_RETRY_S)
         self.retry_at = now_s + wait_s
@@ -91,7 +91,7 @@ class Timetable:
     """All items of a run, in their order: those of the worker's own crontab, then stored ones.
 
     Args:
-        items: Those of its own crontab.
+        items: The items of the worker's own crontab.
     """
 
     def __init__(self, items: Iterable[CronItem]) -> None:
@@ -107,7 +107,7 @@ class Timetable:
 
     @property
     def identifiers(self) -> tuple[str, ...]:
-        """Those of all items."""
+        """The identifiers of all items."""
         return (*self.own, *self._stored)
 
     @property
@@ -116,17 +116,17 @@ class Timetable:
         return tuple(self._entries.values())
 
     def store(self, stored: Sequence[StoredItem]) -> tuple[Sequence[str], Sequence[str]]:
-        """Take the stored items over as they are now.
+        """Replace the stored items.
 
         Args:
-            stored: All of them; none has an identifier of the worker's own crontab.
+            stored: All stored items; none has an identifier of the worker's own crontab.
 
         Returns:
-            The identifiers of those that are new or were changed, which have to begin; and of those that are gone.
+            The identifiers of new or changed items, which have to begin, and of removed ones.
         """
         before, self._stored = self._stored, {one.item.identifier: one for one in stored}
         gone = before.keys() - self._stored.keys()
-        # One that was removed before it had begun, and stored again as it was, has no entry.
+        # An item that was removed before it had begun, and stored again unchanged, has no entry.
         changed = [
             name
             for name, one in self._stored.items()
@@ -137,10 +137,10 @@ class Timetable:
         return changed, sorted(gone)
 
     def begin(self, known: Mapping[str, Known], now: datetime) -> None:
-        """Put each of these items where it begins, or begins again.
+        """Set the start of each of these items, at the beginning or after an outage.
 
         Args:
-            known: What the database knows of each; others stay where they are.
+            known: The database's records; items without one are not changed.
             now: The time.
         """
         items = [(item, None) for item in self._own] + [(one.item, one.revision) for one in self._stored.values()]
@@ -158,18 +158,18 @@ class Timetable:
         self._has_begun = True
 
     def _before(self, known: Known) -> Progress | None:
-        """How far an item has come that is new here: a stored one is due since it was stored, heard of or not."""
+        """The progress of an item that is new here: a stored one is due since it was stored."""
         if not self._has_begun or known.not_before is None:
             return None
         just_before = known.not_before - MOMENT
         return Progress(just_before, just_before)
 
     def behind(self, now: datetime, now_s: float) -> list[Entry]:
-        """The items that are to be looked at; not those that failed a moment ago.
+        """The items to handle now; without those that failed a moment ago.
 
         Args:
             now: The time.
-            now_s: The same as the event loop counts.
+            now_s: The same time on the event loop's clock.
         """
         entries = self._entries.values()
         for entry in entries:
@@ -177,12 +177,12 @@ class Timetable:
         return [entry for entry in entries if entry.after < now and entry.retry_at <= now_s]
 
     def next_retry_s(self, now_s: float) -> float | None:
-        """In how many seconds a failed item is tried again; None if none has failed."""
+        """The seconds until a failed item is tried again; None if none has failed."""
         return min((entry.retry_at - now_s for entry in self._entries.values() if entry.failures), default=None)
 
 
 def next_window(entries: Iterable[Entry], now: datetime) -> datetime:
-    """Up to when slots are looked for in one go: all items together, so that their jobs come in order.
+    """The end of the next step: all items together, so that their jobs are added in order.
 
     Args:
         entries: The items that are behind; at least one.

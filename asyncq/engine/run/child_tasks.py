@@ -1,4 +1,4 @@
-"""Finds the asyncio tasks that handlers started and left behind, by a mark in the context that such tasks inherit."""
+"""Finds the asyncio tasks of handlers that have ended, by a mark in the context that such tasks inherit."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from weakref import WeakKeyDictionary
 class ChildTasks:
     """The marks of one worker; several workers may share an event loop.
 
-    Python 3.11 cannot ask a task for its context: there a task factory notes the mark when a task is created, unless
-    the loop has a factory of its own.
+    Python 3.11 cannot ask a task for its context. There a task factory stores the mark when a task is created, unless
+    the loop has another factory.
     """
 
     def __init__(self) -> None:
         self._noting: asyncio.AbstractEventLoop | None = None
 
     def install(self) -> None:
-        """Begin to note tasks, where that is needed."""
+        """Begin to store the marks of tasks, if that is needed."""
         loop = asyncio.get_running_loop()
         if sys.version_info >= (3, 12):
             return
@@ -31,7 +31,7 @@ class ChildTasks:
             self._noting = loop
 
     def uninstall(self) -> None:
-        """Leave the loop as it was, once no worker of it needs the notes."""
+        """Restore the task factory, once no worker of the loop needs it."""
         loop, self._noting = self._noting, None
         if loop is None:
             return
@@ -42,15 +42,15 @@ class ChildTasks:
                 loop.set_task_factory(None)
 
     def mark(self, task_name: str, job: object = None) -> Context:
-        """A copy of the current context, marked as that of a handler, which runs this job."""
-        # Set, copied and set back, which takes half as long as to set it in the copy.
+        """Copy the current context, marked as that of a handler that runs this job."""
+        # To set it, copy and reset takes half as long as to set it in the copy.
         before = _owner.set((self, task_name, job))
         context = copy_context()
         _owner.reset(before)
         return context
 
     def job_of(self, task: asyncio.Task[Any]) -> object:
-        """For which job of this worker an asyncio task was started, as `mark` was told; may be called in any thread."""
+        """The job for which an asyncio task of this worker was marked; may be called in any thread."""
         owner = _owner_of(task)
         return owner[2] if owner is not None and owner[0] is self else None
 
@@ -61,7 +61,7 @@ class ChildTasks:
         return owner is not None and owner[0] is self
 
     def find(self) -> dict[asyncio.Task[Any], str]:
-        """Tasks that are not done and bear this worker's mark: asyncio task -> name of the job's task.
+        """The asyncio tasks with this worker's mark that are not done, each with the name of the job's task.
 
         A handler that still runs may be one of them.
         """

@@ -1,4 +1,4 @@
-"""`JobContext`: what a handler receives beside its payload."""
+"""`JobContext`: gives a handler its job, connections, and adds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Method = Callable[Concatenate["JobContext", P], Coroutine[Any, Any, AnswerT]]
 
 
 def in_the_loop(method: Method[P, AnswerT]) -> Method[P, AnswerT]:
-    """Refuse the call in a thread: a plain function cannot await, and what it asked for would be dropped in silence."""
+    """Refuse the call in a thread: a plain function cannot await, and the coroutine would be dropped silently."""
 
     @functools.wraps(method)
     def call(self: JobContext, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, AnswerT]:
@@ -40,7 +40,7 @@ def in_the_loop(method: Method[P, AnswerT]) -> Method[P, AnswerT]:
             asyncio.get_running_loop()
         except RuntimeError:
             name = method.__name__
-            said = f"ctx.{name}() has to be awaited; in a plain function: anyio.from_thread.run(ctx.{name}, ...)"
+            said = f"ctx.{name}() must be awaited; in a plain function: anyio.from_thread.run(ctx.{name}, ...)"
             raise ConfigurationError(said) from None
         return method(self, *args, **kwargs)
 
@@ -48,11 +48,11 @@ def in_the_loop(method: Method[P, AnswerT]) -> Method[P, AnswerT]:
 
 
 class JobContext(Context):
-    """What a handler can know and do about its job.
+    """Information about a handler's job, and actions for it.
 
     Attributes:
-        cancelled: Set when the worker stops or the job was cancelled: finish soon, or be cancelled after the grace
-            period. `ctx.cancelled.is_set()` works in threads too.
+        cancelled: Set when the worker stops or the job was cancelled: the handler should end soon, or it is cancelled
+            after the grace period. `ctx.cancelled.is_set()` works in threads too.
     """
 
     __slots__ = ("_claim", "_registry", "_resources", "_settling", "_task", "_worker_id", "cancelled")
@@ -102,29 +102,29 @@ class JobContext(Context):
 
     @property
     def attempt(self) -> int:
-        """Which attempt this is; the first is 1."""
+        """The number of this attempt; the first is 1."""
         return self._claim.attempts + 1
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger whose records carry the fields `job_id`, `task` and `attempt`."""
+        """A logger whose records have the fields `job_id`, `task` and `attempt`."""
         return JobLogger(self._claim.id, self._task, self.attempt)
 
     @asynccontextmanager
     async def connection(self) -> AsyncGenerator[Connection]:
-        """A connection to the worker's database, shared with the other handlers.
+        """Borrow a connection to the worker's database from a pool that all handlers share.
 
         Yields:
-            An asyncpg connection, outside a transaction. In a transactional task the one connection of its transaction:
-            it is committed with the job when the handler returns, `transaction()` makes savepoints in it, and only one
-            statement at a time can run.
+            An asyncpg connection, outside of a transaction. In a transactional task it is the connection of its
+            transaction, which is committed with the job when the handler returns. There `transaction()` makes
+            savepoints, and only one statement at a time can run.
 
         Raises:
-            PoolExhausted: All are held by other handlers for longer than `pool_wait`.
+            PoolExhausted: Other handlers used all connections for longer than `pool_wait`.
             StoreUnavailable: The server cannot be reached.
             TransactionUnusable: The task is transactional, and its handler has ended.
 
-        If cancelled, the connection goes back; an open transaction is rolled back.
+        If cancelled, the connection is returned, and an open transaction is rolled back.
         """
         if self._settling is not None and self._settling.is_shared:
             with lending():
@@ -147,30 +147,31 @@ class JobContext(Context):
 
         Raises:
             PoolExhausted: As `connection`.
-            asyncpg.PostgresError: What the statement raises.
+            asyncpg.PostgresError: The error of the statement.
 
-        If cancelled, the server is asked to stop; whether a statement that writes was committed is unknown.
+        If cancelled, the server is asked to stop; it is unknown whether a writing statement was committed.
         """
         async with self.connection() as connection:
             return await connection.fetch(sql, *args)
 
     @in_the_loop
     async def complete(self, *, connection: CallersConnection) -> None:
-        """Complete this job in a transaction of your own: it is settled when that is committed.
+        """Complete this job in your own transaction: the job is settled by its commit.
 
         Args:
             connection: An asyncpg connection to the worker's database, in a transaction.
 
         Raises:
-            ClaimLost: The job was cancelled, or is another worker's by now; let it out, to roll back.
-            TransactionUnusable: The connection is in no transaction, in one that takes no writes, or in one whose
-                snapshot is older than the job's row, which `completes=True` of the task rules out.
+            ClaimLost: The job was cancelled, or belongs to another worker now; do not catch it, so that the
+                transaction is rolled back.
+            TransactionUnusable: The connection is in no transaction, or in one that cannot write. Or its snapshot is
+                older than the job's row, which `completes=True` of the task prevents.
             ConfigurationError: The task is transactional: its return completes the job.
             StoreError: The database refused.
 
-        After the commit the worker leaves the job alone, whatever the handler raises. If the transaction is rolled
-        back, the job is settled as if this had not been called; returning then counts as a failure. If cancelled,
-        whether the job is completed depends on the transaction.
+        After the commit the worker does not change the job, even if the handler raises. If the transaction is rolled
+        back, the job is settled as if this had not been called; a return then counts as a failure. If cancelled, the
+        transaction decides whether the job is completed.
         """
         own = check_connection(connection)
         if self._settling is None:
@@ -196,21 +197,21 @@ class JobContext(Context):
         autocommit: bool = False,
         **options: Unpack[JobOptions],
     ) -> Added:
-        """Add a job, as `Client.add_job` does; in a transactional task in its transaction, else at once.
+        """Add a job, as `Client.add_job` does; in a transactional task as part of its transaction.
 
         Args:
             task: A task, the name of one, or a spec.
             payload: The payload.
-            connection: The connection whose transaction the add is to be part of.
+            connection: The connection whose transaction the add becomes part of.
             autocommit: As in `Client.add_job`.
             **options: See `JobOptions`.
 
         Returns:
-            What it came to.
+            The id of the job and the outcome of the add.
 
         Raises:
             InvalidJob: The job breaks a rule.
-            DuplicateJob: Its unique policy rejects it, as another job bars it.
+            DuplicateJob: Its unique policy refuses it, because of another job.
             StoreError: The database refused.
 
         If cancelled, the outcome is unknown unless the connection's transaction rolls back.
@@ -230,7 +231,7 @@ class JobContext(Context):
             autocommit: As in `Client.add_job`.
 
         Returns:
-            What each came to, in the order of the specs.
+            The outcome of each add, in the order of the specs.
 
         Raises:
             InvalidJob: A job breaks a rule; none was added.
@@ -250,5 +251,5 @@ class JobContext(Context):
 
 
 def settling_of(context: JobContext | None) -> Settling | None:
-    """How the handler of a context settles its job; None as long as it has no say in that."""
+    """The settling of a context's handler; None until the handler takes part in it."""
     return None if context is None else context._settling  # pyright: ignore[reportPrivateUsage]

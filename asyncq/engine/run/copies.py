@@ -1,7 +1,7 @@
 """Ends a forked child that returns into its copy of the event loop.
 
-A handler that forks by `os.fork` has to leave the child by `os._exit`, or by `os.exec...`. A child that returns from
-the handler, raises, or awaits something would be a second worker with the same id and the same claims.
+A handler that calls `os.fork` must end the child by `os._exit` or `os.exec...`. A child that returns from the handler,
+raises, or awaits would be a second worker with the same id and the same claims.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _running: list[tuple[asyncio.AbstractEventLoop, int]] = []  # the loop of each w
 
 @contextmanager
 def no_copies() -> Generator[None]:
-    """While the block lasts, end each forked child that returns into the running event loop."""
+    """Until the block ends, end each forked child that returns into the running event loop."""
     mine = (asyncio.get_running_loop(), threading.get_ident())
     _running.append(mine)
     try:
@@ -31,7 +31,7 @@ def no_copies() -> Generator[None]:
 
 def _end_if_it_comes_back() -> None:
     for loop, thread_id in _running:
-        if thread_id == threading.get_ident():  # A child of another thread has no loop to return to.
+        if thread_id == threading.get_ident():  # A child of another thread cannot return into the loop.
             loop.call_soon(_end)
     _running.clear()
 
@@ -39,7 +39,7 @@ def _end_if_it_comes_back() -> None:
 def _end() -> NoReturn:
     logging.getLogger("asyncq").error(
         "process %d, which a handler forked, returned into the event loop of the worker, and is ended: "
-        "leave such a process by os._exit(), or use multiprocessing",
+        "end such a process by os._exit(), or use multiprocessing",
         os.getpid(),
     )
     logging.shutdown()

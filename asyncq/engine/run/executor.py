@@ -1,4 +1,4 @@
-"""Runs one job: decode, context, call the handler in a task of its own, turn its end, however bad, into an outcome."""
+"""Runs a job: decodes the payload, calls the handler in its own task, and turns any end of it into an outcome."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ class Executor:
 
     Args:
         identity: The worker.
-        resources: What contexts need.
+        resources: The resources of contexts.
         observers: Called for each start.
         threads: Limits the threads of plain functions.
-        child_tasks: Learns which tasks belong to which run.
-        lease: Whether the process was stopped lately.
-        running: Where runs are kept while they run; empty.
+        child_tasks: Records which asyncio tasks belong to which run.
+        lease: Knows whether the process was stopped lately.
+        running: The set for running jobs; empty.
         watch: Called with each run whose handler was just cancelled.
-        is_proven: Waits for a beat before a handler begins in a process that was stopped: a rescue may have taken the
-            claim meanwhile. Returns whether the handler may begin.
+        is_proven: Waits for a beat before a handler begins in a process that was stopped, because a rescue may have
+            returned the claim. Returns whether the handler may begin.
 
     Attributes:
-        running: The jobs that run now, those too whose coroutine worker was cancelled.
-        finished: How many runs have ended.
+        running: The running jobs, also those whose job loop was cancelled.
+        finished: The number of runs that have ended.
     """
 
     def __init__(
@@ -81,8 +81,8 @@ class Executor:
             claim: The job.
 
         Returns:
-            The run, and what it came to if it has ended already; else `end` has to be awaited. Never raises for what a
-            handler does; a KeyboardInterrupt that came from a real SIGINT goes on.
+            The run, and its outcome if it has ended already; else await `end`. It never raises because of a handler;
+            a KeyboardInterrupt that came from a real SIGINT continues.
         """
         run = self._make_run(claim)
         if self._observers.wanted(JobStarted):
@@ -102,7 +102,7 @@ class Executor:
             run.tell()
         try:
             handler = self._start(run, args, kwargs)
-            # Most have ended by now, where Python starts tasks eagerly.
+            # Most have ended by now, if Python starts tasks eagerly.
             if run.settling is not None or not user_code.has_ended(handler):
                 run.handler = handler
                 return run, None
@@ -118,16 +118,16 @@ class Executor:
         """Wait for the end of a run.
 
         Args:
-            run: A run that `start` has started, and that had not ended.
+            run: A run that `start` returned without an outcome.
 
         Returns:
-            What it came to.
+            The outcome of the run.
 
         Raises:
-            ValueError: It was not started, or has ended.
+            ValueError: The run was not started, or has ended.
             KeyboardInterrupt: As `start` does.
 
-        If cancelled, the handler goes on: stopping is `Run.cancel`.
+        If cancelled, the handler continues: use `Run.cancel` to stop it.
         """
         if run.handler is None:
             raise ValueError(f"job {run.claim.id} does not run")
@@ -145,11 +145,11 @@ class Executor:
             self._leave(run)
 
     def _leave(self, run: Run) -> None:
-        """A run has ended, or whoever waited for its end."""
+        """Remove a run that has ended, or whose waiter was cancelled."""
         self.finished += 1
         if run.handler is None or run.handler.done():
             self.running.discard(run)
-            # Its context leads back to the run: held here, each job would be left to the garbage collector.
+            # Its context refers back to the run: held here, each job would wait for the garbage collector.
             run.handler = None
 
     def _make_run(self, claim: Claim) -> Run:
@@ -171,7 +171,7 @@ class Executor:
         handler, settling = run.task.handler, run.settling
         if settling is not None and settling.is_shared:
             await settling.begin()
-        # Here, as the process may have been stopped since the job was started.
+        # Checked here, because the process may have been stopped since the job was started.
         if not self._lease.is_fresh:
             await self._prove(run)
         if not run.task.signature.is_async:
@@ -208,12 +208,12 @@ class Executor:
         return COMPLETED
 
     async def _in_thread(self, run: Run, call: Callable[[], Any]) -> Any:
-        # Not cancelled once it has begun: as long as the thread runs, the job does, and its claim is held.
+        # Once it has begun it is not cancelled: while the thread runs, the job runs, and its claim is held.
         try:
             answer = await anyio.to_thread.run_sync(_noting_thread, run, call, limiter=self._threads)
         finally:
             run.in_thread = False
-        # A plain function around an async one looks like a plain one: what it returns is still to be run.
+        # A plain function around an async one looks plain: its coroutine must still be run.
         if is_awaitable(answer):
             if run.interrupted and run.handler is not None:
                 run.handler.cancel()
@@ -221,7 +221,7 @@ class Executor:
         return answer
 
     def tell_all(self) -> None:
-        """Let all handlers know that they should finish soon, and those that start from now on."""
+        """Tell all handlers, also those that start later, that they should end soon."""
         self._stopping = True
         for run in self.running:
             run.tell()
@@ -230,7 +230,7 @@ class Executor:
         """Cancel the handlers of jobs that were cancelled.
 
         Args:
-            jobs: The id of each, and the token of its claim: a later run of the same job is another one.
+            jobs: The id of each, and the token of its claim, because a later run of the same job has another token.
 
         Returns:
             Those that run here.
@@ -259,7 +259,7 @@ class Executor:
 
 def _noting_thread(run: Run, call: Callable[[], Any]) -> Any:
     run.thread_id = threading.get_ident()
-    # In this order: `Run.cancel` notes that it was called, then looks whether the thread runs. One sees the other.
+    # In this order: `Run.cancel` sets its mark, then checks whether the thread runs. One of the two sees the other.
     run.in_thread = True
     if run.interrupted:
         raise asyncio.CancelledError

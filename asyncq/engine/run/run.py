@@ -15,23 +15,23 @@ from asyncq.engine.run.transactions import Settling
 
 
 class Run(msgspec.Struct, eq=False):
-    """A job that runs now.
+    """A running job.
 
     Attributes:
-        claim: Its claim.
-        task: Its task.
+        claim: The claim of the job.
+        task: The task of the job.
         worker_id: The worker's id under which it was claimed.
-        context: Its context.
+        context: The context of the handler.
         handler: The asyncio task of the handler, once it was created.
         cancelled: Whether its job was cancelled.
         interrupted: Whether the worker cancelled it.
         in_thread: Whether its thread runs, which cannot be cancelled.
-        thread_id: That thread, once it has begun.
+        thread_id: The id of that thread, once it has begun.
         error: The exception of its handler, if the run failed; released when observers were called.
-        is_waiting: Whether its handler waits for a beat before it begins: no beat names it meanwhile.
-        is_replaced: Whether it is stuck, and another job loop has taken the place of its own.
-        started_at: When, on the performance counter.
-        ended_at: When, likewise, once it has.
+        is_waiting: Whether its handler waits for a beat before it begins; beats do not name it meanwhile.
+        is_replaced: Whether it is stuck, and another job loop has replaced its own.
+        started_at: The start, on the performance counter.
+        ended_at: The end, on the performance counter, once it has ended.
     """
 
     claim: Claim
@@ -51,21 +51,21 @@ class Run(msgspec.Struct, eq=False):
 
     @property
     def duration_s(self) -> float:
-        """How long it took, once it has ended."""
+        """Its duration in seconds, once it has ended."""
         return self.ended_at - self.started_at
 
     @property
     def settling(self) -> Settling | None:
-        """How its handler settles it; None as long as the handler has no say in that."""
+        """The settling of its handler; None until the handler takes part in it."""
         return settling_of(self.context)
 
     def tell(self) -> None:
-        """Let the handler know that it should finish soon."""
+        """Tell the handler that it should end soon."""
         if self.context is not None:
             self.context.cancelled.set()
 
     def cancel(self) -> None:
-        """Cancel the handler, once; a thread cannot be cancelled, and its job runs as long as it does."""
+        """Cancel the handler, once; a thread cannot be cancelled, and its job runs until it ends."""
         self.tell()
         if not self.interrupted and self.handler is not None:
             self.interrupted = True

@@ -1,4 +1,4 @@
-"""Where code of the user is right now: the stack of a thread, and that of a coroutine that waits."""
+"""Shows where code of the user is now: the stack of a thread, or of a coroutine that waits."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from asyncq.engine.base import user_code
 
 MOST = 30
 LOOPS = ("asyncio", "selectors", "uvloop")
-# The folder as frames name it: a packed program has other names for its modules.
+# The folder as frames name it: in a packed program the modules have other names.
 _OURS = user_code.start.__code__.co_filename
 UNKNOWN = "  (its stack is not known)\n"
 
 
 def of_thread(ident: int) -> str:
-    """The stack of a thread, from the handler, or from the callback of its event loop, to the line that runs.
+    """The stack of a thread, from the handler, or from the callback of its event loop, to the current line.
 
     Args:
-        ident: The thread, as `threading.get_ident()` names it; it may be another one than that of the caller.
+        ident: The id of the thread, as in `threading.get_ident()`; it may be another thread than the caller's.
 
     Returns:
-        As in a traceback, at most the innermost 30 frames; without values of variables.
+        Lines as in a traceback, of at most the innermost 30 frames; without values of variables.
     """
     frame = sys._current_frames().get(ident)  # pyright: ignore[reportPrivateUsage] - there is no other way
     found: list[tuple[FrameType, int]] = []
@@ -36,7 +36,7 @@ def of_thread(ident: int) -> str:
 
 
 def is_in_loop(ident: int) -> bool:
-    """Whether a thread is in its event loop's own code, such as where that waits, and in nobody else's."""
+    """Whether a thread is in its event loop's own code, for example waiting, and in no other code."""
     frame = sys._current_frames().get(ident)  # pyright: ignore[reportPrivateUsage] - as above
     return frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in LOOPS
 
@@ -45,10 +45,10 @@ def of_task(task: asyncio.Task[Any]) -> str:
     """The stack of an asyncio task that waits: the coroutines, from the handler to the innermost one.
 
     Args:
-        task: One of the caller's event loop.
+        task: A task of the caller's event loop.
 
     Returns:
-        As `of_thread`.
+        Lines as in `of_thread`.
     """
     found: list[tuple[FrameType, int]] = []
     waits: Any = task.get_coro()

@@ -1,6 +1,6 @@
-"""Handlers that run on although they were cancelled: each is reported, and another job loop takes its slot's place.
+"""Handlers that still run although they were cancelled: each is reported, and another job loop replaces its own.
 
-Its claim and its serial queue stay held until it truly ends; then it is settled as usual, and its own job loop ends.
+It keeps its claim and its serial queue until it ends. Then it is settled as usual, and its own job loop ends.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Stuck:
     """The stuck handlers of one worker.
 
     Args:
-        limit: With so many the worker fetches no more.
+        limit: The number of stuck handlers at which the worker fetches nothing.
         identity: The worker.
-        threads: Limits threads; a stuck one needs a place of its own.
-        observers: Told of them.
+        threads: Limits threads; a stuck thread is not counted.
+        observers: Receive events about stuck handlers.
         replace: Starts another job loop.
-        changed: Called when there is one more, or one less.
+        changed: Called when the number of stuck handlers changes.
     """
 
     def __init__(
@@ -56,23 +56,23 @@ class Stuck:
 
     @property
     def is_full(self) -> bool:
-        """Whether there are so many that nothing is fetched."""
+        """Whether the limit is reached, so that nothing is fetched."""
         return len(self._stuck) >= self._limit
 
     def ids(self) -> list[int]:
-        """The jobs; may be called in any thread."""
-        # The copy is made in one step of the interpreter.
+        """The ids of the jobs; may be called in any thread."""
+        # The copy is one step of the interpreter.
         return sorted(run.claim.id for run in list(self._stuck))
 
     def watch(self, run: Run) -> None:
-        """A handler was just cancelled: it has `STUCK_S` to end."""
+        """Watch a handler that was just cancelled: it has `STUCK_S` to end."""
         if self._is_closed or run.handler is None:
             return
         self._look_later(run)
         run.handler.add_done_callback(partial(self._ended, run))
 
     def close(self) -> None:
-        """No handler is watched any more: the worker has done waiting for them, or has failed."""
+        """Watch no handler any more: the worker has stopped waiting for them, or has failed."""
         self._is_closed = True
         for timer in self._timers.values():
             timer.cancel()
@@ -87,7 +87,7 @@ class Stuck:
         if run.handler is None or run.handler.done():
             return
         if asyncio.get_running_loop().time() - due_at > STUCK_S / 2:
-            # The event loop was blocked: perhaps the handler has had no turn to end.
+            # The event loop was blocked: the handler may have had no turn to end.
             self._look_later(run)
             return
         self._stuck.add(run)

@@ -1,15 +1,15 @@
-"""How a run is settled by a transaction of its handler: one that the worker opens and commits, or the handler's own.
+"""Settles a run by a transaction of its handler: one that the worker opens and commits, or the handler's own.
 
     the transaction                   a transactional task                   ctx.complete(connection=...)
     committed                         settled                                settled, whatever the handler raises then
     rolled back, handler raised       as its error says                      as its error says
     rolled back by the server         aborted: again soon, not counted       a failure
-    nobody knows (the claim stands)   aborted; said in last_error            a failure; said in last_error
-    the claim was gone                lost: nothing is committed             lost: nothing is committed
+    unknown (the claim still exists)  aborted; said in last_error            a failure; said in last_error
+    the claim was lost                lost: nothing is committed             lost: nothing is committed
 
-Whoever reads this line by line asks: and if the worker is cancelled, or its connection dies, here? Before COMMIT was
-sent, nothing is committed. After it was sent the claim decides, which the same transaction ends: it is asked for until
-the server answers, and what is written of such a run passes the fence of its claim like everything else.
+At each line the worker may be cancelled, or its connection may break. Before COMMIT was sent, nothing is committed.
+After that the claim decides, because the same transaction ends it: the worker asks for it until the server answers.
+Each later write for such a run is fenced by its claim, as all others are.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ from asyncq.store.database import Connection, Database, HandlerPool, Reconnectin
 from asyncq.store.failures import is_transient
 
 TELL_AFTER_S = 60.0
-COMPLETE_S = 300.0  # how long a completion waits for somebody who holds the job's row
+COMPLETE_S = 300.0  # how long a completion waits for a lock of the job's row
 ASK_S = 30.0
 FIRST_ASK_S = 0.01
 SLOWEST_ASK_S = 1.0
-SPLIT_S = 30.0  # how long a completion waits for somebody who holds the batch of the job
+SPLIT_S = 30.0  # how long a completion waits for a lock of the job's batch
 
 Settled = Literal["completed", "rerun", "cancelled here", "lost"]
 
 
 class HandlerResources:
-    """What all runs of a worker work and are settled with.
+    """The resources that all runs of a worker share.
 
     Args:
-        database: Where the jobs are.
+        database: The database of the jobs.
         pool: The connections of handlers.
-        line: A connection on which to ask what became of a transaction.
-        observers: Told of what is odd.
-        lease_s: How long a transaction whose connection was lost may go on, before it is ended.
+        line: A connection for questions about transactions.
+        observers: Receive events about unusual ends.
+        lease_s: How long a transaction whose connection was lost may stay open until it is ended.
     """
 
     def __init__(
@@ -75,16 +75,16 @@ class HandlerResources:
     async def commit_status(
         self, worker_id: int, claim: Claim, locked: store.LockedClaim, since: float, is_open: Callable[[], None]
     ) -> store.CommitStatus:
-        """What became of a transaction; waits for its end, and brings that about when the lease has run out.
+        """Ask how a transaction ended; wait for its end, and force it when the lease is over.
 
         Args:
-            worker_id: Whose claim it was to end.
+            worker_id: The worker id of the claim that it was to end.
             claim: The claim.
             locked: The transaction.
-            since: When its last statement was sent, on the loop's clock.
+            since: The time at which its last statement was sent, on the loop's clock.
             is_open: Called once if it has not ended yet.
 
-        Asks for as long as the database is away. If cancelled, the claim stays as it is.
+        Repeats the question until the database answers. If cancelled, the claim stays as it is.
         """
         clock = asyncio.get_running_loop().time
         tries = 0
@@ -108,20 +108,20 @@ class HandlerResources:
             await anyio.sleep(wait_s)
 
     async def split_batch(self, worker_id: int, claim: Claim) -> bool:
-        """Make a claim a row, if it is in a batch; waits for a transaction that holds the batch.
+        """Make a claim in a batch a row; wait for a transaction that locks the batch.
 
         Args:
-            worker_id: Whose claim it is.
+            worker_id: The worker id of the claim.
             claim: The claim.
 
         Returns:
-            Whether the claim stands.
+            Whether the claim still exists.
 
         Raises:
-            TransactionUnusable: Another transaction holds the batch for too long.
+            TransactionUnusable: Another transaction locks the batch for too long.
             StoreError: See `failures.calling`.
 
-        If cancelled, the claim stands, in a batch or as a row.
+        If cancelled, the claim still exists, in a batch or as a row.
         """
         until = asyncio.get_running_loop().time() + SPLIT_S
         tries = 0
@@ -136,17 +136,17 @@ class HandlerResources:
                 raise StoreUnavailable(str(error), outcome="unknown") from error
             if asyncio.get_running_loop().time() >= until:
                 raise TransactionUnusable(
-                    f"another transaction holds the batch in which job {claim.id} was claimed for more than "
+                    f"another transaction locks the batch in which job {claim.id} was claimed for more than "
                     f"{SPLIT_S:g} s: end it, or declare the task with completes=True"
                 )
             await anyio.sleep(backoff_s(tries, FIRST_ASK_S, SLOWEST_ASK_S))
 
 
 class Settling:
-    """How one run is settled, as far as its handler has a say in it.
+    """The handler's part in settling a run.
 
     Attributes:
-        settled: What a transaction of the handler has made of the job: None, nothing: the completer settles it.
+        settled: The settlement by a transaction of the handler; None if the completer settles the job.
     """
 
     def __init__(self, resources: HandlerResources, claim: Claim, task: str, worker_id: int) -> None:
@@ -158,7 +158,7 @@ class Settling:
 
     @property
     def is_shared(self) -> bool:
-        """Whether what goes over the context takes part in the transaction that settles the job."""
+        """Whether statements over the context are part of the transaction that settles the job."""
         return False
 
     @property
@@ -167,28 +167,28 @@ class Settling:
         raise NotImplementedError
 
     async def begin(self) -> None:
-        """Begin, in the handler's own asyncio task: who cancels that ends the wait for a connection too."""
+        """Begin, in the handler's own asyncio task: its cancellation also ends the wait for a connection."""
 
     async def complete(self, connection: Connection) -> None:
-        """Complete the job in a transaction of the handler's."""
+        """Complete the job in the handler's own transaction."""
         raise NotImplementedError
 
     async def end(self, outcome: Outcome, error: BaseException | None) -> Outcome:
-        """Settle what the handler's transaction settles.
+        """Settle the job, if the handler's transaction settles it.
 
         Args:
-            outcome: What the run came to.
-            error: What the handler raised.
+            outcome: The outcome of the handler.
+            error: The exception of the handler.
 
         Returns:
-            What the run came to in the end.
+            The outcome of the run.
 
         If cancelled, nothing more is committed.
         """
         raise NotImplementedError
 
     def abandon(self) -> None:
-        """Nobody will settle this run: what is not committed must not be."""
+        """Give up a run that will not be settled: open transactions must not be committed."""
 
     def _tell(self, kind: type[JobEvent], exception: BaseException | None = None, **fields: Any) -> None:
         event = kind(claim=self._claim, task=self._task, attempt=self._claim.attempts + 1, **fields)
@@ -196,7 +196,7 @@ class Settling:
 
 
 class OwnTransactions(Settling):
-    """Of a run whose handler has called `ctx.complete`: it completes the job in transactions of its own."""
+    """Settles a run whose handler has called `ctx.complete`, which completes the job in the handler's transactions."""
 
     def __init__(self, resources: HandlerResources, claim: Claim, task: str, worker_id: int) -> None:
         super().__init__(resources, claim, task, worker_id)
@@ -232,12 +232,12 @@ class OwnTransactions(Settling):
 
     def _is_open(self) -> None:
         self._tell(
-            CommitUncertain, error="the handler's own transaction, in which it called ctx.complete, is open still"
+            CommitUncertain, error="the handler's own transaction, in which it called ctx.complete, is still open"
         )
 
 
 class JobTransaction(Settling):
-    """Of a transactional task: the transaction in which its handler works, and the job is completed."""
+    """Settles a run of a transactional task, in the transaction of its handler."""
 
     def __init__(
         self, resources: HandlerResources, claim: Claim, task: str, worker_id: int, isolation: Isolation
@@ -255,14 +255,14 @@ class JobTransaction(Settling):
     @property
     def connection(self) -> Connection:
         if self._transaction is None or self._locked is None:
-            raise TransactionUnusable("the transaction of this job has ended: nothing goes over its context any more")
+            raise TransactionUnusable("the transaction of this job has ended: its context cannot be used any more")
         return self._transaction.connection
 
     async def begin(self) -> None:
-        """Begin the transaction, and hold the claim in it.
+        """Begin the transaction, and lock the claim in it.
 
         Raises:
-            ClaimLost: It is gone.
+            ClaimLost: The claim does not exist any more.
             PoolExhausted: No connection for handlers became free in time.
             StoreError: The database refused.
 
@@ -270,7 +270,7 @@ class JobTransaction(Settling):
         """
         connection = await self._resources.pool.take()
         if (current := asyncio.current_task()) is not None and current.cancelling():
-            # The driver has taken the cancellation for its own, as the connection came at the same moment.
+            # The connection arrived in the moment of the cancellation, which the driver swallowed.
             await self._resources.pool.put_back(connection)
             raise asyncio.CancelledError
         self._transaction = store.Transaction(self._resources.database, connection, self._isolation)
@@ -284,12 +284,12 @@ class JobTransaction(Settling):
     async def complete(self, connection: Connection) -> None:  # noqa: ARG002 - whatever it is
         raise ConfigurationError(
             f"task {self._task!r} is transactional: its jobs are completed by its return; "
-            "ctx.complete is for handlers that have a transaction of their own"
+            "ctx.complete is for handlers that have their own transaction"
         )
 
     async def end(self, outcome: Outcome, error: BaseException | None) -> Outcome:
         transaction, locked = self._transaction, self._locked
-        self._locked = None  # What the handler left behind gets its connection no more.
+        self._locked = None  # Tasks that the handler left behind must not use its connection any more.
         try:
             if locked is None or transaction is None:
                 return _not_begun(outcome, error)
@@ -309,10 +309,10 @@ class JobTransaction(Settling):
                     resources.database, transaction.connection, self._worker_id, self._claim, locked.xid
                 )
         except (StoreError, TimeoutError) as error:
-            # The way to the server was lost, or it refused: nothing is committed, since COMMIT was not sent.
+            # The connection was lost, or the server refused: nothing is committed, because COMMIT was not sent.
             return _undone(error)
         if ending == "cancelled":
-            return Returned()  # By somebody else. Nothing of it is kept, and that mark says how it ends.
+            return Returned()  # Another session ended the claim, and recorded how the job ends; nothing is committed.
         if ending == "lost":
             self.settled = "lost"
             return Completed()
@@ -329,7 +329,7 @@ class JobTransaction(Settling):
         return Completed()
 
     async def _find_out(self, locked: store.LockedClaim, since: float, ending: Settled, error: Exception) -> Outcome:
-        """The answer to COMMIT was lost."""
+        """Find the outcome after the answer to COMMIT was lost."""
         self._tell(CommitUncertain, error=words(error))
         status = await self._resources.commit_status(self._worker_id, self._claim, locked, since, _nothing)
         match status:
@@ -359,7 +359,7 @@ class JobTransaction(Settling):
             self._transaction.cut_off()
 
     async def _close(self) -> None:
-        """Roll back what was not committed, and give the connection back."""
+        """Roll back an open transaction, and return the connection."""
         if self._timer is not None:
             self._timer.cancel()
         transaction, self._transaction = self._transaction, None
@@ -368,7 +368,7 @@ class JobTransaction(Settling):
             await self._resources.pool.put_back(transaction.connection)
 
     def _tell_in(self, delay_s: float, open_s: float) -> None:
-        """Tell after a while how long the transaction is open by then, and then after as long again."""
+        """Report after a while how long the transaction is open, and again at each doubling."""
 
         def tell() -> None:
             self._tell(TransactionOpen, open_s=open_s)
@@ -378,10 +378,10 @@ class JobTransaction(Settling):
 
 
 def _not_begun(outcome: Outcome, error: BaseException | None) -> Outcome:
-    """What a run comes to whose transaction did not begin: its handler was not called."""
+    """The outcome of a run whose transaction did not begin, so that its handler was not called."""
     match error:
         case ClaimLost():
-            return Returned()  # Refused, unless its job was cancelled: then it ends so.
+            return Returned()  # Refused; if the job was cancelled, the settlement cancels it.
         case AsyncqError():
             return Aborted(clean_error(f"{type(error).__name__}: {error}"))
         case _:
@@ -389,7 +389,7 @@ def _not_begun(outcome: Outcome, error: BaseException | None) -> Outcome:
 
 
 def _undone(error: Exception) -> Outcome:
-    """What a run comes to that the server did not commit."""
+    """The outcome of a run that the server did not commit."""
     is_our_doing = not isinstance(error, StoreError) or error.sqlstate != store.ENDED
     done = "the transaction was rolled back: " if is_our_doing else ""
     said = clean_error(f"{type(error).__name__}: {done}{words(error)}")
@@ -406,4 +406,4 @@ def _said_of_own(statuses: Sequence[store.CommitStatus]) -> str:
 
 
 def _nothing() -> None:
-    """Told before."""
+    """Do nothing: it was reported before."""

@@ -28,7 +28,7 @@ from asyncq.domain.outcome import Discarded, Failed, Interrupted, Outcome, Retry
 from asyncq.engine.base import user_code
 
 _ENGINE = f"{Path(__file__).parents[1]}{os.sep}"
-"""The folder of the frames that come before the handler's in each traceback."""
+"""The folder of the frames that precede the handler's in each traceback."""
 
 
 def outcome_of(error: BaseException, *, interrupted: bool) -> Outcome:
@@ -54,7 +54,7 @@ def outcome_of(error: BaseException, *, interrupted: bool) -> Outcome:
     verdict = _decisive(errors)
     if verdict is None:
         return Failed(describe(error))
-    # For a verdict with more than its reason to record, such as other errors of its group.
+    # For a verdict with more to record than its reason, such as other errors of its group.
     whole = error if len(errors) > 1 else verdict
     match verdict:
         case Discard():
@@ -66,7 +66,7 @@ def outcome_of(error: BaseException, *, interrupted: bool) -> Outcome:
 
 
 def describe(error: BaseException) -> str:
-    """An error as `last_error` holds it: type, message, traceback.
+    """Write an error as it is stored in `last_error`: type, message, traceback.
 
     Args:
         error: Any exception, even one whose `__str__` raises.

@@ -188,7 +188,7 @@ async def test_a_plain_function_is_told_that_it_cannot_await(
 
     said = (await client.get_job(added.id)).last_error
     assert said is not None
-    assert f"ctx.{call}() has to be awaited; in a plain function: anyio.from_thread.run(ctx.{call}, ...)" in said
+    assert f"ctx.{call}() must be awaited; in a plain function: anyio.from_thread.run(ctx.{call}, ...)" in said
 
 
 async def test_a_plain_function_adds_jobs_by_way_of_the_event_loop(
