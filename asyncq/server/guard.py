@@ -1,4 +1,4 @@
-"""Our end of the pipe to reaper.py, the process that stops the server and removes its folder whatever becomes of us."""
+"""The launcher's end of the pipe to reaper.py, which stops the server and removes its folder in any case."""
 
 import json
 import os
@@ -17,19 +17,19 @@ _OF_A_TERMINAL = {signal.SIGINT, signal.SIGHUP}
 
 
 class Guard:
-    """Start the reaper, hand it the folder's lock, and speak with it in lines of JSON.
+    """Starts the reaper, passes the folder's lock to it, and exchanges lines of JSON with it.
 
-    Its session is its own: Ctrl-C in our terminal reaches us, and the server only through us. The pipe's ends are not
-    inheritable, so that programs that we start do not hold it open.
+    The reaper has its own session: a Ctrl-C in the terminal reaches this process, and the server only through it. The
+    ends of the pipe are not inheritable, so that programs started here do not hold it open.
 
     Args:
-        folder: The folder to serve from; its lock goes to the reaper, and our descriptor of it is closed.
+        folder: The folder to serve from; its lock passes to the reaper, and the descriptor here is closed.
     """
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder.path
         self._owner = os.getpid()
-        # A Ctrl-C would end the reaper at its birth: what reaches it before it has its session waits, and is ignored.
+        # A Ctrl-C would end the reaper before it has its session: signals are blocked until then, and ignored.
         unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_A_TERMINAL)
         try:
             self._process = subprocess.Popen(
@@ -49,13 +49,13 @@ class Guard:
             signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
 
     def ask(self, line: str) -> int | None:
-        """Send one line, and wait for its answer.
+        """Send one line, and wait for the answer.
 
         Returns:
             The process id of the postmaster, or None when the server is down.
 
         Raises:
-            ServerFailed: The reaper says so, or is gone; the server is stopped then.
+            ServerFailed: The reaper reports an error, or has ended; then the server is stopped.
         """
         if self._to.closed:
             raise ServerFailed(f"The server in {self._folder} was stopped before.")
@@ -71,17 +71,17 @@ class Guard:
         return answer["pid"]
 
     def close(self) -> None:
-        """Close the pipe and wait until the reaper has done its work; does nothing in a process forked from ours.
+        """Close the pipe and wait until the reaper has finished; does nothing in a forked process.
 
         Raises:
-            ServerFailed: Something was left behind.
+            ServerFailed: The server or its folder remained.
         """
         if self._to.closed or self._owner != os.getpid():
             return
         try:
             self._to.close()
         except BrokenPipeError:
-            pass  # what was not yet sent has no receiver any more: the reaper is gone
+            pass  # the reaper has ended, so the unsent bytes have no receiver
         try:
             self._process.wait(_STOP_LIMIT_S)
         except subprocess.TimeoutExpired as error:

@@ -1,7 +1,7 @@
-"""Start a throw-away PostgreSQL server that is gone when we are: on a unix socket, in a private folder.
+"""Starts a throw-away PostgreSQL server that ends with this process: on a unix socket, in a private folder.
 
-Everything that must happen even if we are killed is done by a small process beside us, reaper.py. There is one way out:
-the pipe to it closes, because `stop()` closed it or because we are dead.
+A small process beside it, reaper.py, cleans up even if this process is killed. It begins when its pipe closes, because
+`stop()` closed it or because this process is dead.
 """
 
 import json
@@ -22,9 +22,9 @@ _WITHOUT_FSYNC = {"fsync": "off", "full_page_writes": "off"}
 
 
 class Server:
-    """A running throw-away server; `start()` makes it, the end of its `with` block stops it.
+    """A running throw-away server; `start()` makes it, and the end of its `with` block stops it.
 
-    A process that was forked from ours may use `dsn`, and cannot stop the server.
+    A process that was forked from this one may use `dsn`, and cannot stop the server.
     """
 
     def __init__(self, binaries: Binaries, folder: Path, guard: Guard, pid: int | None) -> None:
@@ -35,7 +35,7 @@ class Server:
 
     @property
     def dsn(self) -> str:
-        """The connection string, complete, so that no PG* variable of the user can bend it."""
+        """The complete connection string, which no PG* variable of the user can change."""
         return f"postgresql://postgres@/postgres?host={quote(str(self._folder))}&port=5432"
 
     @property
@@ -45,7 +45,7 @@ class Server:
 
     @property
     def binaries(self) -> Binaries:
-        """Where the server's programs are, and where they came from."""
+        """The folder and the origin of the server's programs."""
         return self._binaries
 
     @property
@@ -59,7 +59,7 @@ class Server:
         return self._pid
 
     def kill(self) -> None:
-        """Crash the server with SIGKILL, and return when its last process is gone; the data stay.
+        """Crash the server with SIGKILL, and return when its last process has ended; the data stay.
 
         Raises:
             ServerFailed: The server was stopped before.
@@ -70,7 +70,7 @@ class Server:
         """Start the server on its data again, after a clean shutdown if it runs; `dsn` stays the same.
 
         Raises:
-            ServerFailed: It did not start; it is stopped and its folder is gone then.
+            ServerFailed: It did not start; it is stopped and its folder is removed.
         """
         self._pid = self._guard.ask("restart")
 
@@ -78,7 +78,7 @@ class Server:
         """Stop the server and remove its folder; calling it again does nothing.
 
         Raises:
-            ServerFailed: Something was left behind.
+            ServerFailed: The server or its folder remained.
         """
         self._pid = None
         self._guard.close()
@@ -100,20 +100,20 @@ def start(
 ) -> Server:
     """Start a new, empty server, and wait until it accepts connections (about half a second).
 
-    It listens on nothing but a unix socket that only its own account can reach, and trusts every user name. It is gone
-    with its data when this process is, however that ends. As root it runs as `postgres` or `nobody`.
+    It listens only on a unix socket that only its own account can reach, and trusts every user name. It ends and loses
+    its data with this process, however that ends. For root it runs as `postgres` or `nobody`.
 
     Args:
-        binaries: What `find_binaries()` returned, or a folder; default: `find_binaries()`.
-        fsync: Whether data reach the disk at each commit, as in production; default False: faster, and enough for a
-            crash of the server, not for one of the machine. Benchmarks want True.
-        settings: Server settings, such as `{"shared_buffers": "1GB"}`; default: none but 200 connections.
+        binaries: A result of `find_binaries()`, or a folder; default: `find_binaries()`.
+        fsync: Whether each commit is written to the disk, as in production; default False: faster, and safe for a
+            crash of the server, but not of the machine. Benchmarks need True.
+        settings: Server settings, such as `{"shared_buffers": "1GB"}`; default: only 200 connections.
 
     Returns:
         The server; use it in a `with` statement, or call `stop()`.
 
     Raises:
-        ServerBinariesNotFound: There is no PostgreSQL here.
+        ServerBinariesNotFound: No PostgreSQL was found.
         ServerFailed: It did not start.
     """
     found = binaries if isinstance(binaries, Binaries) else find_binaries(binaries)

@@ -1,10 +1,10 @@
-"""The parent process of one throw-away server: it stops the server and removes its folder when its own parent is gone.
+"""The parent process of a throw-away server: it stops the server and removes its folder when its own parent has ended.
 
-Run by guard.py as `python -I -S reaper.py FOLDER` in a session of its own. Standard library only, and no import from
-asyncq, so that it starts in a few milliseconds and needs no site-packages.
+guard.py runs it as `python -I -S reaper.py FOLDER` in its own session. It uses only the standard library, and imports
+nothing from asyncq, so that it starts in a few milliseconds and needs no site-packages.
 
-It reads one JSON object (the plan), then one command a line: `kill`, `restart`; each is answered by a line of JSON:
-`pid`, or `error` and `log`. The end of its input means stop, whether guard.py closed the pipe, was killed or crashed.
+It reads one JSON object (the plan), then one command on each line: `kill`, `restart`. It answers each by a line of
+JSON: `pid`, or `error` and `log`. The end of its input means stop: guard.py closed the pipe, was killed or crashed.
 """
 
 import contextlib
@@ -31,11 +31,11 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 class Failed(Exception):
-    """PostgreSQL did not do what it was told."""
+    """PostgreSQL failed at a step."""
 
 
 class Postgres:
-    """One data folder, and the server that runs on it or does not.
+    """One data folder, and its server, which may run or not.
 
     Args:
         folder: The private folder; the data go into `data` in it, the socket into itself.
@@ -60,7 +60,7 @@ class Postgres:
         return self._process.pid if self._process and self._process.poll() is None else None
 
     def initialize(self) -> None:
-        """Run initdb: in UTF-8 with the order of code points where the machine has that locale, else in C."""
+        """Run initdb: in UTF-8 with the order of code points if the machine has that locale, else in C."""
         words = ""
         for self._locale in ("C.UTF-8", "C"):
             command = [f"{self._bindir}/initdb", "-D", str(self._data), "-U", "postgres", "-A", "trust", "-E", "UTF8"]
@@ -75,13 +75,13 @@ class Postgres:
         """Start the server and wait until it accepts connections."""
         deadline = time.monotonic() + START_LIMIT_S
         while not self._try_to_start(deadline):
-            # After a SIGKILL of the postmaster, its last children may hold the shared memory a little longer.
+            # After a SIGKILL of the postmaster, its last children may hold the shared memory for a moment.
             if "still in use" not in self.last_lines() or time.monotonic() > deadline:
                 raise Failed("the server did not start")
             time.sleep(STEP_S)
 
     def stop(self, how: signal.Signals) -> None:
-        """Stop the server, with SIGKILL in the end, and wait until the last of its processes is gone.
+        """Stop the server, at last by SIGKILL, and wait until its last process has ended.
 
         Args:
             how: SIGINT for a clean shutdown, SIGQUIT for an immediate one, SIGKILL for a crash.
@@ -98,15 +98,15 @@ class Postgres:
         wait_for_orphans()
 
     def discard(self) -> None:
-        """Stop for good: at once, without a checkpoint, and without a trace in the system's shared memory."""
+        """Stop at once, without a checkpoint, and leave nothing in the system's shared memory."""
         self.stop(signal.SIGQUIT)
-        if self._crashed:  # only a server that starts on these data removes the shared memory of the one that crashed
+        if self._crashed:  # only a server that starts on these data removes the shared memory of a crashed one
             with contextlib.suppress(Failed):
                 self.start()
             self.stop(signal.SIGQUIT)
 
     def last_lines(self) -> str:
-        """Return the last lines that the server wrote since it was started."""
+        """Return the last lines that the server has written since its start."""
         try:
             log = self._log.read_bytes()[self._log_start :]
         except FileNotFoundError:
@@ -130,7 +130,7 @@ class Postgres:
         return False
 
     def _accepts_connections(self) -> bool:
-        """Look where pg_ctl looks too: the postmaster writes its state into line 8 of postmaster.pid."""
+        """Read the state in line 8 of postmaster.pid, as pg_ctl does."""
         try:
             lines = (self._data / "postmaster.pid").read_text().splitlines()
         except FileNotFoundError:
@@ -138,7 +138,7 @@ class Postgres:
         return len(lines) >= 8 and lines[0] == str(self.pid) and lines[7].strip() == "ready"
 
     def _spawn(self, command: list[str], output: int) -> "subprocess.Popen[str]":
-        """Start a program as the account, in its folder, without the PG* variables of the user, and dying with us."""
+        """Start a program as the account, in its folder, without the user's PG* variables; it dies with us."""
         path = f"{self._bindir}:/usr/local/bin:/usr/bin:/bin"
         environment = {"PATH": path, "HOME": str(self._folder), "LC_ALL": self._locale, "TZ": "UTC"}
         uid, gid = self._user or (None, None)
@@ -160,7 +160,7 @@ class Postgres:
 
 
 def load_prctl() -> Callable[[int, int], Any]:
-    """Return prctl(2); elsewhere than on Linux, or in a Python without ctypes, a function that does nothing."""
+    """Return prctl(2); a function that does nothing if this is not Linux, or Python has no ctypes."""
     try:
         import ctypes
 
@@ -174,7 +174,7 @@ prctl = load_prctl()
 
 
 def die_with(reaper: int) -> Callable[[], None]:
-    """Return what the server's process calls before it becomes the server: die at once if the reaper dies (Linux)."""
+    """Return a function that the server's process calls before exec: it dies at once if the reaper dies (Linux)."""
 
     def before_exec() -> None:
         prctl(PR_SET_PDEATHSIG, signal.SIGQUIT)
@@ -185,7 +185,7 @@ def die_with(reaper: int) -> Callable[[], None]:
 
 
 def wait_for_orphans() -> None:
-    """Wait for the processes of a dead postmaster: on Linux they became our children. At the deadline kill them."""
+    """Wait for the processes of a dead postmaster, which on Linux became children. At the deadline kill them."""
     deadline = time.monotonic() + ORPHANS_LIMIT_S
     while True:
         try:
@@ -199,7 +199,7 @@ def wait_for_orphans() -> None:
 
 
 def kill_children() -> None:
-    """Send SIGKILL to every child that is left."""
+    """Send SIGKILL to every remaining child."""
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     for pid in children.read_text().split() if children.exists() else ():
         with contextlib.suppress(ProcessLookupError):
@@ -207,7 +207,7 @@ def kill_children() -> None:
 
 
 def lines_until_parent_is_gone() -> Iterator[str]:
-    """Yield the lines of our input; end with it, or with the parent.
+    """Yield the lines of the input, until its end or the end of the parent.
 
     The end of the input is not enough: a child that the parent forked without exec holds a copy of the pipe.
     """
@@ -233,7 +233,7 @@ def answer(**content: Any) -> None:
 
 
 def obey(postgres: Postgres, command: str) -> None:
-    """Carry out one command."""
+    """Run one command."""
     if command == "kill":
         postgres.stop(signal.SIGKILL)
     elif command == "restart":
@@ -244,7 +244,7 @@ def obey(postgres: Postgres, command: str) -> None:
 
 
 def serve(folder: Path) -> None:
-    """Carry out the plan, then the commands, until the parent is gone; then leave nothing behind."""
+    """Run the plan, then the commands, until the parent has ended; then clean up."""
     lines = lines_until_parent_is_gone()
     postgres = None
     try:
@@ -270,7 +270,7 @@ def serve(folder: Path) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Remove the folder; what a dying process still writes is removed by another try."""
+    """Remove the folder; try again while a dying process still writes files."""
     deadline = time.monotonic() + STOP_LIMIT_S
     while folder.exists() and time.monotonic() < deadline:
         shutil.rmtree(folder, ignore_errors=True)
@@ -278,14 +278,14 @@ def remove(folder: Path) -> None:
 
 
 def leave(_signal: int, _frame: object) -> NoReturn:
-    """Turn a polite request to end into the ordinary way out."""
+    """Turn a signal to end into the normal end."""
     raise SystemExit(0)
 
 
 if __name__ == "__main__":
     for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(ignored, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGHUP})  # guard.py held them back until now
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGHUP})  # guard.py blocked them until now
     signal.signal(signal.SIGTERM, leave)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     serve(Path(sys.argv[1]))

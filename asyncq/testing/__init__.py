@@ -1,4 +1,4 @@
-"""The kit for tests, ours and our users': a schema for the test, run due jobs, look at what was added, move the clock.
+"""The test kit: a schema for a test, a run of due jobs, assertions about added jobs, a clock that can be moved.
 
     @pytest.fixture
     async def schema(dsn: str) -> AsyncIterator[str]:

@@ -1,4 +1,4 @@
-"""Assertions about the jobs that wait: was this job added?"""
+"""Assertions about waiting jobs: was this job added?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from asyncq.store.statements import render
 ANYTHING: Any = object()
 COMPARED_OPTIONS = OPTIONS & {*Job.__struct_fields__, "job_key"}
 MOST_SHOWN = 10
-# Beside plain JSON: what is equal to nothing but what is written as it is.
+# In addition to plain JSON: values that are equal to nothing but themselves as JSON.
 _TELLING = (date, time, timedelta, UUID, Enum)
 
 Place = Client | asyncpg.Connection | asyncpg.pool.PoolConnectionProxy
@@ -45,26 +45,26 @@ async def assert_added(
     schema: str | None = None,
     **expected: Any,
 ) -> list[Job]:
-    """Assert that a job waits which is like this; what is not named may be anything.
+    """Assert that a waiting job matches; fields that are not named may have any value.
 
     Args:
-        where: A client; or an asyncpg connection, inside whose open transaction it looks, together with `schema`.
-        task: A task, or the name of one. A task's payloads are decoded by it: fields have their Python names and types,
-            and defaults are there. By name, payloads are plain JSON.
-        payload: What the payload is equal to; of a dict, the fields that it has among others. Anything by default.
-        schema: The schema's name, needed with a connection.
+        where: A client. Or an asyncpg connection, together with `schema`: jobs of its open transaction are included.
+        task: A task, or the name of one. The payloads of a task are decoded: fields have their Python names and types,
+            and defaults are filled in. With a name, payloads are plain JSON.
+        payload: The expected payload; of a dict, only its own fields are compared. Any payload by default.
+        schema: The name of the schema, required with a connection.
         **expected: Options of the job (queue, run_at, max_attempts, priority, flags, meta, job_key), and fields of its
-            payload; a field that is called like an option goes into `payload`. `queue=None` means: no queue.
+            payload. A field with the name of an option goes into `payload`. `queue=None` means: no queue.
 
     Returns:
-        The jobs that are like this, in the order of running: `[job] = await assert_added(...)` takes just one.
+        The matching jobs, in the order of running: `[job] = await assert_added(...)` expects exactly one.
 
     Raises:
-        AssertionError: There is none; the message shows what there is.
-        TypeError: The task's payload has no such field, or never such a value in it; or this is no task or name.
+        AssertionError: No job matches; the message shows the waiting jobs.
+        TypeError: The task's payload has no such field, or never such a value in it; or this is not a task or name.
         StoreError: The database cannot be used.
 
-    Jobs that run, are discarded or have ended are not seen. If cancelled, nothing was changed: it only reads.
+    Running, discarded and ended jobs are not compared. If cancelled, nothing was changed: it only reads.
 
         async def test_an_order_is_billed(client: Client, db: asyncpg.Connection, schema: str) -> None:
             async with db.transaction():
@@ -78,7 +78,7 @@ async def assert_added(
     if found := [job for job in waiting if not wanted.differences(job)]:
         return found
     lines = [f"{_line(job)}: differs in {_differences(wanted, job)}" for job in waiting[:MOST_SHOWN]]
-    said = [f"no waiting job of task {wanted.name!r} has {wanted}", *(lines or ["none of it waits"]), *_more(waiting)]
+    said = [f"no waiting job of task {wanted.name!r} has {wanted}", *(lines or ["no job of it waits"]), *_more(waiting)]
     raise AssertionError("\n".join([*said, *others]))
 
 
@@ -91,17 +91,17 @@ async def assert_not_added(
     schema: str | None = None,
     **expected: Any,
 ) -> None:
-    """Assert that no job waits which is like this.
+    """Assert that no waiting job matches.
 
     Args:
         where: As in `assert_added`.
         task: As in `assert_added`.
         payload: As in `assert_added`.
         schema: As in `assert_added`.
-        **expected: As in `assert_added`; nothing means: no job of the task at all.
+        **expected: As in `assert_added`; without any, no job of the task may wait.
 
     Raises:
-        AssertionError: There is one; the message shows it.
+        AssertionError: A job matches; the message shows it.
         TypeError: The task's payload has no such field, or never such a value in it.
         StoreError: The database cannot be used.
 
@@ -123,11 +123,11 @@ async def assert_not_added(
 
 
 class _Wanted:
-    """What an assertion asks for, compared with one job after the other."""
+    """The expected values of an assertion, to compare with jobs."""
 
     def __init__(self, task: Task[...] | str, payload: Any, expected: Mapping[str, Any]) -> None:
         if not isinstance(task, Task | str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"look for a task, or the name of one, got {task!r}; is the function decorated with @task?")
+            raise TypeError(f"expected a task, or the name of one, got {task!r}; is the function decorated with @task?")
         self._task = task if isinstance(task, Task) else None
         self.name: str = task.name if isinstance(task, Task) else task
         self._payload = payload
@@ -142,7 +142,7 @@ class _Wanted:
             self._check_fields(self._task)
 
     def _check_fields(self, task: Task[...]) -> None:
-        """Refuse what no payload of the task can have: that there is none like it would always be true."""
+        """Refuse fields and values that no payload of the task can have: their absence would prove nothing."""
         known = _fields_of(task)
         if known is None:
             return
@@ -162,7 +162,7 @@ class _Wanted:
         return ", ".join(parts) or "anything"
 
     def differences(self, job: Job) -> dict[str, Any]:
-        """Where a job is not as wanted: name -> what it has there."""
+        """The fields in which a job differs: name -> the job's value."""
         payload = self._decoded(job)
         there = _members(payload)
         found = {
@@ -179,7 +179,7 @@ class _Wanted:
         return found
 
     def _decoded(self, job: Job) -> Any:
-        """The payload as the handler would see it: the one value, or its parameters by name."""
+        """The payload as the handler receives it: the single value, or its parameters by name."""
         if self._task is None:
             return msgspec.json.decode(job.payload)
         try:
@@ -192,14 +192,14 @@ class _Wanted:
 
 
 class _Field(typing.NamedTuple):
-    """A field of a payload; what is not known of it is `inspect.Parameter.empty`."""
+    """A field of a payload; unknown parts are `inspect.Parameter.empty`."""
 
     annotation: Any
     default: Any
 
 
 def _fields_of(task: Task[...]) -> dict[str, _Field] | None:
-    """The fields that payloads of a task have; None when they may have any."""
+    """The fields that payloads of a task have; None if they may have any."""
     fields = {
         parameter.name: _Field(parameter.annotation, parameter.default)
         for parameter in parameters_of(task.handler)
@@ -222,19 +222,19 @@ def _members_of(kind: Any) -> dict[str, _Field] | None:
 
 
 def _can_be(value: Any, field: _Field) -> bool:
-    """Whether a field may have a value; also where that cannot be told, as of an object that compares as it likes."""
+    """Whether a field may have a value; True if that cannot be decided, as for an object with its own `__eq__`."""
     if field.annotation is inspect.Parameter.empty:
         return True
     try:
         if value == field.default or not (isinstance(value, _TELLING) or _plain(value) == value):
             return True
         return any(_is_read(each, field.annotation) for each in _equals(value))
-    except Exception:  # noqa: BLE001 - of how it compares, or of a user's __post_init__
+    except Exception:  # noqa: BLE001 - from a user's `__eq__` or `__post_init__`
         return True
 
 
 def _equals(value: Any) -> Iterator[Any]:
-    """A value, and the numbers that are equal to it."""
+    """Yield a value, and the numbers that are equal to it."""
     yield value
     if isinstance(value, float) and value.is_integer():
         yield int(value)
@@ -271,7 +271,7 @@ def _members(value: Any) -> Mapping[str, Any]:
 
 
 def _is(expected: Any, actual: Any) -> bool:
-    """Whether two values are equal, or would be the same JSON: a dict stands for the struct with its fields."""
+    """Whether two values are equal as Python or as JSON: a dict equals a struct with its fields."""
     if expected == actual:
         return True
     try:
@@ -293,14 +293,14 @@ async def _connection(where: Place, schema: str | None) -> AsyncGenerator[tuple[
     elif isinstance(where, asyncpg.Connection | asyncpg.pool.PoolConnectionProxy):  # pyright: ignore[reportUnnecessaryIsInstance]
         if schema is None:
             raise ConfigurationError("with a connection, name the schema too: schema=...")
-        # Only names the schema: nothing connects by it.
+        # It only provides the schema's name: nothing connects with it.
         yield Database("postgresql:", schema), typing.cast("asyncpg.Connection", where)
     else:
         raise TypeError(f"look in a Client or an asyncpg connection, got {where!r}")
 
 
 async def _jobs(database: Database, connection: asyncpg.Connection, task: str) -> tuple[list[Job], list[str]]:
-    """The waiting jobs of a task in the order of running, and a line about all the others."""
+    """The waiting jobs of a task in the order of running, and a line about all other jobs."""
     with calling(database.schema):
         rows = await connection.fetch(render(_JOBS, database.schema), task)
     waiting = [await get_job(database, connection, row["id"]) for row in rows if row["id"] is not None]

@@ -1,4 +1,4 @@
-"""A clock that a test can move: it replaces the two doors of time, `now()` and `clock()`, in the test's own schema."""
+"""A clock that a test can move: it replaces `now()` and `clock()` in the test's own schema."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from asyncq.testing.schema import CLEAN_UP_S, MARK
 
 
 class MovableClock:
-    """The clock of a test's schema: the server's time plus an offset, so that it goes on after it was moved.
+    """The clock of a test's schema: the server's time plus an offset; it keeps running after a move.
 
-    Everything that asyncq calls now follows it: when a job is due, the next retry, `created_at`. Leases do not: workers
-    live in real time. Workers that run are woken and find what has become due; they must come from `make_worker` or
-    `run_due` of this kit, any other worker refuses to start on a moved clock.
+    All times that asyncq computes now follow it: when a job is due, the next retry, `created_at`. Leases do not:
+    workers live in real time. Running workers are woken and find jobs that have become due. They must come from
+    `make_worker` or `run_due` of this kit; any other worker refuses to start on a moved clock.
 
     Args:
         dsn: The database.
@@ -31,10 +31,10 @@ class MovableClock:
             `comment on schema <name> is 'asyncq.testing'`; any other is refused.
 
     Raises:
-        ConfigurationError: The schema's name cannot be used.
+        ConfigurationError: The name of the schema is not valid.
 
-    Use it as it is, or as an async context manager. The end of the last block that is open puts the clock right,
-    cancelled or not:
+    Use it directly, or as an async context manager. The end of the last open block resets the clock, also if it is
+    cancelled:
 
         async def test_a_failed_job_is_tried_again(dsn: str, schema: str) -> None:
             async with MovableClock(dsn, schema) as clock:
@@ -61,10 +61,10 @@ class MovableClock:
                 await self.reset()
 
     async def now(self) -> datetime:
-        """What the clock shows.
+        """Read the clock.
 
         Returns:
-            The instant, in UTC.
+            The time, in UTC.
 
         Raises:
             StoreError: The database cannot be used.
@@ -76,19 +76,19 @@ class MovableClock:
             return shown
 
     async def move(self, by: timedelta) -> datetime:
-        """Move the clock from where it is.
+        """Move the clock by a duration.
 
         Args:
-            by: How far; a negative one moves it back.
+            by: The duration; a negative one moves it back.
 
         Returns:
-            What it shows then.
+            The new time.
 
         Raises:
-            ConfigurationError: The schema is not marked as a test's, or `by` is no timedelta.
+            ConfigurationError: The schema is not marked as a test's, or `by` is not a timedelta.
             StoreError: The database cannot be used.
 
-        If cancelled, it was moved or not.
+        If cancelled, it is unknown whether it was moved.
         """
         if not isinstance(by, timedelta):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigurationError(f"a clock is moved by a timedelta, got {by!r}")
@@ -98,19 +98,19 @@ class MovableClock:
             return await self._put(connection, offset + by)
 
     async def set(self, to: datetime) -> datetime:
-        """Set the clock to an instant, from which it goes on.
+        """Set the clock to an instant; it keeps running from there.
 
         Args:
             to: The instant, with a time zone; earlier or later than now.
 
         Returns:
-            What it shows then.
+            The new time.
 
         Raises:
             ConfigurationError: The schema is not marked as a test's, or `to` has no time zone.
             StoreError: The database cannot be used.
 
-        If cancelled, it was set or not.
+        If cancelled, it is unknown whether it was set.
         """
         if not isinstance(to, datetime) or to.utcoffset() is None:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigurationError(f"a clock is set to a datetime with a time zone, got {to!r}")
@@ -119,12 +119,12 @@ class MovableClock:
             return await self._put(connection, to - now)
 
     async def reset(self) -> None:
-        """Put the clock right: it is the server's own again, and any worker may run.
+        """Reset the clock to the server's own, so that any worker may run.
 
         Raises:
             StoreError: The database cannot be used.
 
-        If cancelled, it was put right or not.
+        If cancelled, it is unknown whether it was reset.
         """
         async with self._alone() as connection:
             await self._replace(connection, texts("functions")["clock"])
@@ -136,7 +136,7 @@ class MovableClock:
         return shown
 
     async def _replace(self, connection: asyncpg.Connection, doors: str) -> None:
-        """Replace the doors: the server plans anew what has inlined them, and at the commit the workers look again."""
+        """Replace the two functions: the server plans statements that inlined them again, and workers fetch."""
         with calling(self._database.schema):
             await connection.execute(
                 render(f"{doors}; select pg_catalog.pg_notify('asyncq:jobs', 'all')", self._database.schema)
@@ -148,7 +148,7 @@ class MovableClock:
 
     @asynccontextmanager
     async def _alone(self) -> AsyncGenerator[asyncpg.Connection]:
-        """A transaction in which nobody else replaces functions of the schema, if the schema is a test's."""
+        """A transaction in which nothing else replaces functions of the schema, if it is a test's."""
         async with self._database.connected("clock") as connection, connection.transaction():
             await self._check(connection)
             yield connection
@@ -162,8 +162,8 @@ class MovableClock:
             raise SchemaMissing(f"there is no schema {schema!r}; make one with asyncq.testing.temporary_schema")
         if mark != MARK:
             raise ConfigurationError(
-                f"the clock of schema {schema!r} is not touched: it may be in real use. Use a schema that "
-                "asyncq.testing.temporary_schema made; or, if nobody but tests uses this one, say so by "
+                f"the clock of schema {schema!r} is not changed: the schema may be in real use. Use a schema that "
+                "asyncq.testing.temporary_schema made; or, if only tests use this one, declare that by "
                 f"comment on schema {schema} is '{MARK}'"
             )
 
@@ -172,7 +172,7 @@ _MARK_OF = """
 select to_regnamespace($1) is not null, pg_catalog.obj_description(to_regnamespace($1), 'pg_namespace')
 """
 
-# As plain as the real ones in sql/functions/clock/clock.sql: they must inline, or plans would not follow.
+# As simple as the real ones in sql/functions/clock/clock.sql: they must be inlined, or plans would differ.
 _MOVED_DOORS = """
 create or replace function asyncq.now() returns timestamptz
   language sql stable parallel safe

@@ -1,4 +1,4 @@
-"""Running jobs inside a test: what is due, until nothing is, and a report of what ran."""
+"""Runs due jobs inside a test, until none is runnable, and reports their ends."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from asyncq.worker import Worker
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
-    """What `run_due` ran: job ids, in the order in which it happened. A job that ran twice is named twice.
+    """The report of `run_due`: job ids in the order of events. A job that ran twice is listed twice.
 
     Attributes:
         started: All jobs whose run began.
         tasks: The names of their tasks, in the same order.
-        completed: Those whose handler returned; their rows are gone.
-        retried: Those that failed and wait for another attempt.
-        discarded: Those that were discarded: no attempt is left, or the handler raised `Discard`.
-        snoozed: Those whose handler raised `Snooze`.
-        errors: Job id -> the text of its last error in this run, with the traceback, as `last_error` holds it.
-        events: All of it as events, which know more: the task, the attempt, the wait until the next one, the duration.
+        completed: Jobs whose handler returned; their rows are deleted.
+        retried: Jobs that failed and wait for another attempt.
+        discarded: Discarded jobs: no attempt is left, or the handler raised `Discard`.
+        snoozed: Jobs whose handler raised `Snooze`.
+        errors: Job id -> the text of its last error in this run, with the traceback, as in `last_error`.
+        events: The same as events, which also have the task, the attempt, the wait until the next one, the duration.
     """
 
     started: list[int]
@@ -52,7 +52,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     events: list[JobEvent]
 
     def __repr__(self) -> str:
-        """Ids, and the first line of each error: what a failed assertion should show."""
+        """Ids, and the first line of each error, as a failed assertion shows them."""
         groups = {name: getattr(self, name) for name in ("completed", "retried", "discarded", "snoozed")}
         shown = [f"{name}={ids}" for name, ids in groups.items() if ids]
         if self.errors:
@@ -61,7 +61,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_worker(dsn: str, tasks: Iterable[Task[...]], *, schema: str = DEFAULT_SCHEMA, **options: Any) -> Worker:
-    """A worker that accepts a moved clock; in all else it is the real one.
+    """Make a worker that accepts a moved clock, and is otherwise a real one.
 
     Args:
         dsn: The database.
@@ -70,10 +70,10 @@ def make_worker(dsn: str, tasks: Iterable[Task[...]], *, schema: str = DEFAULT_S
         **options: As for `Worker`.
 
     Returns:
-        The worker, to be run with `start()`, `run()` or `run_once()`.
+        The worker, to run with `start()`, `run()` or `run_once()`.
 
     Raises:
-        ConfigurationError: An option cannot work.
+        ConfigurationError: An option is not valid.
         TaskError: Two tasks share a name.
 
     Beside a service under test, with anyio's plugin for pytest:
@@ -98,28 +98,28 @@ async def run_due(
     observers: Sequence[Observer | Callable[[Event], None]] = (),
     **options: Any,
 ) -> Ran:
-    """Run what is due inside a test, and what becomes due by that, until nothing is runnable.
+    """Run due jobs inside a test, and jobs that become due meanwhile, until no job is runnable.
 
-    It is a real worker: handlers run concurrently, retries wait for their time. To run those, move the clock and call
-    this again.
+    It is a real worker: handlers run concurrently, and retries wait for their time. To run those, move the clock and
+    call this again.
 
     Args:
         dsn: The database.
-        tasks: The tasks; jobs of others are left alone.
+        tasks: The tasks; jobs of other tasks are not run.
         schema: The schema's name; `asyncq` by default.
-        raise_errors: Whether to raise the first error of a handler, after everything has run; False by default: errors
+        raise_errors: Whether to raise the first error of a handler after all jobs have run; False by default: errors
             are in the report.
-        observers: Told of events, as for `Worker`.
+        observers: Receive events, as for `Worker`.
         **options: As for `Worker`: `concurrency=1` runs one job after the other.
 
     Returns:
-        What ran.
+        The report.
 
     Raises:
-        ConfigurationError: An option cannot work.
+        ConfigurationError: An option is not valid.
         StoreError: The database cannot be used.
-        Exception: With `raise_errors`, the very exception that the first failed handler raised, a note names its job;
-            an AssertionError if a job failed without its handler being called (its payload did not decode).
+            Exception: With `raise_errors`, the exception of the first failed handler, with a note that names its job.
+                An AssertionError if a job failed before its handler was called (its payload did not decode).
 
     If cancelled, the worker stops in order first, as `Worker.run_once` does.
 
@@ -134,7 +134,7 @@ async def run_due(
     """
     gathered = _Gathered()
     raised: list[Exception] = []
-    # One that is named twice is one task still.
+    # A task that is named twice is still one task.
     served = {id(task): _recording(task, raised) for task in tasks}.values() if raise_errors else tasks
     await make_worker(dsn, served, schema=schema, observers=[gathered, *listed(observers)], **options).run_once()
     ran = gathered.report()
@@ -144,7 +144,7 @@ async def run_due(
 
 
 class _Gathered:
-    """An observer that keeps what happens to jobs."""
+    """An observer that stores the events of jobs."""
 
     wants = (JobStarted, JobCompleted, JobRetried, JobDiscarded, JobSnoozed)
 
@@ -173,7 +173,7 @@ class _Gathered:
 
 
 def _recording(task: Task[...], raised: list[Exception]) -> Task[...]:
-    """The same task with a handler that notes what it raises; what the job comes to is not changed by that."""
+    """Copy a task with a handler that records its exceptions; the outcome of the job is the same."""
     handler = task.handler
 
     async def noted(answer: Awaitable[Any]) -> Any:
@@ -194,7 +194,7 @@ def _recording(task: Task[...], raised: list[Exception]) -> Task[...]:
         except Exception as error:
             raised.append(error)
             raise
-        # A plain function around an async one: what it returns is still to be run.
+        # A plain function around an async one: its coroutine must still be run.
         return noted(answer) if is_awaitable(answer) else answer
 
     recording = copy.copy(task)

@@ -1,4 +1,4 @@
-"""A schema of its own for a test: installed, marked as one whose clock may be moved, dropped at the end."""
+"""A schema for one test: installed, marked as one whose clock may be moved, dropped at the end."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from asyncq.store.migrate import migrate_on
 
 MARK = "asyncq.testing"
 DROP_PATIENCE_S = 10
-CLEAN_UP_S = 30.0  # connecting included; the scopes around it do not end it
+CLEAN_UP_S = 30.0  # including the connection; cancel scopes around it do not end it
 
 
 @asynccontextmanager
 async def temporary_schema(dsn: str, prefix: str = "t") -> AsyncGenerator[str]:
-    """A schema of its own for a test, installed, and dropped at the end.
+    """Install a schema for one test, and drop it at the end.
 
     Args:
         dsn: A database in which schemas may be created.
-        prefix: How its name begins; `t` by default, at most 27 characters.
+        prefix: The beginning of its name; `t` by default, at most 27 characters.
 
     Yields:
         The schema's name.
 
     Raises:
-        ConfigurationError: The prefix cannot begin a schema's name.
-        StoreError: The database cannot be used; or, at the end, a connection still holds a lock in the schema: some
-            transaction was left open.
+        ConfigurationError: A schema's name cannot begin with the prefix.
+        StoreError: The database cannot be used. Or, at the end, another connection holds a lock in the schema, because
+            a transaction was left open.
 
     If cancelled, in the block or before, the schema is dropped too.
 
@@ -61,10 +61,10 @@ async def install(connection: Connection, schema: str) -> None:
 
     Args:
         connection: A connection, in no transaction.
-        schema: The schema's name, checked.
+        schema: The checked name of the schema.
 
     Raises:
-        StoreError: The server refused.
+        StoreError: The database cannot be used.
     """
     with calling(schema):
         await migrate_on(connection, schema)
@@ -72,11 +72,11 @@ async def install(connection: Connection, schema: str) -> None:
 
 
 async def drop(connection: Connection, schema: str) -> None:
-    """Drop a schema and all that is in it.
+    """Drop a schema with everything in it.
 
     Args:
         connection: A connection, in no transaction.
-        schema: The schema's name, checked.
+        schema: The checked name of the schema.
 
     Raises:
         StoreError: Another connection holds a lock in it for longer than ten seconds.

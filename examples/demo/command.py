@@ -31,7 +31,7 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 PURPOSE = """See it work, without any set-up: a server, workers, one job for each file of Python's standard library.
 
 Starts a throw-away PostgreSQL and worker processes, counts the standard library,
-shows a serial queue, a priority, a retry and a job of the future, and leaves
+shows a serial queue, a priority, a retry and a job for later, and leaves
 nothing behind. Ctrl-C ends it at any moment."""
 
 DETAILS = f"""
@@ -49,17 +49,17 @@ exit codes:
 
 NEXT = """
 Nothing is left behind: no process, no server, no schema, no file.
-Next: `{command} worker --help` for tasks of your own; docs/guide/README.md is the guide."""
+Next: `{command} worker --help` for your own tasks; docs/guide/README.md is the guide."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says.
+    """Run one command line.
 
     Args:
-        arguments: The words after the program's name; those of this process by default.
+        arguments: The words after the program's name (default: those of this process).
 
     Returns:
-        The exit code, as `--help` lists them.
+        The exit code; `--help` lists them.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
     print_anything()
@@ -76,11 +76,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> Parser:
     parser = Parser(prog="python -m examples.demo", description=PURPOSE, epilog=DETAILS)
     add = parser.add_argument
-    add("--dsn", metavar="DSN", help="use this server, in a schema of its own that is dropped at the end")
+    add("--dsn", metavar="DSN", help="use this server, in a new schema that is dropped at the end")
     add("--workers", metavar="N", type=positive, default=2, help="worker processes (default: 2)")
     add("-j", "--concurrency", metavar="N", type=positive, default=2, help="jobs at once in each (default: 2)")
-    add("--limit", metavar="N", type=positive, help="count the first N files only (default: all)")
-    add("--json", action="store_true", help="print the result as JSON, and all else to stderr")
+    add("--limit", metavar="N", type=positive, help="count only the first N files (default: all)")
+    add("--json", action="store_true", help="print the result as JSON, and everything else to stderr")
     return parser
 
 
@@ -88,20 +88,20 @@ def run(args: argparse.Namespace) -> int:
     """Run the demo.
 
     Args:
-        args: What the parser made of the command line.
+        args: The parsed command line.
 
     Returns:
-        The exit code: 0; 130 after Ctrl-C (143 after SIGTERM, 129 after SIGHUP); 3 without a PostgreSQL; 1 or 2 after
+        The exit code: 0. 130 after Ctrl-C (143 after SIGTERM, 129 after SIGHUP). 3 without a PostgreSQL. 1 or 2 after
         another failure.
 
     Raises:
         Usage: The DSN is empty.
-        BrokenPipeError: Nobody reads the output any more; nothing is left behind all the same.
+        BrokenPipeError: The reader of the output has ended; nothing is left behind all the same.
     """
     if args.dsn == "":
         raise Usage("--dsn is empty: is a variable not set?")
     with interruptions() as interruption:
-        # Only now: importing takes a while, in which Ctrl-C is expected too.
+        # Imported here: it takes a while, in which a Ctrl-C must be handled too.
         from asyncq.server import ServerBinariesNotFound
         from examples.demo.play import Options
         from examples.demo.screen import Screen
@@ -137,13 +137,13 @@ async def _play(options: Options, screen: Screen, interruption: Interruption, *,
 
 
 class Interruption:
-    """The first of the signals that came, which cancels what it was told to; more of them do nothing.
+    """The first signal, which cancels a scope; further ones do nothing.
 
-    An exception that a signal raises could hit the very line that cleans up; a cancellation cannot. Cleaning up takes a
-    few seconds at most, so that a second Ctrl-C need not hurry it.
+    An exception that a signal raises could hit a line that cleans up; a cancellation cannot. Cleaning up takes a few
+    seconds at most, so a second Ctrl-C need not shorten it.
 
     Attributes:
-        number: The signal; 0 when none has come.
+        number: The signal; 0 if there was none.
     """
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ class Interruption:
         self._cancel: Callable[[], object] | None = None
 
     def take(self, number: int, _frame: object) -> None:
-        """Take a signal; a handler for `signal.signal`."""
+        """Handle a signal, as `signal.signal` calls it."""
         if not self.number:
             self.number = number
             if self._cancel is not None:
@@ -159,7 +159,7 @@ class Interruption:
 
     @contextmanager
     def cancelling(self, scope: anyio.CancelScope) -> Generator[None]:
-        """Let the signal cancel a scope of the running event loop; one that came before does so at once."""
+        """Let the signal cancel a scope of the running event loop; an earlier signal does so at once."""
         loop = asyncio.get_running_loop()
         self._cancel = lambda: loop.call_soon_threadsafe(scope.cancel)
         if self.number:
@@ -172,12 +172,12 @@ class Interruption:
 
 @contextmanager
 def interruptions() -> Generator[Interruption]:
-    """Handle SIGINT, SIGTERM and SIGHUP for as long as the block lasts; after one came for good, for the process ends.
+    """Handle SIGINT, SIGTERM and SIGHUP until the block ends; after a signal for ever, because the process ends.
 
     Yields:
-        What came of it.
+        The first signal, if there is one.
 
-    Signals that are ignored, as `nohup` ignores SIGHUP, stay so.
+    Ignored signals stay ignored, such as SIGHUP under `nohup`.
     """
     interruption = Interruption()
     taken = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
@@ -190,7 +190,7 @@ def interruptions() -> Generator[Interruption]:
 
 
 def _command() -> str:
-    """How asyncq is called from here: `make demo` puts it into a folder that is on nobody's path."""
+    """The command asyncq, as a path: `make demo` installs it into a folder that is not on the PATH."""
     if shutil.which("asyncq"):
         return "asyncq"
     installed = Path(sys.executable).with_name("asyncq")

@@ -1,8 +1,8 @@
-"""The worker processes of the demo, seen from their parent: start them, see that they live, stop them.
+"""The worker processes of the demo, as their parent sees them: start them, check that they live, stop them.
 
-Each runs in a session of its own: Ctrl-C in the terminal reaches the parent alone, which stops them with SIGTERM. Each
-reads its orders from a pipe, and a second line when it is to begin; the end of the pipe tells it that its parent is
-dead (worker.py).
+Each has its own session: Ctrl-C in the terminal reaches only the parent, which stops them by SIGTERM. Each reads its
+orders from a pipe, and a second line as the signal to begin. The end of the pipe means that the parent is dead
+(worker.py).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ STOP_LIMIT_S = 3.0
 
 
 class DemoFailed(AsyncqError):
-    """The demo cannot go on; the message says why."""
+    """The demo cannot continue; the message has the reason."""
 
 
 class Orders(msgspec.Struct, frozen=True):
-    """What a worker process is told: where to work, and how many jobs it runs at once."""
+    """The orders for a worker process: the place, and how many jobs it runs at once."""
 
     place: Place
     concurrency: int
@@ -40,8 +40,8 @@ class Crew:
     """Some worker processes.
 
     Args:
-        size: How many.
-        orders: What each is told.
+        size: The number of processes.
+        orders: The orders for each of them.
 
     Raises:
         OSError: A process could not be started.
@@ -54,8 +54,8 @@ class Crew:
         self._orders = msgspec.json.encode(orders) + b"\n"
 
     def start(self) -> None:
-        """Start the processes; they get ready, and begin when they are told to."""
-        # The child imports what we do, from where we do: not what happens to lie in the current folder.
+        """Start the processes; they prepare, and wait for `begin`."""
+        # The child imports the same modules from the same folders, not from the current folder.
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
         for _ in range(self._size):
             process = subprocess.Popen(
@@ -71,7 +71,7 @@ class Crew:
         self._write(self._orders)
 
     def begin(self) -> None:
-        """Let them begin; the schema is there."""
+        """Let them begin, because the schema exists."""
         self._write(b"begin\n")
 
     def _write(self, line: bytes) -> None:
@@ -80,21 +80,21 @@ class Crew:
             try:
                 process.stdin.write(line)
             except BrokenPipeError:
-                self.check()  # it has ended already, and has said why
+                self.check()  # it has ended already, and has printed the reason
 
     def check(self) -> None:
-        """See that all of them live.
+        """Check that all of them live.
 
         Raises:
-            DemoFailed: One has ended; the message holds its last words.
+            DemoFailed: One has ended; the message has its last lines.
         """
         if any(process.poll() is not None for process in self._processes):
             self._said.seek(0)
             last = self._said.read().decode(errors="replace").strip().splitlines()[-15:]
-            raise DemoFailed("\n".join(["a worker process has ended before its time:", *last]))
+            raise DemoFailed("\n".join(["a worker process has ended too early:", *last]))
 
     async def stop(self) -> None:
-        """Let the workers finish what runs, for a few seconds; then kill them. Returns when the last one is gone."""
+        """Let the workers finish running jobs for a few seconds, then kill them; returns when all have ended."""
         await anyio.to_thread.run_sync(self._end)
         self._said.close()
 
@@ -114,11 +114,11 @@ class Crew:
 
 @asynccontextmanager
 async def crew(size: int, orders: Orders) -> AsyncGenerator[Crew]:
-    """Worker processes for as long as the block lasts.
+    """Run worker processes until the block ends.
 
     Args:
-        size: How many.
-        orders: What each is told.
+        size: The number of processes.
+        orders: The orders for each of them.
 
     Yields:
         The crew.

@@ -1,9 +1,9 @@
-"""What the demo counts, and how: rules that give the same figures for the same bytes, whoever counts.
+"""Counts Python files, by rules that give the same figures for the same bytes everywhere.
 
     lines      ended by \\n, \\r or \\r\\n; a last line without an end counts too
     words      runs of bytes between ASCII white space
-    imports    import statements, wherever they stand
-    functions  `def` and `async def`, methods and inner functions too: from the line of `def` (decorators left out) to
+    imports    import statements, at any depth
+    functions  `def` and `async def`, methods and inner functions too: from the line of `def` (without decorators) to
                the last line of the body
 
 A file that cannot be read, decoded or parsed has a problem instead of imports and functions.
@@ -26,9 +26,9 @@ STDLIB = Path(sysconfig.get_path("stdlib"))
 LEFT_OUT = {"site-packages", "dist-packages"}
 LONGEST = 5
 
-# Threads of Python 3.11 that parse at once share a count of the depth, and may fail by it (python/cpython#106905).
+# Threads of Python 3.11 that parse at the same time share a depth counter, and may fail (python/cpython#106905).
 _parsing = threading.Lock()
-_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # where statements stand in a statement
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # the fields with the statements in a statement
 
 
 class Function(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class Function(msgspec.Struct, frozen=True):
 
 
 class Count(msgspec.Struct, frozen=True):
-    """What one file holds; `functions` are its longest ones, at most `LONGEST`, the longest first."""
+    """The figures of one file; `functions` are the longest ones, at most `LONGEST`, the longest first."""
 
     lines: int = 0
     words: int = 0
@@ -50,10 +50,10 @@ class Count(msgspec.Struct, frozen=True):
 
 
 def python_files() -> list[str]:
-    """The Python files of the running interpreter's standard library.
+    """Find the Python files of the running interpreter's standard library.
 
     Returns:
-        Their paths relative to `STDLIB`, with slashes, sorted; those of installed packages left out.
+        Their paths relative to `STDLIB`, with slashes, sorted; without installed packages.
     """
     found: list[str] = []
     for folder, folders, names in os.walk(STDLIB):
@@ -64,12 +64,12 @@ def python_files() -> list[str]:
 
 
 def package_of(file: str) -> str:
-    """The package that a file belongs to: its folder with dots, `(top level)` for files in none."""
+    """The package of a file: its folder with dots, or `(top level)`."""
     return ".".join(PurePosixPath(file).parent.parts) or "(top level)"
 
 
 def count(path: Path) -> Count:
-    """Count one file; see the rules at the top.
+    """Count one file, by the rules at the top.
 
     Args:
         path: The file.
@@ -104,9 +104,9 @@ def count(path: Path) -> Count:
 
 
 def _statements(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
-    """Every statement with the dotted name of the function or class that it is or stands in.
+    """Yield every statement, with the dotted name of the function or class that it is or is in.
 
-    Expressions hold neither functions nor imports, and most nodes are expressions: they are never entered.
+    Expressions contain neither functions nor imports, and most nodes are expressions: they are skipped.
     """
     waiting: list[tuple[str, ast.AST]] = [("", tree)]
     while waiting:

@@ -1,4 +1,4 @@
-"""Where the demo runs: on a throw-away server or a given one, in a schema of its own that is dropped at the end."""
+"""The place of the demo: a throw-away server or a given one, in a new schema that is dropped at the end."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """A database and the schema of one demo.
 
     Attributes:
-        dsn: Leads to the database; the schema is its search path, so that statements name tables without it.
+        dsn: The database; its search path is the schema, so that statements name tables without it.
         schema: The schema of asyncq's tables and the demo's own.
         is_ours: Whether the server is a throw-away one.
-        title: What to call the server.
+        title: The name of the server in the output.
     """
 
     dsn: str
@@ -38,13 +38,13 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def database(self) -> Database:
-        """The database, for those who open connections."""
+        """The database, for connections of asyncq."""
         return Database(self.dsn, self.schema)
 
 
 @asynccontextmanager
 async def place(given: str | None) -> AsyncGenerator[Place]:
-    """A place for one demo.
+    """Make a place for one demo.
 
     Args:
         given: The DSN of a server; None starts one.
@@ -53,11 +53,11 @@ async def place(given: str | None) -> AsyncGenerator[Place]:
         The place; its schema does not exist yet.
 
     Raises:
-        ServerBinariesNotFound: There is no PostgreSQL here.
-        ServerFailed: It did not start.
+        ServerBinariesNotFound: No PostgreSQL was found.
+        ServerFailed: The server did not start.
         StoreError: The given server cannot be used.
 
-    If cancelled, a server that is just starting is waited for and stopped; afterwards nothing is left.
+    If cancelled, it waits for a starting server and stops it; nothing is left afterwards.
     """
     schema = f"asyncq_demo_{secrets.token_hex(4)}"
     if given is None:
@@ -91,13 +91,13 @@ async def _throw_away_server(schema: str) -> AsyncGenerator[Place]:
 
 
 async def drop(place: Place) -> None:
-    """Drop the schema with everything in it, if it is there; jobs that still run in it fail.
+    """Drop the schema with everything in it, if it exists; jobs that still run in it fail.
 
     Args:
-        place: Whose.
+        place: The place of the schema.
 
     Raises:
-        StoreError: The server cannot be reached any more, or refused.
+        StoreError: The server cannot be reached, or refused.
     """
     with anyio.move_on_after(DROP_LIMIT_S):
         connection = await place.database.connect("demo")
@@ -118,7 +118,7 @@ async def drop(place: Place) -> None:
 
 
 def _with_search_path(dsn: str, schema: str) -> str:
-    """The DSN with a setting for each of its connections; whatever stands in it stays."""
+    """Add a setting to the DSN for each of its connections; all others are kept."""
     parts = urlsplit(dsn)
     setting = urlencode({"search_path": schema})
     return parts._replace(query=f"{parts.query}&{setting}" if parts.query else setting).geturl()

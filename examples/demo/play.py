@@ -1,4 +1,4 @@
-"""The course of the demo: a place, a schema, workers, jobs; watch until all are done, report, leave nothing behind."""
+"""The course of the demo: a place, a schema, workers, jobs; wait until all are done, report, leave nothing behind."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ STALLED_S = 60.0
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What the command line says.
+    """The options of the command line.
 
     Attributes:
         dsn: The server to use; None starts a throw-away one.
-        workers: Worker processes.
-        concurrency: Jobs at once in each.
-        limit: The most files; None for all.
+        workers: The number of worker processes.
+        concurrency: How many jobs each runs at once.
+        limit: The highest number of files; None for all.
     """
 
     dsn: str | None
@@ -44,20 +44,20 @@ async def play(options: Options, screen: Screen) -> Report:
     """Run the demo.
 
     Args:
-        options: What the command line says.
-        screen: Where to tell what happens.
+        options: The options of the command line.
+        screen: Shows the progress.
 
     Returns:
-        What it found out; nothing of it is left by then.
+        The report; by then everything is removed.
 
     Raises:
-        AsyncqError: It could not be done.
+        AsyncqError: The demo failed.
 
-    If cancelled, it leaves nothing behind either, which takes a few seconds at most.
+    If cancelled, it also leaves nothing behind, which takes a few seconds at most.
     """
     files = python_files()[: options.limit]
     if not files:
-        raise DemoFailed(f"there are no Python files in {STDLIB}, where the standard library should be")
+        raise DemoFailed(f"{STDLIB} has no Python files, and should be the standard library")
     python = platform.python_version()
     screen.say(f"asyncq demo: one job per file of Python {python}'s standard library, {len(files):,} files")
     screen.say()
@@ -100,14 +100,14 @@ async def _add_jobs(here: Place, own: Tables, files: list[str], screen: Screen) 
 
 
 async def _watch(own: Tables, workers: Crew, screen: Screen, files: int) -> None:
-    """Look every now and then, until nothing is left to be done."""
+    """Read the progress now and then, until all jobs are done."""
     before, moved_at = Progress(), time.monotonic()
     while not own.is_end(before):
         await anyio.sleep(LOOK_S)
         workers.check()
         now = await own.progress()
         if now.failed is not None:
-            raise DemoFailed(f"a job is discarded: {now.failed}")
+            raise DemoFailed(f"a job was discarded: {now.failed}")
         if now != before:
             before, moved_at = now, time.monotonic()
         if time.monotonic() - moved_at > STALLED_S:

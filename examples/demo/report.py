@@ -1,4 +1,4 @@
-"""What the demo found out: read from its tables, told as a table or as JSON."""
+"""The results of the demo: read from its tables, written as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Longest(msgspec.Struct, frozen=True):
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """The serial queue: how many jobs, of how many workers, and how many began before the one before had ended."""
+    """The serial queue: the jobs, the workers, and how many jobs began before the end of the one before."""
 
     jobs: int
     workers: int
@@ -31,7 +31,7 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 class Priority(msgspec.Struct, frozen=True):
-    """The jobs that were added last with priority, and as which of all they started."""
+    """The jobs that were added last with priority, and their places in the order of all starts."""
 
     jobs: int
     first: int
@@ -65,7 +65,7 @@ async def read_report(tables: Tables, server: str, urgent: Sequence[str]) -> Rep
 
     Args:
         tables: The demo's tables, when all jobs are done.
-        server: What to call the server.
+        server: The name of the server.
         urgent: The files whose jobs had priority.
 
     Returns:
@@ -119,7 +119,7 @@ def as_text(report: Report) -> Iterator[str]:
     yield f"priority  the {priority.jobs} jobs added last started as number {priority.first} to {priority.last}"
     times = ", ".join(f"{after:.2f}" for after in report.retry_attempts_after_s)
     yield f"retry     `stumble` failed twice, then succeeded: tried at {times} s"
-    yield f"schedule  the job of the future started {report.future_late_s * 1000:.0f} ms after its due time"
+    yield f"schedule  the job for later started {report.future_late_s * 1000:.0f} ms after its due time"
     shares = " + ".join(f"{jobs:,}" for jobs in report.workers)
     yield (
         f"speed     {report.jobs_per_second:,.0f} jobs a second, {shares} by worker: {report.files:,} files parsed in "

@@ -1,4 +1,4 @@
-"""What the demo shows while it runs: lines, and on a terminal a progress bar that is drawn over itself."""
+"""The screen of the demo: lines, and a progress bar on a terminal."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ ERASE = "\r\x1b[K"
 
 
 class Screen:
-    """Writes lines, and a bar if the stream is a terminal; plain lines if it is not, or if NO_COLOR is set.
+    """Writes lines; also a progress bar if the stream is a terminal and NO_COLOR is not set.
 
     Args:
-        stream: Where to.
+        stream: The output.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -24,13 +24,13 @@ class Screen:
         self._has_bar = False
 
     def say(self, line: str = "") -> None:
-        """Write a line, in the place of the bar."""
+        """Write a line in place of the progress bar."""
         self.clear()
         self._stream.write(line + "\n")
         self._stream.flush()
 
     def show(self, done: int, total: int, words: str) -> None:
-        """Show how far it is: draw the bar anew, or write a line at each quarter."""
+        """Show the progress: draw the progress bar again, or write a line at each quarter."""
         if self._is_live:
             columns = shutil.get_terminal_size().columns
             self._stream.write(ERASE + f"{self._bar(done, total)} {words}"[: columns - 1])
@@ -43,7 +43,7 @@ class Screen:
             self.say(f"{done * 100 // total:>3} %  {words}")
 
     def clear(self) -> None:
-        """Remove the bar."""
+        """Remove the progress bar."""
         if self._has_bar:
             self._has_bar = False
             self._stream.write(ERASE)

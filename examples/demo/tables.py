@@ -1,4 +1,4 @@
-"""The demo's own tables, beside those of asyncq: made before the first job, watched during the run, read at the end."""
+"""The demo's own tables in the schema of asyncq: made before the first job, read during the run and at the end."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ APPOINTMENT = "select extract(epoch from kept - due)::float8 as late from appoin
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far the jobs are.
+    """The progress of the jobs.
 
     Attributes:
-        files: Files that are counted.
-        tallies: Packages that are tallied.
+        files: How many files are counted.
+        tallies: How many packages are tallied.
         attempts: How often `stumble` was tried.
-        appointments: 1 when the job of the future has run.
-        failed: A discarded job, and why.
+        appointments: 1 when the job for later has run.
+        failed: A discarded job, with its error.
     """
 
     files: int = 0
@@ -94,9 +94,9 @@ class Tables:
     """The demo's tables, over one connection.
 
     Args:
-        place: Where.
-        connection: To there.
-        files: The files that are to be counted.
+        place: The place of the demo.
+        connection: A connection to it.
+        files: The files to count.
     """
 
     def __init__(self, place: Place, connection: Any, files: Iterable[str]) -> None:
@@ -112,16 +112,16 @@ class Tables:
             await self.connection.execute(MAKE_PACKAGES, list(self._packages), list(self._packages.values()))
 
     async def in_future(self, delay: timedelta) -> datetime:
-        """A time by the server's clock, which decides when a job is due."""
+        """A later time by the server's clock, which decides when a job is due."""
         at: datetime = (await self.rows("select clock_timestamp() + $1 as at", delay))[0]["at"]
         return at
 
     async def progress(self) -> Progress:
-        """See how far the jobs are."""
+        """Read the progress of the jobs."""
         return Progress(**(await self.rows(WATCH))[0])
 
     def is_end(self, progress: Progress) -> bool:
-        """Whether nothing is left to be done."""
+        """Whether all jobs are done."""
         return progress == self._end
 
     async def rows(self, statement: str, *values: Any) -> list[dict[str, Any]]:
@@ -136,18 +136,18 @@ class Tables:
 
 @asynccontextmanager
 async def tables(place: Place, files: Iterable[str]) -> AsyncGenerator[Tables]:
-    """The tables for as long as the block lasts; they end with the schema.
+    """Connect to the tables until the block ends; they are dropped with the schema.
 
     Args:
-        place: Where.
-        files: The files that are to be counted.
+        place: The place of the demo.
+        files: The files to count.
 
     Yields:
         The tables, not made yet.
     """
     connection = await place.database.connect("demo")
     try:
-        # The store's connections find nothing but the server's own by a bare name; these tables are the demo's.
+        # By a bare name the store's connections find only the server's own tables; these tables are the demo's.
         with calling(place.schema):
             await connection.execute(f"set search_path = {place.schema}")
         yield Tables(place, connection, files)

@@ -1,4 +1,4 @@
-"""The jobs of the demo: four tasks, written as an application would write them, with its tables in tables.py.
+"""The jobs of the demo: four tasks, written as in an application, with its tables in tables.py.
 
 A job can run twice: its worker may die after the write and before the job is settled. So every row has a key, and a
 second run of the same job changes nothing.
@@ -52,7 +52,7 @@ on conflict (package) do nothing
 
 @task
 async def count_file(file: str, ctx: JobContext) -> None:
-    """Count one file; the last one of its package has the package tallied, in the same transaction."""
+    """Count one file; the last one of a package adds the job that tallies it, in the same transaction."""
     started_at = datetime.now(UTC)
     counted = await anyio.to_thread.run_sync(count, STDLIB / file)
     package, functions = package_of(file), counted.functions
@@ -78,7 +78,7 @@ async def count_file(file: str, ctx: JobContext) -> None:
 
 @task(queue="tally", priority=TALLY)
 async def tally_package(package: str, ctx: JobContext) -> None:
-    """Add up one package: in a named queue, where one job runs after the other, whichever worker takes it."""
+    """Add up one package, in a named queue: its jobs run one after the other, on any worker."""
     async with ctx.connection() as connection:
         started_at = await connection.fetchval("select clock_timestamp()")
         await connection.execute(KEEP_TALLY, package, os.getpid(), started_at)
@@ -95,7 +95,7 @@ async def stumble(ctx: JobContext) -> None:
 
 @task(priority=AT_ONCE)
 async def keep_appointment(ctx: JobContext) -> None:
-    """Note when it runs, and when it should have."""
+    """Record the time at which it runs, and the time at which it was due."""
     note = "insert into appointments (due, kept) values ($1, clock_timestamp()) on conflict (due) do nothing"
     await ctx.query(note, ctx.job.run_at)
 

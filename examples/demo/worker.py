@@ -1,7 +1,7 @@
 """One worker process of the demo: `python -m examples.demo.worker`, with its orders as the first line of its input.
 
-It begins at the second line. The end of the input means that the parent is dead, however it died: then this process
-ends too, and first drops the schema if the server is not a throw-away one (which ends by itself).
+It begins at the second line. The end of the input means that the parent is dead: then this process ends too. If the
+server is not a throw-away one, which ends by itself, it first drops the schema.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _watch(place: Place) -> None:
 
 
 def _end(place: Place) -> NoReturn:
-    """End at once, since the parent is dead: what still runs here has no purpose any more."""
+    """End at once, because the parent is dead and nobody needs the running jobs."""
     try:
         if not place.is_ours:
             asyncio.run(drop(place))

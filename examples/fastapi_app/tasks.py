@@ -11,7 +11,7 @@ MAIL_S = float(os.environ.get("SHOP_MAIL_S", "0.1"))
 
 
 class OrderPlaced(msgspec.Struct, frozen=True):
-    """What a job carries: ids and what does not change. The rest is read when it runs, and is up to date then."""
+    """The payload of a job: ids, and values that do not change. The handler reads the rest when it runs."""
 
     order_id: int
     email: str
@@ -21,11 +21,11 @@ class OrderPlaced(msgspec.Struct, frozen=True):
 async def confirm_order(order: OrderPlaced, ctx: JobContext) -> None:
     """Mail the customer.
 
-    A job runs at least once: a process can die between the mail and the note that the job has ended. A mail service
-    that takes an idempotency key would get the job's id here, which is the same for each attempt.
+    A job runs at least once: a process can die after the mail, and before the end of the job is stored. A mail service
+    with idempotency keys would get the job's id here, which is the same for each attempt.
     """
     ctx.logger.info("mailing order %s", order.order_id)
-    await asyncio.sleep(MAIL_S)  # the mail service takes its time: stop the shop meanwhile, and no mail is lost
+    await asyncio.sleep(MAIL_S)  # a slow mail service: stop the shop meanwhile, and no mail is lost
     await ctx.query(
         "insert into mails (job_id, order_id, recipient) values ($1, $2, $3)", ctx.job.id, order.order_id, order.email
     )

@@ -1,4 +1,4 @@
-"""What the triggers start. A trigger sends ids, not rows: the job reads the row as it is when the job runs."""
+"""The tasks that the triggers start. A trigger sends ids, not rows: the job reads the row when it runs."""
 
 from typing import Literal
 
@@ -15,7 +15,7 @@ async def welcome_user(user_id: int, ctx: JobContext) -> None:
 
 
 class RowChanged(msgspec.Struct, frozen=True):
-    """What `add_job_for_row` sends, for any table."""
+    """The payload of `add_job_for_row`, for any table."""
 
     table: str
     op: Literal["insert", "update"]
@@ -24,7 +24,7 @@ class RowChanged(msgspec.Struct, frozen=True):
 
 @task
 async def count_words(change: RowChanged, ctx: JobContext) -> None:
-    """Count the words of a document that was written; its queue lets no older count overtake a newer one."""
+    """Count the words of a written document; its queue prevents an older count from overwriting a newer one."""
     rows = await ctx.query("select body from documents where id = $1", change.id)
     if not rows:
         return  # deleted in the meantime: nothing to do, and no reason to fail

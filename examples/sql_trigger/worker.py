@@ -14,7 +14,7 @@ DSN = os.environ.get("DATABASE_URL", "postgresql:///app")
 
 
 async def install() -> None:
-    """Bring the schema of asyncq up to date, and the tables beside it."""
+    """Upgrade the schema of asyncq, and install the tables beside it."""
     await Client(DSN).migrate()
     db = await asyncpg.connect(DSN)
     try:

@@ -22,10 +22,16 @@ FOLDERS = [
     "asyncq/domain",
     "asyncq/domain/cron",
     "asyncq/log",
+    "asyncq/server",
+    "asyncq/testing",
     "asyncq/engine/base",
-    "asyncq/engine/maintenance",
     "asyncq/engine/cron",
+    "asyncq/engine/maintenance",
     "asyncq/engine/run",
+    "examples/demo",
+    "examples/fastapi_app",
+    "examples/sql_trigger",
+    "examples/standalone",
 ]
 """Folders whose docstrings, comments and messages were rewritten; without the folders below them."""
 
