@@ -1,7 +1,7 @@
 -- The jobs that have not ended: a job is a row of _jobs or a member of one row of _batches.
 --
 -- Collation C for every text: names are compared byte by byte, in every database alike, and an upgrade of libc or ICU breaks no index.
--- Columns stand in order of alignment, to waste no padding.
+-- Columns are in order of alignment, to waste no padding.
 
 -- The names of tasks, each stored once: a job has the number.
 --   retired_in  the transaction in which cleanup found nothing that uses the name; the next cleanup that finds so removes it. A
@@ -112,7 +112,7 @@ create unique index jobs_key on asyncq._jobs (key) where key is not null;
 
 -- add_job with a unique policy: one index for jobs that wait or run, one for jobs that are discarded, of which there may be
 -- thousands that few policies look at. Not unique: the policy decides which jobs of a key may exist beside each other.
--- The second index holds running jobs too. Otherwise the planner could answer a question about one key by jobs_failed, job by job.
+-- The second index holds running jobs too. Otherwise the planner could answer a question about one key by jobs_discarded, job by job.
 create index jobs_unique_key on asyncq._jobs (unique_key)
   where unique_key is not null and (locked_by is not null or attempts < max_attempts);
 create index jobs_unique_key_unready on asyncq._jobs (unique_key)
@@ -126,7 +126,7 @@ create index jobs_cancelled on asyncq._jobs (locked_by) where cancelled_at is no
 create index jobs_claims on asyncq._jobs (locked_by) where lock_token is not null;
 
 -- prune: jobs that were discarded long ago. Written only when a job is discarded.
-create index jobs_failed on asyncq._jobs (updated_at) where attempts >= max_attempts and locked_by is null;
+create index jobs_discarded on asyncq._jobs (updated_at) where attempts >= max_attempts and locked_by is null;
 
 -- The lock of a serial queue: its row exists only while one of its jobs runs. fetch_jobs inserts it, the statement that ends the
 -- claim deletes it, each in the transaction that writes the job.
@@ -147,7 +147,7 @@ create table asyncq._queues (
 -- holds jobs that were only added and wait for nothing: no key, policy, flag, attempt.
 --
 -- A job is in _jobs or in one batch, never in both. A fetch moves it here, in one statement. A statement that wants anything but to
--- end the job well first moves the whole batch back (_split_batches), as the claimed rows that it stands for.
+-- end the job well first moves the whole batch back (_split_batches), as claimed rows.
 --   lock_token  of the fetch; locked_by, locked_at, lock_token are those of each of its claims
 --   unsettled   a bit for each job, in the order of the arrays: 1 while its claim exists
 --   ids         in order. The other arrays hold the other fields of the job in the same order. A field without an array is null or
@@ -185,7 +185,7 @@ create table asyncq._batches (
   toast.vacuum_truncate = off
 );
 
--- A batch lives for some milliseconds: to compress its arrays costs more than to write them.
+-- A batch exists for some milliseconds: to compress its arrays costs more than to write them.
 alter table asyncq._batches
   alter ids set storage external, alter run_at set storage external, alter created_at set storage external,
   alter task_id set storage external, alter priority set storage external, alter max_attempts set storage external,

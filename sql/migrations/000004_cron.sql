@@ -30,19 +30,6 @@ create table asyncq._cron_items (
 
 -- What the functions about recurring items return.
 create type asyncq.cron_item as (
-  identifier text,
-  source text,
-  task_identifier text,
-  expression text,
-  dialect text,
-  tz text,
-  payload json,
-  options jsonb,
-  overlap text,
-  paused_at timestamptz,
-  known_since timestamptz,
-  last_run timestamptz,
-  next_run timestamptz,
-  problem text,
-  workers text[]
+  identifier text, source text, task_identifier text, expression text, dialect text, tz text, payload json, options jsonb, overlap text,
+  paused_at timestamptz, known_since timestamptz, last_run timestamptz, next_run timestamptz, problem text, workers text[]
 );

@@ -2,44 +2,20 @@
 
 -- Rows of _jobs as the public view shows them: for statements that know that their job has a row, and need not look into batches.
 create view asyncq._shown_jobs as
-select
-  job.id,
-  job.queue as queue_name,
-  task.identifier as task_identifier,
-  job.priority,
-  job.run_at,
+select job.id, job.queue as queue_name, task.identifier as task_identifier, job.priority, job.run_at,
   least(job.attempts + (job.locked_by is not null)::int, greatest(job.attempts, job.max_attempts))::smallint as attempts,
-  job.max_attempts,
-  job.last_error,
-  job.created_at,
-  job.updated_at,
-  job.key,
-  job.locked_at,
-  job.locked_by::text as locked_by,
-  job.revision,
-  job.flags
+  job.max_attempts, job.last_error, job.created_at, job.updated_at, job.key, job.locked_at, job.locked_by::text as locked_by,
+  job.revision, job.flags
 from asyncq._jobs as job
 join asyncq._tasks as task on task.id = job.task_id;
 
 -- Rows and members of batches. The union is inside and the names of the tasks outside: so the index of _jobs serves a page in the
 -- order of ids.
 create view asyncq.jobs as
-select
-  job.id,
-  job.queue as queue_name,
-  task.identifier as task_identifier,
-  job.priority,
-  job.run_at,
+select job.id, job.queue as queue_name, task.identifier as task_identifier, job.priority, job.run_at,
   least(job.attempts + (job.locked_by is not null)::int, greatest(job.attempts, job.max_attempts))::smallint as attempts,
-  job.max_attempts,
-  job.last_error,
-  job.created_at,
-  job.updated_at,
-  job.key,
-  job.locked_at,
-  job.locked_by::text as locked_by,
-  job.revision,
-  job.flags
+  job.max_attempts, job.last_error, job.created_at, job.updated_at, job.key, job.locked_at, job.locked_by::text as locked_by,
+  job.revision, job.flags
 from (
   select id, queue, task_id, priority, run_at, attempts, max_attempts, last_error, created_at, updated_at, key, locked_at,
     locked_by, revision, flags
@@ -56,12 +32,5 @@ join asyncq._tasks as task on task.id = job.task_id;
 
 -- What add_jobs takes.
 create type asyncq.job_spec as (
-  identifier text,
-  payload json,
-  queue_name text,
-  run_at timestamptz,
-  max_attempts smallint,
-  job_key text,
-  priority smallint,
-  flags text[]
+  identifier text, payload json, queue_name text, run_at timestamptz, max_attempts smallint, job_key text, priority smallint, flags text[]
 );

@@ -342,7 +342,7 @@ MUTANTS = [
     Mutant(
         "a slot of a recurring item is added without holding the item",
         "sql/functions/cron/add_slots.sql",
-        " where one = any(open_before)",
+        " where one = any(addable)",
         "",
         ("tests/store/test_cron_races.py",),
     ),
@@ -815,7 +815,7 @@ MUTANTS = [
     Mutant(
         "the transactions of the living end with those of the silent",
         "sql/functions/workers/end_transactions.sql",
-        "substring(activity.application_name from '^asyncq worker ([0-9]+) ') = any(silent::text[])",
+        "substring(activity.application_name from '^asyncq worker ([0-9]+) ') = any(silent)",
         "activity.application_name like 'asyncq worker %'",
         ("tests/sql/settle/test_end_transactions.py::test_only_the_transactions_of_the_silent_are_ended",),
     ),

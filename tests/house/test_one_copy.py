@@ -14,7 +14,7 @@ from tests.sql.test_install import code
 # A question -> how its answer looks, whatever the columns are called by.
 QUESTIONS = {
     "is_ready": r"\battempts\s*<\s*(?:\w+\.)?max_attempts\b",
-    "has_failed": r"\battempts\s*>=\s*(?:\w+\.)?max_attempts\b",
+    "is_discarded": r"\battempts\s*>=\s*(?:\w+\.)?max_attempts\b",
     "is_due": r"(?<!given\.)\brun_at\s*(?:<=|>)(?!=)",
     "is_known": r"\btask_id\s*(?:=|<>)\s*(?:any|all)\b",
     "is_allowed": r"\bflags\s*\?[|&]",
@@ -49,7 +49,7 @@ def test_a_question_is_answered_in_one_function_only(question: str) -> None:
     [
         ("is_ready", "where locked_by is null and attempts < max_attempts"),
         ("is_ready", "job.attempts<job.max_attempts"),
-        ("has_failed", "job.attempts >= job.max_attempts"),
+        ("is_discarded", "job.attempts >= job.max_attempts"),
         ("is_due", "and run_at <= coalesce($9, asyncq.now())"),
         ("is_due", "job.run_at > asyncq.now()"),
         ("is_known", "task_id = any($4)"),

@@ -189,7 +189,7 @@ async def test_no_lookalike_is_executed_by_a_worker(roles: Roles, evil: str) -> 
 # a bare name that the server does not match exactly.
 INLINED = {"now", "clock", "_job", "_state", "_wake_workers"} | {
     "_fits_batch",
-    "_has_failed",
+    "_is_discarded",
     "_has_open_slot",
     "_is_responsive",
     "_is_allowed",

@@ -33,7 +33,7 @@ WAYS: list[dict[str, Any]] = [
 ]
 DOUBLED = """
 select task_id, array_agg(id) from asyncq._jobs as job
-where cancelled_at is null and not asyncq._has_failed(job) and meta is null
+where cancelled_at is null and not asyncq._is_discarded(job) and meta is null
 group by task_id having count(*) > 1
 """
 
@@ -197,7 +197,7 @@ async def test_no_request_is_lost_or_doubled_whatever_happens_at_once(
     async with anyio.create_task_group() as group:
         for player, part in enumerate([players.add] * ADDERS + [players.work] * 2 + [players.rescue, players.watch], 1):
             group.start_soon(play, part, player)
-    left = await sql.rows("select id, locked_by, asyncq._has_failed(job) as failed from asyncq._jobs as job")
+    left = await sql.rows("select id, locked_by, asyncq._is_discarded(job) as failed from asyncq._jobs as job")
 
     assert [] == [row for row in left if row["locked_by"] or not row["failed"]]
     assert [] == players.doubled

@@ -32,7 +32,7 @@ LEVELS = ("read_committed", "repeatable_read", "serializable")
 EMPTY = "; ".join(f"delete from asyncq.{name}" for name in ("_jobs", "_ended_jobs", "_requests", "_key_locks"))
 STATES = "select id, asyncq._state(job) as state, rerun::text from asyncq._jobs as job order by id"
 
-DEAD = "array(select id from asyncq._jobs as job where asyncq._has_failed(job))"
+DEAD = "array(select id from asyncq._jobs as job where asyncq._is_discarded(job))"
 REVIVALS = {
     "a retry": f"select from asyncq.retry_jobs({DEAD})",
     "a reschedule": f"select from asyncq.reschedule_jobs({DEAD}, attempts := 0)",
@@ -412,7 +412,8 @@ async def test_one_job_of_a_key_waits_or_runs_whatever_comes_at_once(
                         await ask(mine, policy | {"on_conflict": rng.choice(STRATEGIES)})
                         live = await mine.values("""
                             select count(*) from asyncq._jobs
-                            where unique_key is not null and cancelled_at is null and not asyncq._has_failed(_jobs)""")
+                            where unique_key is not null and cancelled_at is null
+                              and not asyncq._is_discarded(_jobs)""")
                         bad.extend(count for count in live if count != 1)
                 except asyncpg.SerializationError:
                     bad.extend(["40001"] * (level == "read_committed"))

@@ -197,4 +197,4 @@ async def claimed(sql: Session) -> list[int]:
 
 async def are_left(sql: Session) -> bool:
     """Whether jobs are to be run; those too that a transaction holds, which hides them from fetches and rescues."""
-    return await sql.value("select exists (select from asyncq._jobs as job where not asyncq._has_failed(job))")
+    return await sql.value("select exists (select from asyncq._jobs as job where not asyncq._is_discarded(job))")

@@ -1,10 +1,9 @@
--- Add jobs as if one by one, when other jobs have their keys or jobs of the call share keys; asks says whether
--- some ask about others by their extras, keys is what _lock_key_holders returned. The keys and the jobs that have them
--- are locked. A row for each job, in no order.
+-- Add jobs as if one by one, when other jobs have their keys or jobs of the call share keys. asks: some depend on others by their
+-- extras; keys: what _lock_key_holders returned. The keys and the jobs that have them are locked. Returns a row for each job, unordered.
 --
--- The call is cut into pieces. In a piece no job shares a key with an earlier one; nor, when keys mix, does a job look at what
--- an earlier one may have changed by its job key. If all jobs of a key ask the same, and nothing in the call does more than to ask,
--- the first job of each key is added, and it answers the others: a call with thousands of jobs of one key is one piece.
+-- The call is cut into pieces. In a piece no job shares a key with an earlier one; and if keys mix, no job looks at a job that an
+-- earlier one may have changed by its job key. If all jobs of a key ask for the same, and none does more than ask, the first job of each
+-- key is added and answers the others: a call with thousands of jobs of one key is one piece.
 create or replace function asyncq._add_in_pieces(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
   priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[], extras jsonb[], asks boolean, keys text)
@@ -20,7 +19,7 @@ declare
 begin
   if asks then
     perform asyncq._check_requests(identifiers, payloads, extras);
-    -- The default states are written out, now that somebody looks.
+    -- Write out the default states, which are about to be compared.
     extras := array(
       select case
           when given.extra ? 'key' and not given.extra ? 'states'
@@ -86,7 +85,7 @@ begin
 end
 $$;
 
--- Add jobs that all ask alike (_all_ask_alike): the first one of each key is added, or is barred; it answers the others.
+-- Add jobs that all ask alike (_all_ask_alike): the first of each key is added, or barred by another job; it answers the others.
 create or replace function asyncq._add_first_of_each_key(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], priorities int[],
   flags jsonb[], metas jsonb[], extras jsonb[])
@@ -95,10 +94,10 @@ create or replace function asyncq._add_first_of_each_key(
   as $$
 #variable_conflict use_column
 declare
-  -- Of each job: whether it is the first one of its key (or has none), the place of that one among the first ones, and what it
-  -- comes to if it is not.
+  -- Of each job: whether it is the first of its key (or has none), the position of its first among the firsts, and its outcome
+  -- if it is not the first.
   firsts boolean[];
-  places bigint[];
+  positions bigint[];
   refusals text[];
   -- Of each first one.
   outcomes text[];
@@ -106,11 +105,11 @@ declare
   existing_ids bigint[];
   existing_states text[];
 begin
-  select array_agg(given.ord = given.first order by given.ord), array_agg(given.place order by given.ord),
+  select array_agg(given.ord = given.first order by given.ord), array_agg(given.position order by given.ord),
       array_agg(case given.strategy when 'reject' then 'rejected' else 'deduplicated' end order by given.ord)
-    into firsts, places, refusals
+    into firsts, positions, refusals
     from (
-      select spec.ord, spec.first, spec.strategy, dense_rank() over (order by spec.first) as place
+      select spec.ord, spec.first, spec.strategy, dense_rank() over (order by spec.first) as position
       from (
         select keyed.ord, keyed.extra ->> 'on_conflict' as strategy, case
             when keyed.extra is null then keyed.ord
@@ -133,22 +132,22 @@ begin
     from asyncq._resolve_unique(
       identifiers, payloads, queue_names, run_ats, max_attempts, null, priorities, flags, null, metas, extras) as done;
   return query
-    select answer.ord, case when answer.is_first then outcomes[answer.place] else answer.refusal end,
-      ids[answer.place],
-      case when answer.is_first then existing_ids[answer.place] else ids[answer.place] end,
+    select answer.ord, case when answer.is_first then outcomes[answer.position] else answer.refusal end,
+      ids[answer.position],
+      case when answer.is_first then existing_ids[answer.position] else ids[answer.position] end,
       case
-        when answer.is_first or outcomes[answer.place] <> 'added' then existing_states[answer.place]
-        when run_ats[answer.place] > asyncq.now() then 'scheduled'
+        when answer.is_first or outcomes[answer.position] <> 'added' then existing_states[answer.position]
+        when run_ats[answer.position] > asyncq.now() then 'scheduled'
         else 'available'
       end
-    from unnest(firsts, places, refusals) with ordinality as answer(is_first, place, refusal, ord);
+    from unnest(firsts, positions, refusals) with ordinality as answer(is_first, position, refusal, ord);
 end
 $$;
 
--- Whether jobs that share a key under a unique policy can be added by _add_first_of_each_key: each is barred by the first one, or
--- by what bars that. So nothing in the call replaces, forces or reruns a job, or has a job key or an idempotency key; and the jobs
--- of a key look at the same states, for the same period, among them those in which a new job is. A document without a key shares
--- nothing with others like it. A condition that is null would not count, so it is false.
+-- Whether jobs that share a key under a unique policy can be added by _add_first_of_each_key: each is barred by the first, or by the job
+-- that bars the first. So no job of the call replaces, forces or reruns, or has a job key or an idempotency key; and the jobs of a key
+-- look at the same states, for the same period, including the states of a new job. A record without a key is like no other. Null would
+-- not count as a failed condition, so it is false.
 create or replace function asyncq._all_ask_alike(job_keys text[], extras jsonb[]) returns boolean
   language sql immutable
   as $$
@@ -166,8 +165,8 @@ create or replace function asyncq._all_ask_alike(job_keys text[], extras jsonb[]
     where spec.extra is not null) as given
   $$;
 
--- Whether some job has, or will have in this call, a job key and a key under a unique policy: then two jobs of the call
--- that share no key may meet in it. The keys are locked.
+-- Whether a job has, or will have in this call, both a job key and a key under a unique policy. Then two jobs of the call that share no
+-- key may meet in it. The keys are locked.
 create or replace function asyncq._mixes_keys(job_keys text[], extras jsonb[]) returns boolean
   language plpgsql volatile
   as $$

@@ -1,15 +1,14 @@
 -- Add one job. Every null is the default: payload {}, no queue, due now, 25 attempts, priority 0, no flags.
--- options is an object; a member that is not among these is an error:
---   meta              an object that goes with the job
---   unique            a unique policy of the Open Job Spec: which jobs may not exist beside this one, and what becomes of it then
+-- options is an object; any other member than these is an error:
+--   meta              an object that is stored with the job
+--   unique            a unique policy of the Open Job Spec: which jobs may not exist beside this one, and what happens then
 --   singleton         true: at most one job of the task waits or runs; with subject (1 to 512 characters) one for each subject
 --   force             true: the job is added beside any other, and bars later ones
---   rerun             true: when the other job runs, the payload is remembered, and the job begins anew when its run ends
---   idempotency_key   1 to 200 characters: for a day, the same request comes to the same job; or for so many seconds as
---                     idempotency_window_s says
--- Returns the row of the view of the job that stands for the request, which may have been there before. When that has ended,
--- the row has its id, task and time of creation, as far as they are known, and nulls. A job that its policy rejects is the error
--- GWBDJ, whose detail is the id and state of the other job as JSON.
+--   rerun             true: if the other job runs, the payload is stored, and the job runs again when its run ends
+--   idempotency_key   1 to 200 characters: for a day, or idempotency_window_s seconds, the same request returns the same job
+-- Returns the view's row of the job that stands for the request, which may have existed before. If that job has ended, the row has its id,
+-- task and time of creation, as far as they are known, and nulls. A job that its policy rejects is the error GWBDJ, whose detail is the
+-- id and state of the other job as JSON.
 create or replace function asyncq.add_job(
   identifier text,
   payload json default null,

@@ -1,5 +1,5 @@
--- Add one job that asks nothing about others, has no key, and was checked by the caller: what _add_jobs does for most jobs, at a
--- third of its price. Null, and nothing is done, when its task is not stored yet, or about to be removed: _add_jobs sees to that.
+-- Add one job without a key or policy, which the caller has checked: as _add_jobs does, at a third of its price. Returns null, and does
+-- nothing, if its task is not stored yet or about to be removed; then _add_jobs has to do it.
 create or replace function asyncq._add_keyless_job(
   identifier text, payload json, queue_name text, run_at timestamptz, max_attempts int, priority int, flags jsonb, meta jsonb)
   returns bigint

@@ -1,18 +1,17 @@
--- The one way in: every add but a single plain one, from SQL or Python, ends here. Parallel arrays, one element a job; null = the
--- default, also for a whole array but the first.
+-- The one entrance: every add except a single plain one, from SQL or Python, ends here. Parallel arrays, one element for each job; null
+-- is the default, also for a whole array except the first.
 -- Jobs with a key are added in three steps: lock, check, act. Lock order: key locks, jobs, tasks.
 -- Workers are notified at commit, once a transaction.
 --
--- One row: the ids of the jobs that stand for the specs, in their order; and of those to which there is more to say than that they
--- were added, which they are (counted from 1), and what it is. Nothing to say is null.
+-- Returns one row: the ids of the jobs that stand for the specs, in their order; then, for jobs that were not simply added, their
+-- positions (from 1) and outcomes. Null if there are none.
 --
--- An element of extras is a record of the options that have no array of their own; it was made by _extra, or by
--- asyncq/domain/deduplication.py. A new option of a job is a new member of it. A job asks about others if there is a key or a
--- request:
---   key, states, period    its key under a unique policy (hexadecimal), and what of the policy says whom the job looks at; states
---                          and period may be missing, for the defaults
---   on_conflict            reject, ignore, replace or replace_except_schedule; add: it has the key, but looks at nobody
---   rerun                  (if there) when the other one runs, this request is remembered
+-- An element of extras is a record of the options that have no array of their own, made by _extra or by
+-- asyncq/domain/deduplication.py. A new option of a job is a new member of it. A job depends on others if it has a key or a request:
+--   key, states, period    its key under a unique policy (hexadecimal), and which jobs the policy looks at; states and period may be
+--                          missing, for the defaults
+--   on_conflict            reject, ignore, replace or replace_except_schedule; add: it has the key, but ignores other jobs
+--   rerun                  (if there) when the other job runs, this request is remembered
 --   request, window_s      an idempotency key, and for how long it holds
 create or replace function asyncq._add_many_jobs(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
@@ -29,8 +28,6 @@ create or replace function asyncq._add_many_jobs(
 declare
   asks boolean := false;
   keys text := 'new';
-  soon timestamptz;
-  is_due boolean;
 begin
   if coalesce(cardinality(identifiers), 0) = 0 then
     return;
@@ -63,25 +60,12 @@ begin
           identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, flags, job_key_modes, metas,
           extras, asks, keys) as held) as done;
   end if;
-  -- _resolve_unique has notified the workers.
-  if asks and keys <> 'new' then
-    return;
-  end if;
-  -- The instant decides whether to notify, not the start of the transaction, which may be long ago. A worker looks for its next
-  -- due job at least once a minute by itself: only a job that is due before that must wake it. A job that had its key
-  -- before may be due at another time than the call says, or run.
-  soon := asyncq.clock() + interval '60 s';
-  if keys = 'new' then
-    is_due := run_ats is null or array_position(run_ats, null) is not null or soon >= any(run_ats);
-  else
-    is_due := exists (
-        select from unnest(job_keys, run_ats) as given(key, run_at)
-        where given.key is null and (given.run_at is null or given.run_at <= soon))
-      or exists (
-        select from asyncq._jobs as job
-        where job.key = any(job_keys) and asyncq._is_due(job, soon) and asyncq._is_ready(job));
-  end if;
-  if is_due then
+  if keys <> 'new' then
+    -- The jobs themselves decide: one that existed before may run, or be due at another time than the call says. Those that were not
+    -- changed count too, since a fetch has skipped them while they were locked.
+    perform asyncq._wake_for(ids);
+  elsif run_ats is null or array_position(run_ats, null) is not null or asyncq.clock() + interval '60 s' >= any(run_ats) then
+    -- As _wake_for, without a look at the jobs.
     perform asyncq._wake_workers();
   end if;
 end

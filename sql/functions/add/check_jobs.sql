@@ -1,4 +1,4 @@
--- The limits of a job, each with graphile's error code. The first spec that breaks a rule is named.
+-- The limits of a job, each with graphile's error code. The error names the first spec that breaks a rule.
 -- run_at: a Python worker cannot hold a time outside of the years 1 to 9999, and infinity has no distance from now.
 -- Backslashes stand in E'' strings: the caller may have switched standard_conforming_strings off.
 create or replace function asyncq._check_jobs(

@@ -1,7 +1,7 @@
--- Add jobs with the rights of the schema's owner: all that a role needs that adds jobs and does nothing else.
--- jobs is an object, or an array of objects, whose members are the arguments of add_job; what is left out, or null, is the
--- default (the payload null is a payload). Its argument list never changes: new options are new members, so that a role's
--- right to call it outlives every upgrade. What comes back tells no more of a job that was there before than its id and state.
+-- Add jobs with the rights of the schema's owner: all that a role needs that only adds jobs.
+-- jobs is an object, or an array of objects, whose members are the arguments of add_job; a missing or null member is the default (but a
+-- null payload is a payload). The argument list never changes: new options are new members, so that a role's right to call it outlives
+-- every upgrade. The answer shows only the id and state of a job that existed before.
 create or replace function asyncq.enqueue(jobs json)
   returns table (ord bigint, outcome text, id bigint, existing_id bigint, existing_state text)
   language plpgsql volatile security definer
@@ -24,17 +24,11 @@ begin
         with ordinality as spec(
           job, identifier, queue_name, run_at, max_attempts, job_key, priority, flags, job_key_mode, options, ord)),
     given as (
-      select
-        array_agg(identifier order by ord) as identifiers,
-        array_agg(payload order by ord) as payloads,
-        array_agg(queue_name order by ord) as queue_names,
-        array_agg(run_at order by ord) as run_ats,
-        array_agg(max_attempts order by ord) as max_attempts,
-        array_agg(job_key order by ord) as job_keys,
-        array_agg(priority order by ord) as priorities,
-        array_agg(asyncq._flags(flags) order by ord) as flags,
-        array_agg(job_key_mode order by ord) as job_key_modes,
-        array_agg(options -> 'meta' order by ord) as metas,
+      select array_agg(identifier order by ord) as identifiers, array_agg(payload order by ord) as payloads,
+        array_agg(queue_name order by ord) as queue_names, array_agg(run_at order by ord) as run_ats,
+        array_agg(max_attempts order by ord) as max_attempts, array_agg(job_key order by ord) as job_keys,
+        array_agg(priority order by ord) as priorities, array_agg(asyncq._flags(flags) order by ord) as flags,
+        array_agg(job_key_mode order by ord) as job_key_modes, array_agg(options -> 'meta' order by ord) as metas,
         array_agg(asyncq._extra(options, identifier, queue_name, payload, job_key) order by ord) as extras
       from specs
       having count(*) > 0)
@@ -45,7 +39,7 @@ begin
 end
 $$;
 
--- Jobs as JSON: an array of objects whose members are the arguments of add_job, each of its type or null.
+-- Check jobs as JSON: an array of objects whose members are the arguments of add_job, each of its type or null.
 create or replace function asyncq._check_members(jobs json) returns void
   language plpgsql immutable
   as $$

@@ -5,7 +5,7 @@
 --   none                               added                          added                    added
 --   waits, no attempt failed           updated                        updated, run_at kept     deduplicated
 --   waits for its retry                updated, attempts 0            the same                 deduplicated
---   runs, or is discarded       loses its key and its further  the same                 deduplicated
+--   runs, or is discarded              loses its key and its further  the same                 deduplicated
 --                                      attempts; a new one is added
 --
 -- Each lateral subquery is one index probe, and each update is bound to ids, whatever the planner knows of the table.
@@ -17,7 +17,7 @@ create or replace function asyncq._resolve_job_keys(
   as $$
 #variable_conflict use_column
 declare
-  -- Parallel to the others: the holder of the key, its state, and what the add comes to.
+  -- Parallel to the others: the holder of the key, its state, and the outcome of the add.
   holders bigint[];
   states text[];
   outcomes text[];
@@ -60,7 +60,7 @@ begin
   end if;
   if 'added' = any(outcomes) then
     if array_remove(holders, null) <> '{}' then
-      -- A holder that runs is in its last attempt now: it ends as it will, and its key goes to the new job.
+      -- A holder that runs is in its last attempt now: its result counts, and its key goes to the new job.
       update asyncq._jobs as job
         set key = null, attempts = job.max_attempts - (job.locked_by is not null)::int,
           attempts_made = coalesce(job.attempts_made, job.attempts), updated_at = asyncq.now()
@@ -83,9 +83,9 @@ begin
 end
 $$;
 
--- Give waiting jobs what new adds of their keys say. Parallel arrays as in _add_jobs; of those with the outcome 'updated' the
--- job (by its id) is locked, and its task is stored. What an add leaves out becomes the default; but what an earlier one asked
--- to keep is kept.
+-- Change waiting jobs to what new adds of their keys say. Parallel arrays as in _add_jobs; for the outcome 'updated' the job of that id is
+-- locked, and its task is stored. An option that the add leaves out becomes the default, except that a job stays kept as an earlier add
+-- asked.
 create or replace function asyncq._update_jobs(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], priorities int[],
   flags jsonb[], job_key_modes text[], metas jsonb[], extras jsonb[], ids bigint[], outcomes text[]) returns void

@@ -1,13 +1,14 @@
--- Add jobs of which some ask about others, and no two share a key; the keys and the jobs that have them are locked. Three questions
--- in turn: was this very request made before (idempotency keys), does another job bar it (unique policies), does another job have its job key?
+-- Add jobs of which some depend on others, and no two share a key; the keys and the jobs that have them are locked. Three questions in
+-- turn: was this very request made before (idempotency keys), does another job bar it (unique policies), does another job have its job
+-- key?
 --
 --   the newest job that bars it      ignore          reject      rerun           replace
 --   waits                            deduplicated    rejected    as without      added; the other ends as cancelled
 --   runs                             deduplicated    rejected    updated         added; the other is cancelled
 --   has ended                        deduplicated    rejected    as without      added; the other loses the key
 --
--- To rerun is to remember the payload, with which the job begins anew when its run ends. It is for the case that only running
--- jobs bar the request: one that waits will run later than now anyhow.
+-- A rerun stores the payload with which the job runs again when its run ends. It applies if only running jobs bar the request: a job
+-- that waits will run later anyhow.
 create or replace function asyncq._resolve_unique(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
   priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[], extras jsonb[])
@@ -18,7 +19,7 @@ create or replace function asyncq._resolve_unique(
 declare
   -- The instant after the locks.
   moment constant timestamptz := asyncq.clock();
-  -- Parallel to the others: the job that decides, its state, and what the add comes to.
+  -- Parallel to the others: the job that decides, its state, and the outcome of the add.
   existing_ids bigint[];
   existing_states text[];
   outcomes text[];
@@ -87,8 +88,6 @@ begin
       array_agg(given.outcome), array_agg(given.id))
       from unnest(ords, outcomes, ids) as given(ord, outcome, id);
   end if;
-  -- Of what is refused too: a worker that looked while its job was locked has passed it over.
-  perform asyncq._wake_for(ids);
   return query
     select done.ord, done.outcome, done.id, done.existing_id, done.existing_state
     from unnest(ords, outcomes, ids, existing_ids, existing_states)
@@ -96,12 +95,10 @@ begin
 end
 $$;
 
--- The jobs that bar an add under its unique policy: they have its key, are in one of the policy's states, and the policy's
--- period, counted from when they were created, still runs at this moment. The only place that says so.
--- It is inlined into statements that have a snapshot of their own, newer than the locks. is_row: it has a row in
--- _jobs, and is not merely remembered.
--- One probe of each index, whatever a plan was made for: no other condition than the key's is one for an index, and offset 0
--- makes it no join.
+-- The jobs that bar an add under its unique policy, the only copy of this rule: they have its key and one of the policy's states, and the
+-- policy's period since they were created is not over. Inlined into statements whose snapshots are newer than the locks. is_row: the job
+-- has a row in _jobs, and is not only kept as ended.
+-- One probe of each index under every plan: only the key's condition fits an index, and offset 0 keeps it from becoming a join.
 create or replace function asyncq._matches(extra jsonb, moment timestamptz)
   returns table (id bigint, state text, created_at timestamptz, run_at timestamptz, is_row boolean)
   language sql stable
@@ -111,7 +108,7 @@ create or replace function asyncq._matches(extra jsonb, moment timestamptz)
     select job.id, asyncq._state(job), job.created_at, job.run_at, true
     from asyncq._jobs as job
     where job.unique_key = decode(extra ->> 'key', 'hex')
-      and not asyncq._has_failed(job)
+      and not asyncq._is_discarded(job)
     union all
     select job.id, 'discarded', job.created_at, job.run_at, true
     from asyncq._jobs as job
@@ -129,8 +126,8 @@ create or replace function asyncq._matches(extra jsonb, moment timestamptz)
   offset 0
   $$;
 
--- Make room for jobs that replace others: what waits ends as cancelled, what runs is cancelled, and what has ended stays as it
--- is, but loses its claim to the key. Those replace whose outcome is 'added' although there is an existing job.
+-- Make room for jobs that replace others (outcome 'added' with an existing job): waiting jobs end as cancelled, running ones are
+-- cancelled, ended ones lose the key.
 create or replace function asyncq._replace_jobs(
   extras jsonb[], outcomes text[], existing_ids bigint[], moment timestamptz) returns void
   language plpgsql volatile

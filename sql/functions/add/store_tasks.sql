@@ -1,16 +1,13 @@
--- Store the names of tasks that are used for the first time; sorted, so that two callers with the same new names never
--- deadlock. Nearly always all are known, and one probe for each name is all that is done. A retired name is in use again: the mark
--- is taken away, which waits for a cleanup that is about to remove it.
+-- Store the names of new tasks, sorted, so that two callers with the same new names never deadlock. Nearly always all are known, and one
+-- probe for each name is all. A retired name is in use again: its mark is cleared, which waits for a cleanup that is about to remove it.
 create or replace function asyncq._store_tasks(identifiers text[]) returns void
   language plpgsql volatile
   as $$
 #variable_conflict use_column
 declare
   missing text[];
-  retired text[];
 begin
-  select array_agg(given.name) filter (where known.id is null), array_agg(given.name) filter (where known.id is not null)
-    into missing, retired
+  select array_agg(given.name order by given.name collate "C") into missing
     -- Most calls are about one task.
     from (
       select distinct name from unnest(
@@ -19,22 +16,15 @@ begin
     left join lateral (select id, retired_in from asyncq._tasks where identifier = given.name offset 0) as known on true
     where given.name is not null and (known.id is null or known.retired_in is not null);
   if missing is not null then
-    insert into asyncq._tasks (identifier)
-      select given.name from unnest(missing) as given(name) order by given.name collate "C"
-      on conflict do nothing;
-  end if;
-  if retired is not null then
-    insert into asyncq._tasks (identifier)
-      select given.name from unnest(retired) as given(name) order by given.name collate "C"
-      on conflict (identifier) do update set retired_in = null;
+    insert into asyncq._tasks as task (identifier) select name from unnest(missing) as name
+      on conflict (identifier) do update set retired_in = null where task.retired_in is not null;
   end if;
 end
 $$;
 
--- The ids of the tasks of a worker, which are stored on first use. A name that another open transaction has just stored is
--- left out: its id is unknown until that transaction ends, and a worker must not wait for it; who misses one asks again. A
--- retired name is in use again: the mark is taken away, unless a cleanup is about to remove it at this moment. A table that is locked
--- as a whole, as by a migration, is waited for: no name could be read.
+-- The ids of a worker's tasks, which are stored on first use. A name that another open transaction has just stored is left out, since a
+-- worker must not wait for that; it asks again. A retired name is in use again: its mark is cleared, unless a cleanup is about to remove
+-- it. The function waits for a lock on the whole table, as of a migration.
 create or replace function asyncq._task_ids(identifiers text[]) returns table (identifier text, id int)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp

@@ -1,14 +1,13 @@
--- What an administrator does to jobs, by their ids. The rows are locked first, in the order of their ids, those
--- that run too: a job that is being fetched, settled or changed at this moment is waited for, and judged as it is then; at
--- REPEATABLE READ and SERIALIZABLE the caller gets 40001. What runs is left alone, however old its claim is, but for cancel;
--- and so are ids that are unknown or null.
+-- What an administrator does to jobs, by their ids. The rows are locked first, in the order of their ids, also of running jobs: the
+-- function waits for a job that is being fetched, settled or changed, and uses its newest version; at REPEATABLE READ and SERIALIZABLE
+-- the caller gets 40001. Running jobs are left alone except by cancel; so are ids that are unknown or null.
 --
 --   act          what becomes of the job
 --   cancel       unless it is discarded: it ends as cancelled; one that runs is marked, and its worker notified
 --   complete     it ends as completed
 --   discard      discarded: no attempt is left, last_error says why
---   reschedule   what is not null is set
---   retry        if an attempt has failed: none has, and it is due now; last_error stays until the next failure
+--   reschedule   arguments that are not null are set
+--   retry        if an attempt has failed: attempts are 0, and it is due now; last_error stays until the next failure
 create or replace function asyncq._administer_jobs(
   act text, job_ids bigint[], error_message text default null, run_at timestamptz default null, priority int default null,
   attempts int default null, max_attempts int default null)
@@ -32,8 +31,8 @@ begin
       select 'unique:' || encode(job.unique_key, 'hex') from asyncq._jobs as job
       where job.id = any(job_ids) and job.unique_key is not null));
   end if;
-  -- What a fetch that was waited for has batched is found by the next look; until one finds nothing new. Each is a statement of
-  -- its own, and sees what was waited for.
+  -- Until no more rows are found: a fetch that the lock waited for may have moved jobs into a batch. Each statement has its own
+  -- snapshot, and sees that.
   loop
     -- What runs is left alone by the other acts: they need not know that it does, unless by a snapshot of before.
     if act = 'cancel' or current_setting('transaction_isolation') <> 'read committed' then
@@ -43,11 +42,11 @@ begin
     locked := array(select job.id from asyncq._jobs as job where job.id = any(job_ids) order by job.id for no key update);
     exit when act <> 'cancel' or cardinality(locked) = cardinality(job_ids) or locked = before;
   end loop;
-  -- Of those that are locked: what ran in a batch may have come back as a row since, and be taken by somebody at this moment.
+  -- Only rows that are locked: a job of a batch may have become a row since, which another transaction may be changing.
   held := array(
     select job.id from asyncq._jobs as job
     where job.id = any(locked) and case act
-      when 'cancel' then not asyncq._has_failed(job)
+      when 'cancel' then not asyncq._is_discarded(job)
       when 'retry' then job.locked_by is null and job.attempts > 0
       else job.locked_by is null
     end);

@@ -24,7 +24,7 @@ begin
   end if;
   if 'DELETE_PERMAFAILED_JOBS' = any(tasks) then
     discarded := array(
-      select job.id from asyncq._jobs as job where asyncq._has_failed(job) order by job.id for update skip locked);
+      select job.id from asyncq._jobs as job where asyncq._is_discarded(job) order by job.id for update skip locked);
     perform asyncq._end_jobs(discarded, 'discarded');
     return query select 'DELETE_PERMAFAILED_JOBS', cardinality(discarded)::bigint;
   end if;
@@ -37,14 +37,13 @@ begin
 end
 $$;
 
--- Remove the names of tasks that nothing uses, beside adds and workers that look names up at this moment, at no cost to them.
+-- Remove the names of tasks that nothing uses, at no cost to adds and workers that look up names meanwhile. Returns how many.
 --
--- It takes two calls. The first one retires a name: it marks the row. Whoever looks a retired name up to use it takes the mark
--- away again (_task_ids); a worker looks its names up after its row says that it uses them. So the second call has only to
--- fear transactions that have not seen the mark: those that looked the name up before hold a lock on the table to their end,
--- those that will with an old snapshot hold that. It waits for both, for a while, and leaves the name to the next call if they
--- stay. Then nobody can have the number of a task whose mark is still there: if nothing uses it now, nothing will.
--- Returns how many were removed.
+-- It takes two calls. The first one retires a name: it marks the row. A transaction that looks up a retired name to use it clears the
+-- mark (_task_ids); a worker looks up its names after its row lists them. So the second call has to consider only transactions that have
+-- not seen the mark: those that looked up the name before hold a lock on the table, and later ones have an old snapshot. The call waits
+-- for both for a while, and leaves the name to the next call if they stay. After that nobody can have the number of a task that is still
+-- marked, and if nothing uses it now, nothing will.
 create or replace function asyncq._collect_tasks(keep text[] default null, patience interval default '1 s') returns bigint
   language plpgsql volatile
   as $$
@@ -70,7 +69,7 @@ begin
       select task.id from asyncq._tasks as task
       where task.id = any(retired) and task.retired_in = marks[array_position(retired, task.id)]
       order by task.id for update skip locked);
-    -- A statement of its own: it sees all that was waited for.
+    -- A statement of its own, whose snapshot is newer than all those transactions.
     used := asyncq._used_tasks();
     delete from asyncq._tasks as task where task.id = any(retired) and task.id <> all(used);
     get diagnostics removed = row_count;
@@ -87,8 +86,8 @@ begin
 end
 $$;
 
--- Wait until every transaction that may not have seen these marks, of transactions that have ended, is over: whoever holds a
--- lock on _tasks now, and whoever reads with a snapshot that is older than a mark. Returns false if that takes too long.
+-- Wait for the end of every transaction that may not have seen these marks: it holds a lock on _tasks, or its snapshot is older than a
+-- mark. The transactions that set the marks have ended. Returns false if that takes too long.
 create or replace function asyncq._outlived(marks xid8[], until timestamptz) returns boolean
   language plpgsql volatile
   as $$
@@ -118,7 +117,7 @@ begin
 end
 $$;
 
--- The ids of all tasks that something uses: a job, an ended job that is kept, or a worker that has not been forgotten.
+-- The ids of all tasks in use: by a job, an ended job that is kept, or a worker that has a row.
 create or replace function asyncq._used_tasks() returns int[]
   language sql volatile
   as $$

@@ -6,9 +6,9 @@ create or replace function asyncq.counts(exact boolean default false)
   set search_path = pg_catalog, pg_temp
   as $$ select counted.state, counted.jobs, counted.is_exact from asyncq._counts(exact) as counted $$;
 
--- How many jobs are in each state. A table of up to so many bytes is read; a larger one only if the caller wants exact figures.
--- Otherwise a sample of a quarter of them says how many wait, about. What is rare and what somebody has to look at is counted: what
--- is discarded, by its index, up to 100,000, and what runs, by a look at each row, which is cheap up to eight times the size.
+-- How many jobs are in each state. A table of up to so many bytes is read; a larger one only for exact figures. Otherwise a sample of a
+-- quarter of that many bytes estimates how many wait. Discarded jobs are counted by their index, up to 100,000, and running ones by a look
+-- at each row, which is cheap up to eight times the size.
 create or replace function asyncq._counts(exactly boolean, most_bytes bigint default 33554432)
   returns table (state text, jobs bigint, is_exact boolean)
   language plpgsql volatile
@@ -28,7 +28,7 @@ begin
     return;
   end if;
   select count(*) into discarded from (
-    select from asyncq._jobs as job where asyncq._has_failed(job) limit 100000) as few;
+    select from asyncq._jobs as job where asyncq._is_discarded(job) limit 100000) as few;
   if discarded < 100000 then
     counted := '{discarded}';
     return query select 'discarded', discarded, true;

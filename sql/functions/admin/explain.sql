@@ -1,19 +1,19 @@
--- Why a job does not run: a row for each reason, the first one first. It asks what a fetch asks, by the same functions. A job
--- that no row is left of has none; the one reason of a job that waits for nothing is 'ready'.
+-- Why a job does not run: a row for each reason, in order. It uses the conditions of a fetch. A job that is unknown has no reason; a job
+-- that waits for nothing has the one reason 'ready'.
 --
 --   reason          what it waits for
---   ended           it is over, and was kept
---   running         nothing: it runs, or its worker has died and a rescue comes
---   cancelled       its handler, which runs still
+--   ended           it has ended, and was kept
+--   running         nothing: it runs, or its worker has died and will be rescued
+--   cancelled       its handler, which still runs
 --   last_attempt    (it runs, and will not be tried again)
---   discarded       it is discarded: somebody has to retry it
+--   failed          it is discarded: it has to be retried by hand
 --   not_due         its time, or the time of its retry
 --   no_worker       a worker
 --   unknown_task    a worker that knows its task
 --   forbidden_flag  a worker that does not forbid its flags
 --   queue_busy      the job of its queue that runs
 --   queue_behind    an earlier job of its queue
---   ready           a free slot: the next fetch takes it, after what comes before it
+--   ready           a free slot: the next fetch takes it, after the jobs before it
 create or replace function asyncq.explain(job_id bigint) returns table (reason text, detail text)
   language plpgsql stable
   set search_path = pg_catalog, pg_temp
@@ -110,7 +110,7 @@ begin
 end
 $$;
 
--- The part of explain for jobs that are not ready, and which no fetch looks at: one that runs, or is discarded.
+-- The part of explain for jobs that no fetch looks at: those that run or are discarded.
 create or replace function asyncq._explain_unready(job asyncq._jobs) returns table (reason text, detail text)
   language sql stable
   as $$

@@ -1,12 +1,11 @@
--- Remove the job of a key. What waits, also for a retry, or is discarded, is deleted. What runs cannot be: it loses its
--- key and its attempts, so that it ends as it will and is not tried or run again; the row that comes back is locked then.
--- No job has the key: null comes back.
+-- Remove the job of a key. A waiting or discarded job is deleted. A running one loses its key and its attempts, so that it is not tried or
+-- run again; the row that is returned is locked then. Null if no job has the key.
 create or replace function asyncq.remove_job(job_key text) returns asyncq.jobs
   language sql strict volatile
   set search_path = pg_catalog, pg_temp
   as $$ select (removed.shown).* from asyncq._remove_job(job_key) as removed $$;
 
--- The act of remove_job. Lock, check, act, as in an add: it waits for an add of the key.
+-- The work of remove_job. Lock, check, act, as in an add: it waits for an add of the key.
 create or replace function asyncq._remove_job(job_key text) returns table (shown asyncq.jobs, document text)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp

@@ -1,5 +1,4 @@
--- What breaks a law of the store: a row for each case, none in a store that is whole. All laws are judged by one snapshot.
--- Reads all jobs.
+-- Cases that break a law of the store: a row for each, none in a sound store. All laws are checked by one snapshot. Reads all jobs.
 create or replace function asyncq.violations() returns table (law text, job_id bigint, said text)
   language sql stable
   set search_path = pg_catalog, pg_temp
@@ -14,7 +13,7 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   from asyncq._all_jobs() as job
   where job.locked_by is not null and not exists (select from asyncq._workers as worker where worker.id = job.locked_by)
   union all
-  -- A claim of a dead worker is returned while another worker lives; nobody is dead while the server has just returned.
+  -- A claim of a dead worker is returned while another worker is alive; no worker is dead while the server has just returned.
   select 'dead_claim', job.id, format('is still claimed by worker %s, last seen at %s', worker.id, worker.last_seen)
   from asyncq._all_jobs() as job
   join asyncq._workers as worker on worker.id = job.locked_by
@@ -73,7 +72,7 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   where not broken.indisvalid and broken.indrelid in ('asyncq._jobs'::regclass, 'asyncq._queues'::regclass,
     'asyncq._key_locks'::regclass, 'asyncq._ended_jobs'::regclass, 'asyncq._requests'::regclass)
   union all
-  -- Key locks that nobody uses are removed after a day.
+  -- Unused key locks are removed after a day.
   select 'stale_key_locks', null, format('%s key locks were not used for two days and are still there', stale.key_locks)
   from (
     select count(*) as key_locks from asyncq._key_locks where used_at < clock_timestamp() - interval '2 days') as stale

@@ -1,5 +1,5 @@
--- The jobs of batches, as the rows that they stand for: those whose claims stand, or of these only the one with this id. A row is
--- filled field by field: whoever adds a column to _jobs leaves this as it is.
+-- The jobs of batches, as the rows that they stand for: those that are unsettled, or of these only the one with this id. A row is filled
+-- field by field, so that a new column of _jobs needs no change here.
 create or replace function asyncq._batched_jobs(only_id bigint default null) returns setof asyncq._jobs
   language plpgsql stable
   set search_path = pg_catalog, pg_temp
@@ -9,14 +9,14 @@ create or replace function asyncq._batched_jobs(only_id bigint default null) ret
 #variable_conflict use_column
 declare
   job asyncq._jobs;
-  batched record;
 begin
   job.revision := 0;
   job.attempts := 0;
   job.interruptions := 0;
-  for batched in
-    select batch.lock_token, batch.locked_at, batch.locked_by, member.id, member.run_at, member.created_at, member.task_id,
-      member.priority, member.max_attempts, member.queue, member.meta, member.payload
+  for job.lock_token, job.locked_at, job.locked_by, job.id, job.run_at, job.created_at, job.updated_at, job.task_id, job.priority,
+    job.max_attempts, job.queue, job.meta, job.payload in
+    select batch.lock_token, batch.locked_at, batch.locked_by, member.id, member.run_at, member.created_at, member.created_at,
+      member.task_id, member.priority, member.max_attempts, member.queue, member.meta, member.payload
     from asyncq._batches as batch
     cross join lateral unnest(
         batch.ids, batch.run_at, batch.created_at, batch.task_id, batch.priority, batch.max_attempts, batch.queue,
@@ -25,25 +25,12 @@ begin
     where (only_id is null or batch.ids @> array[only_id] and member.id = only_id)
       and get_bit(batch.unsettled, member.ordinal::int - 1) = 1
   loop
-    job.id := batched.id;
-    job.run_at := batched.run_at;
-    job.created_at := batched.created_at;
-    job.updated_at := batched.created_at;
-    job.locked_at := batched.locked_at;
-    job.lock_token := batched.lock_token;
-    job.locked_by := batched.locked_by;
-    job.task_id := batched.task_id;
-    job.priority := batched.priority;
-    job.max_attempts := batched.max_attempts;
-    job.queue := batched.queue;
-    job.meta := batched.meta;
-    job.payload := batched.payload;
     return next job;
   end loop;
 end
 $$;
 
--- The queues whose jobs run in batches; a name may come more than once.
+-- The queues whose jobs run in batches; a name may occur more than once.
 create or replace function asyncq._batched_queues() returns setof text
   language sql stable
   set search_path = pg_catalog, pg_temp
@@ -54,7 +41,7 @@ create or replace function asyncq._batched_queues() returns setof text
   where member.queue is not null and get_bit(batch.unsettled, member.ordinal::int - 1) = 1
   $$;
 
--- All jobs that have not ended, those of batches too: for who reads them. It is inlined, so that the indexes of _jobs are used.
+-- All jobs that have not ended, including those of batches. It is inlined, so that the indexes of _jobs are used.
 create or replace function asyncq._all_jobs() returns setof asyncq._jobs
   language sql stable
   as $$

@@ -53,8 +53,7 @@ begin
 end
 $$;
 
--- Split batches of a worker, by the tokens of their fetches; those that another transaction locks are left as they are. Returns
--- the ids of the rows.
+-- Split batches of a worker, by the tokens of their fetches, except those that another transaction locks. Returns the ids of the rows.
 create or replace function asyncq._split_batches_of_worker(worker int, tokens bigint[]) returns setof bigint
   language sql volatile
   set search_path = pg_catalog, pg_temp
@@ -66,8 +65,8 @@ create or replace function asyncq._split_batches_of_worker(worker int, tokens bi
     order by batch.lock_token for update skip locked)) as split(id)
   $$;
 
--- Split the batches that hold one of these jobs; one that is being settled at this moment is waited for. At REPEATABLE READ
--- and SERIALIZABLE the caller gets 40001 if a batch has changed since its snapshot.
+-- Split the batches that contain one of these jobs; waits for a batch that is being settled. At REPEATABLE READ and SERIALIZABLE the
+-- caller gets 40001 if a batch has changed since its snapshot.
 create or replace function asyncq._split_batches_of_jobs(job_ids bigint[]) returns void
   language plpgsql volatile
   -- Its callers shun scans; there are a few rows, and a plan of a scan that is shunned would be compiled.

@@ -5,14 +5,14 @@ create or replace function asyncq._state(job asyncq._jobs) returns text
   select case
     when job.cancelled_at is not null then 'cancelled'
     when job.locked_by is not null then 'active'
-    when asyncq._has_failed(job) then 'discarded'
+    when asyncq._is_discarded(job) then 'discarded'
     when asyncq._is_due(job, asyncq.now()) then 'available'
     when job.attempts > 0 then 'retryable'
     else 'scheduled'
   end
   $$;
 
--- Whether a job is discarded: no attempt is left, and nobody runs it.
-create or replace function asyncq._has_failed(job asyncq._jobs) returns boolean
+-- Whether a job is discarded: no attempt is left, and no worker runs it.
+create or replace function asyncq._is_discarded(job asyncq._jobs) returns boolean
   language sql immutable parallel safe
   as $$ select job.locked_by is null and job.attempts >= job.max_attempts $$;

@@ -1,12 +1,12 @@
--- Store a recurring item: from now on workers that know its task add its jobs. options is an object; a member that is not among
--- these is an error, one that is missing or null has its default:
+-- Store a recurring item: from now on workers that know its task add its jobs. options is an object; any other member than these is an
+-- error, a missing or null one has its default:
 --   dialect           extended (the default), or crontab: the fields of graphile-worker alone
---   tz                the IANA zone in which the expression is meant; UTC by default
---   fill              how far back missed slots are made up for: seconds, or a text such as 3d12h; not at all by default
---   overlap           what becomes of a slot while a job of the item waits or runs: allow (the default), skip or replace
+--   tz                the IANA zone of the expression; UTC by default
+--   fill              how far back missed slots are added: seconds, or a text such as 3d12h; not at all by default
+--   overlap           what happens to a slot while a job of the item waits or runs: allow (the default), skip or replace
 --   queue, max_attempts, priority, flags, job_key, job_key_mode   as in an add; its task's by default
--- What cannot be told from here, a worker tells in problem: a bad expression, a payload that its task refuses.
--- GWBCX: it is stored already. GWBCS: a worker that lives has one of this identifier in its crontab.
+-- Workers report in problem what only they can see: a bad expression, a payload that its task refuses.
+-- GWBCX: it is stored already. GWBCS: a live worker has an item of this identifier in its crontab.
 create or replace function asyncq.add_cron_item(
   identifier text, task_identifier text, expression text, payload json default null, options jsonb default null)
   returns asyncq.cron_item
@@ -31,8 +31,8 @@ begin
 end
 $$;
 
--- Store a recurring item. It is a new one: not paused, and what was due before now is never made up for. Who adds the same at this
--- moment is waited for. job is what is known of its task, null for nothing.
+-- Store a new recurring item: not paused, and slots before now are never added. Waits for another transaction that adds the same item.
+-- job is what is known of its task, null for nothing.
 create or replace function asyncq._add_cron_item(item text, definition jsonb, job jsonb) returns void
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp

@@ -1,10 +1,9 @@
--- Add the jobs of recurring items, each slot once, however many workers call this with the same crontab. Parallel arrays,
--- one element a slot; run_at is the slot, revisions are as in _addable_slots. Returns a row for each slot that this call was the
--- first to add; and for each item that could not be added one with the SQLSTATE and what was said: its slots are as if nobody
--- had come.
+-- Add the jobs of recurring items, each slot once, however many workers call this for the same crontab. Parallel arrays, one element
+-- for each slot; run_at is the slot, revisions are as in _addable_slots. Returns a row for each slot that this call added; and for each
+-- item that could not be added one row with the SQLSTATE and the message: its slots stay as if no worker had tried.
 --
--- All items are tried in one go. Only if that fails each is tried by itself, so that a bad one never costs the others
--- their slots. The items are held all the while: two callers that do so cannot wait for each other.
+-- All items are tried together. Only if that fails, each is tried by itself, so that a bad one does not cost the others their slots.
+-- The items stay locked, so that two callers cannot wait for each other.
 create or replace function asyncq._add_slots(
   crontabs text[], slots timestamptz[], revisions bigint[], identifiers text[], payloads json[], queue_names text[],
   max_attempts int[], job_keys text[], priorities int[], flags jsonb[], job_key_modes text[], extras jsonb[])
@@ -60,8 +59,8 @@ begin
 end
 $$;
 
--- Add the jobs of the slots at some positions, and remember the slots: both or neither. Parallel arrays as in _add_slots,
--- whose caller holds the items.
+-- Add the jobs of the slots at some positions, and record the slots: both or neither. Parallel arrays as in _add_slots, whose caller
+-- has locked the items.
 create or replace function asyncq._add_due_slots(
   ords bigint[], crontabs text[], slots timestamptz[], identifiers text[], payloads json[], queue_names text[],
   max_attempts int[], job_keys text[], priorities int[], flags jsonb[], job_key_modes text[], extras jsonb[])
@@ -78,69 +77,58 @@ begin
     where known.identifier = newest.identifier;
   return query
     with specs as (
-      select
-        array_agg(spec.ord order by spec.ord) as ords,
-        array_agg(spec.slot order by spec.ord) as slots,
-        array_agg(spec.identifier order by spec.ord) as identifiers,
-        array_agg(spec.payload order by spec.ord) as payloads,
-        array_agg(spec.queue_name order by spec.ord) as queue_names,
-        array_agg(spec.max_attempts order by spec.ord) as max_attempts,
-        array_agg(spec.job_key order by spec.ord) as job_keys,
-        array_agg(spec.priority order by spec.ord) as priorities,
-        array_agg(spec.flags order by spec.ord) as flags,
-        array_agg(spec.job_key_mode order by spec.ord) as job_key_modes,
-        array_agg(null::jsonb) as metas,
-        array_agg(spec.extra order by spec.ord) as extras
-      from unnest(
-        slots, identifiers, payloads, queue_names, max_attempts, job_keys, priorities, flags, job_key_modes, extras)
-        with ordinality as spec(
-          slot, identifier, payload, queue_name, max_attempts, job_key, priority, flags, job_key_mode, extra, ord)
-      where spec.ord = any(ords))
+      select array_agg(one order by one) as ords, array_agg(slots[one] order by one) as slots,
+        array_agg(identifiers[one] order by one) as identifiers, array_agg(payloads[one] order by one) as payloads,
+        array_agg(queue_names[one] order by one) as queue_names, array_agg(max_attempts[one] order by one) as max_attempts,
+        array_agg(job_keys[one] order by one) as job_keys, array_agg(priorities[one] order by one) as priorities,
+        array_agg(flags[one] order by one) as flags, array_agg(job_key_modes[one] order by one) as job_key_modes,
+        array_agg(extras[one] order by one) as extras
+      from unnest(ords) as one)
     select specs.ords[added.ord], added.outcome, added.id
     from specs cross join lateral asyncq._add_jobs(
       specs.identifiers, specs.payloads, specs.queue_names, specs.slots, specs.max_attempts, specs.job_keys,
-      specs.priorities, specs.flags, specs.job_key_modes, specs.metas, specs.extras) as added;
+      specs.priorities, specs.flags, specs.job_key_modes, null, specs.extras) as added;
 end
 $$;
 
--- Which slots no transaction has added yet, and may become jobs: see _addable_slots. Parallel arrays, one element a slot, in any order.
--- due are their positions, rising; their items are held until the end of the transaction. busy are positions of items that somebody
--- else holds, one of each: they are left out.
+-- Which slots may become jobs (_addable_slots) and were added by no transaction yet. Parallel arrays, one element for each slot. due
+-- are their positions, rising; their items are locked until the end of the transaction. busy are positions of items that another
+-- transaction locks, one of each item; their slots are left out.
 --
--- Whoever comes second waits for the first at the item's row, and then finds its slots taken; or the item paused, changed, removed.
--- A clock that was set back finds nothing due. Lock order: items by identifier, then what _add_jobs locks.
+-- The second caller waits for the first at the item's row, and then finds its slots added; or the item paused, changed or removed.
+-- After a clock was set back nothing is due. Lock order: items by identifier, then what _add_jobs locks.
 create or replace function asyncq._due_slots(
   crontabs text[], slots timestamptz[], revisions bigint[], out due bigint[], out busy bigint[])
   language plpgsql volatile
   as $$
 declare
   -- A look without a lock: most workers come when another one is done.
-  open_before constant bigint[] := asyncq._addable_slots(crontabs, slots, revisions);
+  addable constant bigint[] := asyncq._addable_slots(crontabs, slots, revisions);
   others text[];
 begin
   due := '{}';
   busy := '{}';
-  if open_before = '{}' then
+  if addable = '{}' then
     return;
   end if;
   others := asyncq._lock_crontabs(
-    array(select crontabs[one] from unnest(open_before) as one), array(select slots[one] from unnest(open_before) as one),
-    array(select revisions[one] from unnest(open_before) as one));
-  -- A statement of its own: it sees what the lock was waited for. What was not open before is not held.
+    array(select crontabs[one] from unnest(addable) as one), array(select slots[one] from unnest(addable) as one),
+    array(select revisions[one] from unnest(addable) as one));
+  -- A statement of its own: its snapshot is newer than the lock. Items without an addable slot before are not locked.
   select
       coalesce(array_agg(one order by one) filter (where crontabs[one] <> all(others)), '{}'),
       coalesce(array_agg(one order by one) filter (where crontabs[one] = any(others)), '{}')
     into due, busy
-    from unnest(asyncq._addable_slots(crontabs, slots, revisions)) as one where one = any(open_before);
+    from unnest(asyncq._addable_slots(crontabs, slots, revisions)) as one where one = any(addable);
   busy := array(select min(one) from unnest(busy) as one group by crontabs[one] order by 1);
 end
 $$;
 
--- Which slots may still become jobs, as things are at this moment. Parallel arrays, one element a slot, in any order; revisions are
--- those under which stored items were read, null for items of a worker's own crontab. Returns positions, rising.
+-- Which slots may become jobs at this moment. Parallel arrays, one element for each slot; revisions are those under which stored items
+-- were read, null for items of a worker's own crontab. Returns positions, rising.
 --
--- Of each item those that are later than its last one, not before it was resumed or changed, and none while it is paused. Of a
--- stored item none if it was changed or removed since it was read, or if a live worker has an item of this name in its crontab.
+-- An item has those slots that are later than its last one, and not before it was resumed or changed; none while it is paused. A stored
+-- item has none if it was changed or removed since it was read, or if a live worker has an item of this name in its crontab.
 create or replace function asyncq._addable_slots(crontabs text[], slots timestamptz[], revisions bigint[]) returns bigint[]
   language sql volatile
   as $$
@@ -163,9 +151,9 @@ create or replace function asyncq._addable_slots(crontabs text[], slots timestam
     group by given.identifier, given.slot order by 1)
   $$;
 
--- Hold recurring items until the end of the transaction, in the order of their identifiers. Those of workers' own crontabs (revision
--- null) become known if they are not; each of them since its first slot. Returns those that somebody else holds for longer than a
--- statement waits for a lock: who pauses an item in a transaction that stays open must not cost the others their slots.
+-- Lock recurring items until the end of the transaction, in the order of their identifiers. Unknown ones of workers' own crontabs
+-- (revision null) are inserted, each known since its first slot. Returns the items that another transaction locks for longer than the
+-- lock timeout: an item that is paused in a transaction that stays open must not cost the other items their slots.
 create or replace function asyncq._lock_crontabs(crontabs text[], slots timestamptz[], revisions bigint[]) returns text[]
   language plpgsql volatile
   as $$
@@ -173,7 +161,7 @@ declare
   one record;
   held text[];
 begin
-  -- One after the other, also those that are not known yet: who holds a later one never waits for an earlier one.
+  -- One after the other, also new ones, so that all transactions lock them in one order.
   for one in
     select given.identifier, min(given.slot) as since, bool_or(given.revision is null) as is_own
     from unnest(crontabs, slots, revisions) as given(identifier, slot, revision)

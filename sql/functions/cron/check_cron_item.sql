@@ -1,10 +1,10 @@
--- Refuse what cannot be a recurring item, as far as that is seen from here: workers read the expression, and know the task.
+-- Check a recurring item as far as SQL can: workers read the expression, and know the task.
 --
--- A definition has these members; one that is not there has its default. task and expression have to be there.
+-- A definition has these members; a missing one has its default. task and expression are required.
 --   task, expression, payload    what is added, when, with what (an object)
 --   dialect, tz                  how the expression is meant: extended or crontab, and in which zone
---   fill                         how far back missed slots are made up for: seconds, or a text such as 3d12h
---   overlap                      what becomes of a slot while a job of the item waits or runs: allow, skip or replace
+--   fill                         how far back missed slots are added: seconds, or a text such as 3d12h
+--   overlap                      what happens to a slot while a job of the item waits or runs: allow, skip or replace
 --   queue, max_attempts, priority, flags, job_key, job_key_mode   as in an add; its task's by default
 -- Backslashes stand in E'' strings: the caller may have switched standard_conforming_strings off.
 create or replace function asyncq._check_cron_item(item text, definition jsonb) returns void
@@ -74,7 +74,7 @@ begin
 end
 $$;
 
--- A definition with other members in it: those that are null are left out, so that they have their default.
+-- A definition with changed members: null ones are left out, so that they have their default.
 create or replace function asyncq._cron_definition(definition jsonb, changes jsonb) returns jsonb
   language plpgsql immutable
   as $$

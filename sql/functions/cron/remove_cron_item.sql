@@ -1,4 +1,4 @@
--- Remove a stored item, or what is known of an item that no worker has any more. Its jobs stay. Returns what it was.
+-- Remove a stored item, or the history of an item that no worker has any more. Its jobs stay. Returns what it was.
 -- GWBCN: there is no such item. GWBCS: it is one of a worker's crontab.
 create or replace function asyncq.remove_cron_item(identifier text) returns asyncq.cron_item
   language plpgsql volatile

@@ -1,6 +1,6 @@
--- Add the job of a recurring item now, paused or not; no slot is used up. Returns the job that stands for it: with an overlap other
--- than allow, or a unique policy of its task, it may have been there before. One that its task's policy rejects is the error GWBDJ,
--- whose detail is the id and state of the other job as JSON. GWBCN: there is no such item.
+-- Add the job of a recurring item now, paused or not; no slot is used up. Returns the job that stands for it, which may have existed
+-- before, with an overlap other than allow or a unique policy of its task. A job that the policy rejects is the error GWBDJ, whose detail
+-- is the id and state of the other job as JSON. GWBCN: there is no such item.
 create or replace function asyncq.run_cron_item(identifier text) returns asyncq.jobs
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
@@ -22,9 +22,8 @@ begin
 end
 $$;
 
--- Add the job of a recurring item now, paused or not; no slot is used up. Its overlap is honoured. A worker's own item is added as
--- the worker declared it, a stored one with what a worker made of it: until one that knows the task has read it, the task's
--- defaults are unknown.
+-- Add the job of a recurring item now, paused or not; no slot is used up. The overlap applies. A worker's own item is added as the worker
+-- declared it, a stored one with the defaults of its task as a worker reported them: before that they are unknown.
 create or replace function asyncq._run_cron_item(item text)
   returns table (outcome text, id bigint, existing_id bigint, existing_state text)
   language plpgsql volatile
@@ -67,8 +66,7 @@ begin
 end
 $$;
 
--- What the job of a recurring item asks about the other jobs of the item, as _add_jobs takes it; null for nothing.
--- asyncq/domain/cron/overlap.py has the same rule.
+-- The record of extras for the overlap of a recurring item; null for none. asyncq/domain/cron/overlap.py has the same rule.
 create or replace function asyncq._overlap(item text, overlap text) returns jsonb
   language sql immutable
   as $$

@@ -1,11 +1,11 @@
--- Begin the transaction of a run: note its number, and lock the job for as long as it is open. Called first in it.
--- Adds of the job's key and cancel_jobs pass a key share lock; what would end the claim (settle, rescue, return) does not, and
--- skips the row: it belongs to a transaction that lives. An add that has locked the job's key would wait for a
--- stronger lock, and deadlock with a handler that needs this key lock.
+-- Begin the transaction of a run: note its number, and lock the job until its end. This is the first call in the transaction.
+-- Adds of the job's key and cancel_jobs are compatible with a key share lock. Statements that end claims (settle, rescue, return) are
+-- not, and skip the row, whose transaction is alive. An add that has locked the job's key would wait for a stronger lock, and deadlock
+-- with a handler that needs this key lock.
 -- Returns the transaction's number, its server process, and the claim as this transaction sees it:
 --
 --   locked      it exists, and is locked now
---   batched     it exists in a batch: nothing is locked
+--   batched     it exists in a batch; nothing is locked
 --   cancelled   its job was cancelled, or ended a moment ago
 --   gone        it is gone; or the snapshot of this transaction is older than the claim
 create or replace function asyncq._lock_claim(worker int, job bigint, token bigint)
@@ -17,7 +17,7 @@ create or replace function asyncq._lock_claim(worker int, job bigint, token bigi
 declare
   number constant text := pg_current_xact_id();
 begin
-  -- The server is to notice within half a minute that the worker's machine is gone: until then nobody else gets the job.
+  -- The server is to notice within half a minute that the worker's machine is gone: until then no other worker gets the job.
   perform set_config('tcp_keepalives_idle', '10', true), set_config('tcp_keepalives_interval', '5', true),
     set_config('tcp_keepalives_count', '4', true);
   -- A name by which everybody sees whose it is, and _end_transactions finds it.
@@ -42,16 +42,16 @@ begin
 end
 $$;
 
--- Complete a job inside the transaction that held its claim, and with all that this transaction has done. The same ends as in
--- settle_completed and _settle_rest; but it waits for who holds the row, and judges it as it is then: at REPEATABLE READ and
--- SERIALIZABLE the transaction gets 40001 if somebody has written it meanwhile.
+-- Complete a job in the transaction that locked its claim, together with all that this transaction has done. The ends are those of
+-- settle_completed and _settle_rest. But it waits for other transactions that lock the row, and uses the newest version: at REPEATABLE
+-- READ and SERIALIZABLE it gets 40001 if another transaction has changed the row.
 --
 --   the claim                  what becomes of the job                            answer
---   stands                     it ends as completed, kept where that was asked    completed
---   was asked for again        it begins anew                                     rerun
---   of a cancelled job         nothing: the transaction is to be rolled back      cancelled
---   cancelled by this one      it ends as cancelled, with what else this one did  cancelled here
---   is gone                    nothing: the transaction is to be rolled back      lost
+--   exists                     it ends as completed, and is kept if requested     completed
+--   has a rerun                it runs again                                      rerun
+--   of a cancelled job         nothing: the transaction has to be rolled back     cancelled
+--   cancelled by this one      it ends as cancelled, with the rest of this one    cancelled here
+--   is gone                    nothing: the transaction has to be rolled back     lost
 create or replace function asyncq._complete_claim(worker int, job bigint, token bigint, xid text) returns text
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
@@ -67,7 +67,7 @@ begin
     raise exception using errcode = '25P01',
       message = 'the transaction in which the job was to be completed has ended: its handler must not end it';
   end if;
-  -- A version of a row that is seen, although who wrote it is in progress, is of this transaction, or of a savepoint in it.
+  -- A visible version of a row whose writer is in progress is of this transaction, or of a savepoint in it.
   select held.queue, held.cancelled_at is not null, held.rerun is not null,
       case when held.cancelled_at is not null
         then pg_xact_status((pg_current_xact_id()::text::bigint - age(held.xmin))::text::xid8) = 'in progress' end
@@ -94,17 +94,17 @@ begin
 end
 $$;
 
--- What became of a transaction that was to complete a job, and of which no answer to its COMMIT came.
+-- The status of a transaction that was to complete a job, when its COMMIT got no answer.
 --
---   the server's word           the claim stands          the claim is gone
+--   the server says             the claim exists          the claim is gone
 --   in progress                 in progress               in progress
 --   committed                   unknown: see below        committed
 --   aborted                     aborted                   lost
---   none                        unknown                   lost
+--   nothing                     unknown                   lost
 --
--- The server has no word for a number that is too old, or is none of its own. A claim that stands although the server says
--- committed was completed inside a savepoint that was rolled back, or this is another server, with a past of its own. The claim
--- decides: where it stands, the job has to be settled; where it is gone, somebody has done that.
+-- The server says nothing about a number that is too old, or that is not its own. If it says committed and the claim exists, the
+-- completion was in a savepoint that was rolled back, or this is another server with a history of its own. The claim decides: if it
+-- exists, the job has to be settled; if it is gone, another statement has done that.
 create or replace function asyncq._commit_status(worker int, job bigint, token bigint, xid text) returns text
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp

@@ -1,4 +1,4 @@
--- Note in a running job that it blocks its worker's event loop, while the worker holds it. A row that another transaction holds is
+-- Record in a running job that it blocks its worker's event loop, while the worker has the claim. A row that another transaction locks is
 -- left alone: the heartbeat's connection must not wait, and a transactional task (for key share) must not find its row changed.
 -- Returns the id, or nothing.
 create or replace function asyncq._note_block(worker int, job bigint, token bigint, error text) returns setof bigint

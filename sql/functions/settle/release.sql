@@ -1,15 +1,15 @@
--- End the claims of jobs whose rows the caller has locked, and free their queues. Every end of a claim goes through here, but for
--- the good ends of settle_completed, claim_next and _complete_claim.
+-- End the claims of jobs whose rows the caller has locked, and free their queues. Every end of a claim goes through here, except the
+-- good ends of settle_completed, claim_next and _complete_claim.
 --
 --   the job                              what becomes of it                                     ending
 --   was cancelled                        it ends as cancelled                                   cancelled
---   was asked for again while it ran     it begins anew                                         rerun
---   is done                              it ends as completed, and is kept where asked          written
+--   has a rerun                          it runs again                                          rerun
+--   is done                              it ends as completed, and is kept if requested         written
 --   any other                            it waits, with the values below                        written
 --
 -- The other arrays have one element for each id; a missing array or element leaves the column as it is. attempts are added;
--- delays_s count from now, or from run_at if that is later. ids may contain nulls: these places are skipped. A queue that another
--- transaction locks is waited for; a rescue must not wait, and frees the queues itself.
+-- delays_s count from now, or from run_at if that is later. Null ids are skipped. The function waits for a queue that another transaction
+-- locks; a rescue must not wait, and frees the queues itself.
 create or replace function asyncq._release(
   ids bigint[], done boolean[] default null, attempts int[] default null, delays_s float8[] default null, errors text[] default null,
   interruptions int[] default null, frees_queues boolean default true)

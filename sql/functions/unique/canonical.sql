@@ -1,9 +1,9 @@
 -- A JSON value as canonical text: RFC 8785, strings in Unicode's form NFC first. Equal values have equal texts.
--- asyncq/domain/canonical.py is the same rule: what is accepted, refused and written is the same, to the byte.
+-- asyncq/domain/canonical.py is the same rule: it accepts, refuses and writes the same, to the byte.
 --
 -- It takes json: jsonb turns 1e21 into an integer before its form can be seen. Of members with one name the last one
--- counts; names that only NFC makes equal are refused. path is where the value stands, depth in how many arrays and
--- objects; members, when there are any, are the only ones of an object that count.
+-- counts; names that only NFC makes equal are refused. path is the position of the value, depth the number of arrays and
+-- objects around it; members, if there are any, are the only ones of an object that count.
 create or replace function asyncq._canonical(
   value json, path text default 'args', depth int default 0, members text[] default '{}') returns text
   language plpgsql immutable strict
@@ -30,7 +30,7 @@ begin
     from json_array_elements(value) with ordinality as element(item, ord);
     return '[' || coalesce(canonical, '') || ']';
   end if;
-  -- Names are sorted by UTF-16 code units, where U+10000 stands before U+E000. A mark before each character from there
+  -- Names are sorted by UTF-16 code units, where U+10000 comes before U+E000. A mark before each character from there
   -- on brings about that order in UTF-8: U+E001 before those that are one unit, U+E000 before those that are two.
   select
     string_agg(to_json(name)::text || ':' || asyncq._canonical(item, path || '.' || name, depth + 1), ','
@@ -52,9 +52,8 @@ begin
 end
 $$;
 
--- What counts of args or meta (path says which), as canonical JSON: the whole value when names is null, else an object
--- of the named members, which all have to be there. args may be an array around one object, as the Open Job Spec's core
--- has it.
+-- The counted part of args or meta (path says which), as canonical JSON: the whole value if names is null, else an object of the named
+-- members, which all have to exist. args may be an array around one object, as in the core of the Open Job Spec.
 create or replace function asyncq._canonical_members(value json, names jsonb, path text) returns text
   language plpgsql immutable
   as $$
@@ -88,7 +87,7 @@ end
 $$;
 
 -- A number as canonical JSON: what ECMAScript's Number::toString makes of the nearest double (RFC 8785, 3.2.2.3).
--- literal is the number as it stands in the JSON text, such as 1.50 or 1E3; path says where, for the error.
+-- literal is the number as it is written in the JSON text, such as 1.50 or 1E3; path is for the error.
 -- extra_float_digits is set because float8out depends on it, and the caller may have changed it.
 create or replace function asyncq._canonical_number(literal text, path text default 'args') returns text
   language plpgsql immutable strict
@@ -149,7 +148,7 @@ begin
     return value;
   end if;
   -- PostgreSQL's own swallows U+11A7 behind a Hangul syllable, taking it for the absence of a last consonant. The
-  -- character composes with nothing, so that what stands before and behind it can be normalised apart.
+  -- character composes with nothing, so that the parts before and after it can be normalised apart.
   if strpos(value, E'\u11a7') > 0 then
     return (
       select string_agg(normalize(part, nfc), E'\u11a7' order by ord)
@@ -159,7 +158,7 @@ begin
 end
 $$;
 
--- Refuse what no PostgreSQL text can hold: U+0000 and halves of surrogate pairs, which only escapes in JSON can name.
+-- Refuse characters that no PostgreSQL text can hold: U+0000 and halves of surrogate pairs, which only escapes in JSON can name.
 -- Backslashes stand in E'' strings: the caller may have switched standard_conforming_strings off.
 create or replace function asyncq._check_escapes(value json, path text) returns void
   language plpgsql immutable

@@ -1,5 +1,5 @@
 -- The unique policy of an add, checked, with every default filled in; null for none. asyncq/domain/unique.py has the
--- same rules. A member that is null is as one that is missing. The error's column is the member that breaks a rule.
+-- same rules. A null member counts as missing. The error's column is the member that breaks a rule.
 create or replace function asyncq._check_policy(policy jsonb) returns jsonb
   language plpgsql immutable
   as $$
@@ -45,7 +45,7 @@ begin
 end
 $$;
 
--- A member of a unique policy that is a list: strings, each one once, in form NFC. allowed are the only ones there are.
+-- A member of a unique policy that is a list: strings, each one once, in form NFC; allowed (null: any) are the only valid ones.
 create or replace function asyncq._check_names(member text, given jsonb, allowed text[] default null) returns jsonb
   language plpgsql immutable
   as $$
@@ -83,10 +83,9 @@ begin
 end
 $$;
 
--- The period of a unique policy, an ISO 8601 duration such as PT1H or P3W4DT5H6M7.5S. Checked by a pattern first, as
--- PostgreSQL's own reader takes P-1D and PT too. What is below a microsecond is cut off.
--- Add it to a time in UTC, ((created_at at time zone 'UTC') + period) at time zone 'UTC': a day of a session's own time
--- zone may have 23 hours.
+-- The period of a unique policy, an ISO 8601 duration such as PT1H or P3W4DT5H6M7.5S. A pattern checks it first, as PostgreSQL's own
+-- reader takes P-1D and PT too. Anything below a microsecond is cut off.
+-- Add it to a time in UTC, ((created_at at time zone 'UTC') + period) at time zone 'UTC': a day of a session's zone may have 23 hours.
 create or replace function asyncq._period(period text) returns interval
   language plpgsql immutable strict
   as $$

@@ -1,5 +1,5 @@
--- The record of the options that have no parameter of their own, from the checked options of an add: what it asks about other
--- jobs. Null for nothing. A member that is null is as one that is missing. asyncq/domain/deduplication.py has the same rules.
+-- The record of the options that have no parameter of their own, from the checked options of an add. Null for nothing. A null member counts
+-- as missing. asyncq/domain/deduplication.py has the same rules.
 create or replace function asyncq._extra(options jsonb, identifier text, queue_name text, payload json, job_key text)
   returns jsonb
   language plpgsql immutable
@@ -76,10 +76,10 @@ begin
 end
 $$;
 
--- The key of a job under a unique policy: the SHA-256 of what counts of it, as canonical JSON; null without a policy.
+-- The key of a job under a unique policy: the SHA-256 of its counted parts, as canonical JSON; null without a policy.
 -- policy is what _check_policy returned. args is the payload, null for {}; queue is null for a job without one. meta is
 -- json like args, for the sake of its numbers; jsonb can be cast to it, as what jsonb changes is the same or refused.
--- The key is as worth protecting as the payload: it never stands in a message.
+-- The key is as secret as the payload: it never stands in a message.
 create or replace function asyncq._unique_key(policy jsonb, type text, queue text, args json, meta json) returns bytea
   language plpgsql immutable
   as $$
@@ -111,8 +111,8 @@ begin
 end
 $$;
 
--- The key of a singleton: of a type, or of a type and a subject. Without a subject it is that of the default unique policy, so
--- that an add with such a policy can replace the singleton that waits; no policy of the Open Job Spec has a subject.
+-- The key of a singleton: of a type, or of a type and a subject. Without a subject it is that of the default unique policy, so that an add
+-- with such a policy can replace the waiting singleton; no policy of the Open Job Spec has a subject.
 create or replace function asyncq._singleton_key(type text, subject text) returns bytea
   language sql immutable
   as $$

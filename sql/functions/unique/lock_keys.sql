@@ -58,7 +58,7 @@ begin
         select held.id from asyncq._jobs as held where held.key = any(job_keys)
         union all
         select held.id from asyncq._jobs as held
-        where held.unique_key = any(unique_keys) and not asyncq._has_failed(held)
+        where held.unique_key = any(unique_keys) and not asyncq._is_discarded(held)
         union all
         select held.id from asyncq._jobs as held
         where held.unique_key = any(of_discarded) and not asyncq._is_ready(held)))

@@ -1,16 +1,16 @@
--- Take their claims away from workers, by their ids, at once: for workers that are known to be gone and have not yet been
--- declared dead. Each claim was an attempt. A worker that lives after all cancels its handlers when it hears of it, at its next
--- beat at the latest; what they come to is refused.
+-- Take away the claims of workers at once, by their ids: for workers that are known to be gone and were not yet declared dead. Each claim
+-- counts as an attempt. A worker that is alive after all cancels its handlers when it is notified, or at its next beat; their results are
+-- refused.
 -- Returns the rows of the jobs that were running, in the order of their ids.
 create or replace function asyncq.force_unlock_workers(worker_ids text[]) returns setof asyncq.jobs
   language sql volatile
   set search_path = pg_catalog, pg_temp
   as $$ select (freed.shown).* from asyncq._force_unlock_workers(worker_ids) as freed order by (freed.shown).id $$;
 
--- The act of force_unlock_workers: jobs that were cancelled end, those that were asked for again begin anew, the others lose an
--- attempt. The workers lose their rows and are notified: one that still lives cancels its handlers and registers anew. The
--- function waits for a claim that is being settled at this moment, and finds it ended then.
--- 55P03: for ten seconds, or for as long as the caller's lock_timeout says, one was held by a transaction that could not be ended.
+-- The work of force_unlock_workers: cancelled jobs end, those with a rerun run again, the others lose an attempt. The workers lose their
+-- rows and are notified: one that is alive cancels its handlers and registers again. The function waits for a claim that is being settled
+-- at this moment, and then finds it ended.
+-- 55P03: a transaction that could not be ended locked a claim for ten seconds, or for the caller's lock_timeout.
 create or replace function asyncq._force_unlock_workers(worker_ids text[])
   returns table (shown asyncq.jobs, document text)
   language plpgsql volatile
@@ -37,7 +37,7 @@ begin
       select worker.id from asyncq._workers as worker where worker.id::text = any(worker_ids) order by worker.id for update);
     delete from asyncq._workers where id = any(forgotten);
     perform pg_notify('asyncq:cancel', gone.id || ' 0 0') from unnest(forgotten) as gone(id);
-    -- They hold claims for as long as they are open, and would be waited for.
+    -- They lock claims for as long as they are open.
     perform asyncq._end_transactions(numbers);
     perform asyncq._split_batches(array(
       select batch.ctid from asyncq._batches as batch where batch.locked_by::text = any(worker_ids)

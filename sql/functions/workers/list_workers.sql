@@ -1,10 +1,10 @@
--- The workers that have a row, and those that hold claims without one, with their numbers of running jobs.
+-- The workers that have a row, and those that have claims without a row, with their numbers of running jobs.
 --
 --   state    what is known of it
---   live     it is heard of
---   doubted  its connection has ended; it is given a second to say that it lives
---   dead     any worker rescues its jobs, at the next look
---   unknown  it has no row: its jobs are rescued by a thorough look, some minutes later
+--   live     it proves that it is alive
+--   doubted  its connection has ended; it has a second to prove that it is alive
+--   dead     any worker rescues its jobs, at the next check
+--   unknown  it has no row: its jobs are rescued by a thorough check, some minutes later
 create or replace function asyncq._list_workers()
   returns table (
     id int, host text, pid int, state text, running bigint, concurrency int, started_at timestamptz, last_seen timestamptz,

@@ -1,7 +1,7 @@
--- Remove what need not be kept any longer, at most so many of each kind: jobs that were discarded longer ago than
--- discarded_retention_s (null: none), ended jobs and requests whose time has passed. What another transaction holds is skipped,
--- nobody is waited for. A discarded job that something asked to keep leaves an ended row.
--- Returns how many of each kind: whoever calls goes on while one of them was as many as asked for.
+-- Remove data that need not be kept any longer, at most so many rows of each kind: jobs that were discarded longer ago than
+-- discarded_retention_s (null: none), ended jobs and requests whose time is over. Locked rows are skipped. A discarded job that is to be
+-- kept leaves a row of _ended_jobs.
+-- Returns how many of each kind: the caller goes on while one of them is the maximum.
 create or replace function asyncq._prune(discarded_retention_s float8, most int)
   returns table (discarded bigint, ended bigint, requests bigint)
   language plpgsql volatile
@@ -20,7 +20,7 @@ declare
 begin
   discarded_ids := array(
     select job.id from asyncq._jobs as job
-    where asyncq._has_failed(job) and job.updated_at < long_ago
+    where asyncq._is_discarded(job) and job.updated_at < long_ago
     order by job.updated_at limit most for update skip locked);
   if cardinality(discarded_ids) > 0 then
     perform asyncq._end_jobs(discarded_ids, 'discarded');
@@ -37,11 +37,11 @@ begin
 end
 $$;
 
--- Remove key locks that were not used for a day, among the next so many behind a key: a walk over all of them, a few at a time, since
--- an index on used_at would cost each add. Locked rows are skipped. An add that needs a row while it is removed waits for this one
+-- Remove key locks that were not used for a day, among the next so many behind a key. This is a walk over all of them, a few at a time,
+-- since an index on used_at would cost each add. Locked rows are skipped. An add that needs a row while it is removed waits for this one
 -- statement, then inserts the row again.
--- The day is the real clock's, as used_at is. It is also how long a transaction may stay open: one in REPEATABLE READ whose
--- snapshot is older finds no row, and misses the adds that it cannot see.
+-- The day is of the real clock, as used_at is. It is also how long a transaction may stay open: one at REPEATABLE READ whose snapshot is
+-- older finds no row, and misses the adds that it cannot see.
 -- Returns how many were removed, and the last key of the walk; null at its end.
 create or replace function asyncq._prune_key_locks(after bigint, most int) returns table (key_locks bigint, last_key bigint)
   language plpgsql volatile

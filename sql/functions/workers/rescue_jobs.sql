@@ -1,15 +1,15 @@
 -- Return the claims of dead workers, and, if thorough, those whose worker has no row; and free the queues of which no job runs.
 -- Rows and batches that another transaction locks are skipped; the next rescue finds them. A dead worker's row is removed with
 -- the last of its claims. Until then died_at keeps the worker from returning under this id. Cancelled jobs end, and jobs with a
--- pending rerun begin anew. Neither lose an attempt, and neither are returned.
+-- rerun run again. Neither lose an attempt, and neither are returned.
 --
--- A job that the worker's last beat named loses an attempt, since it may have killed the worker. The others lose none: they may
--- never have begun, in the worker's buffer or on the way to it. Their last_error begins with WorkerLost, and the next worker
--- names them before they begin. A last attempt is always named before it begins, so that it never runs twice.
+-- A job loses an attempt if the worker's last beat listed it as started, since it may have killed the worker. The others lose none:
+-- they may never have started. Their last_error begins with WorkerLost, and the next worker lists them before they start. A last
+-- attempt is always listed before it starts, so that it never runs twice.
 --
--- Who is gone is settled first, as a list of ids: a worker's row is there before its first claim, and an id is never used
--- again, so that the list stays right while the jobs are walked over. A condition on _workers in the walk would judge the
--- newest claim of a job by an old snapshot, and take it from a worker that came meanwhile.
+-- The dead workers are decided first, as a list of ids. A worker's row exists before its first claim, and an id is never used again,
+-- so the list stays right while the jobs are read. A condition on _workers in that statement would compare the newest claim of a job
+-- with an old snapshot, and take it from a worker that registered meanwhile.
 create or replace function asyncq._rescue_jobs(thorough boolean)
   returns table (job_id bigint, worker_id int, attempts smallint, max_attempts smallint, ran boolean)
   language plpgsql volatile
@@ -40,10 +40,18 @@ begin
   with died as (
     update asyncq._workers set died_at = clock_timestamp() where id = any(gone) and died_at is null returning id)
   select array_agg(id) into dead from died;
-  perform asyncq._end_listeners(dead);
+  -- A frozen process does not read its LISTEN connection, and the server cannot trim its notification queue: when that is full, every
+  -- NOTIFY fails. A worker that is alive after all connects again. The connection is found by its lock (lock_listener).
+  perform asyncq._end_backend(
+      listener.pid, 0, format('the LISTEN connection of worker %s (server process %s)', worker.id, listener.pid))
+    from unnest(dead) as worker(id)
+    join pg_locks as listener on listener.objid = (-1 - worker.id)::oid
+    where listener.locktype = 'advisory' and listener.classid = asyncq._lock_space()::oid and listener.objsubid = 2
+      and listener.database = (select oid from pg_database where datname = current_database())
+      and listener.mode = 'ExclusiveLock' and listener.granted and listener.pid <> pg_backend_pid();
   if thorough then
-    -- Also those of a worker that lives, whose jobs somebody has deleted: it has nothing to settle. A queue and its running job
-    -- come and go in one transaction.
+    -- Also those of a live worker whose jobs were deleted by hand: it has nothing to settle. A queue and its running job are stored and
+    -- deleted in one transaction.
     delete from asyncq._queues
       where name = any(array(
         select queue.name from asyncq._queues as queue
@@ -113,36 +121,5 @@ begin
       and not exists (select from asyncq._batches as batch where batch.locked_by = worker.id)
       and not exists (select from asyncq._queues as queue where queue.locked_by = worker.id)
       and not exists (select from asyncq._handoff_slots as slot where slot.worker_id = worker.id);
-end
-$$;
-
--- End the LISTEN connections of workers that were just declared dead. A frozen process does not read its connection, and the
--- server cannot trim its notification queue. When the queue is full, every NOTIFY on the server fails. A worker that lives after
--- all connects anew. A connection is found by the lock that it holds for its worker, see lock_listener.
--- A connection that this role may not end gets a warning.
-create or replace function asyncq._end_listeners(workers int[]) returns void
-  language plpgsql volatile
-  set search_path = pg_catalog, pg_temp
-  as $$
-declare
-  open record;
-begin
-  for open in
-    select held.pid, worker.id
-    from unnest(workers) as worker(id)
-    join pg_locks as held on held.objid = (-1 - worker.id)::oid
-    where held.locktype = 'advisory' and held.classid = asyncq._lock_space()::oid and held.objsubid = 2
-      and held.database = (select oid from pg_database where datname = current_database())
-      and held.mode = 'ExclusiveLock' and held.granted and held.pid <> pg_backend_pid()
-  loop
-    begin
-      perform pg_terminate_backend(open.pid);
-    exception when insufficient_privilege then
-      raise warning using
-        message = format('the LISTEN connection of worker %s (server process %s) cannot be ended by role %s',
-          open.id, open.pid, current_user),
-        detail = sqlerrm, hint = 'Let one role run all workers, or grant pg_signal_backend to their roles.';
-    end;
-  end loop;
 end
 $$;

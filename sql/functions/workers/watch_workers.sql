@@ -1,8 +1,8 @@
--- Look whether workers have died: a free lock is noted in its worker's row, and the worker is told, in case that only its
--- connection has ended; it says within the grace that it lives. One short statement: to wait for a lock instead would hold a
--- snapshot, and keep vacuum from its work.
--- Returns how many workers there are, the caller's rank among them, the time for the order of their looks, whether somebody is
--- dead, and how long the first of the doubted has left (null without any).
+-- Check whether workers have died: a free lock is recorded in its worker's row, and the worker is notified, in case only its connection
+-- has ended; then it proves within the grace that it is alive. One short statement: to wait for a lock instead would hold a snapshot, and
+-- keep vacuum from its work.
+-- Returns how many workers there are, the caller's rank among them, the time for the order of their checks, whether one is dead, and how
+-- much of the grace the first doubted one has left (null without any).
 create or replace function asyncq._watch_workers(worker int)
   returns table (workers int, rank int, clock_s float8, dead boolean, grace_left_s float8)
   language plpgsql volatile

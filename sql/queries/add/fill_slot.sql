@@ -3,7 +3,7 @@
 -- message has all that a run needs, as asyncq/store/handoff.py reads it. A notification has room for 8,000 bytes.
 -- No row, and nothing is done, if no worker waits at this moment, or if a batch has no room for the payload.
 -- The batch is locked until the commit. No add waits for another one: it skips a locked batch, and workers that have missed beats.
--- No bare name or operator stands here that the server does not match exactly.
+-- Names and operators are qualified unless the server matches them exactly.
 -- Materialized: else each row of the table could find another slot.
 with free as materialized (
   select batch.row_ctid, slot.token, slot.channel, known.id as task_id
