@@ -1,11 +1,11 @@
 -- The jobs that have not ended: a job is a row of _jobs or a member of one row of _batches.
 --
--- Collation C for every text: names are compared byte by byte, in every database alike, and an upgrade of libc or ICU breaks no index.
+-- Each text has collation C: names are compared byte by byte in every database, and an upgrade of libc or ICU breaks no index.
 -- Columns are in order of alignment, to waste no padding.
 
 -- The names of tasks, each stored once: a job has the number.
---   retired_in  the transaction in which cleanup found nothing that uses the name; the next cleanup that finds so removes it. A
---               statement that looks a retired name up to use it clears the mark.
+--   retired_in  the transaction in which cleanup found the name unused; the next cleanup that finds so removes it. A statement that looks
+--               up a retired name to use it clears the mark.
 create table asyncq._tasks (
   retired_in xid8,
   id int generated always as identity constraint tasks_pkey primary key,
@@ -16,12 +16,11 @@ create table asyncq._tasks (
 
 -- Jobs that wait, run, are retried or are discarded. A job that ends well is deleted.
 --
--- The claim is three columns of the row: locked_by (the worker), locked_at, lock_token (the fetch that took it). A claim writes
--- the row, so a caller with an older snapshot that wants to judge or change the job gets 40001.
+-- The claim is three columns: locked_by (the worker), locked_at, lock_token (the fetch). A claim writes the row, so a caller with an older
+-- snapshot that wants to check or change the job gets 40001.
 --   revision       how often an add under its key changed it
 --   attempts       ended runs that counted as attempts; max_attempts once the job is discarded
---   attempts_made  the number of attempts of a job that was discarded before its last one: discarded, failed by hand, or its key
---                  was taken. Null for any other job.
+--   attempts_made  the attempts of a job that was discarded before its last one: by its handler, by hand, or as its key was taken. Else null.
 --   interruptions  how often in a row a shutdown interrupted it, or its transaction was hindered
 --   queue          the name of a serial queue
 --   key            the job key
@@ -53,18 +52,18 @@ create table asyncq._jobs (
   unique_key bytea,
   keep_states text[] collate "C",
   rerun json,
-  -- These four protect the workers: they could not decode such a row, or its claim would have no owner. Whatever else is said about
-  -- a job, such as the length of a name, the functions check.
+  -- These four protect the workers: they could not decode such a row, or its claim would have no owner. The functions check other limits,
+  -- such as the length of a name.
   constraint jobs_run_at_check check (run_at >= '0001-01-01 00:00:00+00' and run_at < '10000-01-01 00:00:00+00'),
   constraint jobs_attempts_check check (attempts >= 0 and max_attempts >= 1),
   constraint jobs_claim_check check (
     locked_by is null and locked_at is null and lock_token is null
     or locked_by is not null and locked_at is not null and lock_token is not null),
-  -- A job that waits is cancelled by its end, and asked for again by a change.
+  -- A waiting job is cancelled by its end, and requested again by a change.
   constraint jobs_running_check check (locked_by is not null or cancelled_at is null and rerun is null)
 ) with (
-  -- Each job leaves two dead rows within seconds. Vacuum removes them as soon as there are 10,000; of a large backlog, when they
-  -- are a hundredth of it, since each vacuum reads the indexes in full.
+  -- Each job leaves two dead rows within seconds. Vacuum removes them as soon as there are 10,000, or a hundredth of a large backlog, since
+  -- each vacuum reads the indexes in full.
   autovacuum_vacuum_threshold = 10000,
   autovacuum_vacuum_scale_factor = 0.01,
   -- Rows that were only inserted are about to be deleted: it gains nothing to mark their pages.
@@ -75,7 +74,7 @@ create table asyncq._jobs (
   autovacuum_analyze_threshold = 10000,
   -- Fetches walk over dead entries at the head of jobs_ready, also when these are on few pages.
   vacuum_index_cleanup = on,
-  -- To give the end of the file back takes the table's exclusive lock, and the next burst needs the space again.
+  -- Truncation needs the table's exclusive lock, and the next burst needs the space again.
   vacuum_truncate = off,
   -- Large payloads live and die with their jobs.
   toast.autovacuum_vacuum_threshold = 10000,
@@ -98,8 +97,8 @@ create index jobs_ready on asyncq._jobs (priority, run_at, id)
 create index jobs_ready_queued on asyncq._jobs (priority, run_at, id)
   where queue is not null and locked_by is null and attempts < max_attempts;
 
--- fetch_jobs: the first job of each queue, when the window over jobs_ready_queued is full of busy queues. The first column is a
--- hash of the name: a walk over the queues begins at a random place, with the same chance for each queue.
+-- fetch_jobs: the first job of each queue, when the window over jobs_ready_queued is full of busy queues. The first column is a hash of the
+-- name: a walk over the queues begins at a random one, with the same chance for each.
 create index jobs_ready_by_queue on asyncq._jobs (hashtextextended(queue, 0), priority, run_at, id)
   where queue is not null and locked_by is null and attempts < max_attempts;
 
@@ -110,9 +109,9 @@ create unique index jobs_one_running_per_queue on asyncq._jobs (queue)
 -- add_job with a key. Partial, so that writers of jobs without a key take no lock on it.
 create unique index jobs_key on asyncq._jobs (key) where key is not null;
 
--- add_job with a unique policy: one index for jobs that wait or run, one for jobs that are discarded, of which there may be
--- thousands that few policies look at. Not unique: the policy decides which jobs of a key may exist beside each other.
--- The second index holds running jobs too. Otherwise the planner could answer a question about one key by jobs_discarded, job by job.
+-- add_job with a unique policy: one index for jobs that wait or run, one for discarded jobs, which may be thousands and which few policies
+-- look at. Not unique: the policy decides which jobs of a key may exist beside each other.
+-- The second index contains running jobs too. Otherwise the planner could use jobs_discarded for one key, and read all its jobs.
 create index jobs_unique_key on asyncq._jobs (unique_key)
   where unique_key is not null and (locked_by is not null or attempts < max_attempts);
 create index jobs_unique_key_unready on asyncq._jobs (unique_key)
@@ -121,8 +120,8 @@ create index jobs_unique_key_unready on asyncq._jobs (unique_key)
 -- beat: running jobs that were cancelled. A worker that missed the notification finds them here.
 create index jobs_cancelled on asyncq._jobs (locked_by) where cancelled_at is not null;
 
--- rescue_jobs, return_lost, list_workers, force_unlock_workers: the claims of a worker, however many jobs wait beside them. These
--- statements ask for a lock_token, which every claim has; other statements do not, and keep their own indexes.
+-- rescue_jobs, return_lost, list_workers, force_unlock_workers: the claims of a worker, however many jobs wait. These statements ask for a
+-- lock_token, which every claim has; other statements do not, and keep their own indexes.
 create index jobs_claims on asyncq._jobs (locked_by) where lock_token is not null;
 
 -- prune: jobs that were discarded long ago. Written only when a job is discarded.
@@ -143,11 +142,11 @@ create table asyncq._queues (
   vacuum_truncate = off
 );
 
--- The jobs that one fetch took, as one row: to write a claim in each job's row took most of the server's time in a drain. A batch
--- holds jobs that were only added and wait for nothing: no key, policy, flag, attempt.
+-- The jobs that one fetch claimed, as one row: to write a claim in each job's row took most of the server's time in a drain. A batch
+-- contains new jobs that wait for nothing: no key, policy, flag, attempt.
 --
--- A job is in _jobs or in one batch, never in both. A fetch moves it here, in one statement. A statement that wants anything but to
--- end the job well first moves the whole batch back (_split_batches), as claimed rows.
+-- A job is in _jobs or in one batch, never in both. A fetch moves it here, in one statement. A statement that does anything else than end
+-- the job well first moves the whole batch back (_split_batches), as claimed rows.
 --   lock_token  of the fetch; locked_by, locked_at, lock_token are those of each of its claims
 --   unsettled   a bit for each job, in the order of the arrays: 1 while its claim exists
 --   ids         in order. The other arrays hold the other fields of the job in the same order. A field without an array is null or

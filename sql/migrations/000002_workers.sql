@@ -4,12 +4,12 @@
 
 -- Live workers, and dead ones whose claims have not all ended. A worker is dead when its lease is over, or when its advisory lock
 -- was free for longer than the grace (_is_live): any other worker returns its claims and removes it.
---   doubted_at       when its lock was first seen free; its next beat clears it
+--   doubted_at       when its lock was first free; its next beat clears it
 --   died_at          when a rescue declared the worker dead. Its row exists until its last claim has ended, and its id is never
 --                    used again.
---   locks            whether a free lock says anything: false behind a pooler, and while its heartbeat has no connection
---   forbidden_flags  those of its last fetch: explain reads them
---   started_claims   claims that have started, each as 'job/token': those that ran at its last beat
+--   locks            whether a free lock means anything: false behind a pooler, and while its heartbeat has no connection
+--   forbidden_flags  those of its last fetch; explain reads them
+--   started_claims   claims that had started at its last beat, each as 'job/token'
 --   stuck            jobs whose handlers were cancelled and still run
 --   cron             the recurring items of its crontab by their identifiers, as they are stored in _cron_items; null if it adds none
 create table asyncq._workers (

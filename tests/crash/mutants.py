@@ -529,7 +529,7 @@ MUTANTS = [
         "sql/functions/workers/end_transactions.sql",
         "> 2 * worker.lease",
         "> 2000 * worker.lease",
-        ("tests/sql/settle/test_end_transactions.py",),
+        ("tests/sql/workers/test_end_transactions.py",),
     ),
     Mutant(
         "a completion in a transaction is not fenced by the token of its claim",
@@ -620,7 +620,7 @@ MUTANTS = [
         "sql/queries/claim/fetch_jobs.sql",
         "asyncq._is_batchable(job) and not asyncq._is_known(job, (select $12::text::int[]))" + PLAIN_JOBS,
         "not asyncq._is_known(job, (select $12::text::int[]))" + PLAIN_JOBS,
-        ("tests/sql/add/test_is_batchable.py",),
+        ("tests/sql/claim/test_is_batchable.py",),
     ),
     Mutant(
         "what has moved before it was locked is left",
@@ -775,7 +775,7 @@ MUTANTS = [
         "sql/functions/claim/wake_workers.sql",
         " or asyncq._has_on_call()\n",
         "\n",
-        ("tests/sql/add/test_wake_workers.py::test_a_worker_that_begins_to_rest_while_an_add_asks_for_one_is_told",),
+        ("tests/sql/claim/test_wake_workers.py::test_a_worker_that_begins_to_rest_while_an_add_asks_for_one_is_told",),
     ),
     Mutant(
         "the holders of keys are locked in any order",
@@ -817,7 +817,7 @@ MUTANTS = [
         "sql/functions/workers/end_transactions.sql",
         "substring(activity.application_name from '^asyncq worker ([0-9]+) ') = any(silent)",
         "activity.application_name like 'asyncq worker %'",
-        ("tests/sql/settle/test_end_transactions.py::test_only_the_transactions_of_the_silent_are_ended",),
+        ("tests/sql/workers/test_end_transactions.py::test_only_the_transactions_of_the_silent_are_ended",),
     ),
     Mutant(
         "a dead worker is the eldest",

@@ -24,7 +24,7 @@ declare
   before bigint[];
   held bigint[];
 begin
-  -- A job that may come back from the dead needs its key lock: an add that has the key lock has locked only jobs that live. The key
+  -- A job that may be revived needs its key lock: an add that has the key lock has locked only jobs that live. The key
   -- of a job never changes into another one.
   if act = 'retry' or act = 'reschedule' and (attempts is not null or max_attempts is not null) then
     perform asyncq._lock_keys(array(
@@ -34,7 +34,7 @@ begin
   -- Until no more rows are found: a fetch that the lock waited for may have moved jobs into a batch. Each statement has its own
   -- snapshot, and sees that.
   loop
-    -- What runs is left alone by the other acts: they need not know that it does, unless by a snapshot of before.
+    -- The other acts leave running jobs alone, and need their rows only if the snapshot is older.
     if act = 'cancel' or current_setting('transaction_isolation') <> 'read committed' then
       perform asyncq._split_batches_of_jobs(job_ids);
     end if;
@@ -80,7 +80,7 @@ begin
   else
     raise exception using errcode = '22023', message = 'unknown act ' || act;
   end if;
-  -- All of them: a job that was locked here and left as it was, workers passed by, and went to sleep.
+  -- All of them: fetches have skipped a job that was locked here and not changed.
   perform asyncq._wake_for(job_ids);
   if act not in ('cancel', 'complete') then
     return query select touched.shown, touched.document from asyncq._shown(held) as touched;

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.sql.add.test_wake_for import TIMES
+from tests.sql.claim.test_wake_for import TIMES
 from tests.support.handoffs import CHECKS, FIRST, holders, open_slot
 from tests.support.keyed import ROWS
 from tests.support.session import Session, session

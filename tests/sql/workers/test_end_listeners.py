@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sql.settle.test_end_transactions import two_logins
+from tests.sql.workers.test_end_transactions import two_logins
 from tests.support.session import Session, session
 from tests.support.waiting import wait_until
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sql.workers.test_used_tasks import USES
+from tests.sql.admin.test_used_tasks import USES
 from tests.support.jobs import add, complete, fetch
 from tests.support.session import Session
 from tests.support.waiting import wait_until
