@@ -1,9 +1,9 @@
-"""Adds: specs in, one round trip, answers out; every rule stands in SQL or in the domain.
+"""Adds jobs in one round trip. Every rule is in SQL or in the domain.
 
-| what is added, and where | statement |
+| jobs and connection | statement |
 | --- | --- |
-| a plain job, on a connection of our own, while a worker waits for it | `fill_slot` |
-| a plain job, on a connection of our own | `insert_job` |
+| a plain job, on asyncq's own connection, while a worker waits for it | `fill_slot` |
+| a plain job, on asyncq's own connection | `insert_job` |
 | one job without a key, on any connection | `add_keyless_job` |
 | any jobs | `add_jobs`; `enqueue` for a role that may do nothing else |
 """
@@ -28,29 +28,29 @@ from asyncq.store.sizes import check_size
 
 _json = msgspec.json.Encoder()
 
-# Stands between the elements of a text; neither JSON nor a task's name can hold it.
+# Separates the elements of a text; neither JSON nor a task's name can contain it.
 _BETWEEN = "\x1e"
 
-# How often an add looks for a worker that waits for a job of its task. An add that looks in vain costs as much as two.
+# An add looks for a waiting worker this often. An add that finds none costs as much as two adds.
 LOOK_S = 0.02
 
-# What a plain add does first: fill a slot; insert the job unless workers wait, and then fill a slot; or insert it.
+# The first step of a plain add. "look" inserts the job unless workers wait; then it fills a slot.
 Step = Literal["fill", "look", "insert"]
 
 
 class HandoffHints:
-    """For which tasks a worker may wait, as the adds of one client have found out.
+    """Remembers the tasks for which a worker may wait, from the earlier adds of one client.
 
-    Of many adds at the same time one looks for a waiting worker, or fills a slot: each slot is for one job, and the
-    others would ask in vain. They insert, and so notify the on-call worker.
+    Of many concurrent adds only one looks for a waiting worker, or fills a slot, because a slot takes one job. The
+    others insert, and so notify the on-call worker.
     """
 
     def __init__(self) -> None:
-        self._filled: set[str] = set()  # tasks for which the last look found a slot
-        self._look_at: dict[str, float] = {}  # when an add of a task may look again
+        self._filled: set[str] = set()  # tasks for which the last add filled a slot
+        self._look_at: dict[str, float] = {}  # task -> when an add may look again
 
     def next_step(self, task: str) -> Step:
-        """What an add of this task does first."""
+        """Choose the first step of an add of this task."""
         now = asyncio.get_running_loop().time()
         is_expected = task in self._filled
         if not is_expected and now < self._look_at.get(task, now):
@@ -60,7 +60,7 @@ class HandoffHints:
         return "fill" if is_expected else "look"
 
     def filled(self, task: str) -> None:
-        """Take note that a worker waited for a job of this task: it will soon wait for the next one."""
+        """Remember that a worker waited for a job of this task: it will soon wait for the next one."""
         self._filled.add(task)
 
 
@@ -77,16 +77,16 @@ async def add_jobs(
 
     Args:
         database: Names the schema.
-        connection: An asyncpg connection, of ours or of a caller; it may have codecs of its own.
+        connection: An asyncpg connection, asyncq's own or the caller's; it may have other codecs.
         specs: The jobs, checked.
-        way_in: What the connection's role may call, see `roles.way_in`.
+        way_in: The function that the connection's role may call, see `roles.way_in`.
         window: For how long idempotency keys hold.
-        hints: Given if the connection is our own, is in no transaction, and keeps prepared statements: then a plain job
-            that is added alone is one statement. On other connections the server would plan that each time, so a
-            function adds the job, whose plans the server's session keeps.
+        hints: Given if the connection is asyncq's own, is in no transaction, and keeps prepared statements: then a
+            single plain job needs one statement. Without prepared statements the server would plan that each time. A
+            function's plans are kept by the session.
 
     Returns:
-        What each add came to, in the order of the specs.
+        The result of each add, in the order of the specs.
 
     Raises:
         StoreError: See `failures.calling`.
@@ -147,7 +147,7 @@ async def _add_keyless(database: Database, connection: asyncpg.Connection, spec:
 
 
 def _values(spec: JobSpec) -> tuple[Any, ...]:
-    """Such a job as the parameters of add_keyless_job, text and integers only."""
+    """Return a job's parameters for add_keyless_job: text and integers only."""
     return (
         *(spec.task, spec.payload, spec.queue, spec.run_at and _instant(spec.run_at)),
         *(spec.max_attempts, spec.priority, _flags(spec.flags) if spec.flags else None, spec.meta),
@@ -159,7 +159,7 @@ def _added(outcome: Outcome, job_id: int, existing_id: int | None, existing_stat
 
 
 def _columns(specs: Sequence[JobSpec], window: timedelta) -> tuple[Sequence[Any] | None, ...]:
-    """Specs as the parameters of add_jobs, text and integers only; None for a column that says nothing of any."""
+    """Return the parameters of add_jobs: text and integers only; None for a column that no spec sets."""
     columns = dict(zip(JobSpec.__struct_fields__, zip(*map(msgspec.structs.astuple, specs), strict=True), strict=True))
 
     def column(name: str, default: Any = None) -> Sequence[Any] | None:
@@ -191,7 +191,7 @@ def _flags(flags: tuple[str, ...]) -> str:
 
 
 def _instant(run_at: datetime) -> str:
-    """In UTC: an offset with seconds, as some old zones have, is not read by PostgreSQL."""
+    """Return a time in UTC: PostgreSQL cannot read an offset with seconds, which some old zones have."""
     return run_at.astimezone(UTC).isoformat()
 
 

@@ -1,4 +1,4 @@
-"""Jobs on any connection: what changes them by their ids, and what looks at them."""
+"""Reads jobs, and changes them by their ids, on any connection."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from asyncq.store.sizes import check_size
 
 Act = Literal["cancel", "complete", "discard", "reschedule", "retry"]
 
-# What `_document` in SQL says of a job.
+# Reads the output of `_document` in SQL.
 _read_job = msgspec.json.Decoder(Job).decode
-# Where its meta stands. Within a text a backslash would precede these quotes, and a jsonb has no space before a colon.
+# These enclose the meta of a job. They cannot occur in a JSON text, which escapes quotes, nor in a jsonb, which has no
+# space before a colon.
 _META = ', "meta" : '
 _BEHIND_META = ', "state" : '
 
@@ -37,8 +38,8 @@ async def administer(
     attempts: int | None = None,
     max_attempts: int | None = None,
 ) -> list[Job]:
-    """Change jobs, as the method of `Admin` says; returns cancelled and completed ones as they were."""
-    # In UTC: an offset with seconds, as some old zones have, is not read by PostgreSQL.
+    """Change jobs, see the methods of `Admin`; returns cancelled and completed jobs as they were."""
+    # In UTC: PostgreSQL cannot read an offset with seconds, which some old zones have.
     when = None if run_at is None else run_at.astimezone(UTC).isoformat()
     values = (error, when, priority, attempts, max_attempts)
     return await _jobs(database, connection, "administer_jobs", act, ids, *values)
@@ -50,12 +51,12 @@ async def remove_job(database: Database, connection: Connection, key: str) -> Jo
 
 
 async def force_unlock_workers(database: Database, connection: Connection, ids: Sequence[str]) -> list[Job]:
-    """Take their claims away from workers; returns the jobs."""
+    """Release the claims of workers; returns the jobs."""
     return await _jobs(database, connection, "force_unlock_workers", ids)
 
 
 async def list_workers(database: Database, connection: Connection) -> list[WorkerInfo]:
-    """Read who there is, in the order of the ids."""
+    """Read the workers, in the order of their ids."""
     with calling(database.schema):
         rows = await connection.fetch(database.query("list_workers"))
     return [_worker(dict(row)) for row in rows]
@@ -64,7 +65,7 @@ async def list_workers(database: Database, connection: Connection) -> list[Worke
 async def cleanup(
     database: Database, connection: Connection, tasks: Sequence[str], keep: Sequence[str] | None
 ) -> dict[str, int]:
-    """Remove what is not needed any more; returns how many of each."""
+    """Run the cleanup tasks; returns the number of rows that each removed."""
     with calling(database.schema):
         rows = await connection.fetch(database.query("cleanup"), tasks, keep)
     return {row["task"]: row["removed"] for row in rows}
@@ -96,7 +97,7 @@ async def list_jobs(
 
 
 async def server_time(database: Database, connection: Connection) -> datetime:
-    """Read the server's clock, for which no right is needed."""
+    """Read the server's clock; this needs no privilege."""
     with calling(database.schema):
         (row,) = await connection.fetch(database.query("server_time"))
     return row["now"]
@@ -111,7 +112,7 @@ async def counts(database: Database, connection: Connection, *, exact: bool) -> 
 
 
 async def explain(database: Database, connection: Connection, job_id: int) -> Explanation | None:
-    """Why a job does not run; None if there is no such job."""
+    """Return the reasons why a job does not run; None if there is no such job."""
     with calling(database.schema):
         rows = await connection.fetch(database.query("explain"), job_id)
     if not rows:
@@ -139,7 +140,7 @@ def _only(jobs: list[Job]) -> Job | None:
 
 
 def read_job(document: str) -> Job:
-    """A job of which `_document` in SQL tells.
+    """Read the output of `_document` in SQL.
 
     Args:
         document: The JSON text.

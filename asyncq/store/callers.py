@@ -38,7 +38,7 @@ def check_connection(connection: object) -> Connection:
         The same connection.
 
     Raises:
-        TypeError: It is no asyncpg connection.
+        TypeError: The value is no asyncpg connection.
     """
     if not isinstance(connection, asyncpg.Connection | asyncpg.pool.PoolConnectionProxy):
         kind = type(connection)
@@ -51,18 +51,18 @@ def check_connection(connection: object) -> Connection:
 
 
 def check_transaction(connection: object, autocommit: bool) -> Connection | None:
-    """Refuse a connection on which a change would be committed at once, unless the caller has asked for that.
+    """Refuse a connection without a transaction, unless the caller asks for autocommit.
 
     Args:
         connection: The caller's connection, or None.
-        autocommit: Whether the change is to be committed at once.
+        autocommit: Whether the caller wants the change to be committed immediately.
 
     Returns:
         The connection, or None.
 
     Raises:
-        TypeError: It is no asyncpg connection.
-        TransactionUnusable: It is in no transaction, and `autocommit` is False.
+        TypeError: The value is no asyncpg connection.
+        TransactionUnusable: The connection is in no transaction, and `autocommit` is False.
         ConfigurationError: `autocommit` is True without a connection or in a transaction, or no bool.
     """
     if connection is None:
@@ -88,11 +88,11 @@ def check_transaction(connection: object, autocommit: bool) -> Connection | None
 
 @asynccontextmanager
 async def reading(connection: CallersConnection | None, acquire: Acquire) -> AsyncGenerator[Connection]:
-    """The caller's connection if there is one, else one of our own for as long as the block lasts.
+    """Yield the caller's connection if there is one, else one of asyncq's own until the block ends.
 
     Args:
         connection: The caller's connection, or None.
-        acquire: Opens one of our own.
+        acquire: Opens a connection of asyncq's own.
     """
     if connection is not None:
         yield check_connection(connection)
@@ -105,11 +105,11 @@ async def reading(connection: CallersConnection | None, acquire: Acquire) -> Asy
 async def changing(
     connection: CallersConnection | None, acquire: Acquire, autocommit: bool
 ) -> AsyncGenerator[Connection]:
-    """As `reading`, for a block that changes something.
+    """Yield a connection as `reading` does, for a block that changes something.
 
     Args:
         connection: The caller's connection, or None.
-        acquire: Opens one of our own.
+        acquire: Opens a connection of asyncq's own.
         autocommit: See `check_transaction`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Looks after a store: what `doctor` asks of the database, and what it may repair."""
+"""The statements of `doctor`: its questions to the database, and its repairs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from asyncq.store.probe import probe
 from asyncq.store.pruning import FIRST_KEY_LOCK
 from asyncq.store.workers import DOORS_SHUT
 
-HELD_S = 60.0  # who holds the horizon for longer is told of
-HELD_XIDS = 100_000  # and who does for so many transactions, where the time is not known
+HELD_S = 60.0  # a transaction that blocks VACUUM for longer is reported
+HELD_XIDS = 100_000  # the same in transactions, where the time is not known
 MOST_HOLDERS = 5
 FIRST_JOBS = 100
 KEY_LOCKS_AT_ONCE = 1000
-THOROUGH = True  # also claims whose worker has no row
+THOROUGH = True  # look also for claims whose worker has no row
 
 
 class _Node(msgspec.Struct):
@@ -67,7 +67,7 @@ async def checkup(database: Database, connection: Connection) -> Checkup:
 
 
 async def first_jobs(database: Database, connection: Connection) -> FirstJobs:
-    """What it costs to look at the first jobs that wait, as the server has measured it; takes none of them."""
+    """Let the server measure the cost of finding the first waiting jobs; claims none of them."""
     statement = database.query("first_jobs")
     with calling(database.schema):
         text = await connection.fetchval("explain (analyze, buffers, format json)\n" + statement, FIRST_JOBS)
@@ -76,11 +76,11 @@ async def first_jobs(database: Database, connection: Connection) -> FirstJobs:
 
 
 class Blockers(msgspec.Struct, frozen=True):
-    """Who keeps dead rows from being removed, as one worker sees it.
+    """The transactions that keep VACUUM from removing dead rows, as one worker sees them.
 
     Attributes:
-        holders: The oldest first; none of other roles, unless all are seen.
-        sees_all: Whether the worker's role is told what others do.
+        holders: The oldest first; without those of other roles unless `sees_all` is true.
+        sees_all: Whether the worker's role may see the transactions of all roles.
         dead_rows: The rows of each table, the one with the most dead ones first.
     """
 
@@ -90,16 +90,16 @@ class Blockers(msgspec.Struct, frozen=True):
 
 
 async def vacuum_blockers(line: ReconnectingConnection, worker_id: int, held_s: float, most: int) -> Blockers | None:
-    """Look, if no worker that lives is older.
+    """Look for transactions that block VACUUM, if no older worker is alive.
 
     Args:
         line: A connection.
-        worker_id: Who looks.
-        held_s: Who began later is left out.
-        most: How many holders at most.
+        worker_id: The worker that asks.
+        held_s: The least age of a transaction.
+        most: The largest number of holders.
 
     Returns:
-        What was found; None if it is an older worker's to look.
+        The holders and dead rows; None if an older worker is alive, which does this.
 
     Raises:
         StoreError: See `failures.calling`.
@@ -113,14 +113,14 @@ async def vacuum_blockers(line: ReconnectingConnection, worker_id: int, held_s: 
 
 
 async def violations(database: Database, connection: Connection) -> list[Violation]:
-    """Where the laws of the store do not hold."""
+    """Return the rows that break a rule of the store."""
     with calling(database.schema):
         rows = await connection.fetch(database.query("violations"))
     return [Violation(*row) for row in rows]
 
 
 async def repair(database: Database, connection: Connection) -> Repaired:
-    """Return the jobs of workers that are gone, and remove key locks that are not used; both as workers do it."""
+    """Rescue the jobs of dead workers and remove unused key locks, as workers do."""
     key_locks = 0
     after: int | None = FIRST_KEY_LOCK
     with calling(database.schema):

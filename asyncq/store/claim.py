@@ -1,4 +1,4 @@
-"""The fetch: claim due jobs, and ask when the next one is due. Rows in, structs out; every rule stands in SQL."""
+"""Claims due jobs, and reads when the next one is due. Every rule is in SQL."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from asyncq.store.database import ReconnectingConnection
 
 _place = attrgetter("priority", "due", "id")
 _read_queues = msgspec.json.Decoder(list[str | None]).decode
-# Where the columns of a batch begin in a row of `fetch_jobs`.
+# The columns of a batch begin here in a row of `fetch_jobs`.
 _BATCH = 17
 
-# The least batch: a smaller one saves less than it costs to split it for a single job.
+# The smallest batch: splitting a smaller one for a single job costs more than the batch saves.
 BATCH_FROM = 100
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where the next fetch begins: behind this place in the order of running; the start by default.
+    """The position in the order of running after which the next fetch begins; the start by default.
 
     Attributes:
         since_s: Jobs without a queue that became due longer ago, in seconds, are left out; none by default.
@@ -53,25 +53,24 @@ async def fetch_jobs(
 
     Args:
         line: The worker's connection for fetching.
-        worker_id: Who claims.
+        worker_id: The worker that claims.
         token: A number that this worker never used before.
-        limit: How many at most.
+        limit: The largest number of jobs.
         task_ids: The tasks that the worker knows.
-        forbidden_flags: Jobs with one of these are left alone.
-        after: Where to begin.
-        unbatched: The tasks whose jobs are claimed in their rows, never in a batch.
+        forbidden_flags: Jobs with one of these flags are not claimed.
+        after: The position after which the fetch begins.
+        unbatched: The tasks that cannot have their jobs in a batch.
 
     Returns:
         The claims, in the order in which they are to run.
 
     Raises:
-        StoreError: See `failures.calling`. The server may have claimed jobs whose answer was lost; they come back after
-            the lease.
+        StoreError: See `failures.calling`. If the answer was lost, jobs may be claimed until the lease ends.
 
     If cancelled, claims may be lost until the lease ends: callers shield it.
     """
-    known, place = array_text(task_ids), (after.priority, after.run_at, after.id)
-    arguments = (worker_id, token, limit, known, forbidden_flags, *place, None, after.since_s)
+    known, cursor = array_text(task_ids), (after.priority, after.run_at, after.id)
+    arguments = (worker_id, token, limit, known, forbidden_flags, *cursor, None, after.since_s)
     claims: list[Claim] = []
     for row in await line.fetch("fetch_jobs", *arguments, BATCH_FROM, array_text(unbatched)):
         if row[0] is None:
@@ -82,7 +81,7 @@ async def fetch_jobs(
 
 
 async def plan(line: ReconnectingConnection) -> None:
-    """Let the server plan `fetch_jobs` on this connection, which takes longer than a fetch.
+    """Let the server plan `fetch_jobs` on this connection; planning takes longer than a fetch.
 
     Raises:
         StoreError: See `failures.calling`.
@@ -91,12 +90,12 @@ async def plan(line: ReconnectingConnection) -> None:
 
 
 def in_order(claims: Iterable[Claim]) -> list[Claim]:
-    """The claims in the order in which they are to run."""
+    """Sort claims into the order in which they run."""
     return sorted(claims, key=_place)
 
 
 def read_claim(*row: Any) -> Claim:
-    """A job that was claimed in its row: the columns of `fetch_jobs` up to last_error."""
+    """Read a job that was claimed in its row: the columns of `fetch_jobs` up to last_error."""
     return Claim(*row[:9], *map(read_moment, row[9:12]), *row[12:])
 
 
@@ -112,7 +111,7 @@ def _read_batch(
     payloads: str,
     metas: str | None,
 ) -> list[Claim]:
-    """The jobs of a batch, which were only added: an array of each column in which they differ."""
+    """Read the new jobs of a batch: one array for each column in which they differ."""
     moments, numbers = sent_numbers(due, "q"), sent_numbers(ids, "q")
     names = [None] * len(numbers) if queues is None else _read_queues(queues)
     more = [None] * len(numbers) if metas is None else [meta or None for meta in metas.split("\x1e")]
@@ -132,12 +131,12 @@ def _read_batch(
 
 
 async def next_due_s(line: ReconnectingConnection, since_s: float | None, after: Place = START) -> float | None:
-    """How long until the next job is due.
+    """Return the time until the next job is due.
 
     Args:
         line: The worker's connection for fetching.
-        since_s: Seconds since the last fetch was sent: jobs that became due since then count; None: all that are due.
-        after: Where that fetch began: jobs without a queue that lie before it do not count.
+        since_s: Seconds since the last fetch was sent: only jobs that became due after that count; None for all.
+        after: The position after which that fetch began; earlier jobs without a queue do not count.
 
     Returns:
         Seconds, 0 or less if one is due already; None when no job waits for its time.
@@ -151,15 +150,15 @@ async def next_due_s(line: ReconnectingConnection, since_s: float | None, after:
 
 
 async def poll(line: ReconnectingConnection, worker_id: int, slot_token: int) -> tuple[float | None, bool]:
-    """The one question of an idle worker.
+    """Ask in one statement for all that an idle worker needs.
 
     Args:
         line: The worker's connection for fetching.
-        worker_id: Who asks.
+        worker_id: The worker.
         slot_token: The token of its hand-off slot, 0 if closed.
 
     Returns:
-        As `next_due_s`, of all jobs that are due or will be; whether the slot was filled.
+        The result of `next_due_s` for all jobs; whether the slot was filled.
 
     Raises:
         StoreError: See `failures.calling`.

@@ -1,7 +1,7 @@
-"""A pool whose connections stay at hand from one call to the next.
+"""A pool that keeps released connections in a list, ready for the next call.
 
-To take one from the driver's pool and give it back costs a program as much as a small add: a task, a timer, a shield.
-The pool opens them, and has them back when it is closed; what was used a moment ago is taken again without asking it.
+asyncpg's acquire and release create a task, a timer and a shield, which cost about as much as a small insert. So
+asyncpg's pool only opens connections; it gets them back when they are idle, broken or cancelled.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from asyncq.store.failures import UNTIDY, connecting, tell_of_our_own
 
 IDLE_S = 30.0
 
-# Whether all went well with the connection that is given back; the driver's own task, which does that, sees it.
+# Whether the released connection had no error. The driver resets it in its own task, which inherits this.
 _is_well = ContextVar("asyncq_is_well", default=True)
 
 
 async def tidy(connection: Connection) -> None:
-    """What the pool does with a connection that comes back: nothing after a call that went well, to save a round trip.
+    """Reset a released connection; nothing after a call without an error, to save a round trip.
 
-    A statement that was cancelled between its preparation and its run leaves a transaction open in the server, with its
-    locks and its `now()`; the driver does not know of it. A message of the simple protocol ends that.
+    A statement that was cancelled between its preparation and its run leaves a transaction open in the server. The
+    driver does not know of that transaction and its locks. A message of the simple protocol ends it.
 
     Args:
-        connection: It; one that is lost by then is no error, the pool opens another.
+        connection: The connection. If it is closed, that is no error: the pool opens another one.
     """
     if _is_well.get():
         return
@@ -38,28 +38,28 @@ async def tidy(connection: Connection) -> None:
 
 
 class ClientPool:
-    """The connections of a pool.
+    """Keeps released connections of asyncpg's pool in a list.
 
     Args:
-        pool: It, open.
+        pool: asyncpg's pool, open.
     """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._client_pool: list[Connection] = []  # the one used last is the last
-        self._unused = 0  # so many of the first were not used since the last look
+        self._client_pool: list[Connection] = []  # the most recently used one is the last
+        self._unused = 0  # this many of the first were not used since `_look` ran
         self._waiting = 0
-        self._served = asyncio.Event()  # nobody waits
+        self._served = asyncio.Event()  # set while no call waits for a connection
         self._served.set()
         self._is_closed = False
         self._timer: asyncio.TimerHandle | None = None
 
     def at_hand(self) -> Connection | None:
-        """The connection that was used last, if it is not closed; None if there is none."""
+        """Return the most recently used connection, unless it is closed; None if there is none."""
         return None if not self._client_pool or is_closed(self._client_pool[-1]) else self._last()
 
     def keep(self, connection: Connection) -> bool:
-        """Give back one with which all went well; whether that is done, and it needs no `release`."""
+        """Keep a connection that had no error. If the result is False, it needs `release`."""
         if self._waiting or self._is_closed:
             return False
         self._client_pool.append(connection)
@@ -68,12 +68,12 @@ class ClientPool:
         return True
 
     async def acquire(self) -> Connection:
-        """A connection; waits until one is free.
+        """Return a connection; waits until one is free.
 
         Raises:
-            OSError: And what else the driver raises: none can be opened.
+            OSError: No connection can be opened; the driver may also raise its own errors.
 
-        If cancelled, none was taken.
+        If cancelled, no connection was taken.
         """
         while self._client_pool:
             if (connection := self.at_hand()) is not None:
@@ -90,25 +90,25 @@ class ClientPool:
                 self._served.set()
 
     async def release(self, connection: Connection, *, is_well: bool) -> None:
-        """Give one back.
+        """Release a connection.
 
         Args:
-            connection: It.
-            is_well: Whether all went well; else the driver looks after it.
+            connection: The connection.
+            is_well: Whether it had no error; otherwise the driver resets it.
         """
         if not (is_well and self.keep(connection)):
             await self._give_back(connection, is_well=is_well)
 
     async def close(self) -> None:
-        """Close all; waits for those who use one, and for those who wait for one.
+        """Close all connections; waits for the calls that use one or wait for one.
 
-        If cancelled, all are cut off at once.
+        If cancelled, all are closed by force.
         """
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
         try:
-            # The driver gives those that wait a connection while it closes, and closes that in the middle of its use.
+            # While it closes, the driver hands out connections to waiting calls, and then closes these in use.
             await self._served.wait()
             while self._client_pool:
                 await hang_up(self._client_pool.pop())
@@ -118,7 +118,7 @@ class ClientPool:
             raise
 
     def _look(self) -> None:
-        """Close those that nobody has used for a while; of one that is closed the pool knows."""
+        """Close connections that were idle since the last look; asyncpg's pool notices that they are closed."""
         for connection in self._client_pool[: self._unused]:
             cut_off(connection)
         del self._client_pool[: self._unused]
@@ -135,16 +135,16 @@ class ClientPool:
 
 
 class Loan:
-    """A connection of a pool for the length of a block, which waits until one is free.
+    """A connection of a pool until the block ends; waits until one is free.
 
     Args:
-        client_pool: Whose.
-        dsn: Where it leads, for the errors.
+        client_pool: The pool.
+        dsn: Its DSN, for the errors.
 
     Raises:
-        StoreError: As `failures.connecting` says, if none can be opened; as `failures.on_our_own`, in the block.
+        StoreError: See `failures.connecting`, if no connection can be opened; see `failures.on_our_own`, in the block.
 
-    If the beginning of the block is cancelled, none was taken.
+    If cancelled at the beginning of the block, no connection was taken.
     """
 
     __slots__ = ("_client_pool", "_connection", "_dsn")

@@ -26,13 +26,13 @@ class Definition(msgspec.Struct, frozen=True):
 
 
 async def statuses(database: Database, connection: Connection, items: Sequence[str] | None) -> list[CronStatus]:
-    """What is known of items, of all (None) or of those of these that there are, in the order of their identifiers."""
+    """Read the state of all items (None), or of those with these identifiers, ordered by identifier."""
     rows = await _fetch(database, connection, "cron_status", items)
     return [_status(row) for row in rows]
 
 
 async def stored(database: Database, connection: Connection, item: str) -> Definition | None:
-    """The definition of a stored item; None if none is stored under this identifier."""
+    """Read the definition of a stored item; None if there is none."""
     rows = await _fetch(database, connection, "stored_item", item)
     return Definition(rows[0]["definition"], rows[0]["revision"]) if rows else None
 
@@ -45,19 +45,19 @@ async def add(database: Database, connection: Connection, item: str, definition:
 async def change(
     database: Database, connection: Connection, item: str, changes: str, job: str | None, revision: int | None
 ) -> bool:
-    """Change a stored item; with a revision only if it still has that one. Returns whether it was changed."""
+    """Change a stored item, with a revision only if it still has that one. Returns whether it was changed."""
     rows = await _fetch(database, connection, "change_cron_item", item, changes, job, revision)
     return bool(rows[0]["changed"])
 
 
 async def act(database: Database, connection: Connection, what: Act, item: str) -> CronStatus:
-    """Pause, resume or remove an item; returns what it is then, or was."""
+    """Pause, resume or remove an item; returns its state after that, or before its removal."""
     rows = await _fetch(database, connection, f"{what}_cron_item", item)
     return _status(rows[0])
 
 
 async def run(database: Database, connection: Connection, item: str) -> Added:
-    """Add the job of an item now; returns what that came to."""
+    """Add the job of an item now; returns the result of the add."""
     row = (await _fetch(database, connection, "run_cron_item", item))[0]
     state = row["existing_state"]
     return Added(row["id"], row["outcome"], row["existing_id"], state and JobState(state))

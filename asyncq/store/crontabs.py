@@ -1,4 +1,4 @@
-"""Recurring items as workers see them: what is known of each, and their slots, each of which becomes a job once."""
+"""Recurring items as workers see them: their state, and their slots. Each slot becomes a job once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class AddedSlot(msgspec.Struct, frozen=True):
 
     Attributes:
         slot: The slot.
-        added: What the add came to; with a job key or a unique policy it need not be a new job.
+        added: The result of the add; with a job key or a unique policy it need not be a new job.
     """
 
     slot: Slot
@@ -30,7 +30,7 @@ class AddedSlot(msgspec.Struct, frozen=True):
 
 
 class RefusedItem(msgspec.Struct, frozen=True):
-    """An item whose jobs the database refused; its slots stay unclaimed.
+    """An item with a job that the database refused; its slots stay unclaimed.
 
     Attributes:
         item: The item.
@@ -44,7 +44,7 @@ class RefusedItem(msgspec.Struct, frozen=True):
 
 
 class Slots(msgspec.Struct, frozen=True):
-    """What the slots of a call came to. Those that are in neither list another worker had added before."""
+    """The results of a call for its slots. Another worker had added those that are in neither list."""
 
     added: tuple[AddedSlot, ...]
     refused: tuple[RefusedItem, ...]
@@ -65,11 +65,11 @@ class Definition(msgspec.Struct, frozen=True):
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker tells of an item, for those who look.
+    """A worker's report about an item, for `asyncq cron ls`.
 
     Attributes:
         identifier: Its identifier.
-        revision: Of a stored item: that of its definition as it was read.
+        revision: The revision of a stored item's definition when it was read.
         next_run: Its next slot.
         problem: Why it cannot be scheduled.
         job: Its job with the defaults of its task, as JSON.
@@ -83,10 +83,11 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def look(line: ReconnectingConnection) -> tuple[datetime, int]:
-    """Look at the clock of the schema: the server's time, unless a test has moved it; and whether stored items changed.
+    """Read the clock of the schema, and whether stored items changed.
 
     Returns:
-        The time, and a number that is another one whenever a stored item is another one, or any item began anew.
+        The server's time, unless a test has moved it. A number that changes when a stored item changes, or when any
+        item begins again.
 
     Raises:
         StoreError: See `failures.calling`.
@@ -113,7 +114,7 @@ async def stored_items(
 
 
 async def tell(line: ReconnectingConnection, items: Sequence[Told]) -> None:
-    """Tell what a worker makes of items; what somebody holds at this moment is left out."""
+    """Store a worker's reports about items; skips rows that another transaction locks."""
     while items:
         piece = first_piece(items, len(items), lambda one: len(one.job or ""))
         rows = ((one.identifier, one.revision, one.next_run, one.problem, one.job) for one in piece)
@@ -129,22 +130,22 @@ async def register(
     Args:
         line: A connection.
         identifiers: Their identifiers.
-        stored: Those of stored items: they are known, unless they were removed.
+        stored: The identifiers of stored items, which are known unless they were removed.
 
     Returns:
-        What is known of each; of a new one, that it is known since now.
+        The state of each item; a new one is known since now.
 
     Raises:
         StoreError: See `failures.calling`.
 
-    If cancelled, they may be known or not; to repeat it changes nothing.
+    If cancelled, they may be known or not; a repetition changes nothing.
     """
     rows = await line.fetch("register_crontabs", sorted(identifiers), sorted(stored))
     return {row["identifier"]: Known(row["known_since"], row["last_execution"], row["not_before"]) for row in rows}
 
 
 def first_slots(slots: Sequence[Slot], most: int) -> Sequence[Slot]:
-    """The first slots whose jobs one transaction adds: at most `most`, with at most 16 MiB of payloads."""
+    """Return the first slots for one transaction: at most `most`, with at most 16 MiB of payloads."""
     return first_piece(slots, most, lambda slot: len(job_of(slot).payload))
 
 
@@ -153,14 +154,14 @@ async def add_slots(line: ReconnectingConnection, slots: Sequence[Slot]) -> Slot
 
     Args:
         line: A connection, not in a transaction.
-        slots: The slots, in the order in which their jobs are to be added.
+        slots: The slots, in the order in which their jobs are added.
 
     Returns:
-        Which were added by this call, and which items failed: those cost the others nothing.
+        The slots that this call added, and the items that failed; these do not affect the others.
 
     Raises:
-        StoreError: See `failures.calling`. Whether something was committed may be unknown: to repeat it adds nothing
-            twice.
+        StoreError: See `failures.calling`. It may be unknown whether something was committed: a repetition adds
+            nothing twice.
 
     If cancelled, the same holds.
     """
@@ -171,9 +172,8 @@ async def add_slots(line: ReconnectingConnection, slots: Sequence[Slot]) -> Slot
     added: list[AddedSlot] = []
     refused: list[RefusedItem] = []
     for row in rows:
-        # It counts from 1.
-        position: int = row["ord"]
-        slot = slots[position - 1]
+        ordinal: int = row["ord"]  # from 1
+        slot = slots[ordinal - 1]
         if row["code"] is None:
             added.append(AddedSlot(slot, Added(row["id"], row["outcome"])))
         else:

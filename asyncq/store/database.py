@@ -1,4 +1,4 @@
-"""Connections: single ones that a worker keeps, and pools; each with an application_name that says what it is for."""
+"""Opens single connections and pools; each application_name says the purpose of a connection."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ CONNECT_TIMEOUT_S = 10.0
 OLDEST_SERVER = 14
 ENCODING = "UTF8"
 PUT_BACK_S = 5.0
-# Of a handler that was cancelled: others may take its job over within half a second.
+# After a handler was cancelled: another worker may run its job within half a second.
 PUT_BACK_CANCELLED_S = 0.2
 ANSWER_S = 5.0
 LONGEST_ANSWER_S = 60.0
 HANG_UP_S = 1.0
-# The time limit of a statement in the server: longer than a worker waits for any answer, and a statement whose worker
-# has died ends.
+# The time limit of a statement in the server, longer than a worker waits for any answer: it ends statements of dead
+# workers.
 STATEMENT_S = 2 * LONGEST_ANSWER_S
-# Another index is not as good as the one that has the order because all that it brings can be sorted, though that was
-# cheap while the table was small.
+# A plan made on a small table may pick another index and sort; the session keeps that plan when the table is large. So
+# sorts are disabled.
 SHUN_SORTS = {"enable_sort": "off"}
 
 
 class Database:
-    """Where the jobs are: a DSN and a schema.
+    """The DSN and the schema that hold the jobs.
 
     Args:
         dsn: A DSN in any form that `read_dsn` accepts, possibly with several hosts; `statement_cache_size=0` marks a
@@ -65,7 +65,7 @@ class Database:
     Attributes:
         dsn: The DSN as a URI that asyncpg reads.
         schema: The schema's name.
-        is_pooled: Whether it leads to such a pooler.
+        is_pooled: Whether the DSN leads to such a pooler.
         connect_timeout_s: How long an attempt to connect may take; 10 s unless the DSN says otherwise.
         has_session_locks: Whether a session can hold an advisory lock; the probe of the server decides.
 
@@ -99,34 +99,34 @@ class Database:
         """Open a connection.
 
         Args:
-            role: What it is for; its application_name becomes `<schema> <role>`.
-            generic_plans: Plan each statement once: for large statements that run all the time on few rows, whose
-                planning costs more than they do.
-            lock_timeout_s: How long a statement waits for a lock; as long as it takes by default.
+            role: The purpose; the application_name is `<schema> <role>`.
+            generic_plans: Plan each statement once: for large, frequent statements on few rows, which take longer to
+                plan than to run.
+            lock_timeout_s: The longest wait of a statement for a lock; without a limit by default.
 
         Returns:
             The connection.
 
         Raises:
             StoreUnavailable: The server cannot be reached.
-            AccessDenied: It refused the credentials.
-            UnsupportedServer: It is older than PostgreSQL 14, or the database's encoding is not UTF8.
+            AccessDenied: The server refused the credentials.
+            UnsupportedServer: The server is older than PostgreSQL 14, or the database's encoding is not UTF8.
             ConfigurationError: The DSN leads to a pooler by transaction, without `statement_cache_size=0`.
 
         If cancelled, no connection stays open.
         """
         settings = {
-            # A database or a role may default to another isolation: every statement of ours is made for this one.
+            # A database or a role may have another default; asyncq's statements are written for this level.
             "default_transaction_isolation": "read committed",
-            # Over large tables the planner thinks that a fetch is worth compiling, which takes a hundred times as long.
+            # For a fetch from large tables the planner would choose jit, which takes a hundred times as long.
             "jit": "off",
-            # Who may create functions in a schema of the usual path would otherwise choose what ours call.
+            # With the usual path, a role that may create functions in its schemas could shadow built-in ones.
             "search_path": "pg_catalog, pg_temp",
-            # Plans are kept: one that was made while the tables were empty has to be right when they are full.
+            # A plan is kept: one made for empty tables has to be right for full ones.
             "enable_seqscan": "off",
         }
         if generic_plans:
-            # They take a few rows in the order of an index; a bitmap of all that match has none.
+            # These statements read a few rows in the order of an index; a bitmap scan reads all matches, unordered.
             settings |= {"plan_cache_mode": "force_generic_plan", "enable_bitmapscan": "off"}
             settings |= SHUN_SORTS
         with connecting(self.dsn):
@@ -162,13 +162,13 @@ class Database:
         reset: Callable[[Any], Any] | None = None,
         init: Callable[[Any], Any] | None = None,
     ) -> asyncpg.Pool:
-        """A pool that opens connections on demand, up to size; it has to be awaited.
+        """Return a pool that opens connections on demand; it has to be awaited.
 
         Args:
-            role: What it is for.
-            size: How many connections at most.
-            reset: What to do when a connection comes back; the driver's reset by default.
-            init: What to do with a new connection that leads to the server itself.
+            role: The purpose of its connections.
+            size: The largest number of connections.
+            reset: Called when a connection is released; the driver's reset by default.
+            init: Called with a new connection, unless a pooler is between.
         """
         return asyncpg.create_pool(
             self.dsn,
@@ -182,10 +182,10 @@ class Database:
         )
 
     async def _open(self, *_: object, **how: Any) -> asyncpg.Connection:
-        """Open a connection: all connections of asyncq are opened here, and a pool calls it with its DSN.
+        """Open a connection: all connections of asyncq are opened here; a pool passes its DSN.
 
-        A pooler by transaction is refused unless the DSN has `statement_cache_size=0`; one by statement always, if it
-        says so.
+        A pooler by transaction is refused unless the DSN has `statement_cache_size=0`. A pooler by statement is refused
+        if it reports its mode.
         """
         connection = await self._hosts.connect(**how)
         try:
@@ -215,16 +215,15 @@ class Database:
 
 
 class ReconnectingConnection:
-    """One connection that is kept, and opened again when it broke; callers wait for each other.
+    """One connection that reconnects after a failure; callers use it one after the other.
 
     Args:
-        database: Where to.
-        role: What it is for.
+        database: The database.
+        role: The purpose of the connection.
         generic_plans: See `Database.connect`.
         lock_timeout_s: See `Database.connect`.
-        answer_s: How long a statement may go without an answer before its connection counts as dead, for the sake of
-            those that wait for the line; 5 s by default. Where it was too short, twice as long the next time, up to a
-            minute.
+        answer_s: The longest time without an answer; then the connection counts as dead, and the next caller gets a new
+            one. 5 s by default. A statement that had no answer gets twice the time the next time, up to a minute.
     """
 
     def __init__(
@@ -251,7 +250,7 @@ class ReconnectingConnection:
         return self._connection is not None and not self._connection.is_closed()
 
     async def connection(self) -> asyncpg.Connection:
-        """The connection, opened if need be."""
+        """Return the connection; opens it if needed."""
         if self._connection is None or self._connection.is_closed():
             self._connection = None
             self._connection = await self._database.connect(
@@ -273,7 +272,8 @@ class ReconnectingConnection:
             StoreError: See `failures.calling`.
             InvalidJob: The parameters exceed 256 MiB; nothing was sent.
 
-        If cancelled, the server is asked to stop; whether it did is unknown. Callers shield what must not be lost.
+        If cancelled, it is unknown whether the server ran the statement. Callers shield statements that must not be
+        lost.
         """
         check_size("parameters", args)
         async with self._free:
@@ -284,7 +284,7 @@ class ReconnectingConnection:
                     async with asyncio.timeout(deadline_s):
                         rows = await connection.fetch(self._database.query(name), *args)
                 except (asyncio.CancelledError, TimeoutError):
-                    # Without an answer in time the link may be dead: the next statement would wait for the end of this.
+                    # The connection may be dead: the next statement would wait for this one.
                     connection.terminate()
                     self._deadlines_s[name] = min(2 * deadline_s, max(LONGEST_ANSWER_S, self._answer_s))
                     raise
@@ -292,7 +292,7 @@ class ReconnectingConnection:
             return rows
 
     async def ready(self) -> None:
-        """Open the connection if need be: connecting may take long, and, unlike `fetch`, be cancelled without loss.
+        """Open the connection if needed. Unlike `fetch`, this can be cancelled without loss.
 
         Raises:
             StoreError: See `failures.connecting`.
@@ -302,14 +302,14 @@ class ReconnectingConnection:
                 await self.connection()
 
     async def rest(self) -> None:
-        """Close the connection until it is needed again, unless somebody uses it now."""
+        """Close the connection until it is needed again, unless a statement runs."""
         if not self._free.locked():
             await self.close()
 
     async def close(self) -> None:
-        """Close the connection, if one is open, when the statement that runs has ended; within a second or by force."""
+        """Close the connection after the running statement, within a second or by force."""
         try:
-            # The driver would cancel the statement, whose caller waits for it.
+            # Without the lock the driver would cancel the running statement.
             async with asyncio.timeout(HANG_UP_S), self._free:
                 if self._connection is not None:
                     await hang_up(self._connection)
@@ -320,12 +320,12 @@ class ReconnectingConnection:
 
 
 class HandlerPool:
-    """The connections that handlers share, opened when the first one asks.
+    """The connections that handlers share; the first use opens the pool.
 
     Args:
-        database: Where to.
-        size: How many at most.
-        wait_s: How long one waits for a connection.
+        database: The database.
+        size: The largest number of connections.
+        wait_s: The longest wait for a connection.
     """
 
     def __init__(self, database: Database, size: int, wait_s: float) -> None:
@@ -337,14 +337,14 @@ class HandlerPool:
 
     @asynccontextmanager
     async def acquire(self) -> AsyncGenerator[asyncpg.Connection]:
-        """A connection for as long as the block lasts.
+        """Yield a connection until the block ends.
 
         Raises:
-            PoolExhausted: None became free in time.
+            PoolExhausted: No connection became free in time.
             StoreUnavailable: The server cannot be reached, or the pool is closed.
 
-        If cancelled, the connection is closed unless the server soon says that it has stopped what it did: a caller
-        that waits for a link that is dead has not ended, and counts on having ended.
+        If cancelled, the connection is closed unless the server confirms soon that it stopped the statement. A longer
+        wait, on a dead connection, would delay the end of the handler.
         """
         connection = await self.take()
         pool, limit_s = self._pool, PUT_BACK_S
@@ -357,9 +357,9 @@ class HandlerPool:
             await put_back(pool, connection, limit_s)
 
     async def take(self) -> asyncpg.Connection:
-        """A connection, to be given to `put_back`; raises as `acquire` does.
+        """Return a connection, which the caller gives to `put_back`; raises as `acquire` does.
 
-        If cancelled, none was taken.
+        If cancelled, no connection was taken.
         """
         if self._is_closed:
             raise StoreUnavailable("the connections for handlers are closed: the worker has stopped")
@@ -371,7 +371,7 @@ class HandlerPool:
             try:
                 connection = await pool.acquire(timeout=self._wait_s)
             except TimeoutError as error:
-                # With fewer connections than allowed it is the server that did not answer.
+                # While the pool may still open connections, the server is the one that did not answer.
                 if pool.get_size() < self._size:
                     raise
                 raise PoolExhausted(
@@ -381,11 +381,11 @@ class HandlerPool:
         return cast(asyncpg.Connection, connection)
 
     async def put_back(self, connection: asyncpg.Connection) -> None:
-        """Take a connection back, within seconds or by closing it; never raises for what is wrong with it."""
+        """Release a connection within seconds; closes it if that fails. Never raises for a broken connection."""
         await put_back(self._pool, connection, PUT_BACK_S)
 
     async def close(self) -> None:
-        """Close all connections for good; those that are still held are cut after a second."""
+        """Close all connections; those still in use are closed by force after a second."""
         self._is_closed = True
         pool, self._pool = self._pool, None
         if pool is None:
@@ -398,37 +398,37 @@ class HandlerPool:
 
 
 async def put_back(pool: Pool | None, connection: Connection, limit_s: float) -> None:
-    """Give a connection back to its pool; never raises for what is wrong with it.
+    """Release a connection to its pool; never raises for a broken connection.
 
     Args:
-        pool: The pool; None if there is none any more.
-        connection: It.
-        limit_s: How long the driver may take to look after it; then it is cut off.
+        pool: The pool; None if it is closed.
+        connection: The connection.
+        limit_s: The time for the driver to reset it; then it is closed by force.
     """
     try:
         if pool is not None:
-            # A proxy has every method of a connection. The driver's own limit: one around it would leave a task behind.
+            # A proxy has every method of a connection. A timeout around the call would leave the driver's task running.
             await pool.release(cast(Any, connection), timeout=limit_s)
     except UNTIDY:
         cut_off(connection)
 
 
 def is_closed(connection: asyncpg.Connection) -> bool:
-    """Whether a connection is closed, or was of a pool that has it back."""
+    """Return whether a connection is closed, or was released to its pool."""
     try:
         return connection.is_closed()
     except asyncpg.InterfaceError:
-        return True  # A proxy whose connection has broken cannot be asked anything.
+        return True  # The proxy of a broken connection refuses each call.
 
 
 def cut_off(connection: asyncpg.Connection) -> None:
-    """Close a connection by force, at once; nothing if it is closed, or was of a pool that has it back."""
+    """Close a connection by force; nothing if it is closed, or was released to its pool."""
     if not is_closed(connection):
         connection.terminate()
 
 
 async def _set(connection: asyncpg.Connection, settings: Mapping[str, str]) -> None:
-    """Set the settings of a session, after the login: a pooler by session would refuse them in it."""
+    """Set the settings of a session after the login: a pooler by session would refuse them in the login."""
     try:
         await connection.execute(assignments("set", settings))
     except BaseException:
@@ -437,9 +437,9 @@ async def _set(connection: asyncpg.Connection, settings: Mapping[str, str]) -> N
 
 
 async def set_up(connection: asyncpg.Connection) -> None:
-    """Let each statement run at READ COMMITTED, by a plan that is right once tables are full, as those of `connect` do.
+    """Set READ COMMITTED, and the planner settings that full tables need, as `connect` does.
 
-    Not asked for at the login, which poolers by session would refuse.
+    A pooler by session would refuse these settings in the login.
     """
     async with asyncio.timeout(CONNECT_TIMEOUT_S):
         await connection.execute(
@@ -448,7 +448,7 @@ async def set_up(connection: asyncpg.Connection) -> None:
 
 
 async def hang_up(connection: asyncpg.Connection) -> None:
-    """Close a connection, within a second or by force; nothing if it is closed, or was of a pool that has it back."""
+    """Close a connection, within a second or by force; nothing if it is closed, or was released to its pool."""
     if is_closed(connection):
         return
     try:
@@ -461,7 +461,7 @@ def check_server(version: ServerVersion) -> None:
     """Refuse servers that are too old.
 
     Raises:
-        UnsupportedServer: It is older than PostgreSQL 14.
+        UnsupportedServer: The server is older than PostgreSQL 14.
     """
     if version.major < OLDEST_SERVER:
         # asyncpg reads 13.5 as 13.0.5.
@@ -470,18 +470,18 @@ def check_server(version: ServerVersion) -> None:
 
 
 def encoding_of(connection: asyncpg.Connection) -> str | None:
-    """The encoding of a connection's database, as the server said at the login; None where a pooler does not tell."""
+    """Return the encoding of the database, from the login; None if a pooler does not report it."""
     return getattr(connection.get_settings(), "server_encoding", None)
 
 
 def check_encoding(encoding: str | None) -> None:
-    """Refuse databases that cannot hold each text: one error's text would keep a worker from settling, for ever.
+    """Refuse a database that cannot store every text: a worker could never settle a job with such an error text.
 
     Args:
         encoding: The database's encoding; None if it is not known, which is accepted.
 
     Raises:
-        UnsupportedServer: It is not UTF8.
+        UnsupportedServer: The encoding is not UTF8.
     """
     if encoding is not None and encoding.replace("-", "").upper() != ENCODING:
         raise UnsupportedServer(

@@ -74,7 +74,7 @@ VAGUE = re.compile(r"^(?:It|They|Which|What|The same)\.$")
 def paragraphs(docstring: str) -> Iterator[str]:
     """Yield each paragraph of a docstring, and the text of each item of a section, without its name.
 
-    Lines that are indented without belonging to an item are code, and lines with gaps are a table: they are left out.
+    Lines that are indented without belonging to an item are code. Lines with gaps or bars are a table. Both are left out.
     """
     for block in re.split(r"\n\s*\n", inspect.cleandoc(docstring)):
         found: list[list[str]] = [[]]
@@ -85,7 +85,7 @@ def paragraphs(docstring: str) -> Iterator[str]:
                 found.append([])
             elif in_section and (item := ITEM.match(line)):
                 found.append([line[item.end() :]])
-            elif in_section or (not line.startswith("  ") and not COLUMNS.search(line)):
+            elif in_section or not (line.startswith(("  ", "|")) or COLUMNS.search(line)):
                 found[-1].append(line.strip())
         yield from (" ".join(lines) for lines in found if lines)
 
