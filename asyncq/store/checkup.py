@@ -11,7 +11,7 @@ from asyncq.store.failures import calling
 from asyncq.store.policies import secured_tables
 from asyncq.store.probe import probe
 from asyncq.store.pruning import FIRST_KEY_LOCK
-from asyncq.store.workers import DOORS_SHUT
+from asyncq.store.workers import REAL_CLOCK
 
 HELD_S = 60.0  # a transaction that blocks VACUUM for longer is reported
 HELD_XIDS = 100_000  # the same in transactions, where the time is not known
@@ -43,13 +43,13 @@ async def checkup(database: Database, connection: Connection) -> Checkup:
         holders = await connection.fetch(database.query("holders"), HELD_S, HELD_XIDS, MOST_HOLDERS)
         dead = await connection.fetch(database.query("dead_rows"))
         unknown = await connection.fetch(database.query("unknown_tasks"), array_text(found["known_tasks"]))
-        doors = await connection.fetch(database.query("clock_functions"))
+        clock = await connection.fetch(database.query("clock_functions"))
     secured = await secured_tables(connection, database.schema)
     return Checkup(
         schema=database.schema,
         up_since=found["up_since"],
         in_recovery=found["in_recovery"],
-        clock_moved={row["source"] for row in doors} != DOORS_SHUT,
+        clock_moved={row["source"] for row in clock} != REAL_CLOCK,
         secured=tuple(secured),
         live=found["live"],
         gone=found["gone"],

@@ -1,8 +1,8 @@
 """Reads every form of a DSN: the result is a URI for asyncpg, and the options that asyncpg does not read.
 
-The rule for a parameter: asyncpg's own ones and settings of the server are passed on. One of libpq that asyncpg does
-not know is used, ignored with a warning if asyncq works the same without it, or refused by name. asyncpg would send all
-of these to the server as settings.
+Parameters of asyncpg and settings of the server are passed on. asyncpg would also send the other parameters of libpq to
+the server, as settings. So asyncq uses such a parameter itself, ignores it with a warning if it makes no difference, or
+refuses it by name.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class _Reading:
         )
 
     def _takes(self, name: str, value: str) -> bool:
-        """Whether a parameter is used or ignored here; if not, the driver gets it."""
+        """Return whether a parameter is used or ignored here; otherwise the driver gets it."""
         if name == "statement_cache_size":
             if not (value.isascii() and value.isdecimal()):
                 raise ConfigurationError(f"statement_cache_size in the DSN is a whole number, got {value!r}")
@@ -215,7 +215,7 @@ class _Reading:
         elif name == "connect_timeout":
             if not _WHOLE.fullmatch(value):
                 raise ConfigurationError(f"connect_timeout in the DSN is a whole number of seconds, got {value!r}")
-            # libpq waits for ever at 0; here the default applies.
+            # 0 means no limit in libpq; here the default applies.
             self._connect_timeout_s = float(value) if int(value) > 0 else None
         elif name == "ssl" and value in _SSL_MODES:
             self._kept.append(f"sslmode={value}")  # SQLAlchemy's word for it
@@ -237,16 +237,16 @@ def _refusal(name: str) -> str:
 
 
 def bracketed(hosts: str) -> str:
-    """Hosts with brackets around addresses of IPv6, as a URI needs them.
+    """Put brackets around IPv6 addresses, as a URI needs them.
 
     Args:
-        hosts: One or several, with commas between them.
+        hosts: One host, or several with commas between them.
     """
     return ",".join(f"[{host}]" if host.count(":") > 1 and host[0] != "[" else host for host in hosts.split(","))
 
 
 def _keywords(dsn: str) -> list[tuple[str, str]]:
-    """The parameters of `host=... dbname=...`; empty ones are defaults and left out."""
+    """Read the parameters of `host=... dbname=...`; leaves out empty ones, which mean the default."""
     found: list[tuple[str, str]] = []
     at = 0
     while at < len(dsn):

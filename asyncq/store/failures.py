@@ -1,4 +1,4 @@
-"""Turns what asyncpg raises into asyncq's errors: no error of the driver leaves the store."""
+"""Turns asyncpg's errors into asyncq's errors: no error of the driver leaves the store."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from asyncq.domain.sentence import command
 from asyncq.store.pooled import HINT
 
 READ_ONLY = "25006"  # also of a standby that is not promoted yet
-# The server, or the way to it, may be well again later.
+# The server or the network may work again later.
 _TRANSIENT = ("08", "40001", "40P01", "53", "55P03", "57", READ_ONLY)
-# Another transaction was served first; the same work may succeed when it is done again.
+# Another transaction won; the same work may succeed on the next try.
 CONFLICTS = ("40001", "40P01")
 _UNREACHABLE = ("08", "53300", "57P")
 _DENIED = ("28", "3D000", "42501")
@@ -40,27 +40,27 @@ FAILED = "25P02"
 _UNUSABLE = (FAILED, READ_ONLY)
 _INVALID = ("GWB", "22003", "22007", "22008", "22023", "0A000")
 
-# Prepared statements that are gone, or there already: another session than before.
+# A prepared statement is missing or exists already: the session is another one than before.
 _MIXED_UP = ("26000", "42P05")
 
 # Errors of the login: a setting does not exist, has an invalid value, or cannot be set for a session.
 _WRONG_SETTING = ("42704", "22023", "55P02")
 
-# What asyncpg raises when a connection breaks under way. The first one is a PostgresError by its family, but comes from
-# the driver: the server has said nothing, the statement may have been committed.
+# asyncpg's errors for a connection that breaks during a statement. The first one is a subclass of PostgresError, but
+# comes from the driver: the server did not answer, and the statement may have been committed.
 _BROKEN = (asyncpg.ConnectionDoesNotExistError, asyncpg.InternalClientError, OSError, asyncio.TimeoutError)
-# What may come of asking the driver to leave a connection in order.
+# The errors that may occur when the driver resets or closes a connection.
 UNTIDY = (*_BROKEN, asyncpg.PostgresError, asyncpg.InterfaceError)
-# How the driver says that a connection was gone before the call: nothing was sent.
+# The driver's words for a connection that was closed before the call: nothing was sent.
 _GONE = ("closed", "closing", "released", "not initialized")
 
-# The driver shows a method where it means what that returns: the values of target_session_attrs.
+# The driver prints a method instead of its result, the values of target_session_attrs.
 _METHOD = re.compile(r"<built-in method .*?>")
 _SERVERS = "any, primary, standby, prefer-standby, read-write, read-only"
 
 _HOST = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(:[0-9]*)?")
 
-# Of a statement; it is not known which.
+# The message for a statement without an answer; the cause is unknown.
 NO_ANSWER = (
     "the connection to PostgreSQL was lost, or the server is busy, or another session holds a lock that is needed: "
     "no answer in time"
@@ -82,19 +82,19 @@ Sent = Literal["not_sent", "unknown"]
 
 
 def is_transient(error: Exception) -> bool:
-    """Whether the same call may work later."""
+    """Return whether the same call may work later."""
     if isinstance(error, StoreUnavailable):
         return True
     return isinstance(error, StoreError) and (error.sqlstate or "").startswith(_TRANSIENT)
 
 
 def is_conflict(error: Exception) -> bool:
-    """Whether transactions stood in each other's way (deadlock, serialization failure): this one did nothing."""
+    """Return whether transactions conflicted (deadlock, serialization failure): this one changed nothing."""
     return isinstance(error, StoreError) and error.sqlstate in CONFLICTS
 
 
 def is_unknown(error: Exception) -> bool:
-    """Whether nobody knows what became of a statement: its answer was lost, or did not come in time."""
+    """Return whether the outcome of a statement is unknown: its answer was lost, or did not come in time."""
     return isinstance(error, TimeoutError) or (isinstance(error, StoreUnavailable) and error.outcome == "unknown")
 
 
@@ -102,7 +102,7 @@ class AllHostsFailed(ConnectionError):
     """None of several hosts can be used.
 
     Args:
-        failed: The hosts, each as `host:port`, and why.
+        failed: The hosts, each as `host:port`, with their errors.
     """
 
     def __init__(self, failed: Sequence[tuple[str, Exception]]) -> None:
@@ -111,17 +111,17 @@ class AllHostsFailed(ConnectionError):
 
 
 def is_answer(error: Exception) -> bool:
-    """Whether an error is an answer of the server, which proves that it lives, and not one of the driver."""
+    """Return whether an error comes from the server, which proves that it is alive, and not from the driver."""
     return isinstance(error, StoreError) and error.sqlstate is not None
 
 
 def may_work_elsewhere(error: Exception) -> bool:
-    """Whether a new connection may help: the server is read only, or a pooler left a failed transaction open."""
+    """Return whether a new connection may help: the server is read only, or a pooler left a failed transaction."""
     return isinstance(error, StoreError) and error.sqlstate in _UNUSABLE
 
 
 def is_refusal(error: Exception) -> bool:
-    """Whether a connection was refused because no server runs there, or none that lets anybody in yet."""
+    """Return whether a connection was refused because no server runs there, or it is still starting."""
     cause = error.__cause__
     if isinstance(cause, AllHostsFailed):
         return all(_is_refused(each) for each in cause.errors)
@@ -132,14 +132,14 @@ def _is_refused(cause: BaseException) -> bool:
     if isinstance(cause, ConnectionRefusedError | FileNotFoundError | asyncpg.CannotConnectNowError):
         return True
     if type(cause) is OSError and cause.errno is None:
-        # A name with several addresses; what each of them said is in the text alone.
+        # The name has several addresses; their errors are only in the text.
         said = str(cause)
         return 0 < said.count("[Errno ") == said.count(f"[Errno {errno.ECONNREFUSED}]")
     return False
 
 
 def target(dsn: str) -> str:
-    """Where a DSN leads, without its password."""
+    """Describe the target of a DSN, without its password."""
     try:
         parts = urlsplit(dsn)
         if parts.scheme not in ("postgresql", "postgres"):
@@ -147,8 +147,8 @@ def target(dsn: str) -> str:
         hosts = parts.netloc.rpartition("@")[2].split(",")
         rest = parts.path + parts.query + parts.fragment
         if "@" in rest or ":" in rest or not all(_HOST.fullmatch(host) for host in hosts):
-            # A password with an unescaped / ? or #: what looks like a host and a port is its beginning.
-            # Or a second DSN, pasted behind the first: its password would look like a part of the database's name.
+            # The password may have an unescaped / ? or #: then its beginning looks like a host and a port. Or a second
+            # DSN was pasted behind the first: then its password looks like a part of the database's name.
             return "the given DSN (special characters in a password are written as %2F and so on)"
         asked = parse_qs(parts.query)
         default = os.environ.get("PGHOST") or "the default host (PGHOST or a local socket)"
@@ -165,32 +165,32 @@ def target(dsn: str) -> str:
 
 
 class Translating:
-    """Around what may fail: an error is told in words of ours. No generator: most calls have one, and would be slower.
+    """Replaces the errors of a block by asyncq's own. No generator: that would slow down most calls.
 
     Args:
-        tell: Called with an error, and `told`: raises another one in its place, or lets it pass.
-        told: What `tell` has to know besides.
+        translate: Called with an error and `context`: raises another error in its place, or returns.
+        context: The second argument of `translate`.
     """
 
-    __slots__ = ("_tell", "_told")
+    __slots__ = ("_context", "_translate")
 
-    def __init__(self, tell: Callable[[BaseException, Any], None], told: Any = None) -> None:
-        self._tell = tell
-        self._told = told
+    def __init__(self, translate: Callable[[BaseException, Any], None], context: Any = None) -> None:
+        self._translate = translate
+        self._context = context
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
-            self._tell(error, self._told)
+            self._translate(error, self._context)
 
 
 def connecting(dsn: str) -> Translating:
-    """Translates what goes wrong while a connection is opened.
+    """Translate the errors of opening a connection.
 
     Args:
-        dsn: Where it leads; the message names it without its password.
+        dsn: The DSN; the message describes it without its password.
 
     Raises:
         AccessDenied: The server refused the credentials.
@@ -227,33 +227,33 @@ def _tell_of_connecting(error: BaseException, dsn: str) -> None:
 
 
 def calling(schema: str) -> Translating:
-    """Translates what goes wrong while a statement runs.
+    """Translate the errors of a statement.
 
     Args:
-        schema: Named when it is missing.
+        schema: The schema, named in the error when it is missing.
 
     Raises:
-        InvalidJob: One of our functions refused the job.
+        InvalidJob: One of asyncq's functions refused the job.
         CronItemNotFound: There is no such recurring item.
         CronItemConflict: There is another one under its identifier.
-        SchemaMissing: The schema is not there, or not that of this release.
+        SchemaMissing: The schema does not exist, or belongs to another release.
         AccessDenied: A privilege is missing.
         TransactionUnusable: The caller's transaction is aborted or read only.
         StoreUnavailable: The connection broke, and the outcome is unknown; or it was closed before.
-        StoreError: Anything else that the server or the driver says.
+        StoreError: The server or the driver raised another error.
     """
     return Translating(tell_of_call, schema)
 
 
 def tell_of_call(error: BaseException, schema: str) -> None:
-    """What `calling` does with an error, for who has no time for a context.
+    """Translate one error as `calling` does, for code in which a context manager would be too slow.
 
     Args:
-        error: What went wrong; raised again in words of ours, or passed by if it is none of the driver's.
-        schema: As `calling`.
+        error: The error. If it is none of the driver's, nothing is raised.
+        schema: See `calling`.
 
     Raises:
-        StoreError: As `calling`.
+        StoreError: See `calling`.
     """
     if isinstance(error, _BROKEN):
         said = NO_ANSWER if _is_silence(error) else f"the connection to PostgreSQL was lost: {_words(error)}"
@@ -269,7 +269,7 @@ def tell_of_call(error: BaseException, schema: str) -> None:
 
 
 def lending() -> Translating:
-    """Around the user's code on a connection of asyncq: add a note to its error if the connection was closed."""
+    """Add a note to an error of the user's code if the connection that asyncq lent to it was closed."""
     return Translating(_tell_of_closed)
 
 
@@ -283,10 +283,12 @@ def _is_gone(error: BaseException) -> bool:
 
 
 def on_our_own(connection: asyncpg.Connection | None = None) -> Translating:
-    """Around `calling`, where no transaction is a caller's: if nothing can be written, it is the server's fault.
+    """Translate the errors of `calling` outside of the caller's transactions.
+
+    If nothing can be written there, the cause is the server or a pooler.
 
     Args:
-        connection: Closed then, if it is given: the next one may lead to a server that has taken over.
+        connection: Closed in this case, if it is given: the next connection may reach a new primary.
 
     Raises:
         StoreUnavailable: The server is read only, or a standby; or a pooler left a failed transaction open.
@@ -295,14 +297,14 @@ def on_our_own(connection: asyncpg.Connection | None = None) -> Translating:
 
 
 def tell_of_our_own(error: BaseException, connection: asyncpg.Connection | None) -> None:
-    """What `on_our_own` does about an error.
+    """Translate one error as `on_our_own` does.
 
     Args:
-        error: Of a statement.
-        connection: As there.
+        error: The error of a statement.
+        connection: See `on_our_own`.
 
     Raises:
-        StoreUnavailable: In place of the error, as there; nothing for others.
+        StoreUnavailable: See `on_our_own`; for other errors nothing is raised.
     """
     if not isinstance(error, TransactionUnusable | StoreUnavailable) or error.sqlstate not in _UNUSABLE:
         return
@@ -361,13 +363,13 @@ def _code(error: asyncpg.PostgresError) -> str:
 
 
 def _said(error: asyncpg.PostgresError) -> str:
-    """The server's sentence in one line; which of one job was wrong is no news."""
+    """Return the server's message in one line, without the detail "1 of 1"."""
     message, detail = error.message or str(error), error.detail or ""
     return message if not detail or detail.endswith(" 1 of 1.") else f"{message} ({detail})"
 
 
 def _words(error: BaseException) -> str:
-    """The message of an error; asyncq's own one if the driver's is about its internal state."""
+    """Return the message of an error; asyncq's own message if the driver's describes its internal state."""
     if _is_silence(error):
         return "no answer in time"
     match error:

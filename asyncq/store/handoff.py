@@ -1,4 +1,4 @@
-"""The hand-off slot of an idle worker: how it is closed, and how the message of an add is read."""
+"""Closes the hand-off slot of an idle worker, and reads the message of an add that filled it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNIX = moment_of(datetime(1970, 1, 1, tzinfo=UTC))
 
 
 class HandoffMessage(msgspec.Struct, frozen=True, array_like=True):
-    """A job as `fill_slot` sends it; without a clock it counts as late."""
+    """A job as `fill_slot` sends it. Without `clock_us` it counts as late."""
 
     token: int
     id: int
@@ -59,13 +59,13 @@ async def close_slot(line: ReconnectingConnection, worker_id: int) -> tuple[bool
         worker_id: The worker.
 
     Returns:
-        Whether the worker has a slot: not once it was declared dead. The token by which a job was claimed since the
-        slot was opened, whether the job has arrived or not; None if none was.
+        Whether the worker had a slot; False if it was declared dead. The token of the job that was claimed through the
+        slot, received or not; None if no add filled it.
 
     Raises:
         StoreError: See `failures.calling`.
 
-    If cancelled, it may be closed or not: callers shield it.
+    If cancelled, the slot may be closed or not: callers shield this.
     """
     rows = await line.fetch("close_slot", worker_id)
     return bool(rows), rows[0]["token"] if rows else None

@@ -15,20 +15,20 @@ from asyncq.store.failures import calling, on_our_own
 from asyncq.store.migrate import check_release, newest
 from asyncq.store.workers import Cancelled, cancelled_jobs
 
-# The state of a worker, read on a server that refuses writes. known: its row exists, and the server is no standby.
-# gone: a rescue has declared it dead. standby: the server is one, and its rows may be old.
+# The state of a worker, read on a server that refuses writes. "known": its row exists, and the server is no standby.
+# "gone": a rescue declared the worker dead. "standby": the server is a standby, and its rows may be old.
 Found = Literal["known", "gone", "standby"]
 
 
 class Watched(msgspec.Struct, frozen=True):
-    """What a look at the other workers found.
+    """The result of a check of the other workers.
 
     Attributes:
         workers: How many there are, this one included.
-        place: How many of them come before this one.
-        clock_s: The server's time, for the order of their looks.
+        place: The number of workers before this one.
+        clock_s: The server's time, for the order of their checks.
         dead: Whether one of the others is dead.
-        grace_left_s: How long the first of those whose lock is free has left to say that it lives; None without any.
+        grace_left_s: The time left for the first worker with a free lock to send a beat; None without such a worker.
     """
 
     workers: int
@@ -39,11 +39,11 @@ class Watched(msgspec.Struct, frozen=True):
 
 
 class HeartbeatConnection:
-    """One connection, from its opening to its end; a new one is another object.
+    """One connection from its opening to its end; a new connection needs a new object.
 
     Args:
-        database: Where to.
-        ended: Called in the event loop when the connection ends that nobody here closed.
+        database: The database.
+        ended: Called in the event loop when the connection ends, unless this object closed it.
 
     Attributes:
         held_id: The worker whose lock this connection holds; 0 for none.
@@ -62,7 +62,7 @@ class HeartbeatConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection is open, as far as is known here."""
+        """Whether the connection is open, as far as this process knows."""
         return self._connection is not None and not self._connection.is_closed()
 
     async def open(self) -> None:
@@ -90,7 +90,7 @@ class HeartbeatConnection:
         self._ended(self)
 
     async def register(self, *, lease_s: float, pid: int, concurrency: int, host: str, tasks: Sequence[str]) -> int:
-        """Make a worker known, with its lock in hand.
+        """Register a worker, and take its lock.
 
         Returns:
             Its id, never used before.
@@ -105,10 +105,10 @@ class HeartbeatConnection:
         return worker_id
 
     async def check_release(self) -> None:
-        """Look whether the schema is still one that this release can work with.
+        """Check that this release can still work with the schema.
 
         Raises:
-            SchemaTooNew: A breaking migration was applied meanwhile.
+            SchemaTooNew: A breaking migration was applied.
             StoreError: See `failures.calling`.
         """
         await check_release(self._opened(), self._database.schema, self._known)
@@ -117,7 +117,7 @@ class HeartbeatConnection:
         """Take the worker's lock, unless this connection has it.
 
         Returns:
-            Whether it has it; never behind a pooler.
+            Whether the connection has the lock; never behind a pooler.
 
         Raises:
             StoreError: See `failures.calling`.
@@ -133,14 +133,14 @@ class HeartbeatConnection:
         self._is_pooled = holds is None
 
     async def beat(self, worker_id: int, named: Sequence[str], stuck: Sequence[int]) -> Cancelled:
-        """Prove that a worker lives; see `workers.beat`. A free lock counts from then on if this connection has it."""
+        """Send a beat, see `workers.beat`. After a beat with the lock, a free lock means that the worker is dead."""
         holds = self.held_id == worker_id
         rows = await self._fetch("beat", worker_id, holds, list(named), array_text(stuck))
         self.is_proven = holds
         return cancelled_jobs(rows)
 
     async def find(self, worker_id: int) -> Found:
-        """Find out whether a rescue has declared a worker dead, without a write.
+        """Read whether a rescue has declared a worker dead.
 
         Raises:
             StoreError: See `failures.calling`.
@@ -170,12 +170,12 @@ class HeartbeatConnection:
         await self._fetch("remove_worker", worker_id)
 
     def drop(self) -> None:
-        """End the connection at once, without a word to the server: for one that does not answer."""
+        """Close the connection without a message to the server, for a server that does not answer."""
         if self._connection is not None:
             self._forget().terminate()
 
     async def close(self) -> None:
-        """End the connection, within a second or by force."""
+        """Close the connection, within a second or by force."""
         if self._connection is not None:
             await hang_up(self._forget())
 
@@ -196,6 +196,6 @@ class HeartbeatConnection:
             try:
                 return await connection.fetch(self._database.query(name), *args)
             except asyncpg.InFailedSQLTransactionError:
-                # The connection is of no more use. After a refused statement the connection stays, and keeps the lock.
+                # This connection cannot be used again. After another refused statement it can, and keeps the lock.
                 connection.terminate()
                 raise

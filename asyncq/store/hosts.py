@@ -1,4 +1,4 @@
-"""A DSN with several hosts: each host has a time limit of its own, and the host that answered last comes first.
+"""A DSN with several hosts: each host has its own time limit, and the host that answered last comes first.
 
 The driver's time limit covers the whole list, so a host that accepts a connection and never answers would use it up at
 each attempt. The driver itself opens a DSN with one host.
@@ -50,8 +50,8 @@ class Hosts:
     Args:
         dsn: A URI that asyncpg reads.
         service: The parameters of the service that it names; empty without a service.
-        timeout_s: How long an attempt may take in total.
-        each_s: How long one of several hosts may take; None for an equal share of that, at most 3 s.
+        timeout_s: The time limit of an attempt in total.
+        each_s: The time limit of one of several hosts; None for an equal share, at most 3 s.
     """
 
     def __init__(self, dsn: str, service: Mapping[str, str], timeout_s: float, each_s: float | None = None) -> None:
@@ -68,11 +68,11 @@ class Hosts:
 
         Args:
             *_: Not used: a pool passes its DSN.
-            **options: The driver's, without host, port and timeout.
+            **options: The driver's options, without host, port and timeout.
 
         Raises:
             AllHostsFailed: None of several hosts can be used.
-            OSError: Or another error of the driver, from the only host.
+            OSError: The only host cannot be used; the driver may also raise its own errors.
 
         If cancelled, no connection stays open, and the next attempt begins with another host.
         """
@@ -107,7 +107,7 @@ class Hosts:
         raise AllHostsFailed(failed)
 
     def _answered(self, host: Host, *, is_wanted: bool) -> None:
-        """Begin with this host the next time; with the DSN's first one if this one may be of the wrong kind."""
+        """Begin with this host the next time; with the DSN's first host if this one may be of the wrong kind."""
         if not is_wanted:
             self._order = list(self._listed)
             return
@@ -120,7 +120,7 @@ def _is_standby(connection: asyncpg.Connection) -> bool:
 
 
 def listed(dsn: str, service: Mapping[str, str]) -> list[Host]:
-    """The hosts that a DSN, its service or PGHOST lists, as the driver reads them.
+    """Read the hosts of a DSN, its service or PGHOST, as the driver reads them.
 
     Args:
         dsn: A URI that asyncpg reads.
@@ -152,7 +152,7 @@ def _asked(dsn: str) -> dict[str, str]:
 
 
 def _split(hosts: str, ports: str | None) -> list[Host]:
-    """Read a list of hosts; ports that are given separately take precedence over those in it."""
+    """Read a list of hosts; separate ports take precedence over those in the list."""
     names = hosts.split(",")
     given = [int(port) for port in (ports or os.environ.get("PGPORT") or "5432").split(",")]
     if len(given) == 1:

@@ -15,12 +15,12 @@ TRANSACTION_TIMEOUT_SINCE = 17
 
 
 def own_limits(connection: asyncpg.Connection, *, statement_s: float, lock_s: float) -> dict[str, str]:
-    """The settings that replace the limits of the role or the database.
+    """Return the settings that replace the limits of the role or the database.
 
     Args:
         connection: A connection; its server's version decides which settings exist.
-        statement_s: How long a statement may take, in seconds; 0 for no limit.
-        lock_s: How long it may wait for a lock, in seconds; 0: as long as for the statement.
+        statement_s: The time limit of a statement, in seconds; 0 for no limit.
+        lock_s: The time limit of a wait for a lock, in seconds; 0 for no limit besides `statement_s`.
     """
     limits = {
         "statement_timeout": f"{statement_s * 1000:.0f}ms",
@@ -38,7 +38,7 @@ async def unlimited(connection: asyncpg.Connection, schema: str) -> AsyncGenerat
     """Remove the time limits of statements while the block lasts.
 
     Args:
-        connection: One of ours, in no transaction; of a pool, its proxy.
+        connection: A connection of asyncq, or its proxy of a pool, in no transaction.
         schema: The schema, for the errors.
 
     Raises:

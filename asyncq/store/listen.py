@@ -1,4 +1,4 @@
-"""The LISTEN connection: connect, LISTEN, hand over each notification, say when it breaks."""
+"""The LISTEN connection: calls a function for each notification, and reports when the connection breaks."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from asyncq.store.failures import calling, on_our_own
 
 
 def channel(schema: str) -> str:
-    """The channel on which adds are announced; two schemas never wake each other."""
+    """Return the channel of adds; each schema has its own."""
     return f"{schema}:jobs"
 
 
 ALL = "all"  # the text of a notification after which each worker has to fetch, not only the one on call
 ECHO_S = 2.0  # how long a notification may take through a pooler
 
-# What asyncq._cancel_running says of a job: its worker, its id, the token of the claim.
+# The message of asyncq._cancel_running: the worker's id, the job's id, the token of the claim.
 _CANCELLATION = re.compile(r"([0-9]{1,10}) ([0-9]{1,19}) (-?[0-9]{1,19})", re.ASCII)
 
-TO_ALL = "0 0 0"  # on the same channel, of no worker and no job: all are to beat now
+TO_ALL = "0 0 0"  # a message of the same channel, for all workers: send a beat now
 
 
 def cancel_channel(schema: str) -> str:
-    """The channel on which workers are told of running jobs that were cancelled."""
+    """Return the channel that reports running jobs that were cancelled."""
     return f"{schema}:cancel"
 
 
 def cron_channel(schema: str) -> str:
-    """The channel on which workers are told that stored recurring items have changed."""
+    """Return the channel that reports changes of stored recurring items."""
     return f"{schema}:cron"
 
 
@@ -46,10 +46,10 @@ def cancellation(text: str) -> tuple[int, int, int] | None:
     """Read a message of that channel.
 
     Args:
-        text: The message; anybody may send any.
+        text: The message, which may come from any role.
 
     Returns:
-        The worker's id, the job's id, the token of the claim; None if it says nothing that can be understood.
+        The worker's id, the job's id, the token of the claim; None if the message cannot be read.
     """
     found = _CANCELLATION.fullmatch(text)
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
@@ -59,8 +59,8 @@ class OnCallStatus(msgspec.Struct, frozen=True):
     """The state of the on-call turn, read by a worker that is about to sleep.
 
     Attributes:
-        is_mine: Whether this connection is on call. If not, another one is, provided that `adds_settled` is true.
-        adds_settled: Whether all adds that notified nobody have ended, so that one more fetch finds their jobs.
+        is_mine: Whether this connection is on call. If not, and `adds_settled` is true, another one is.
+        adds_settled: Whether all adds that sent no notification have ended, so that one more fetch finds their jobs.
         is_mixed: Whether the workers differ in the tasks that they run or in the flags that they forbid.
     """
 
@@ -73,14 +73,14 @@ class Listening:
     """A LISTEN connection. Its worker may be on call while the connection lasts.
 
     Attributes:
-        broken: Set when the connection is gone.
+        broken: Set when the connection has ended.
         secret_channel: The channel on which adds send jobs to the worker.
     """
 
     def __init__(self, database: Database, connection: asyncpg.Connection) -> None:
         self._database = database
         self._connection = connection
-        # Who knows it can make the worker run something, and who listens there sees payloads: nobody can guess it.
+        # With this name a role could send jobs to the worker, or read payloads: so it cannot be guessed.
         self.secret_channel = f"asyncq:{secrets.token_hex(16)}"
         self._holds = self._speaks_for = 0
         self._free = asyncio.Lock()
@@ -91,13 +91,13 @@ class Listening:
         self.broken.set()
 
     async def probe(self, worker_id: int, timeout_s: float) -> None:
-        """Check that the server answers, which a half-open connection does not; take the lock of the worker's listener.
+        """Check that the server answers, and take the lock of the worker's listener.
 
-        By this lock a rescue finds the connection of a dead worker, and ends it.
+        A half-open connection fails the check. A rescue uses the lock to find and end the connection of a dead worker.
 
         Args:
             worker_id: The worker; 0 if it has no id at this moment.
-            timeout_s: How long to wait for the answer.
+            timeout_s: The longest wait for the answer.
 
         Raises:
             StoreUnavailable: No answer came in time.
@@ -115,7 +115,7 @@ class Listening:
         """Go on call, unless another connection is.
 
         Args:
-            was_mine: Whether this connection is on call already: then only the state is read.
+            was_mine: Whether this connection is already on call: then only the state is read.
 
         Raises:
             StoreError: See `failures.calling`.
@@ -142,18 +142,17 @@ class Listening:
 
         Args:
             worker_id: The worker.
-            token: That of the claim, never used before.
-            acknowledged_token: The token of the last slot whose job has arrived.
-            task_ids: The tasks that it knows.
-            batchable_ids: Those of them whose jobs a batch may hold.
+            token: The token of the claim, never used before.
+            acknowledged_token: The token of the last hand-off that the worker received.
+            task_ids: The tasks that the worker knows.
+            batchable_ids: The tasks that may have their jobs in a batch.
 
         Returns:
-            Whether it is open. Not if the last one was filled and its job has not arrived, nor if the worker was
-            declared dead. None: no slot should be opened for a while, since adds would walk over too many dead rows, or
-            ids would be given twice.
+            Whether the slot is open. False if the last hand-off was not received, or the worker was declared dead. None
+            if no slot should be opened for a while: adds would read too many dead rows, or ids would repeat.
 
         Raises:
-            StoreError: See `failures.calling`; it may be open.
+            StoreError: See `failures.calling`; the slot may be open.
         """
         slot = worker_id, token, acknowledged_token, array_text(task_ids), array_text(batchable_ids)
         (row,) = await self._fetch("open_slot", *slot, self.secret_channel, self._holds != worker_id)
@@ -163,7 +162,7 @@ class Listening:
         return is_open
 
     def drop(self) -> None:
-        """End the connection at once."""
+        """Close the connection by force."""
         self._connection.terminate()
 
     async def _fetch(self, name: str, *args: Any) -> list[asyncpg.Record]:
@@ -181,40 +180,40 @@ async def listening(
     look: Callable[[], None],
     handed: Callable[[str], None],
 ) -> AsyncGenerator[Listening]:
-    """Listen for as long as the block lasts.
+    """Listen until the block ends.
 
     Args:
-        database: Where; its DSN must lead to the server itself, or to a pooler that pools by session.
-        notified: Called in the event loop for each notification that something may be due, with its text: `ALL`, or
-            nothing for the worker on call.
-        cancelled: Called in the event loop for each running job that was cancelled, of any worker: with the worker's
-            id, the job's id and the token of the claim.
+        database: The database. Its DSN must lead to the server itself, or to a pooler that pools by session.
+        notified: Called in the event loop for each notification that jobs may be due. The text is `ALL`, or empty for
+            the on-call worker.
+        cancelled: Called in the event loop for each running job of any worker that was cancelled. The arguments are the
+            worker's id, the job's id and the token of the claim.
         changed: Called in the event loop when stored recurring items have changed.
-        look: Called in the event loop when all workers are to beat now.
+        look: Called in the event loop when all workers have to send a beat now.
         handed: Called in the event loop when the worker's slot was filled, with the message of the add.
 
     Yields:
         The connection.
 
     Raises:
-        StoreError: It cannot be opened.
+        StoreError: The connection cannot be opened.
         UnsupportedServer: The server refuses LISTEN.
-        ConfigurationError: LISTEN succeeds, and no notification arrives, as behind some poolers.
+        ConfigurationError: LISTEN succeeds, but no notification arrives, as behind some poolers.
     """
 
-    def heard_of_jobs(_: object, __: object, ___: object, text: object) -> None:
+    def on_jobs(_: object, __: object, ___: object, text: object) -> None:
         notified(str(text))
 
-    def heard_of_one(_: object, __: object, ___: object, text: object) -> None:
+    def on_cancellation(_: object, __: object, ___: object, text: object) -> None:
         if text == TO_ALL:
             look()
-        elif said := cancellation(str(text)):
-            cancelled(*said)
+        elif claim := cancellation(str(text)):
+            cancelled(*claim)
 
-    def heard_of_items(*_: object) -> None:
+    def on_cron(*_: object) -> None:
         changed()
 
-    def heard_of_offer(_: object, __: object, ___: object, text: object) -> None:
+    def on_handoff(_: object, __: object, ___: object, text: object) -> None:
         handed(str(text))
 
     async with database.connected("listen") as connection:
@@ -222,15 +221,15 @@ async def listening(
         with on_our_own(), calling(database.schema):
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 await _check_session(database, connection)
-                await connection.add_listener(channel(database.schema), heard_of_jobs)
-                await connection.add_listener(cancel_channel(database.schema), heard_of_one)
-                await connection.add_listener(cron_channel(database.schema), heard_of_items)
-                await connection.add_listener(listening.secret_channel, heard_of_offer)
+                await connection.add_listener(channel(database.schema), on_jobs)
+                await connection.add_listener(cancel_channel(database.schema), on_cancellation)
+                await connection.add_listener(cron_channel(database.schema), on_cron)
+                await connection.add_listener(listening.secret_channel, on_handoff)
         yield listening
 
 
 async def _check_session(database: Database, connection: asyncpg.Connection) -> None:
-    """Check that notifications arrive; behind a pooler, those of another connection."""
+    """Check that notifications arrive; behind a pooler, from another connection."""
     if connection.get_server_pid() == await connection.fetchval("select pg_backend_pid()"):
         await check_hearing(connection, connection)
         return
@@ -239,25 +238,25 @@ async def _check_session(database: Database, connection: asyncpg.Connection) -> 
 
 
 async def check_hearing(connection: asyncpg.Connection, other: asyncpg.Connection) -> None:
-    """Check that a notification of one connection arrives on another one.
+    """Check that a notification of one connection arrives on another.
 
     Args:
-        connection: The one that listens.
-        other: The one that notifies; it may be the same.
+        connection: The connection that listens.
+        other: The connection that notifies; it may be the same.
 
     Raises:
         UnsupportedServer: The server refuses LISTEN or NOTIFY.
-        ConfigurationError: Both succeed, and no notification arrives.
-        asyncpg.PostgresError: Or another error of the driver.
+        ConfigurationError: Both succeed, but no notification arrives.
+        asyncpg.PostgresError: The server refused the statement; the driver may also raise its other errors.
     """
-    name, echo = f"asyncq:echo:{secrets.token_hex(4)}", asyncio.Event()
+    channel_name, echo = f"asyncq:echo:{secrets.token_hex(4)}", asyncio.Event()
 
     def heard(*_: object) -> None:
         echo.set()
 
     try:
-        await connection.add_listener(name, heard)
-        await other.execute("select pg_catalog.pg_notify($1, '')", name)
+        await connection.add_listener(channel_name, heard)
+        await other.execute("select pg_catalog.pg_notify($1, '')", channel_name)
     except (asyncpg.SyntaxOrAccessError, asyncpg.FeatureNotSupportedError) as error:
         raise UnsupportedServer(f"the server refuses LISTEN and NOTIFY: {error}") from error
     try:
@@ -268,4 +267,4 @@ async def check_hearing(connection: asyncpg.Connection, other: asyncpg.Connectio
             "no notification arrives on the LISTEN connection: a pooler passes none on, or the server sends none; "
             "give listen_dsn=, a DSN that leads directly to the server, or listen=False"
         ) from None
-    await connection.remove_listener(name, heard)
+    await connection.remove_listener(channel_name, heard)

@@ -1,8 +1,8 @@
 """Installs and upgrades the schema: pending migrations, then all functions, under one advisory lock.
 
-An older release never touches a newer database. Files whose first line is `-- no transaction` hold one statement, which
-runs alone after the rest; `-- breaking: needs 000007 of 0.3.0` marks a migration after which releases that do not know
-the migration 000007 must not run: their workers are told, and stop.
+An older release never changes a newer database. A file that begins with `-- no transaction` has one statement, which
+runs alone after the other migrations. A file with `-- breaking: needs 000007 of 0.3.0` stops the workers of releases
+that do not know the migration 000007.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from asyncq.store.statements import query, render, texts
 # migration gives up first: this is half of the server's usual deadlock_timeout.
 LOCK_TIMEOUT_S = 0.5
 LOCK_TRIES = 120
-# Nobody queues behind `create index concurrently`, which waits for older transactions; each try builds the index anew.
+# `create index concurrently` waits for older transactions and blocks no add; each try builds the index again.
 ALONE_TIMEOUT_S = 60.0
 
 Say = Callable[[str], None]
 
 
 class Needs(msgspec.Struct, frozen=True):
-    """What a release has to know to run on a schema.
+    """The first migration and release that can run on a schema.
 
     Attributes:
         id: The number of a migration.
@@ -64,26 +64,25 @@ class Migration(msgspec.Struct, frozen=True):
 
     @property
     def needs(self) -> Needs | None:
-        """What a release has to know to run on it; None if it breaks none."""
+        """The release that its schema needs; None if older releases can go on."""
         found = _BREAKING.search("\n".join(self.text.splitlines()[:2]))
         return Needs(int(found[1]), found[2]) if found else None
 
     @property
     def is_alone(self) -> bool:
-        """Whether it cannot run inside a transaction."""
+        """Whether the migration cannot run inside a transaction."""
         return "-- no transaction" in self.text.splitlines()[:2]
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What `migrate` did.
+    """The result of `migrate`.
 
     Attributes:
-        applied: The names of the migrations that it applied, in order.
+        applied: The names of the applied migrations, in order.
         version: The database's version afterwards.
         newest: The version that this release knows.
-        pending: The names of the migrations that are yet to be applied; none after `migrate`.
-        breaking: Those of either that stop workers of older releases: the name of each, and the first release that goes
-            on with it.
+        pending: The names of the migrations that have not been applied; none after `migrate`.
+        breaking: The migrations among these that stop workers of older releases: name -> first release that can go on.
     """
 
     applied: tuple[str, ...]
@@ -112,20 +111,20 @@ async def migrate(database: Database, say: Say = lambda _: None) -> Report:
     """Bring the schema up to this release.
 
     Args:
-        database: Where.
-        say: Takes a line when it has to wait for somebody.
+        database: The database.
+        say: Called with a line when another session holds a lock.
 
     Returns:
-        What was done; nothing when the database is newer than this release.
+        The applied migrations; none when the database is newer than this release.
 
     Raises:
         StoreError: The server refused, or the lock did not come in about a minute.
         SchemaError: An unreleased version of asyncq made the schema.
         ConfigurationError: The schema holds another table _migrations.
-        AccessDenied: The role may not create the schema, or cannot act for the owner of the one that is there.
+        AccessDenied: The role may not create the schema, or cannot act for the owner of the existing one.
         UnsupportedServer: The server lacks a feature that asyncq needs.
 
-    Safe when many do it at once. If cancelled, nothing or everything of a transaction is done.
+    Several processes may call this at the same time. If cancelled, each transaction was committed or rolled back.
     """
     async with database.connected("migrate") as connection:
         await check_capabilities(database, connection)
@@ -134,15 +133,15 @@ async def migrate(database: Database, say: Say = lambda _: None) -> Report:
 
 
 async def migrate_on(connection: asyncpg.Connection, schema: str, say: Say = lambda _: None) -> Report:
-    """`migrate` on a given connection, whose timeouts it may change.
+    """Run `migrate` on a given connection; may change its timeouts.
 
     Args:
         connection: A connection, in no transaction.
         schema: The schema, checked.
-        say: Takes a line when it has to wait for somebody.
+        say: Called with a line when another session holds a lock.
 
     Returns:
-        What was done.
+        The applied migrations.
 
     Raises:
         asyncpg.PostgresError: The server refused, or the lock did not come in about a minute.
@@ -153,18 +152,18 @@ async def migrate_on(connection: asyncpg.Connection, schema: str, say: Say = lam
 
 
 def _limits(connection: asyncpg.Connection, how: str, lock_s: float) -> str:
-    """Build an index without the time limits of the role."""
+    """Return the statements that replace the role's time limits, which an index may exceed."""
     return assignments(how, own_limits(connection, statement_s=0, lock_s=lock_s))
 
 
 async def status(database: Database) -> Report:
-    """What `migrate` would do; changes nothing.
+    """Report what `migrate` would do; changes nothing.
 
     Args:
-        database: Where.
+        database: The database.
 
     Returns:
-        The database's version, 0 when nothing is installed, and what is pending.
+        The database's version, 0 when nothing is installed, and the pending migrations.
 
     Raises:
         StoreError: The server refused.
@@ -183,12 +182,12 @@ async def status(database: Database) -> Report:
 
 
 def _breaking(names: Collection[str]) -> dict[str, str]:
-    """Which of some migrations break older releases."""
+    """Return the migrations among these that stop older releases."""
     return {each.name: each.needs.release for each in migrations() if each.name in names and each.needs is not None}
 
 
 async def _with_patience(connection: asyncpg.Connection, schema: str, say: Say) -> Report:
-    """Try until the locks come: each try gives up after `lock_timeout`, so that nobody queues behind a waiting DDL."""
+    """Try until all locks are free: each try ends after `lock_timeout`, so that adds do not queue behind DDL."""
     done: list[str] = []
     for attempt in range(1, LOCK_TRIES + 1):
         try:
@@ -205,7 +204,7 @@ async def _with_patience(connection: asyncpg.Connection, schema: str, say: Say) 
 
 
 async def _migrate(connection: asyncpg.Connection, schema: str, done: list[str]) -> tuple[int, int]:
-    """Everything that can stand in one transaction; returns the database's version and ours."""
+    """Run all migrations that can share one transaction; returns the versions of the database and the release."""
     known = migrations()
     newest = known[-1].id
     async with connection.transaction():
@@ -223,19 +222,19 @@ async def _migrate(connection: asyncpg.Connection, schema: str, done: list[str])
         pending = [migration for migration in known if migration.id not in applied and not migration.is_alone]
         roles = await grantees(connection, schema) if pending else []
         for migration in pending:
-            # One that is nothing but a comment, for functions that have changed: the driver cannot run that alone.
+            # A migration for changed functions is only a comment, which the driver cannot run alone.
             await connection.execute(f"{render(migration.text, schema)}\n;select")
             await _record(connection, schema, migration)
         await _functions(connection, schema)
         await _close_to_public(connection, schema)
-        # What runs with its caller's rights may call what is new: workers and clients go on, and know of nothing.
+        # Functions that run with the caller's rights may call new ones, so the roles of running workers need them.
         await grant_again(connection, schema, roles)
     done.extend(migration.name for migration in pending)
     return newest, newest
 
 
 async def _migrate_alone(connection: asyncpg.Connection, schema: str, done: list[str]) -> None:
-    """Run what cannot stand in a transaction, one by one; an INVALID index of an earlier try is dropped first."""
+    """Run the other migrations one by one; drops an INVALID index of an earlier try first."""
     for migration in migrations():
         if not migration.is_alone or await _is_applied(connection, schema, migration):
             continue
@@ -269,7 +268,7 @@ async def _run_alone(connection: asyncpg.Connection, schema: str, migration: Mig
 
 
 async def _lock_alone(connection: asyncpg.Connection, schema: str) -> None:
-    """Ask again and again: who waits in the server holds a snapshot, and `create index concurrently` waits for that."""
+    """Poll for the lock: a wait in the server would hold a snapshot, which blocks `create index concurrently`."""
     for _ in range(round(LOCK_TIMEOUT_S * 20)):
         if await connection.fetchval("select pg_try_advisory_lock(hashtextextended($1, 0))", _key(schema)):
             return
@@ -278,25 +277,25 @@ async def _lock_alone(connection: asyncpg.Connection, schema: str) -> None:
 
 
 def _key(schema: str) -> str:
-    """The name of the advisory lock under which a schema is migrated."""
+    """Return the name of the advisory lock of a schema's migrations."""
     return f"{schema}:migrate"
 
 
 async def _functions(connection: asyncpg.Connection, schema: str) -> None:
-    """All of them in one round trip."""
-    # Functions call each other: their bodies are checked when all are there, by their own tests.
+    """Create all functions in one round trip."""
+    # Functions call each other, so their bodies cannot be checked one by one; their tests do that.
     everything = ["set local check_function_bodies = off", *texts("functions").values()]
     await connection.execute(render("\n;\n".join(everything), schema))
 
 
 async def _close_to_public(connection: asyncpg.Connection, schema: str) -> None:
-    """Take from PUBLIC what the server, or its default privileges, gave on what is ours; the schema may hold more."""
+    """Revoke the default privileges of PUBLIC on asyncq's own objects; the schema may contain others."""
     if rows := await connection.fetch(_OPEN_TO_PUBLIC, schema, sorted(_names())):
         await connection.execute(";\n".join(f"revoke all on {row['what']} from public" for row in rows))
 
 
 def _names() -> set[str]:
-    """What is ours in a schema."""
+    """Return the names of asyncq's own objects in a schema."""
     functions = texts("functions").values()
     everything = [_BOOKKEEPING, *(migration.text for migration in migrations()), *functions]
     return {name for text in everything for name in _created(text)}
@@ -308,7 +307,7 @@ def _created(text: str) -> frozenset[str]:
 
 
 async def _applied(connection: asyncpg.Connection, schema: str) -> set[int]:
-    """The numbers of the applied migrations; refuses a schema of an unreleased version."""
+    """Read the numbers of the applied migrations; refuses a schema of an unreleased version."""
     rows = await connection.fetch(render("select id, name from asyncq._migrations order by id", schema))
     known = {migration.id: migration.name for migration in migrations()}
     # Names are frozen: a release finds other names below its own version only if they were never released.
@@ -321,7 +320,7 @@ async def _applied(connection: asyncpg.Connection, schema: str) -> set[int]:
 
 
 async def _applied_if_any(connection: asyncpg.Connection, schema: str) -> set[int]:
-    """The numbers of the applied migrations; refuses a table that has our name by chance."""
+    """Read the numbers of the applied migrations; refuses another program's table of the same name."""
     is_ours = await connection.fetchval(_IS_OURS, f"{schema}._migrations")
     if is_ours is None:
         return set()
@@ -346,12 +345,12 @@ async def _record(connection: asyncpg.Connection, schema: str, migration: Migrat
         needs and needs.release,
     )
     if needs is not None:
-        # With their next beat workers see whether they may go on: it need not be a third of a lease away.
+        # A beat checks the release. This notification makes workers send the next one now.
         await connection.execute("select pg_notify($1, $2)", cancel_channel(schema), TO_ALL)
 
 
 async def check_version(connection: asyncpg.Connection, schema: str) -> int:
-    """Whether this release can work with the database.
+    """Check that this release can work with the database.
 
     Args:
         connection: A connection.
@@ -362,9 +361,9 @@ async def check_version(connection: asyncpg.Connection, schema: str) -> int:
 
     Raises:
         SchemaMissing: The schema is missing, or older than this release needs.
-        SchemaError: An unreleased version of asyncq made it.
-        ConfigurationError: It holds another table _migrations.
-        SchemaTooNew: It holds a breaking migration that this release does not know.
+        SchemaError: An unreleased version of asyncq made the schema.
+        ConfigurationError: The schema holds another table _migrations.
+        SchemaTooNew: The schema holds a breaking migration that this release does not know.
     """
     with calling(schema):
         applied = await _applied_if_any(connection, schema)
@@ -377,7 +376,7 @@ async def check_version(connection: asyncpg.Connection, schema: str) -> int:
 
 
 async def check_release(connection: asyncpg.Connection, schema: str, known: int) -> None:
-    """Whether nothing has been done to the database that this release must not work with.
+    """Check that no breaking migration excludes this release.
 
     Args:
         connection: A connection.
@@ -385,7 +384,7 @@ async def check_release(connection: asyncpg.Connection, schema: str, known: int)
         known: The version that this release knows.
 
     Raises:
-        SchemaTooNew: It holds a migration that breaks this release.
+        SchemaTooNew: The schema holds a migration that excludes this release.
         StoreError: See `failures.calling`.
     """
     with calling(schema):
@@ -408,8 +407,8 @@ _CREATED = re.compile(
     r"^create (?:or replace |unlogged )?(?:table|view|type|function)(?: if not exists)? asyncq\.(\w+)", re.MULTILINE
 )
 
-# Who may use a type can build a table on it, and our migrations could not change the type then; each table and view is
-# one, too.
+# A role that may use a type can build a table on it; then a migration could not change the type. Each table and view is
+# a type, too.
 _OPEN_TO_PUBLIC = """
 with ours as (select to_regnamespace($1) as schema, $2::text[] as names)
 select 'function ' || routine.oid::regprocedure as what
@@ -461,8 +460,8 @@ join pg_catalog.pg_class as relation on relation.oid = index.indexrelid
 where not index.indisvalid and relation.relnamespace = to_regnamespace($1)
 """
 
-# Who has a lock on our tables or the lock of migrations; then who has had a transaction open for long, which is what
-# `create index concurrently` waits for.
+# Sessions with a lock on asyncq's tables or the lock of migrations; then sessions with a long transaction, for which
+# `create index concurrently` waits.
 _HOLDERS = """
 with wanted as (select hashtextextended($2, 0) as key),
 held as (

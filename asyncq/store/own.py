@@ -1,4 +1,4 @@
-"""The connections of asyncq to the server, whose sockets a forked child gives up.
+"""The connections of asyncq to the server. A forked child closes its copies of their sockets.
 
 While any process has a copy of a socket open, the server does not notice the death of the worker. It keeps the session
 and its locks, and notifications for it accumulate, until the child ends too.

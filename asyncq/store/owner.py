@@ -1,6 +1,6 @@
-"""The owner of the schema: whoever migrates makes nothing of his own in it.
+"""The owner of the schema: all objects in it belong to this role, not to the role that migrates.
 
-Else the owner could not replace what somebody else has made, and `enqueue` would run with the rights of that one.
+Otherwise the owner could not replace the objects of other roles, and `enqueue` would run with the rights of those.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _DENIED = "42501"
 
 
 async def create_schema(connection: asyncpg.Connection, schema: str) -> None:
-    """Make the schema, for its owner alone.
+    """Create the schema, for its owner alone.
 
     Args:
         connection: A connection, in a transaction.
         schema: The schema, checked.
 
     Raises:
-        AccessDenied: The role may make no schema in this database.
+        AccessDenied: The role may not create a schema in this database.
         asyncpg.PostgresError: The server refused.
     """
     try:
@@ -53,7 +53,7 @@ async def become_owner(connection: asyncpg.Connection, schema: str) -> None:
 
 @asynccontextmanager
 async def as_owner(connection: asyncpg.Connection, schema: str) -> AsyncGenerator[None]:
-    """Act as the schema's owner, in no transaction, for as long as the block lasts; raises as `become_owner` does."""
+    """Act as the schema's owner, in no transaction, until the block ends; raises as `become_owner` does."""
     has_become = await _become(connection, schema, "set role")
     try:
         yield
@@ -71,7 +71,7 @@ async def _become(connection: asyncpg.Connection, schema: str, how: str) -> bool
         f"run `{command('migrate', schema)}` as {owner['name']}, as a member of it, or as a superuser",
         sqlstate=_DENIED,
     )
-    # The server would look at who has logged in, and not at what became of him by `-c role=...`.
+    # The server would check the login role, and not the role that `-c role=...` has set.
     if not owner["may_act"]:
         raise refusal
     try:
@@ -82,15 +82,15 @@ async def _become(connection: asyncpg.Connection, schema: str, how: str) -> bool
 
 
 async def hand_over(connection: asyncpg.Connection, schema: str, names: Collection[str]) -> None:
-    """Give the schema's owner what others have made in it, such as a superuser who restored a dump without owners.
+    """Give the schema's owner the objects of other roles, such as a superuser that restored a dump without owners.
 
     Args:
         connection: A connection, in a transaction, that does not act as the owner yet.
         schema: The schema, checked.
-        names: What is ours in it; the schema may hold more.
+        names: The names of asyncq's own objects; the schema may contain others.
 
     Raises:
-        AccessDenied: Something belongs to a role for which this one cannot act.
+        AccessDenied: An object belongs to a role for which this one cannot act.
         asyncpg.PostgresError: The server refused.
     """
     owner = await connection.fetchrow(_OWNER, schema)
@@ -109,7 +109,7 @@ async def hand_over(connection: asyncpg.Connection, schema: str, names: Collecti
         await connection.execute(";\n".join(f"alter {row['what']} owner to {owner['name']}" for row in rows))
 
 
-# Where somebody may make things in another one's schema, and has made ours in it, they stay his.
+# A role that may create objects in another role's schema, and has created asyncq's there, stays their owner.
 _OWNER = """
 select owner::regrole::text as name, me.oid::regrole::text as me, owner = me.oid as is_me, owner as oid,
   pg_catalog.pg_has_role(owner, 'member') as may_act
@@ -124,7 +124,7 @@ from (
 join pg_catalog.pg_roles as me on me.rolname = current_user
 """
 
-# Sequences and indexes go with their table, and so does the type of its rows.
+# A table's sequences, indexes and row type follow its owner.
 _FOREIGN = """
 with found as (
   select 'routine ' || routine.oid::regprocedure as what, routine.proowner as maker

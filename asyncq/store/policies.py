@@ -1,4 +1,4 @@
-"""Checks row level security on our tables: it hides rows from a role without an error."""
+"""Checks row level security on asyncq's tables: it hides rows from a role without an error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from asyncq.store.statements import query
 
 
 async def secured_tables(connection: asyncpg.Connection, schema: str) -> dict[str, bool]:
-    """The tables with row level security.
+    """Read the tables that have row level security.
 
     Args:
         connection: A connection.
@@ -29,7 +29,7 @@ async def secured_tables(connection: asyncpg.Connection, schema: str) -> dict[st
 
 
 async def check_policies(connection: asyncpg.Connection, schema: str) -> None:
-    """Refuse a role from which row level security hides our rows.
+    """Refuse a role from which row level security hides asyncq's rows.
 
     Args:
         connection: A connection of that role.

@@ -1,9 +1,8 @@
 """Connections through a pooler that lends a server's session for one transaction at a time, as PgBouncer can.
 
-Nothing of a session lasts there: no setting, no prepared statement, no advisory lock, no LISTEN. And even without named
-statements the driver sends a statement and its parameters one after the other; between the two a pooler may change the
-session, and the parameters would meet somebody else's statement. So each statement gets a transaction of its own, which
-brings the settings along.
+There, settings, prepared statements, advisory locks and LISTEN are lost with the session. The driver also sends a
+statement and its parameters in two messages. Between them a pooler may change the session, and the parameters would be
+used for another client's statement. So each statement runs in its own transaction, which begins with the settings.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ HINT = (
 
 
 class PooledConnection(OwnConnection):
-    """An asyncpg connection whose statements each run in one transaction, unless the caller has begun one.
+    """An asyncpg connection that runs each statement in its own transaction, unless the caller has begun one.
 
     Attributes:
-        prelude: How such a transaction begins.
+        prelude: The statements that begin such a transaction.
     """
 
     prelude = "begin isolation level read committed"
@@ -67,21 +66,21 @@ class PooledConnection(OwnConnection):
             await super().executemany(command, args, timeout=timeout)
 
     async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:
-        """See asyncpg. Without parameters it is one message, which no pooler takes apart."""
+        """See asyncpg. A statement without parameters is one message, which no pooler splits."""
         if not args:
             return await super().execute(query, timeout=timeout)
         async with self._at_once():
             return await super().execute(query, *args, timeout=timeout)
 
     def get_reset_query(self) -> str:
-        """Nothing is left to be reset, and it would be done to some other session."""
+        """Return nothing: no state is left in the session, and the reset would reach another one."""
         return ""
 
     async def _introspect_types(self, *args: Any, **options: Any) -> Any:
         """Read types, such as those of arrays, without jit, which would take seconds.
 
-        The driver turns jit off by a setting of the session, and leaves it off where the prelude has it off: other
-        programs would run without it. Here the setting ends with a savepoint.
+        The driver turns jit off for the whole session, and so for other clients of the pooler. Here the setting ends
+        with a savepoint.
         """
         read = cast(Any, super())._introspect_types
         if not self.is_in_transaction():
@@ -93,7 +92,7 @@ class PooledConnection(OwnConnection):
 
     @asynccontextmanager
     async def _at_once(self) -> AsyncGenerator[None]:
-        """One transaction, so one session of the server, for all messages of the block."""
+        """Run all messages of the block in one transaction, and so in one session of the server."""
         if self.is_in_transaction():
             yield
             return
@@ -106,7 +105,7 @@ class PooledConnection(OwnConnection):
             raise
 
     async def _undo(self) -> None:
-        """Roll back; the driver asks the server to stop first if the statement was cancelled."""
+        """Roll back; after a cancelled statement the driver first asks the server to stop it."""
         if self.is_closed():
             return
         try:
@@ -119,29 +118,29 @@ class PooledConnection(OwnConnection):
 
 
 def is_pooled(connection: asyncpg.Connection) -> bool:
-    """Whether it is one of these; asyncpg's classes answer `isinstance` with yes for any connection."""
+    """Return whether a connection is pooled; `isinstance` of asyncpg's classes is true for any connection."""
     return PooledConnection in type(connection).__mro__
 
 
 def prelude(settings: Mapping[str, str]) -> str:
-    """How a transaction begins that has settings of its own: in one message.
+    """Return the statements that begin a transaction with its own settings, as one message.
 
     Args:
-        settings: Of the server; our own words, nothing that a user gave.
+        settings: Settings of the server; the values are constants of asyncq, not input of users.
     """
     return f"begin isolation level read committed; {assignments('set local', settings)}"
 
 
 def assignments(verb: str, settings: Mapping[str, str]) -> str:
-    """Statements that set settings, to be sent as one message.
+    """Return the statements that set settings, as one message.
 
     Args:
         verb: `set`, or `set local` for the transaction.
-        settings: Of the server; our own words, nothing that a user gave.
+        settings: Settings of the server; the values are constants of asyncq, not input of users.
     """
     return "; ".join(f"{verb} {name} = {_value(text)}" for name, text in settings.items())
 
 
 def _value(text: str) -> str:
-    """A list of names, as in search_path, is no single string."""
+    """Quote each name of a list, such as search_path."""
     return ", ".join(f"'{part.strip()}'" for part in text.split(","))

@@ -1,7 +1,6 @@
-"""Tries the features of a server, since some servers speak PostgreSQL's protocol and are not PostgreSQL.
+"""Tests the features of a server, since some servers use PostgreSQL's protocol and are not PostgreSQL.
 
-The rule: a server that lacks a feature on which claims depend is refused. Without the others asyncq works, and logs one
-line.
+A server without a feature on which claims depend is refused. Without another feature asyncq works, and logs one line.
 """
 
 from __future__ import annotations
@@ -49,12 +48,12 @@ class Probed(msgspec.Struct, frozen=True):
 
 
 async def probe(database: Database, connection: Connection, *, hears: bool = False) -> Probed:
-    """Try the features that asyncq needs of a server; changes nothing.
+    """Test the features that asyncq needs; changes nothing.
 
     Args:
         database: The database.
         connection: A connection to it, in no transaction.
-        hears: Whether to try LISTEN too, if a connection has a session of its own.
+        hears: Whether to test LISTEN too, unless a pooler shares the sessions.
 
     Raises:
         StoreError: See `failures.connecting` and `failures.calling`.
@@ -86,8 +85,8 @@ async def check_capabilities(database: Database, connection: Connection) -> Prob
         The result of the probe.
 
     Raises:
-        UnsupportedServer: It lacks a required feature.
-        StoreUnavailable: It is read only.
+        UnsupportedServer: The server lacks a required feature.
+        StoreUnavailable: The server is read only.
         StoreError: See `probe`.
     """
     found = await probe(database, connection)
@@ -106,7 +105,7 @@ async def check_capabilities(database: Database, connection: Connection) -> Prob
 
 
 async def _refusal(connection: Connection, text: str) -> str:
-    """The server's error for a statement; empty if the statement succeeds."""
+    """Return the server's error for a statement; empty if the statement succeeds."""
     try:
         await connection.fetch(text)
     except (asyncpg.SyntaxOrAccessError, asyncpg.FeatureNotSupportedError, asyncpg.DataError) as error:
@@ -117,7 +116,7 @@ async def _refusal(connection: Connection, text: str) -> str:
 
 
 async def _why_no_lock(connection: Connection, other: Connection) -> str:
-    """The fault of advisory locks: two transactions hold one at once, or none gets it; empty if they work."""
+    """Return the fault of advisory locks: two transactions hold the same lock, or none gets it; empty if they work."""
     key = _key()
     try:
         async with connection.transaction(), other.transaction():
@@ -150,5 +149,5 @@ async def _hears(connection: Connection) -> bool:
 
 
 def _key() -> tuple[int, int]:
-    """A key that nobody else uses at this moment."""
+    """Return a key that no other session uses."""
     return secrets.randbits(31), secrets.randbits(31)

@@ -1,4 +1,4 @@
-"""Removes what need not be kept any longer, a batch at a time; nobody waits for it, and it waits for nobody."""
+"""Removes expired rows, a part at a time; it skips locked rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FIRST_KEY_LOCK = -(2**63)
 
 
 class Pruned(msgspec.Struct, frozen=True):
-    """How many of each kind were removed."""
+    """The number of removed rows of each kind."""
 
     discarded: int = 0
     ended: int = 0
@@ -18,40 +18,40 @@ class Pruned(msgspec.Struct, frozen=True):
 
 
 async def prune(line: ReconnectingConnection, discarded_retention_s: float | None, most: int) -> Pruned:
-    """Remove jobs that were discarded long ago, ended jobs and requests whose time has passed.
+    """Remove old discarded jobs, and ended jobs and requests after their retention.
 
     Args:
         line: A connection.
-        discarded_retention_s: How long the failed ones are kept; None for ever.
-        most: How many of each kind at most.
+        discarded_retention_s: The retention of discarded jobs; None to keep them.
+        most: The largest number of each kind.
 
     Returns:
-        How many were removed; if one is as many as `most`, more may be left.
+        The numbers of removed rows; if one equals `most`, more may be left.
 
     Raises:
         StoreError: See `failures.calling`.
 
-    If cancelled, it is unknown whether they were removed; that does no harm.
+    If cancelled, it is unknown whether the rows were removed; the next call removes the rest.
     """
     rows = await line.fetch("prune", discarded_retention_s, most)
     return Pruned(*rows[0])
 
 
 async def prune_key_locks(line: ReconnectingConnection, after: int, most: int) -> tuple[int, int | None]:
-    """Remove key locks that were not used for a day, among the next few behind a key.
+    """Remove key locks that were not used for a day, among the next few after a key.
 
     Args:
         line: A connection.
-        after: Where the walk stands; `FIRST_KEY_LOCK` to begin with.
-        most: How many key locks to look at.
+        after: The last key of the call before; `FIRST_KEY_LOCK` for the first call.
+        most: The number of key locks to check.
 
     Returns:
-        How many were removed, and where the walk goes on; None at its end.
+        The number of removed key locks, and the last checked key; None at the end.
 
     Raises:
         StoreError: See `failures.calling`.
 
-    If cancelled, it is unknown whether they were removed; that does no harm.
+    If cancelled, it is unknown whether the rows were removed; the next call removes the rest.
     """
     rows = await line.fetch("prune_key_locks", after, most)
     key_locks: int = rows[0]["key_locks"]

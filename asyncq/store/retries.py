@@ -1,4 +1,4 @@
-"""Which adds are made again after a failure, and when."""
+"""Repeats adds after a failure."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from itertools import chain, repeat
 from asyncq.domain.errors import AsyncqError, StoreUnavailable
 from asyncq.store.failures import is_conflict, is_unknown
 
-# How long to wait before each further try of an add that may be made again; a server restarts within a second or two.
+# The pause before each repetition of an add; a server restarts within a second or two.
 PAUSES_S = (0.1, 0.5, 1.4)
 
 
 def pauses() -> Iterator[float]:
-    """How long to wait before each further try while the database cannot be used: no end of them."""
+    """Yield the pauses between tries while the database cannot be used, without end."""
     return chain(PAUSES_S, repeat(PAUSES_S[-1]))
 
 
 class Retries:
-    """The further tries of one call that adds, of which the first has failed.
+    """Repeats one add after its first try has failed.
 
     Args:
-        until: Until when it is made again while it certainly changed nothing, by the loop's clock.
+        until: The end of `retry_for`, by the loop's clock.
         has_keys: Whether each job has an idempotency key: without one a second add could add it twice.
     """
 
@@ -30,16 +30,16 @@ class Retries:
         self._until = until
         self._has_keys = has_keys
         self._tries = 0
-        self._lost: AsyncqError | None = None  # the first error after which nobody knows whether the jobs were added
+        self._lost: AsyncqError | None = None  # the first error after which the outcome is unknown
 
     async def pause(self, error: AsyncqError) -> None:
         """Wait for the time of the next try.
 
         Args:
-            error: What the last one met.
+            error: The error of the last try.
 
         Raises:
-            AsyncqError: There is none: the error, or an earlier one that leaves open whether the jobs were added.
+            AsyncqError: There is no next try: the error, or an earlier one with an unknown outcome.
 
         If cancelled, nothing was done.
         """
@@ -50,7 +50,7 @@ class Retries:
         is_lost = self._lost is not None
         pause_s = pause_before_another_try(error, self._tries, left_s, has_keys=self._has_keys, is_lost=is_lost)
         if pause_s is None:
-            # An add that may have happened is never told of as one that has not.
+            # If an earlier try may have added the jobs, the error must say so.
             if self._lost is not None and self._lost is not error:
                 raise self._lost from error
             raise error
@@ -60,20 +60,20 @@ class Retries:
 def pause_before_another_try(
     error: AsyncqError, tries: int, left_s: float, *, has_keys: bool, is_lost: bool
 ) -> float | None:
-    """Whether a failed add is made again, and after how long.
+    """Return the pause before a failed add is repeated; None if it is not.
 
-        what the last try met                 is made again
-        nobody knows whether it was done      if each job has a key: after the first three tries, and during `retry_for`
-        a conflict: nothing was done          after the first three tries, and during `retry_for`
-        no database: nothing was done         during `retry_for`; and as above, if nobody knows of an earlier try
-        anything else                         never
+        error of the last try                 repeated
+        the outcome is unknown                if each job has a key: after the first three tries, and during `retry_for`
+        a conflict: nothing was added         after the first three tries, and during `retry_for`
+        no database: nothing was added        during `retry_for`; as above, if the outcome of an earlier try is unknown
+        any other                             never
 
     Args:
-        error: What the last try met.
-        tries: How many there were.
-        left_s: How much of `retry_for` is left.
+        error: The error of the last try.
+        tries: The number of tries.
+        left_s: The rest of `retry_for`.
         has_keys: Whether each job has an idempotency key: without one a second add could add it twice.
-        is_lost: Whether nobody knows of this try or an earlier one whether it was done.
+        is_lost: Whether the outcome of this try or an earlier one is unknown.
 
     Returns:
         The pause; None if this was the last try.

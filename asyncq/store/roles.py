@@ -1,4 +1,4 @@
-"""What a role may do: the script that grants it, what an upgrade has to add, and the way in that an adding role has."""
+"""Grants roles their privileges, and reads which function a role may use to add jobs."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from asyncq.store.failures import calling, on_our_own
 from asyncq.store.statements import check_schema, query, render, sql_file
 
 WayIn = Literal["directly", "by_enqueue"]
-Grantee = tuple[str, str]  # the part that a role has, worker or enqueuer, and its name
+Grantee = tuple[str, str]  # ("worker" or "enqueuer", name of the role)
 
 
 async def way_in(connection: asyncpg.Connection, schema: str) -> WayIn:
-    """How the connection's role adds jobs: by the function that all adds end in, or by the one that is open to it.
+    """Return the way in which the connection's role adds jobs: directly, or by the function `enqueue`.
 
     Args:
-        connection: An asyncpg connection, of ours or of a caller.
+        connection: An asyncpg connection, asyncq's own or the caller's.
         schema: The schema.
 
     Returns:
-        `by_enqueue` for a role that may call nothing but `enqueue`; for all others, also those without any rights,
-        `directly`.
+        `by_enqueue` for a role that may call only `enqueue`; `directly` for all others, even those without privileges.
 
     Raises:
         StoreError: See `failures.calling`.
@@ -37,7 +36,7 @@ async def way_in(connection: asyncpg.Connection, schema: str) -> WayIn:
 
 
 def script(schema: str, *, worker: str, enqueuer: str) -> str:
-    """The text of sql/roles.sql for a schema and two roles.
+    """Render sql/roles.sql for a schema and two roles.
 
     Args:
         schema: The schema's name.
@@ -45,12 +44,12 @@ def script(schema: str, *, worker: str, enqueuer: str) -> str:
         enqueuer: The role that adds jobs.
 
     Returns:
-        Statements that stand in a transaction of their own.
+        Statements with their own transaction.
 
     Raises:
         ConfigurationError: The name of the schema or of a role cannot be used.
     """
-    # The schema first: the word may stand in the name of a role.
+    # The schema first: a role's name may contain the word.
     text = render(sql_file("roles.sql"), check_schema(schema))
     roles = {"worker": worker, "enqueuer": enqueuer}
     for role in roles.values():
@@ -65,13 +64,13 @@ _VARIABLE = re.compile(r""":(?P<mark>["'])(?P<name>worker|enqueuer)(?P=mark)""")
 
 def _quoted(text: str, mark: str) -> str:
     doubled = mark + text.replace(mark, mark * 2) + mark
-    # What a backslash means in a plain literal is a setting of the session.
+    # In a plain literal the meaning of a backslash depends on a setting of the session.
     return f" E{doubled.replace(chr(92), chr(92) * 2)}" if mark == "'" and "\\" in text else doubled
 
 
 _GRANT = re.compile(r"""^grant [^;]*? to :"(worker|enqueuer)";$""", re.MULTILINE)
 
-# A role has the part whose way in it was given; the owner needs no grant, and PUBLIC is nobody's choice.
+# The function that was granted to a role says its part. The owner needs no grant; PUBLIC is left out.
 _GRANTEES = """
 select distinct case routine.proname when 'enqueue' then 'enqueuer' else 'worker' end as part, role.rolname as name
 from pg_catalog.pg_proc as routine
@@ -84,11 +83,11 @@ order by part, name
 
 
 async def grantees(connection: asyncpg.Connection, schema: str) -> list[Grantee]:
-    """Who was made a worker role or an enqueuer role, as the catalogue says.
+    """Read the worker roles and enqueuer roles from the catalogue.
 
     Args:
         connection: A connection.
-        schema: The schema; none need be there.
+        schema: The schema; it need not exist.
 
     Returns:
         The roles that may call `_add_jobs`, as workers, and those that may call `enqueue`, as enqueuers.
@@ -100,7 +99,7 @@ async def grantees(connection: asyncpg.Connection, schema: str) -> list[Grantee]
 
 
 async def grant_again(connection: asyncpg.Connection, schema: str, roles: Iterable[Grantee]) -> None:
-    """Grant roles what sql/roles.sql lists for their part; nothing is taken from anybody.
+    """Grant roles the privileges that sql/roles.sql lists for their part; revokes nothing.
 
     Args:
         connection: A connection of the schema's owner.
@@ -115,7 +114,7 @@ async def grant_again(connection: asyncpg.Connection, schema: str, roles: Iterab
 
 
 def grants(schema: str, roles: Iterable[Grantee]) -> str:
-    """The grants of sql/roles.sql for some roles.
+    """Render the grants of sql/roles.sql for some roles.
 
     Args:
         schema: The schema, checked.
@@ -124,7 +123,7 @@ def grants(schema: str, roles: Iterable[Grantee]) -> str:
     Returns:
         Statements; empty without a role.
     """
-    # The schema first: the word may stand in the name of a role.
+    # The schema first: a role's name may contain the word.
     text = render(sql_file("roles.sql"), schema)
     found = [(grant[1], grant[0]) for grant in _GRANT.finditer(text)]
     return "\n".join(
@@ -136,19 +135,19 @@ def grants(schema: str, roles: Iterable[Grantee]) -> str:
 
 
 async def apply(database: Database, *, worker: str, enqueuer: str) -> None:
-    """Grant the roles what they need, and take from them all else in the schema; a missing role is created.
+    """Grant the roles the privileges they need, and revoke all others in the schema; creates a missing role.
 
     Args:
-        database: Where; its role is the owner of the schema, or a superuser.
+        database: The database; its role is the owner of the schema, or a superuser.
         worker: The role that runs jobs.
         enqueuer: The role that adds jobs.
 
     Raises:
-        AccessDenied: The schema belongs to somebody else, or the role may not create roles.
+        AccessDenied: The schema belongs to another role, or the role may not create roles.
         SchemaMissing: There is no such schema.
         StoreError: The server refused.
 
-    If cancelled, everything was done or nothing.
+    If cancelled, all of it was done or nothing.
     """
     text = script(database.schema, worker=worker, enqueuer=enqueuer)
     async with database.connected("roles") as connection:

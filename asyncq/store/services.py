@@ -1,4 +1,4 @@
-"""Services: connections that a file names, as libpq has them. The driver passes over a name that the file lacks."""
+"""Reads libpq's service file. The driver would ignore a service that the file lacks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from asyncq.domain.errors import ConfigurationError
 
 
 def dsn_of_service(name: str) -> str:
-    """The DSN that leads where a service does; what the service does not say comes from the environment.
+    """Return the DSN of a service; parameters that the service lacks come from the environment.
 
     Args:
         name: The service's name.
@@ -20,7 +20,7 @@ def dsn_of_service(name: str) -> str:
 
 
 def service_of(dsn: str) -> str | None:
-    """The service that a DSN names; None if it names none, or cannot be read."""
+    """Return the service that a DSN names; None if it names none, or cannot be read."""
     try:
         return parse_qs(urlsplit(dsn).query).get("service", [None])[-1]
     except ValueError:
@@ -34,7 +34,7 @@ def read_service(dsn: str) -> dict[str, str]:
         dsn: The DSN.
 
     Returns:
-        Its parameters; empty if the DSN names no service.
+        The service's parameters; empty if the DSN names no service.
 
     Raises:
         ConfigurationError: The file of services lacks it, or cannot be read.
@@ -43,7 +43,7 @@ def read_service(dsn: str) -> dict[str, str]:
     if name is None:
         return {}
     path = _path()
-    # The driver reads it with the same parser, and lets its errors out.
+    # The driver uses the same parser, and does not catch its errors.
     services = configparser.ConfigParser()
     try:
         services.read(path)

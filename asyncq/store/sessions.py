@@ -1,6 +1,6 @@
-"""Whether a connection has a session of the server to itself, or a pooler shares that session among its clients.
+"""Finds out whether a pooler shares the session of a connection with other clients.
 
-The answer is needed before the first `set`: a setting in a shared session would reach other programs.
+This is checked before the first `set`: a setting in a shared session would reach other programs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import asyncpg
 from asyncq.domain.errors import ConfigurationError, StoreUnavailable
 
 PROBE_S = 2.0
-# Other clients of a busy pooler may take the sessions that a single look would see.
+# One check may miss a shared session, because other clients of a busy pooler hold it at that moment.
 ROUNDS = 12
 
 SHARED = (
@@ -29,14 +29,14 @@ BY_STATEMENT = (
 
 
 def check_mode(connection: asyncpg.Connection, *, is_pooled: bool) -> None:
-    """Refuse a pooler whose mode does not fit, if it says at the login how it pools, as PgBouncer 1.26 does.
+    """Refuse a pooler in the wrong mode, if it reports its mode at the login, as PgBouncer 1.26 does.
 
     Args:
         connection: The connection.
         is_pooled: Whether the DSN has `statement_cache_size=0`.
 
     Raises:
-        ConfigurationError: It pools by statement, or by transaction while the DSN lacks that parameter.
+        ConfigurationError: The pooler pools by statement, or by transaction while the DSN lacks that parameter.
     """
     mode = getattr(connection.get_settings(), "pgbouncer.pool_mode", None)
     if mode == "statement":
@@ -50,9 +50,9 @@ async def check_own_session(
 ) -> None:
     """Refuse a session that is shared.
 
-    The process that a pooler names at the login differs from the one that answers. Then a second connection takes a
-    session and keeps it, several times. A pooler by transaction lends it the first connection's session, or gives the
-    first another.
+    Behind a pooler, the server process named at the login differs from the one that answers. In this case a second
+    connection takes a session and keeps it, several times. A pooler by transaction then gives it the first connection's
+    session, or gives the first connection another one.
 
     Args:
         connection: The connection, in no transaction.
@@ -61,7 +61,7 @@ async def check_own_session(
     Raises:
         ConfigurationError: The session is shared.
         StoreUnavailable: The pooler has no session for the second connection.
-        asyncpg.PostgresError: Or another error of the driver.
+        asyncpg.PostgresError: The server refused a statement; the driver may also raise its other errors.
 
     If cancelled, the second connection is closed.
     """
@@ -84,15 +84,15 @@ async def check_own_session(
 async def _is_shared(
     connection: asyncpg.Connection, process: int, other: asyncpg.Connection, *, asks_again: bool
 ) -> bool:
-    """Look once, whether the connection's session is lent to the other one, or the connection gets another.
+    """Check once whether the second connection gets the first one's session, or the first one gets another.
 
     Args:
         connection: The connection, in no transaction.
-        process: The server's process that answered it before.
-        other: The second connection, in no transaction; it is in none afterwards.
-        asks_again: Whether to ask the connection once more when the other one has given its session back. With two
-            sessions, a pooler that lends the last used one shows itself then, one that lends them in turn only
-            if it is not asked.
+        process: The server process that answered it before.
+        other: The second connection, in no transaction before and after.
+        asks_again: Whether to ask the first connection again after the second one has released its session. With two
+            sessions, this finds a pooler that lends the last used session first. A pooler that lends them in turn is
+            found only without it.
     """
     try:
         async with asyncio.timeout(PROBE_S):
@@ -103,7 +103,7 @@ async def _is_shared(
     try:
         async with asyncio.timeout(PROBE_S):
             is_shared = held == process or await _answering(connection) != process
-            # Without a rollback the pooler would close the session that it lent.
+            # Without a rollback the pooler would close the session.
             await other.execute("rollback")
             return is_shared or (asks_again and await _answering(connection) != process)
     except TimeoutError:
@@ -119,11 +119,11 @@ def _no_session() -> StoreUnavailable:
 
 
 async def _answering(connection: asyncpg.Connection) -> int:
-    """The server's process that answers; by COPY, one message, which no pooler takes apart."""
-    said = bytearray()
+    """Return the server process that answers; by COPY, which is one message that no pooler splits."""
+    answer = bytearray()
 
-    async def hear(part: bytes) -> None:
-        said.extend(part)
+    async def receive(part: bytes) -> None:
+        answer.extend(part)
 
-    await connection.copy_from_query("select pg_catalog.pg_backend_pid()", output=hear)
-    return int(said)
+    await connection.copy_from_query("select pg_catalog.pg_backend_pid()", output=receive)
+    return int(answer)

@@ -16,18 +16,18 @@ _id = attrgetter("id")
 
 
 async def complete(line: ReconnectingConnection, worker_id: int, ended: Collection[Claim]) -> set[int]:
-    """Write that jobs ended well, where the worker still holds the very claims.
+    """Write that jobs completed, if the worker still holds their claims.
 
     Args:
         line: The worker's connection for settling.
-        worker_id: Whose claims they are.
-        ended: At most one for each job.
+        worker_id: The worker.
+        ended: At most one claim for each job.
 
     Returns:
-        The ids of the jobs that were written. Those that `settle_rest` has to write are not among them.
+        The ids of the written jobs. `settle_rest` has to write the others.
 
     Raises:
-        StoreError: See `failures.calling`. All was written or nothing: what is settled twice changes nothing.
+        StoreError: See `failures.calling`. Either all was written or nothing; a repetition changes nothing.
 
     If cancelled, the same holds: callers shield it.
     """
@@ -45,22 +45,22 @@ async def claim_next(
     task_ids: Collection[int],
     forbidden_flags: Sequence[str] | None,
 ) -> tuple[set[int], list[Claim]]:
-    """Write that jobs ended well, as `complete` does, and claim those that follow in their queues.
+    """Write that jobs completed, as `complete` does, and claim the next jobs of their queues.
 
     Args:
         line: The worker's connection for settling.
-        worker_id: Whose claims they are, and who claims.
-        ended: At most one for each job.
-        limit: How many to claim at most.
+        worker_id: The worker.
+        ended: At most one claim for each job.
+        limit: The largest number of jobs to claim.
         token: A number that this worker never used before.
         task_ids: The tasks that the worker knows.
-        forbidden_flags: Jobs with one of these are left alone.
+        forbidden_flags: Jobs with one of these flags are not claimed.
 
     Returns:
-        The ids of the jobs that were written, and the claims, in the order in which they are to run.
+        The ids of the written jobs, and the new claims in the order in which they run.
 
     Raises:
-        StoreError: See `failures.calling`. All was done or nothing; claims whose answer was lost: see `return_lost`.
+        StoreError: See `failures.calling`. Either all was done or nothing. After a lost answer, see `return_lost`.
 
     If cancelled, the same holds: callers shield it.
     """
@@ -82,18 +82,18 @@ async def claim_next(
 async def settle_rest(
     line: ReconnectingConnection, worker_id: int, settlements: Collection[Settlement]
 ) -> dict[int, Ending]:
-    """Write the ends that `complete` does not write, where the worker still holds the very claims.
+    """Write the ends that `complete` does not write, if the worker still holds the claims.
 
     Args:
         line: The worker's connection for settling.
-        worker_id: Whose claims they are.
+        worker_id: The worker.
         settlements: At most one for each job.
 
     Returns:
-        The id of each job -> what became of its settlement.
+        The id of each job -> the result of its settlement.
 
     Raises:
-        StoreError: See `failures.calling`. All was written or nothing: what is settled twice changes nothing.
+        StoreError: See `failures.calling`. Either all was written or nothing; a repetition changes nothing.
 
     If cancelled, the same holds: callers shield it.
     """
@@ -112,15 +112,15 @@ async def settle_rest(
 
 
 async def return_lost(line: ReconnectingConnection, worker_id: int, tokens: Collection[int]) -> set[int]:
-    """Return the claims of fetches whose answer was lost.
+    """Return the claims of fetches with a lost answer.
 
     Args:
         line: A connection.
-        worker_id: Who fetched.
+        worker_id: The worker.
         tokens: The tokens of those fetches.
 
     Returns:
-        The ids of the jobs that were returned; those that were cancelled meanwhile have ended.
+        The ids of the returned jobs; those that were cancelled in the meantime have ended.
 
     Raises:
         StoreError: See `failures.calling`.
@@ -129,15 +129,15 @@ async def return_lost(line: ReconnectingConnection, worker_id: int, tokens: Coll
 
 
 async def still_claimed(line: ReconnectingConnection, worker_id: int, tokens: Collection[int]) -> set[int]:
-    """What `return_lost` has passed by, since somebody else holds it.
+    """Find the claims that `return_lost` skipped, because another transaction locked them.
 
     Args:
         line: A connection.
-        worker_id: Who fetched.
+        worker_id: The worker.
         tokens: The tokens of those fetches.
 
     Returns:
-        The tokens of those of which a claim stands.
+        The tokens that still have a claim.
 
     Raises:
         StoreError: See `failures.calling`.

@@ -22,11 +22,11 @@ def check_size(field: str, parameters: Iterable[Any]) -> None:
     """Refuse parameters that are too large for one statement.
 
     Args:
-        field: The argument that they were made from, for the error.
+        field: The name of the argument, for the error.
         parameters: Texts, numbers and lists of them.
 
     Raises:
-        InvalidJob: They exceed 256 MiB; nothing was sent.
+        InvalidJob: The parameters exceed 256 MiB; nothing was sent.
     """
     size = sum(map(_size, parameters))
     if size > LARGEST_STATEMENT:
@@ -48,7 +48,7 @@ def _size(parameter: Any) -> int:
 
 
 def first_piece(items: Sequence[ItemT], most: int, size_of: Callable[[ItemT], int]) -> Sequence[ItemT]:
-    """The first items, as many as fit into one statement.
+    """Return as many of the first items as fit into one statement.
 
     Args:
         items: All items.

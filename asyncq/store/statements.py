@@ -1,7 +1,7 @@
-"""Finds the SQL files, checks the schema's name, renders the files for it.
+"""Finds the SQL files, checks the schema's name, and renders the files for it.
 
-In sql/ the word `asyncq` means the schema and nothing else, so that each file is valid as it stands; rendering replaces
-the whole word, in identifiers, function bodies and string literals alike. For the default schema it is the identity.
+In sql/ the word `asyncq` always means the schema, so each file is valid SQL. Rendering replaces the whole word in
+identifiers, function bodies and string literals. For the default schema it changes nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from asyncq.domain.sentence import DEFAULT_SCHEMA
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,39}")
 _WORD = re.compile(r"\basyncq\b")
 
-# Words that are identifiers only in quotes; a replaced word must be right without them.
+# Words that need quotes as identifiers; the schema's name is used without quotes.
 _RESERVED_WORDS = """
     all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both case
     cast char character check coalesce collate collation column concurrently constraint create cross current_catalog
@@ -39,7 +39,7 @@ _RESERVED = frozenset((*_RESERVED_WORDS.split(), "information_schema"))
 
 @cache
 def folder() -> Traversable:
-    """The folder of the SQL files: inside the package, which may be in a zip file, else at the top of the checkout.
+    """Return the folder of the SQL files: in the package, which may be a zip file, else in the checkout.
 
     Returns:
         The folder; a `Path` unless the package was imported from a zip file or another archive.
@@ -50,7 +50,7 @@ def folder() -> Traversable:
 
 @cache
 def texts(kind: str) -> dict[str, str]:
-    """The SQL files of a kind, each read once.
+    """Read the SQL files of a kind, once.
 
     Args:
         kind: The name of their folder: queries, functions or migrations. The first two have a folder for each topic; no
@@ -69,9 +69,9 @@ def texts(kind: str) -> dict[str, str]:
     return read
 
 
-def _below(place: Traversable) -> Iterator[Traversable]:
-    """The SQL files of a folder and of those in it."""
-    for found in place.iterdir() if place.is_dir() else ():
+def _below(parent: Traversable) -> Iterator[Traversable]:
+    """Yield the SQL files of a folder and of the folders in it."""
+    for found in parent.iterdir() if parent.is_dir() else ():
         if found.is_dir():
             yield from _below(found)
         elif found.name.endswith(".sql"):
@@ -79,13 +79,13 @@ def _below(place: Traversable) -> Iterator[Traversable]:
 
 
 def sql_file(name: str) -> str:
-    """The text of one SQL file.
+    """Read one SQL file.
 
     Args:
         name: Its path in the folder, such as `roles.sql`.
 
     Raises:
-        ConfigurationError: It is missing.
+        ConfigurationError: The file is missing.
     """
     try:
         return (folder() / name).read_text("utf-8")
@@ -101,7 +101,7 @@ def _missing(what: str) -> ConfigurationError:
 
 
 def check_schema(schema: str) -> str:
-    """A schema's name that can stand without quotes wherever the word `asyncq` stands.
+    """Refuse a schema's name that needs quotes.
 
     Args:
         schema: The name.
@@ -122,19 +122,19 @@ def check_schema(schema: str) -> str:
 
 
 def render(text: str, schema: str) -> str:
-    """The text of a SQL file for a schema."""
+    """Render the text of a SQL file for a schema."""
     return text if schema == DEFAULT_SCHEMA else schema.join(_between_names(text))
 
 
 @lru_cache(1024)
 def _between_names(text: str) -> list[str]:
-    """The parts of a text between the schema's names; whoever makes a schema for each test asks again and again."""
+    """Split a text at the schema's names; cached for test suites that create a schema for each test."""
     return _WORD.split(text)
 
 
 @cache
 def query(name: str, schema: str) -> str:
-    """A statement of sql/queries.
+    """Render a statement of sql/queries.
 
     Args:
         name: The file's name without its ending.

@@ -1,4 +1,4 @@
-"""Transactions that also settle a job: lock its claim, complete it, commit, and find out the status of a COMMIT."""
+"""Transactions that also settle a job: they lock its claim, complete it, and read the status of a COMMIT."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Completion = Literal["completed", "rerun", "cancelled here", "cancelled", "lost"
 CommitStatus = Literal["in progress", "committed", "aborted", "unknown", "lost"]
 
 ROLLBACK_S = 5.0
-ENDED = "25P01"  # the transaction is no more: its handler has ended it
+ENDED = "25P01"  # the handler has ended the transaction
 
 
 class LockedClaim(msgspec.Struct, frozen=True):
     """A transaction that locks a claim.
 
     Attributes:
-        xid: Its number.
-        pid: Its process in the server.
-        state: The claim as the transaction saw it when it locked it, see sql/functions/settle/lock_claim.sql.
+        xid: The transaction's number.
+        pid: The server process of the transaction.
+        state: The state of the claim when it was locked, see sql/functions/settle/lock_claim.sql.
     """
 
     xid: str
@@ -35,14 +35,14 @@ class LockedClaim(msgspec.Struct, frozen=True):
 
     @property
     def is_current(self) -> bool:
-        """Whether the transaction holds the claim."""
+        """Whether the transaction locks the claim."""
         return self.state == "locked"
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether a transaction failed for the sake of another one: a serialization failure or a deadlock, of anybody's.
+    """Return whether a transaction failed by a conflict: a serialization failure or a deadlock.
 
-    Of a group of errors, one is enough.
+    In a group of errors, one such error is enough.
     """
     left = [error]
     try:
@@ -58,21 +58,21 @@ def is_conflict(error: BaseException) -> bool:
 
 
 async def lock_claim(database: Database, connection: Connection, worker_id: int, claim: Claim) -> LockedClaim:
-    """Hold a claim in the transaction of a connection, until that ends.
+    """Lock a claim until the transaction of a connection ends.
 
     Args:
         database: Names the schema.
         connection: A connection in a transaction.
-        worker_id: Whose claim it is.
+        worker_id: The worker that holds the claim.
         claim: The claim.
 
     Returns:
-        The transaction; the claim may be gone.
+        The transaction; the claim may have ended.
 
     Raises:
         StoreError: See `failures.calling`.
 
-    If cancelled, the transaction is of no use any more.
+    If cancelled, the transaction cannot be used.
     """
     with calling(database.schema):
         (row,) = await connection.fetch(database.query("lock_claim"), worker_id, claim.id, claim.token)
@@ -82,18 +82,18 @@ async def lock_claim(database: Database, connection: Connection, worker_id: int,
 async def complete_claim(
     database: Database, connection: Connection, worker_id: int, claim: Claim, xid: str
 ) -> Completion:
-    """Complete a job in the transaction that holds its claim; waits for who holds its row.
+    """Complete a job in the transaction that locks its claim; waits for other locks of its row.
 
     Args:
         database: Names the schema.
         connection: The connection of that transaction.
-        worker_id: Whose claim it is.
+        worker_id: The worker that holds the claim.
         claim: The claim.
         xid: The transaction's number.
 
     Returns:
-        What became of the job; `"cancelled here"`: by this very transaction. `"cancelled"` and `"lost"`: nothing, the
-        transaction is to be rolled back.
+        The result. `"cancelled here"`: this transaction cancelled the job. `"cancelled"` and `"lost"`: nothing was
+        written, and the transaction has to be rolled back.
 
     Raises:
         TransactionUnusable: The transaction is aborted, or has ended.
@@ -113,15 +113,15 @@ async def complete_claim(
 
 
 class Transaction:
-    """A transaction on a connection for handlers, from its begin to its end.
+    """A transaction on a connection for handlers.
 
     Args:
         database: Names the schema.
-        connection: The connection, which belongs to this transaction as long as it lasts.
-        isolation: Its level, as asyncpg calls it.
+        connection: The connection; nothing else uses it until the transaction ends.
+        isolation: The isolation level, as asyncpg calls it.
 
     Attributes:
-        was_lost: Whether it could not be rolled back, since its connection was lost before.
+        was_lost: Whether the connection was lost, so that no rollback was possible.
     """
 
     def __init__(self, database: Database, connection: Connection, isolation: str) -> None:
@@ -132,12 +132,12 @@ class Transaction:
         self.was_lost = False
 
     async def begin(self) -> None:
-        """Begin it.
+        """Begin the transaction.
 
         Raises:
             StoreError: See `failures.calling`.
 
-        If cancelled, the connection is of no use any more: `roll_back` closes it.
+        If cancelled, the connection cannot be used: `roll_back` closes it.
         """
         with calling(self._database.schema):
             await self._block.start()
@@ -147,13 +147,13 @@ class Transaction:
         """Commit.
 
         Raises:
-            StoreUnavailable: The connection was lost, and nobody knows.
+            StoreUnavailable: The connection was lost; the outcome is unknown.
             StoreError: The server refused: everything was rolled back.
 
-        If cancelled, nobody knows either.
+        If cancelled, the outcome is unknown.
         """
         with calling(self._database.schema):
-            # Not the driver's own, which takes the answer of an aborted transaction, ROLLBACK, for a commit.
+            # The driver's own commit ignores that an aborted transaction answers ROLLBACK.
             answer = await self.connection.execute("COMMIT")
         if answer != "COMMIT":
             raise TransactionUnusable(
@@ -162,7 +162,7 @@ class Transaction:
             )
 
     async def roll_back(self) -> None:
-        """Roll back what was not committed, and leave the connection fit for others, or closed. Never raises for that.
+        """Roll back what was not committed; leaves the connection usable, or closed. Never raises a driver's error.
 
         If cancelled, the connection is closed.
         """
@@ -170,7 +170,7 @@ class Transaction:
         try:
             if self._began:
                 async with asyncio.timeout(ROLLBACK_S):
-                    # After a COMMIT too: it tells the driver that the block is over, at the price of a round trip.
+                    # After a COMMIT too: the driver has to know that its block is over. This costs a round trip.
                     await self._block.rollback()
                 ended = True
         except UNTIDY:
@@ -181,42 +181,42 @@ class Transaction:
                 self.cut_off()
 
     def cut_off(self) -> None:
-        """End the connection by force: what is not committed by now never will be, once the server notices."""
+        """Close the connection by force; the server rolls back when it notices that."""
         cut_off(self.connection)
 
 
 async def commit_status(line: ReconnectingConnection, worker_id: int, claim: Claim, xid: str) -> CommitStatus:
-    """What became of a transaction that was to complete a job.
+    """Read the status of a transaction that should have completed a job.
 
     Returns:
-        `"aborted"` and `"unknown"`: the claim stands. `"lost"`: it is gone, and not by this transaction.
+        After `"aborted"` and `"unknown"` the claim still exists. `"lost"`: it ended, but not by this transaction.
 
     Raises:
         StoreError: See `failures.calling`; also on a standby.
     """
     rows = await line.fetch("commit_status", worker_id, claim.id, claim.token, xid)
-    word: CommitStatus = rows[0]["commit_status"]
-    return word
+    status: CommitStatus = rows[0]["commit_status"]
+    return status
 
 
 async def end_transaction(line: ReconnectingConnection, locked: LockedClaim) -> bool:
-    """End the connection of a transaction that is open still.
+    """End the session of a transaction that is still open.
 
     Returns:
-        Whether there was one.
+        Whether the transaction was open.
 
     Raises:
-        StoreError: See `failures.calling`; the connection may be of a role that this one cannot end.
+        StoreError: See `failures.calling`; this role may lack the privilege to end the session.
     """
     rows = await line.fetch("end_transaction", locked.pid, locked.xid)
     return bool(rows and rows[0]["ended"])
 
 
 async def end_transactions(line: ReconnectingConnection) -> list[tuple[int, int | None]]:
-    """End the transactions that hold claims of workers that were silent for twice their lease.
+    """End transactions that lock claims of workers without a beat for twice their lease.
 
     Returns:
-        The worker and the job of each.
+        The worker and the job of each transaction.
 
     Raises:
         StoreError: See `failures.calling`.
@@ -232,22 +232,22 @@ async def complete_in(
     before: list[LockedClaim],
     split_batch: Callable[[], Awaitable[bool]],
 ) -> Completion:
-    """Complete a job in a transaction of the handler's own.
+    """Complete a job in the handler's own transaction.
 
     Args:
         database: Names the schema.
         connection: The connection, in a transaction.
-        worker_id: Whose claim it is.
+        worker_id: The worker that holds the claim.
         claim: The claim.
-        before: The transactions in which that was done before; this one is appended, before anything is done in it.
-        split_batch: Makes the claim a row, on a connection of the worker's; whether it stands.
+        before: The earlier transactions of this run that completed the job; this one is appended before it writes.
+        split_batch: Makes the claim a row, on a connection of the worker; returns whether the claim still exists.
 
     Returns:
-        What becomes of the job if the transaction is committed.
+        The job's state if the transaction is committed.
 
     Raises:
-        ClaimLost: The claim is gone, or its job was cancelled.
-        TransactionUnusable: There is no transaction, it takes no writes, or its snapshot is older than the job's row.
+        ClaimLost: The claim has ended, or its job was cancelled.
+        TransactionUnusable: There is no transaction, it refuses writes, or its snapshot is older than the job's row.
         StoreError: See `failures.calling`.
 
     If cancelled, whether the job is completed depends on the transaction.
@@ -259,7 +259,7 @@ async def complete_in(
     if not locked.is_current and any(locked.xid == earlier.xid for earlier in before):
         return "completed"
     if locked.state == "batched" or (locked.state == "gone" and await _keeps_its_snapshot(database, connection)):
-        # Only now: a transaction that has cancelled another job of the batch holds the batch, and has the job's row.
+        # Only now: if this transaction has cancelled another job of the batch, it locks the batch, and sees the row.
         locked = await _lock_split(database, connection, worker_id, claim, split_batch)
     if not locked.is_current:
         raise ClaimLost(claim.id)
@@ -279,9 +279,9 @@ async def _keeps_its_snapshot(database: Database, connection: Connection) -> boo
 async def _lock_split(
     database: Database, connection: Connection, worker_id: int, claim: Claim, split_batch: Callable[[], Awaitable[bool]]
 ) -> LockedClaim:
-    stands = await split_batch()
+    exists = await split_batch()
     locked = await lock_claim(database, connection, worker_id, claim)
-    if stands and locked.state in ("batched", "gone"):
+    if exists and locked.state in ("batched", "gone"):
         raise TransactionUnusable(
             f"the snapshot of this transaction is older than the row of job {claim.id}: begin the transaction again, "
             "or declare the task with completes=True, so that its jobs have rows from the start"
@@ -293,12 +293,12 @@ async def split_batch(line: ReconnectingConnection, worker_id: int, claim: Claim
     """Split the batch of a claim, unless another transaction locks the batch.
 
     Args:
-        line: A connection of the worker's own: never one of a handler, which would hold the batch.
-        worker_id: Whose claim it is.
+        line: A connection of the worker, never one of a handler, which would lock the batch.
+        worker_id: The worker that holds the claim.
         claim: The claim.
 
     Returns:
-        What the claim is now, see sql/functions/claim/split_batches.sql.
+        The state of the claim, see sql/functions/claim/split_batches.sql.
 
     Raises:
         StoreError: See `failures.calling`.

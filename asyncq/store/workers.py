@@ -1,4 +1,4 @@
-"""Workers in the database: register, prove to be alive, rescue the jobs of dead ones. Leases use the real clock."""
+"""Workers in the database: they send beats, and rescue the jobs of dead workers. Leases use the real clock."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from asyncq.domain.sentence import command
 from asyncq.store.arrays import array_text
 from asyncq.store.database import ReconnectingConnection, Record
 
-# The running jobs of a worker that were cancelled, as (id, lock token); None when others declared the worker dead.
+# The running jobs of a worker that were cancelled, as (id, lock token); None if a rescue declared the worker dead.
 Cancelled = list[tuple[int, int]] | None
 
-DOORS_SHUT = {"select pg_catalog.now()", "select pg_catalog.clock_timestamp()"}
+REAL_CLOCK = {"select pg_catalog.now()", "select pg_catalog.clock_timestamp()"}
 
 
 class Rescued(msgspec.Struct, frozen=True):
@@ -23,9 +23,9 @@ class Rescued(msgspec.Struct, frozen=True):
     Attributes:
         job_id: The job.
         worker_id: The worker.
-        attempts: How many attempts have failed, this one included if it counts.
-        max_attempts: How many there may be.
-        ran: Whether it ran for certain, so that the attempt counts.
+        attempts: The number of failed attempts, with this one if it counts.
+        max_attempts: The largest number of attempts.
+        ran: Whether the job certainly ran, so that the attempt counts.
     """
 
     job_id: int
@@ -38,15 +38,15 @@ class Rescued(msgspec.Struct, frozen=True):
 async def set_forbidden_flags(
     line: ReconnectingConnection, worker_id: int, forbidden_flags: Sequence[str] | None
 ) -> None:
-    """Tell which flags a worker forbids from its next fetch on, for those who ask why a job does not run."""
+    """Store the flags that a worker forbids from its next fetch on; `explain` reads them."""
     await line.fetch("set_forbidden_flags", worker_id, forbidden_flags)
 
 
 async def beat(line: ReconnectingConnection, worker_id: int, named: Sequence[str], stuck: Sequence[int]) -> Cancelled:
-    """Prove that a worker lives over any of its connections, and look what it may not have heard.
+    """Send a beat on any connection, and read cancellations that the worker may have missed.
 
     Args:
-        line: One that does not hold the worker's lock: from now on only its lease counts.
+        line: A connection without the worker's lock: from now on only its lease counts.
         worker_id: The worker.
         named: Claims that have started, each as `job/token`.
         stuck: Jobs whose handlers ignore that they were cancelled.
@@ -62,14 +62,14 @@ async def beat(line: ReconnectingConnection, worker_id: int, named: Sequence[str
 
 
 def cancelled_jobs(rows: Sequence[Record]) -> Cancelled:
-    """Read what a beat returned."""
+    """Read the rows of a beat."""
     if not rows:
         return None
     return [(row["job_id"], row["lock_token"]) for row in rows if row["job_id"] is not None]
 
 
 async def is_known(line: ReconnectingConnection, worker_id: int) -> bool:
-    """Whether no rescue has declared a worker dead.
+    """Return whether the worker exists: no rescue has declared it dead.
 
     Raises:
         StoreError: See `failures.calling`.
@@ -79,7 +79,7 @@ async def is_known(line: ReconnectingConnection, worker_id: int) -> bool:
 
 
 async def remove(line: ReconnectingConnection, worker_id: int) -> None:
-    """Forget a worker that holds no claim."""
+    """Remove a worker that holds no claim."""
     await line.fetch("remove_worker", worker_id)
 
 
@@ -88,10 +88,10 @@ async def rescue_jobs(line: ReconnectingConnection, *, thorough: bool) -> list[R
 
     Args:
         line: A connection.
-        thorough: Also look for claims whose worker has no row; reads the claims of all workers.
+        thorough: Also find claims of workers without a row; reads the claims of all workers.
 
     Returns:
-        The jobs that were returned.
+        The returned jobs.
 
     Raises:
         StoreError: See `failures.calling`.
@@ -101,22 +101,22 @@ async def rescue_jobs(line: ReconnectingConnection, *, thorough: bool) -> list[R
 
 
 async def task_ids(line: ReconnectingConnection, names: Collection[str]) -> dict[int, str]:
-    """The ids of tasks, stored on first use.
+    """Read the ids of tasks; stores new ones.
 
     Returns:
-        Id -> name; without those that another open transaction has just stored.
+        Id -> name; without tasks that another open transaction has just stored.
     """
     rows = await line.fetch("task_ids", sorted(names))
     return {row["id"]: row["identifier"] for row in rows}
 
 
 async def unknown_tasks(line: ReconnectingConnection, ids: Collection[int]) -> list[str]:
-    """Names of tasks, other than these, for which a job waits."""
+    """Read the names of other tasks that have a waiting job."""
     return [row["identifier"] for row in await line.fetch("unknown_tasks", array_text(ids))]
 
 
 async def wake_workers(line: ReconnectingConnection) -> None:
-    """Tell all listening workers to look for jobs."""
+    """Notify all listening workers, so that they fetch."""
     await line.fetch("wake_workers")
 
 
@@ -124,15 +124,15 @@ async def check_clock(line: ReconnectingConnection, schema: str) -> None:
     """Refuse a clock that a test has moved.
 
     Args:
-        line: Any.
-        schema: The schema, for the sentence.
+        line: Any connection.
+        schema: The schema, for the error.
 
     Raises:
-        ConfigurationError: The two doors of time are not the server's own clock.
+        ConfigurationError: The clock functions of the schema are not the server's own.
         StoreError: See `failures.calling`.
     """
     rows = await line.fetch("clock_functions")
-    if {row["source"] for row in rows} != DOORS_SHUT:
+    if {row["source"] for row in rows} != REAL_CLOCK:
         raise ConfigurationError(
             f"the clock of schema {schema!r} was moved by asyncq.testing; in a test, make the worker with "
             f"asyncq.testing; else run `{command('migrate', schema)}` to put it right"

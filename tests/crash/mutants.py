@@ -489,8 +489,8 @@ MUTANTS = [
     Mutant(
         "a job is due by the clock of its worker",
         "asyncq/store/claim.py",
-        "*place, None, after.since_s)",
-        "*place, datetime.now().astimezone(), after.since_s)",
+        "*cursor, None, after.since_s)",
+        "*cursor, datetime.now().astimezone(), after.since_s)",
         ("tests/store/test_jobs.py::test_jobs_are_due_by_the_clock_of_the_schema_not_by_that_of_this_process",),
     ),
     Mutant(

@@ -74,7 +74,7 @@ VAGUE = re.compile(r"^(?:It|They|Which|What|The same)\.$")
 def paragraphs(docstring: str) -> Iterator[str]:
     """Yield each paragraph of a docstring, and the text of each item of a section, without its name.
 
-    Lines that are indented without belonging to an item are code. Lines with gaps or bars are a table. Both are left out.
+    Indented lines that belong to no item are code. Lines with gaps or bars are a table. Both are left out.
     """
     for block in re.split(r"\n\s*\n", inspect.cleandoc(docstring)):
         found: list[list[str]] = [[]]
