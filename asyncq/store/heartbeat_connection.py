@@ -15,8 +15,8 @@ from asyncq.store.failures import calling, on_our_own
 from asyncq.store.migrate import check_release, newest
 from asyncq.store.workers import Cancelled, cancelled_jobs
 
-# The state of a worker, read on a server that refuses writes. "known": its row exists, and the server is no standby.
-# "gone": a rescue declared the worker dead. "standby": the server is a standby, and its rows may be old.
+# The state of a worker, read on a server that refuses writes. Known means that its row exists, and the server is no
+# standby. Gone means that a rescue declared the worker dead. A standby may have old rows.
 Found = Literal["known", "gone", "standby"]
 
 

@@ -23,7 +23,7 @@ SHARED = (
 )
 
 BY_STATEMENT = (
-    "the DSN leads to a pooler that pools by statement, which allows no transaction: give a DSN that leads directly to "
+    "the DSN leads to a pooler that pools by statement, which allows no transaction. Give a DSN that leads directly to "
     "the server, or to a pooler that pools by session or by transaction"
 )
 

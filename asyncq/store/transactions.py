@@ -283,8 +283,8 @@ async def _lock_split(
     locked = await lock_claim(database, connection, worker_id, claim)
     if exists and locked.state in ("batched", "gone"):
         raise TransactionUnusable(
-            f"the snapshot of this transaction is older than the row of job {claim.id}: begin the transaction again, "
-            "or declare the task with completes=True, so that its jobs have rows from the start"
+            f"the snapshot of this transaction is older than the row of job {claim.id}: begin the transaction again. "
+            "Or declare the task with completes=True: its jobs then have rows from the start"
         )
     return locked
 

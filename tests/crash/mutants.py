@@ -695,8 +695,8 @@ MUTANTS = [
     Mutant(
         "a snapshot that is older than the row of a job is taken for a lost claim",
         "asyncq/store/transactions.py",
-        "    if stands and locked.state in (",
-        "    if not stands and locked.state in (",
+        "    if exists and locked.state in (",
+        "    if not exists and locked.state in (",
         ("tests/engine/run/test_own_transactions_in_batches.py",),
     ),
     Mutant(

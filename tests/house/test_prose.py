@@ -23,6 +23,7 @@ FOLDERS = [
     "asyncq/domain/cron",
     "asyncq/log",
     "asyncq/server",
+    "asyncq/store",
     "asyncq/testing",
     "asyncq/engine/base",
     "asyncq/engine/cron",
