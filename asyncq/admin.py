@@ -15,10 +15,10 @@ from asyncq.domain.administration import (
     check_job_id,
     check_page,
     check_wanted,
-    error_text,
     job_ids,
     kept_tasks,
     state_of,
+    storable_error,
     worker_ids,
 )
 from asyncq.domain.checkup import Checkup, Repaired
@@ -125,7 +125,7 @@ class Admin:
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
-        chosen, said = job_ids(ids), error_text(error)
+        chosen, said = job_ids(ids), storable_error(error)
         async with changing(connection, self._acquire, autocommit) as mine:
             return await store.administer(self._database, mine, "discard", chosen, error=said)
 

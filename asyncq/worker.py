@@ -106,7 +106,7 @@ class Worker:
         self._stop: StopRequest | None = None
         self._ended: anyio.Event | None = None
         self._running: Supervisor | None = None
-        self._doors_may_move = False
+        self._allow_test_clock = False
 
     def _listens_at(self, listen: bool, listen_dsn: str | None) -> Database | None:
         """The database for the LISTEN connection, if there is one."""
@@ -232,5 +232,5 @@ class Worker:
             listen_database=self._listen_database,
             items=self._items,
             once=once,
-            doors_may_move=self._doors_may_move,
+            allow_test_clock=self._allow_test_clock,
         )

@@ -194,7 +194,7 @@ def _fits(number: int) -> bool:
     return -BIGINT - 1 <= number <= BIGINT
 
 
-def error_text(given: Any) -> str | None:
+def storable_error(given: Any) -> str | None:
     """Check the error for jobs, and write it so that PostgreSQL can store it; None is the default text.
 
     Args:

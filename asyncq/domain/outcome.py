@@ -242,12 +242,12 @@ def text_of(value: object) -> str:
         return f"<its __str__ raised {type(broken).__name__}>"
 
 
-def words(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """The message of an error, or its type if it has no message, as a TimeoutError."""
     return text_of(error) or type(error).__name__
 
 
-def in_short(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """An error in one line: type and message, as text that PostgreSQL can store."""
     return clean_error(f"{type(error).__name__}: {text_of(error)}")
 

@@ -26,7 +26,7 @@ from asyncq.domain.events import (
     WorkerStopping,
 )
 from asyncq.domain.options import WorkerOptions
-from asyncq.domain.outcome import in_short, words
+from asyncq.domain.outcome import error_line, error_text
 from asyncq.domain.task import Registry
 from asyncq.engine.base.groups import innermost
 from asyncq.engine.base.lease import BEATS_A_LEASE
@@ -55,7 +55,7 @@ class Supervisor:
         listen_database: Where to LISTEN; None to poll only.
         items: Recurring jobs of its own crontab; with `once` none are added.
         once: Whether to run what is due, and what becomes due by that, then end.
-        doors_may_move: Whether a clock that a test has moved is accepted.
+        allow_test_clock: Whether a clock that a test has moved is accepted.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Supervisor:
         listen_database: Database | None = None,
         items: Sequence[CronItem] = (),
         once: bool = False,
-        doors_may_move: bool = False,
+        allow_test_clock: bool = False,
     ) -> None:
         self._database = database
         self._listen_database = listen_database
@@ -76,7 +76,7 @@ class Supervisor:
         self._observers = observers
         self._has_items = bool(items)
         self._once = once
-        self._doors_may_move = doors_may_move
+        self._allow_test_clock = allow_test_clock
         self.parts = Parts(
             database, registry, options, observers, items=items, hears=listen_database is not None, once=once
         )
@@ -132,7 +132,7 @@ class Supervisor:
         connection = await self.parts.reading.connection()
         await check_server_and_schema(self._database, connection, self.parts.identity.registry, self._observers)
         await check_policies(connection, self._database.schema)
-        if not self._doors_may_move:
+        if not self._allow_test_clock:
             await store.check_clock(self.parts.reading, self._database.schema)
         self.parts.start_heartbeat(stop.fail)
         await self.parts.membership.join()
@@ -160,7 +160,7 @@ class Supervisor:
                 if not self._has_left:
                     raise AsyncqError("a part was cancelled from inside: a defect of asyncq, please report it")
             except BaseException as error:
-                said = WorkerCrashed(worker_id=self.parts.identity.worker_id, error=in_short(innermost(error)))
+                said = WorkerCrashed(worker_id=self.parts.identity.worker_id, error=error_line(innermost(error)))
                 self._observers.emit(said, innermost(error))
                 await self._abandon()
                 raise
@@ -215,7 +215,7 @@ class Supervisor:
     def _heard(self, text: str) -> None:
         """Something may be due; if clocks may be moved, one may have been."""
         self.parts.on_call.heard(text)
-        if self._doors_may_move:
+        if self._allow_test_clock:
             self.parts.cron.wake()
 
     def _heard_of_cancelled(self, worker_id: int, job_id: int, _token: int) -> None:
@@ -259,7 +259,7 @@ class Supervisor:
         self.parts.cron.stop()
         self.parts.fetcher.stop()
         self.parts.start_gate.close()
-        self.parts.executor.tell_all()
+        self.parts.executor.ask_all_to_end()
         await self._let_finish(stop)
         stuck = tuple(sorted(run.claim.id for run in self.parts.executor.running))
         with anyio.move_on_after(FLUSH_S):
@@ -310,7 +310,7 @@ class Supervisor:
                 with anyio.move_on_after(FLUSH_S):
                     await self.parts.membership.leave()
             except (AsyncqError, TimeoutError) as error:
-                self._observers.emit(MaintenanceFailed(error=f"the worker could not be removed: {words(error)}"))
+                self._observers.emit(MaintenanceFailed(error=f"the worker could not be removed: {error_text(error)}"))
         self._observers.emit(
             WorkerStopped(
                 worker_id=self.parts.identity.worker_id,

@@ -24,7 +24,7 @@ from asyncq.domain.errors import (
     StoreUnavailable,
     TransactionUnusable,
 )
-from asyncq.domain.outcome import words
+from asyncq.domain.outcome import error_text
 from asyncq.domain.sentence import command
 from asyncq.store.pooled import HINT
 
@@ -384,7 +384,7 @@ def _words(error: BaseException) -> str:
         case asyncpg.InterfaceError():
             return "the driver refused it; its error is the cause of this one"
         case _:
-            return words(error)
+            return error_text(error)
 
 
 def _is_silence(error: BaseException) -> bool:

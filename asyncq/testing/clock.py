@@ -131,15 +131,15 @@ class MovableClock:
 
     async def _put(self, connection: asyncpg.Connection, offset: timedelta) -> datetime:
         microseconds = offset // timedelta(microseconds=1)
-        await self._replace(connection, _MOVED_DOORS.format(offset=f"make_interval(secs => {microseconds} / 1e6)"))
+        await self._replace(connection, _MOVED_CLOCK.format(offset=f"make_interval(secs => {microseconds} / 1e6)"))
         shown: datetime = await self._ask(connection, "select asyncq.clock()")
         return shown
 
-    async def _replace(self, connection: asyncpg.Connection, doors: str) -> None:
+    async def _replace(self, connection: asyncpg.Connection, functions: str) -> None:
         """Replace the two functions: the server plans statements that inlined them again, and workers fetch."""
         with calling(self._database.schema):
             await connection.execute(
-                render(f"{doors}; select pg_catalog.pg_notify('asyncq:jobs', 'all')", self._database.schema)
+                render(f"{functions}; select pg_catalog.pg_notify('asyncq:jobs', 'all')", self._database.schema)
             )
 
     async def _ask(self, connection: asyncpg.Connection, question: str) -> Any:
@@ -173,7 +173,7 @@ select to_regnamespace($1) is not null, pg_catalog.obj_description(to_regnamespa
 """
 
 # As simple as the real ones in sql/functions/clock/clock.sql: they must be inlined, or plans would differ.
-_MOVED_DOORS = """
+_MOVED_CLOCK = """
 create or replace function asyncq.now() returns timestamptz
   language sql stable parallel safe
   as $$ select pg_catalog.now() + pg_catalog.{offset} $$;

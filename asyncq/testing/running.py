@@ -85,7 +85,7 @@ def make_worker(dsn: str, tasks: Iterable[Task[...]], *, schema: str = DEFAULT_S
                 await rung.wait()
     """
     worker = Worker(dsn, tasks, schema=schema, **options)
-    worker._doors_may_move = True  # pyright: ignore[reportPrivateUsage]
+    worker._allow_test_clock = True  # pyright: ignore[reportPrivateUsage]
     return worker
 
 

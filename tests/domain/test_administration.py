@@ -11,10 +11,10 @@ from asyncq.domain.administration import (
     check_job_id,
     check_page,
     check_wanted,
-    error_text,
     job_ids,
     kept_tasks,
     state_of,
+    storable_error,
     worker_ids,
 )
 from asyncq.domain.errors import InvalidJob
@@ -194,6 +194,6 @@ def test_jobs_are_looked_for_by_texts_that_can_be_stored(field: str, text: Any) 
 
 def test_an_error_is_kept_as_far_as_it_can_be_stored() -> None:
     """As the last error of a job that failed by itself."""
-    assert (None, "", "a\\x00b\\udcff") == (error_text(None), error_text(""), error_text("a\0b\udcff"))
+    assert (None, "", "a\\x00b\\udcff") == (storable_error(None), storable_error(""), storable_error("a\0b\udcff"))
     with pytest.raises(InvalidJob, match="error must be a str, got 7"):
-        error_text(7)
+        storable_error(7)

@@ -9,7 +9,7 @@ from typing import Any
 
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.events import Event, Observer, ObserverFailed, as_observer, carrying
-from asyncq.domain.outcome import in_short
+from asyncq.domain.outcome import error_line
 from asyncq.engine.base.records import LOGGER, write
 from asyncq.engine.base.user_code import USERS_ERRORS
 
@@ -30,7 +30,7 @@ class Observers:
     def __init__(self, observers: Iterable[Observer | Callable[[Any], None]]) -> None:
         self._observers = [as_observer(item) for item in observers]
         # Called twice for each job.
-        self._told = cache(self._who)
+        self._wanting = cache(self._find)
         self.wanted = cache(self._is_wanted)
 
     def emit(self, event: Event, exception: BaseException | None = None) -> None:
@@ -40,33 +40,33 @@ class Observers:
             event: The event.
             exception: The exception that it reports; it is released when all observers were called.
         """
-        told = self._told(type(event))
+        observers = self._wanting(type(event))
         if exception is None:  # Most events have none.
-            self._tell(told, event)
+            self._call(observers, event)
             return
         with carrying(event, exception):
-            self._tell(told, event)
+            self._call(observers, event)
 
-    def _tell(self, observers: Iterable[Observer], event: Event) -> None:
-        for told in observers:
+    def _call(self, observers: Iterable[Observer], event: Event) -> None:
+        for observer in observers:
             try:
-                told(event)
+                observer(event)
             except USERS_ERRORS as error:
-                self._failed(told, event, error)
+                self._failed(observer, event, error)
 
     def _is_wanted(self, kind: type[Event]) -> bool:
-        return bool(self._told(kind))
+        return bool(self._wanting(kind))
 
-    def _who(self, kind: type[Event]) -> list[Observer]:
+    def _find(self, kind: type[Event]) -> list[Observer]:
         return [item for item in self._observers if issubclass(kind, tuple(item.wants))]
 
-    def _failed(self, told: Observer, event: Event, error: BaseException) -> None:
+    def _failed(self, observer: Observer, event: Event, error: BaseException) -> None:
         # An observer that always fails would also fail on the report of its own failure.
-        others = [item for item in self._told(ObserverFailed) if item is not told]
+        others = [item for item in self._wanting(ObserverFailed) if item is not observer]
         if others and not isinstance(event, ObserverFailed):
-            failed = ObserverFailed(observer=repr(told), event=type(event).__name__, error=in_short(error))
+            failed = ObserverFailed(observer=repr(observer), event=type(event).__name__, error=error_line(error))
             with carrying(failed, error):
-                self._tell(others, failed)
+                self._call(others, failed)
         else:
             # The report of a failure failed too, or no observer wants it: write it, so that it is not lost.
             name = type(event).__name__

@@ -26,7 +26,7 @@ from asyncq.domain.events import (
     MaintenanceFailed,
     UnknownCronTasks,
 )
-from asyncq.domain.outcome import in_short, words
+from asyncq.domain.outcome import error_line, error_text
 from asyncq.engine.base.backoff import backoff_s
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.observers import Observers
@@ -141,7 +141,7 @@ class Cron:
                 anew = await self._read_again(now, items)
         self._last = now
         added = await self._catch_up(now)
-        await self._tell(now, {*anew, *added})
+        await self._publish(now, {*anew, *added})
         await self._adder.rest()
         wait_s = min(until_next_minute_s(now) - (_now_s() - asked_at), self._longest_s)
         retry_s = self._timetable.next_retry_s(_now_s())
@@ -194,19 +194,19 @@ class Cron:
         with anyio.fail_after(CLOCK_DEADLINE_S):
             return await self._stored.read(self._line)
 
-    async def _tell(self, now: datetime, identifiers: Collection[str]) -> None:
+    async def _publish(self, now: datetime, identifiers: Collection[str]) -> None:
         """Publish when these items are due next, and which ones cannot be scheduled. It is a hint, and may fail."""
-        told = [*self._stored.untold]
+        states = [*self._stored.unpublished]
         entries = [entry for entry in self._timetable.entries if entry.item.identifier in identifiers]
-        told += [await entry.tell(now) for entry in entries]
-        if not told:
+        states += [await entry.state(now) for entry in entries]
+        if not states:
             return
         try:
-            await self._adder.tell(told)
-            self._stored.untold.clear()
+            await self._adder.publish(states)
+            self._stored.unpublished.clear()
         except (AsyncqError, TimeoutError) as error:
             self._observers.emit(
-                MaintenanceFailed(error=f"next runs of recurring items are not stored: {words(error)}")
+                MaintenanceFailed(error=f"next runs of recurring items are not stored: {error_text(error)}")
             )
 
     async def _catch_up(self, now: datetime) -> Collection[str]:
@@ -231,7 +231,7 @@ class Cron:
         for entry in entries:
             slots = await entry.look(until)
             if isinstance(slots, Raised):
-                failed[entry.item.identifier] = in_short(slots.error)
+                failed[entry.item.identifier] = error_line(slots.error)
                 raised[entry.item.identifier] = slots.error
             else:
                 found += slots
@@ -250,7 +250,7 @@ class Cron:
         """Begin all items again after a wait, so that no slot is lost. Returns the wait."""
         self._has_begun, self._last = False, None
         wait_s = backoff_s(failures, FIRST_RETRY_S, SLOWEST_RETRY_S)
-        self._observers.emit(CronFailed(error=words(error), retry_in_s=wait_s, failures=failures))
+        self._observers.emit(CronFailed(error=error_text(error), retry_in_s=wait_s, failures=failures))
         return wait_s
 
     async def _sleep(self, wait_s: float) -> None:

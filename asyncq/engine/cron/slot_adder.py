@@ -67,14 +67,14 @@ class SlotAdder:
             done = store.Slots((), ())
             async with shielded(self._line, DEADLINE_S):
                 done = await store.add_slots(self._line, chunk)
-            self._tell(done.added)
+            self._report(done.added)
             items.update(one.slot.item.identifier for one in done.added)
             if done.refused:
                 refused |= {one.item.identifier: f"{one.said} [{one.sqlstate}]" for one in done.refused}
                 slots = [slot for slot in slots if slot.item.identifier not in refused]
         return refused
 
-    async def tell(self, items: Sequence[Told]) -> None:
+    async def publish(self, items: Sequence[Told]) -> None:
         """Publish the next runs of items, for those who read their status.
 
         Raises:
@@ -92,7 +92,7 @@ class SlotAdder:
         """Close the connection, within a second or by force."""
         await self._line.close()
 
-    def _tell(self, added: Sequence[AddedSlot]) -> None:
+    def _report(self, added: Sequence[AddedSlot]) -> None:
         if missed := [one for one in added if one.slot.backfilled]:
             self._observers.emit(CronBackfilled(items=_items(missed), job_ids=_job_ids(missed)))
         if due := [one for one in added if not one.slot.backfilled]:

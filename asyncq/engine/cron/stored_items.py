@@ -12,7 +12,7 @@ from asyncq.domain.cron.status import words_of
 from asyncq.domain.cron.stored import StoredItem, definition, item_of, job_document
 from asyncq.domain.errors import InvalidCrontab
 from asyncq.domain.events import CronItemRefused, CronItemShadowed
-from asyncq.domain.outcome import clean_error, in_short
+from asyncq.domain.outcome import clean_error, error_line
 from asyncq.engine.base import user_code
 from asyncq.engine.base.observers import Observers
 from asyncq.store.crontabs import Definition, Told, stored_items
@@ -28,15 +28,15 @@ class StoredItems:
         observers: Receive one event for each item that cannot be scheduled.
 
     Attributes:
-        untold: The problems that are to be published in the database, for users who ask for them.
+        unpublished: The problems that are to be published in the database, for users who ask for them.
     """
 
     def __init__(self, tasks: Mapping[str, CronTask], own: Collection[str], observers: Observers) -> None:
         self._tasks = tasks
         self._own = frozenset(own)
         self._observers = observers
-        self._told: set[tuple[str, int]] = set()
-        self.untold: list[Told] = []
+        self._reported: set[tuple[str, int]] = set()
+        self.unpublished: list[Told] = []
 
     async def read(self, line: ReconnectingConnection) -> list[StoredItem]:
         """Read all items that can be scheduled here.
@@ -51,20 +51,20 @@ class StoredItems:
             key = (stored.identifier, stored.revision)
             if stored.identifier in self._own:
                 seen.add(key)
-                if key not in self._told:
+                if key not in self._reported:
                     self._observers.emit(CronItemShadowed(item=stored.identifier))
                 continue
             made = await user_code.call(self._make, stored)
             if isinstance(made, user_code.Raised):
                 error = made.error
-                said = clean_error(words_of(error)) if isinstance(error, InvalidCrontab) else in_short(error)
+                said = clean_error(words_of(error)) if isinstance(error, InvalidCrontab) else error_line(error)
                 refused.append(Told(identifier=stored.identifier, revision=stored.revision, problem=said))
                 seen.add(key)
-                if key not in self._told:
+                if key not in self._reported:
                     self._observers.emit(CronItemRefused(item=stored.identifier, error=said))
             else:
                 found.append(StoredItem(made, stored.revision))
-        self._told, self.untold = seen, refused
+        self._reported, self.unpublished = seen, refused
         return found
 
     def _make(self, stored: Definition) -> CronItem:

@@ -60,7 +60,7 @@ class Entry:
         found: list[Slot] | user_code.Raised = await user_code.call(find)
         return found
 
-    async def tell(self, now: datetime) -> Told:
+    async def state(self, now: datetime) -> Told:
         """Its state to publish: the next run, and, if it is stored, its job with the defaults of its task."""
 
         def find() -> Told:

@@ -11,7 +11,7 @@ from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import FetchFailed, JobsFetched
 from asyncq.domain.job import Claim
 from asyncq.domain.options import WorkerOptions
-from asyncq.domain.outcome import words
+from asyncq.domain.outcome import error_text
 from asyncq.engine.base.backoff import backoff_s
 from asyncq.engine.base.flags import current_flags
 from asyncq.engine.base.identity import Identity
@@ -262,7 +262,7 @@ class Fetcher:
 
     async def _back_off(self, error: Exception, failures: int) -> None:
         wait_s = backoff_s(failures, FIRST_RETRY_S, SLOWEST_RETRY_S)
-        self._observers.emit(FetchFailed(error=words(error), retry_in_s=wait_s, failures=failures))
+        self._observers.emit(FetchFailed(error=error_text(error), retry_in_s=wait_s, failures=failures))
         self._on_call.no_room()
         self._schedule.wake()
         await anyio.sleep(wait_s)

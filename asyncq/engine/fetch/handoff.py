@@ -15,7 +15,7 @@ import anyio
 
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import MaintenanceFailed
-from asyncq.domain.outcome import words
+from asyncq.domain.outcome import error_text
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.shield import shielded
@@ -132,7 +132,9 @@ class Handoff:
                 if _now() < until:
                     await anyio.sleep(AGAIN_S)
                     continue
-                self._observers.emit(MaintenanceFailed(error=f"the hand-off slot could not be closed: {words(error)}"))
+                self._observers.emit(
+                    MaintenanceFailed(error=f"the hand-off slot could not be closed: {error_text(error)}")
+                )
                 self._give_up()
                 return
 

@@ -19,7 +19,7 @@ import msgspec
 from asyncq.domain.errors import AsyncqError, SchemaError, SchemaTooNew, StoreUnavailable
 from asyncq.domain.events import Event, HeartbeatFailed
 from asyncq.domain.options import WorkerOptions
-from asyncq.domain.outcome import words
+from asyncq.domain.outcome import error_text
 from asyncq.engine.base.lease import BEATS_A_LEASE, GRACE_S, HALF_GRACE_S, Lease, look_in_s, now_s
 from asyncq.engine.base.outage import Outage
 from asyncq.engine.liveness.heartbeat_lines import HeartbeatLines
@@ -311,7 +311,7 @@ class HeartbeatThread:
             self._reactions.emit,
             HeartbeatFailed(
                 worker_id=worker_id,
-                error=words(error),
+                error=error_text(error),
                 silent_s=self._lease.silent_s,
                 lease_s=self._lease.length_s,
                 failures=failures,

@@ -10,7 +10,7 @@ import anyio
 
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import JobsRescued, MaintenanceFailed, TransactionsEnded, UnknownTasks
-from asyncq.domain.outcome import words
+from asyncq.domain.outcome import error_text
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.outage import Outage
@@ -75,7 +75,7 @@ class Rounds:
                 await self._horizon.look_when_due()
                 self._outage.over()
             except (AsyncqError, TimeoutError) as error:
-                self._observers.emit(MaintenanceFailed(error=words(error), failures=self._outage.failed()))
+                self._observers.emit(MaintenanceFailed(error=error_text(error), failures=self._outage.failed()))
             try:
                 async with asyncio.timeout(every_s * random.uniform(0.8, 1.2)):
                     await self._wanted.wait()

@@ -99,7 +99,7 @@ class Executor:
             return run, Failed(describe(error))
         self.running.add(run)
         if self._stopping:
-            run.tell()
+            run.ask_to_end()
         try:
             handler = self._start(run, args, kwargs)
             # Most have ended by now, if Python starts tasks eagerly.
@@ -220,11 +220,11 @@ class Executor:
             return await answer
         return answer
 
-    def tell_all(self) -> None:
+    def ask_all_to_end(self) -> None:
         """Tell all handlers, also those that start later, that they should end soon."""
         self._stopping = True
         for run in self.running:
-            run.tell()
+            run.ask_to_end()
 
     def cancel_jobs(self, jobs: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
         """Cancel the handlers of jobs that were cancelled.

@@ -59,14 +59,14 @@ class Run(msgspec.Struct, eq=False):
         """The settling of its handler; None until the handler takes part in it."""
         return settling_of(self.context)
 
-    def tell(self) -> None:
+    def ask_to_end(self) -> None:
         """Tell the handler that it should end soon."""
         if self.context is not None:
             self.context.cancelled.set()
 
     def cancel(self) -> None:
         """Cancel the handler, once; a thread cannot be cancelled, and its job runs until it ends."""
-        self.tell()
+        self.ask_to_end()
         if not self.interrupted and self.handler is not None:
             self.interrupted = True
             if not self.in_thread:

@@ -31,7 +31,7 @@ from asyncq.domain.errors import (
 )
 from asyncq.domain.events import CommitUncertain, ErrorIgnored, JobEvent, SettleFailed, TransactionOpen
 from asyncq.domain.job import Claim
-from asyncq.domain.outcome import Aborted, Completed, Failed, Interrupted, Outcome, Returned, clean_error, words
+from asyncq.domain.outcome import Aborted, Completed, Failed, Interrupted, Outcome, Returned, clean_error, error_text
 from asyncq.domain.task import Isolation
 from asyncq.engine.base.backoff import backoff_s
 from asyncq.engine.base.observers import Observers
@@ -103,7 +103,7 @@ class HandlerResources:
                         await store.end_transaction(self.line, locked)
             except (AsyncqError, TimeoutError) as error:
                 failures = self._outage.failed()
-                event = SettleFailed(count=1, error=words(error), retry_in_s=wait_s, failures=failures)
+                event = SettleFailed(count=1, error=error_text(error), retry_in_s=wait_s, failures=failures)
                 self.observers.emit(event)
             await anyio.sleep(wait_s)
 
@@ -190,7 +190,7 @@ class Settling:
     def abandon(self) -> None:
         """Give up a run that will not be settled: open transactions must not be committed."""
 
-    def _tell(self, kind: type[JobEvent], exception: BaseException | None = None, **fields: Any) -> None:
+    def _emit(self, kind: type[JobEvent], exception: BaseException | None = None, **fields: Any) -> None:
         event = kind(claim=self._claim, task=self._task, attempt=self._claim.attempts + 1, **fields)
         self._resources.observers.emit(event, exception)
 
@@ -222,7 +222,7 @@ class OwnTransactions(Settling):
         if "committed" in statuses:
             self.settled = "rerun" if self._asked_again else "completed"
             if error is not None and not isinstance(outcome, Interrupted):
-                self._tell(ErrorIgnored, error, error=words(error))
+                self._emit(ErrorIgnored, error, error=error_text(error))
             return Completed()
         if "lost" in statuses:
             self.settled = "lost"
@@ -231,7 +231,7 @@ class OwnTransactions(Settling):
         return outcome
 
     def _is_open(self) -> None:
-        self._tell(
+        self._emit(
             CommitUncertain, error="the handler's own transaction, in which it called ctx.complete, is still open"
         )
 
@@ -279,7 +279,7 @@ class JobTransaction(Settling):
         if not locked.is_current:
             raise ClaimLost(self._claim.id)
         self._locked = locked
-        self._tell_in(TELL_AFTER_S, TELL_AFTER_S)
+        self._report_in(TELL_AFTER_S, TELL_AFTER_S)
 
     async def complete(self, connection: Connection) -> None:  # noqa: ARG002 - whatever it is
         raise ConfigurationError(
@@ -330,7 +330,7 @@ class JobTransaction(Settling):
 
     async def _find_out(self, locked: store.LockedClaim, since: float, ending: Settled, error: Exception) -> Outcome:
         """Find the outcome after the answer to COMMIT was lost."""
-        self._tell(CommitUncertain, error=words(error))
+        self._emit(CommitUncertain, error=error_text(error))
         status = await self._resources.commit_status(self._worker_id, self._claim, locked, since, _nothing)
         match status:
             case "committed":
@@ -339,13 +339,13 @@ class JobTransaction(Settling):
                 self.settled = "lost"
             case "aborted":
                 return Aborted(
-                    clean_error(f"CommitLost: the connection was lost at COMMIT, nothing was kept: {words(error)}")
+                    clean_error(f"CommitLost: the connection was lost at COMMIT, nothing was kept: {error_text(error)}")
                 )
             case "unknown" | "in progress":
                 return Aborted(
                     clean_error(
                         "CommitUnknown: the connection was lost at COMMIT, and this server does not know transaction "
-                        f"{locked.xid}; the job was not completed here: {words(error)}"
+                        f"{locked.xid}; the job was not completed here: {error_text(error)}"
                     )
                 )
             case _:
@@ -367,14 +367,14 @@ class JobTransaction(Settling):
             await transaction.roll_back()
             await self._resources.pool.put_back(transaction.connection)
 
-    def _tell_in(self, delay_s: float, open_s: float) -> None:
+    def _report_in(self, delay_s: float, open_s: float) -> None:
         """Report after a while how long the transaction is open, and again at each doubling."""
 
-        def tell() -> None:
-            self._tell(TransactionOpen, open_s=open_s)
-            self._tell_in(open_s, 2 * open_s)
+        def report() -> None:
+            self._emit(TransactionOpen, open_s=open_s)
+            self._report_in(open_s, 2 * open_s)
 
-        self._timer = asyncio.get_running_loop().call_later(delay_s, tell)
+        self._timer = asyncio.get_running_loop().call_later(delay_s, report)
 
 
 def _not_begun(outcome: Outcome, error: BaseException | None) -> Outcome:
@@ -392,7 +392,7 @@ def _undone(error: Exception) -> Outcome:
     """The outcome of a run that the server did not commit."""
     is_our_doing = not isinstance(error, StoreError) or error.sqlstate != store.ENDED
     done = "the transaction was rolled back: " if is_our_doing else ""
-    said = clean_error(f"{type(error).__name__}: {done}{words(error)}")
+    said = clean_error(f"{type(error).__name__}: {done}{error_text(error)}")
     return Aborted(said) if isinstance(error, TimeoutError) or is_transient(error) else Failed(said)
 
 

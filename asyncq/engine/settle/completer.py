@@ -26,9 +26,9 @@ from asyncq.domain.outcome import (
     Outcome,
     Settlement,
     completion,
+    error_text,
     overruled,
     settle,
-    words,
 )
 from asyncq.engine.base.backoff import backoff_s
 from asyncq.engine.base.observers import Observers
@@ -264,7 +264,7 @@ class Completer:
     async def _back_off(self, error: Exception, tries: int) -> None:
         wait_s = backoff_s(tries, FIRST_RETRY_S, SLOWEST_RETRY_S)
         event = SettleFailed(
-            count=self._outbox.unwritten, error=words(error), retry_in_s=wait_s, failures=self._outage.failed()
+            count=self._outbox.unwritten, error=error_text(error), retry_in_s=wait_s, failures=self._outage.failed()
         )
         self._observers.emit(event)
         await anyio.sleep(wait_s)

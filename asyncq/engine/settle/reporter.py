@@ -30,7 +30,7 @@ from asyncq.domain.outcome import (
     Returned,
     Settlement,
     Snoozed,
-    in_short,
+    error_line,
 )
 from asyncq.engine.base import user_code
 from asyncq.engine.base.observers import Observers
@@ -138,7 +138,7 @@ class Reporter:
                 end = await user_code.call(on_discarded, event)
             if isinstance(end, user_code.Raised):
                 name = f"on_discarded of {event.task}"
-                failed = ObserverFailed(observer=name, event=JobDiscarded.__name__, error=in_short(end.error))
+                failed = ObserverFailed(observer=name, event=JobDiscarded.__name__, error=error_line(end.error))
                 self._observers.emit(failed, end.error)
         finally:
             self._calls -= 1

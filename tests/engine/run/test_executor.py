@@ -521,7 +521,7 @@ async def test_a_handler_that_starts_while_the_worker_stops_knows_that_from_the_
 
     async with make_worker(look).start() as worker:
         assert worker._running is not None
-        worker._running.parts.executor.tell_all()
+        worker._running.parts.executor.ask_all_to_end()
         await client.add_job(look)
         await seen.wait_for(JobCompleted)
 
