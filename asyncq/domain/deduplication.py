@@ -1,6 +1,6 @@
 """The record of the options of a job that have no array of their own: its key under a policy, and its request.
 
-sql/functions/unique/extra.sql and singleton_key.sql are the same in SQL.
+sql/functions/unique/extra.sql is the same in SQL.
 """
 
 from __future__ import annotations

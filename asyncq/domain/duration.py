@@ -1,4 +1,4 @@
-"""Durations in ISO 8601, such as `PT1H` or `P3W4DT5H6M7.5S`; period.sql is the same rule in SQL."""
+"""Durations in ISO 8601, such as `PT1H` or `P3W4DT5H6M7.5S`; `_period` is the same rule in SQL."""
 
 from __future__ import annotations
 

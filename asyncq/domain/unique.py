@@ -1,6 +1,6 @@
 """Unique jobs as the Open Job Spec defines them: the policy, and a job's key under it.
 
-Pure: the store looks for the jobs that have the key. check_policy.sql and unique_key.sql of sql/functions/unique are
+Pure: the store looks for the jobs that have the key. check_policy.sql and extra.sql of sql/functions/unique are
 the same rules in SQL. Every error is `InvalidJob` with the code GWBUP. Its field is the member of the policy that
 breaks a rule, such as `unique.period`, or the part of the job without a canonical form: type, queue, args or meta.
 """

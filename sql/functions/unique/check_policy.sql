@@ -97,7 +97,7 @@ begin
     '(?:T(?:([0-9]{1,10})H)?(?:([0-9]{1,10})M)?(?:([0-9]{1,10})(?:[.]([0-9]{1,9}))?S)?)?$');
   if part is null or right(period, 1) in ('P', 'T') then
     raise exception using errcode = 'GWBUP', column = 'unique.period',
-      message = 'unique.period ''' || left(period, 40) || ''' is no ISO 8601 duration, such as ''PT1H'' or ''P7D''';
+      message = 'unique.period ''' || left(period, 40) || ''' is not an ISO 8601 duration, such as ''PT1H'' or ''P7D''';
   end if;
   number := array(
     select coalesce(text, '0')::bigint from unnest(part[1:7]) with ordinality as given(text, ord) order by ord)
