@@ -29,6 +29,7 @@ FOLDERS = [
     "asyncq/engine/cron",
     "asyncq/engine/maintenance",
     "asyncq/engine/run",
+    "asyncq/engine/settle",
     "examples/demo",
     "examples/fastapi_app",
     "examples/sql_trigger",

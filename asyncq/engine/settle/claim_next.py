@@ -1,7 +1,7 @@
-"""The end of a job of a queue, and the claim of the one that follows it, in one statement.
+"""Settles a job of a queue, and claims the next job of that queue, in one statement.
 
-Not for ever: what a fetch would take first waits meanwhile. A while after the last fetch it is asked whether anything
-has become due. If so, or after a longer while, the queue is freed, and the next fetch decides among all that waits.
+This bypasses priorities, so it is limited. 25 ms after the last fetch it checks for newly due jobs. If there are some,
+or after 250 ms, the queue is freed, and the next fetch chooses among all due jobs.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class ClaimNext:
 
     Args:
         line: The connection on which jobs are settled.
-        identity: Who claims.
+        identity: The worker.
         inbox: Takes the claims.
-        schedule: Knows how many claims there is room for.
-        unconfirmed: Returns the claims whose answer was lost.
+        schedule: Knows how many more claims the worker can take.
+        unconfirmed: Returns claims after a lost answer.
     """
 
     def __init__(
@@ -47,30 +47,30 @@ class ClaimNext:
         self._unconfirmed = unconfirmed
 
     async def room(self, worker_id: int) -> int:
-        """How many jobs that follow may be claimed now, without a look at all the others.
+        """Return how many next jobs may be claimed now, without a fetch.
 
         Args:
-            worker_id: Under which id the jobs before them were claimed.
+            worker_id: The id under which the jobs before them were claimed.
         """
         if worker_id != self._identity.worker_id:
             return 0
-        with suppress(AsyncqError):  # Nothing was written yet: what is written then fails by itself, and says so.
+        with suppress(AsyncqError):  # Nothing was written yet: the next statement reports the failure.
             await self._schedule.peek(self._line)
         return self._schedule.room
 
     async def settle(self, worker_id: int, ended: Sequence[Claim], room: int) -> tuple[set[int], set[str]]:
-        """Settle jobs that ended well, and claim those that follow in their queues.
+        """Settle completed jobs, and claim the next jobs of their queues.
 
         Args:
-            worker_id: Whose claims they are.
+            worker_id: The id under which they were claimed.
             ended: Their claims.
-            room: How many to claim at most.
+            room: The largest number of jobs to claim.
 
         Returns:
-            The ids of those that were written, and the queues that go on.
+            The ids of the written jobs, and the queues with a new claim.
 
         Raises:
-            StoreError: See `store.complete`; claims whose answer was lost are noted, and given back later.
+            StoreError: See `store.complete`; after a lost answer the claims are noted, and returned later.
 
         If cancelled, the same holds: callers shield it.
         """
@@ -93,7 +93,7 @@ class ClaimNext:
             self._inbox.answered(token)
             self._schedule.followed()
         if claims and now_s() - sent_at > HALF_GRACE_S:
-            # A rescue may have taken these claims meanwhile, as in a fetch. The settlements cannot wait for a beat.
+            # A rescue may have released these claims, as in a fetch. The settlements cannot wait for a beat.
             self._inbox.give_back(claims, "their settlement was answered late", worker_id)
             return written, set()
         self._inbox.receive(worker_id, claims)

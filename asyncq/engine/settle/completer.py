@@ -1,8 +1,7 @@
-"""Gathers what runs came to and writes it in batches: at once when nothing is being written, else in the next batch.
+"""Writes the ends of runs in batches: immediately when no batch is being written, else with the next one.
 
-Where very many end well, they are gathered for some milliseconds first, since what a batch costs depends little on its
-size; likewise where handlers hold the event loop, which batches take from them. A job whose queue waits for its end is
-written at once, and with it all others.
+The cost of a batch depends little on its size. So when very many runs complete, or handlers hold the event loop, ends
+are gathered for some milliseconds first. The end of a queue's job is written immediately, with all others.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ LONGEST_DEADLINE_S = 60.0
 FIRST_RETRY_S = 0.04
 SLOWEST_RETRY_S = 0.5
 IDLE_S = 30.0
-# So many a second are gathered for so long, or until they are enough.
+# At MANY ends a second they are gathered for GATHER_S, or until they are ENOUGH.
 MANY = 2_000
 GATHER_S = 0.004
 ENOUGH = 50
@@ -62,16 +61,16 @@ _worker_id = attrgetter("worker_id")
 
 
 class Completer:
-    """The one writer of settlements of a worker.
+    """The only writer of a worker's settlements.
 
     Args:
-        line: Its connection.
+        line: The connection for settling.
         outbox: Holds the ends that are not written yet.
         observers: Called when writing fails.
         reporter: Reports what was committed.
-        claim_next: Claims the jobs that follow in their queues.
-        settled: Called with the settlements that were written: a queue was freed, a retry is due.
-        is_held: Whether handlers have held the event loop for much of the time, lately.
+        claim_next: Claims the next jobs of queues.
+        settled: Called with the written settlements, which may free a queue or plan a retry.
+        is_held: Whether handlers have recently held the event loop for much of the time.
     """
 
     def __init__(
@@ -98,7 +97,7 @@ class Completer:
         self._closing = False
 
     def hand_over(self, run: Run, outcome: Outcome) -> None:
-        """Take what a run came to; it is written soon, unless a transaction of its handler has written it."""
+        """Take the outcome of a run, to be written soon, unless its handler's transaction has written it."""
         run.ended_at = time.perf_counter()
         if run.settling is not None and run.settling.settled is not None:
             self._told_by_handler(run, outcome, run.settling.settled)
@@ -127,12 +126,12 @@ class Completer:
                 assert_never(settled)
 
     def close(self) -> None:
-        """End when everything is written."""
+        """Let `run` return when all ends are written."""
         self._closing = True
         self._outbox.changed.set()
 
     async def run(self, progress: Callable[[], None]) -> None:
-        """Write until closed, and then until nothing is left.
+        """Write until `close`, and then until nothing is left.
 
         Args:
             progress: Called after each batch.
@@ -151,7 +150,7 @@ class Completer:
                 await self._rest()
 
     def _has_time(self) -> bool:
-        """Whether to gather more before writing: very many end, and nobody waits for one of these."""
+        """Return whether to gather more ends first: very many runs complete, and no queue waits for one of them."""
         many = MANY_OF_HELD if self._is_held() else MANY
         pace = self._pace.look(time.perf_counter(), self._outbox.ended_well)
         if pace < many or self._closing or self._outbox.pending or len(self._outbox.well) >= ENOUGH:
@@ -159,12 +158,12 @@ class Completer:
         return all(run.claim.queue is None for run in self._outbox.well.values())
 
     async def _gather(self) -> None:
-        """Let more runs end; one whose queue waits for it, and any other end than a good one, is written at once."""
+        """Wait for more ends; the end of a queue's job, or a failure, ends the wait."""
         with anyio.move_on_after(GATHER_HELD_S if self._is_held() else GATHER_S):
             await self._outbox.changed.wait()
 
     async def _rest(self) -> None:
-        """Wait for something to write; an idle worker gives its connection back."""
+        """Wait for an end to write; an idle worker closes its connection."""
         retry_in_s = self._outbox.retry_in_s
         try:
             async with asyncio.timeout(IDLE_S if retry_in_s is None else retry_in_s):
@@ -191,33 +190,33 @@ class Completer:
                 await self._back_off(error, tries)
 
     async def _write_once(self, uncertain: bool) -> None:
-        """Write what is in hand, by the worker id under which it was claimed; sort out what was not written.
+        """Write the batch, grouped by the worker id of the claims.
 
         Args:
-            uncertain: Whether an earlier try may have been committed although its answer was lost. A claim that is not
-                held any more then counts as settled by it, unless a rescue has declared the worker dead.
+            uncertain: Whether an earlier try may have been committed, but its answer was lost. Then a claim that has
+                ended counts as settled by that try, unless a rescue has declared the worker dead.
         """
-        # Good ends come first: their queues go on. Those that are not written by it join the others.
+        # Completed jobs first, because their queues wait. Those that cannot be written join the others.
         for worker_id, group in groupby([*self._outbox.writing_well.values()], _worker_id):
-            # Apart: the statement that claims the next jobs of queues knows rows only.
+            # In two statements: the one that claims the next jobs of queues cannot settle jobs in batches.
             for runs in _by_kind([*group]):
                 await self._write_well(worker_id, runs)
         for worker_id, part in groupby([*self._outbox.writing.values()], _worker_id):
             await self._write_rest(worker_id, [*part], uncertain)
 
     async def _write_well(self, worker_id: int, runs: list[Run]) -> None:
-        """Write jobs that ended well, all that others can follow or none."""
+        """Write completed jobs; either all or none have a next job in a queue."""
         claims = [run.claim for run in runs]
         go_on: set[str] = set()
         if has_followers(runs[0]) and (room := await self._claim_next.room(worker_id)):
             written, go_on = await self._claim_next.settle(worker_id, claims, room)
         else:
             written = await store.complete(self._line, worker_id, claims)
-        # Told at once: if a statement that follows fails, the next try does not find them.
+        # Before the next statement: if that fails, the next try would not find these claims.
         self._conclude_well(runs, written, go_on)
 
     async def _write_rest(self, worker_id: int, part: list[Ended], uncertain: bool) -> None:
-        """Write all other ends. A job that somebody else locks is put off; a claim that is lost may be in doubt."""
+        """Write all other ends. A job that another transaction locks is put off; a lost claim may be uncertain."""
         endings = await store.settle_rest(self._line, worker_id, [ended.settlement for ended in part])
         by_ending: defaultdict[Ending, list[Ended]] = defaultdict(list)
         for ended in part:
@@ -228,14 +227,14 @@ class Completer:
             self._conclude(those, ending)
         in_doubt = [ended for ended in lost if uncertain or ended.uncertain]
         if in_doubt and await is_known(self._line, worker_id):
-            # An earlier try was committed, but its answer was lost: a run that was cancelled here ended as cancelled.
+            # An earlier try was committed, but its answer was lost. A run that was cancelled here ended as cancelled.
             self._conclude([ended for ended in in_doubt if _is_cancelled(ended)], "cancelled")
             self._conclude([ended for ended in in_doubt if not _is_cancelled(ended)], "written")
             lost = [ended for ended in lost if not (uncertain or ended.uncertain)]
         self._conclude(lost, "lost")
 
     def _conclude_well(self, runs: list[Run], written: set[int], go_on: Collection[str]) -> None:
-        """It is known which of these were written."""
+        """Report the written ends, and let `settle_rest` write the others."""
         for run in runs:
             del self._outbox.writing_well[run.claim.id]
             if run.claim.id not in written:
@@ -244,12 +243,12 @@ class Completer:
             runs = [run for run in runs if run.claim.id in written]
         if runs:
             self._reporter.ended_well(runs)
-        # Of a queue that goes on there is nothing new.
+        # A queue with a new claim was not freed.
         if ended := [run.claim for run in runs if run.claim.queue not in go_on]:
             self._settled([completion(claim) for claim in ended if claim.queue is not None])
 
     def _conclude(self, part: list[Ended], ending: Ending) -> None:
-        """It is known what became of these: report it."""
+        """Report ends with a known result."""
         for ended in part:
             del self._outbox.writing[ended.settlement.id]
             if ending == "lost":
@@ -271,7 +270,7 @@ class Completer:
 
 
 def _by_kind(runs: list[Run]) -> list[list[Run]]:
-    """Runs of jobs that others can follow, and the others; none is empty."""
+    """Split runs into those with a next job in a queue, and the others; leaves out an empty part."""
     serial = [run for run in runs if has_followers(run)]
     plain = [run for run in runs if not has_followers(run)] if serial else runs
     return [kind for kind in (serial, plain) if kind]

@@ -1,7 +1,7 @@
 """The ends of claims that are not written yet. An end is kept until it is written or refused.
 
-A lost connection costs time, never a completion. Most runs end well: these are kept as they are, and written and
-reported by themselves, at half the cost of what needs a settlement.
+A lost connection delays a completion, but never loses it. Completed runs need no settlement object. They have their own
+dicts and statement, at half the cost of other ends.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from asyncq.engine.settle.reporter import Reporter
 
 BATCH = 500
 FULL = 2 * BATCH
-HELD_BACK = 10  # rows that others hold may be so many times as many: they delay nobody else
+HELD_BACK = 10  # up to this many times FULL ends may wait for locked rows: they delay no other end
 LATER_S = 0.1
 
 ItemT = TypeVar("ItemT")
 
 
 class Ended(msgspec.Struct, frozen=True, gc=False):
-    """The end of a claim that waits to be written, with the event that reports it; no reference leads back to it.
+    """The end of a claim that waits to be written; it is part of no reference cycle.
 
     `uncertain` says whether an earlier try may have been committed, or may still be.
     """
@@ -43,19 +43,19 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
 
 
 class Outbox:
-    """The outbox of one worker; the completer writes what is in it.
+    """The outbox of one worker; the completer writes its ends.
 
     Args:
         reporter: Called when an end is lost.
         observers: Called when claims are returned.
 
     Attributes:
-        well: Runs that ended well, by the job's id.
+        well: Completed runs, by the job's id.
         pending: All other ends.
-        writing_well: The batch of good ends that is being written.
+        writing_well: The batch of completed runs that is being written.
         writing: The batch of other ends.
-        ended_well: How many runs have ended well so far.
-        changed: Set when the completer may have something to do.
+        ended_well: The number of completed runs so far.
+        changed: Set when the completer may have work.
     """
 
     def __init__(self, reporter: Reporter, observers: Observers) -> None:
@@ -71,7 +71,7 @@ class Outbox:
         self.changed = asyncio.Event()
         self._emptied = asyncio.Event()
 
-    # For the job loops, and for all that gives claims back
+    # For the job loops, and for code that gives claims back
 
     @property
     def is_full(self) -> bool:
@@ -85,7 +85,7 @@ class Outbox:
             await self._emptied.wait()
 
     def put_well(self, run: Run) -> None:
-        """Take a run that ended well."""
+        """Take a completed run."""
         job_id = run.claim.id
         if job_id in self.well or job_id in self.pending or job_id in self._held_back:
             self._lose_older(job_id)
@@ -103,8 +103,8 @@ class Outbox:
 
         Args:
             claims: The claims.
-            reason: Why, for the log.
-            worker_id: Under which id they were claimed.
+            reason: The reason, for the log.
+            worker_id: The id under which they were claimed.
         """
         for claim in claims:
             settlement = settle(claim, Returned(), DefaultRetry(), 0.0)
@@ -113,7 +113,7 @@ class Outbox:
             self._observers.emit(JobsReturned(job_ids=tuple(claim.id for claim in claims), reason=reason))
 
     def _lose_older(self, job_id: int) -> None:
-        """The same worker holds a newer claim of this job: an older one, if it is still here, was lost."""
+        """Report an older claim of this job as lost, since the worker holds a newer one."""
         if job_id in self.well:
             self._reporter.lost(self.well.pop(job_id))
         for older in (self.pending, self._held_back):
@@ -124,16 +124,16 @@ class Outbox:
 
     @property
     def unwritten(self) -> int:
-        """How many ends are not written yet."""
+        """The number of ends that are not written yet."""
         return sum(map(len, self._all))
 
     @property
     def abandoned(self) -> tuple[int, ...]:
-        """The jobs whose ends are not written."""
+        """The ids of jobs with an unwritten end."""
         return tuple(sorted({job_id for ends in self._all for job_id in ends}))
 
     def following(self) -> int:
-        """How many ends are not written yet that the jobs which follow in their queues may be claimed with."""
+        """Count the unwritten ends with which the next job of a queue may be claimed."""
         return sum(has_followers(run) for runs in (self.well, self.writing_well) for run in runs.values())
 
     @property
@@ -148,12 +148,12 @@ class Outbox:
         self.writing, self.pending = _first(self.pending)
 
     def emptied(self) -> None:
-        """A batch was written."""
+        """Wake job loops that wait in `room`, after a batch."""
         self._emptied.set()
 
     def put_off(self, held: Collection[Ended], *, uncertain: bool) -> None:
-        """Other transactions lock these rows; our own earlier try may be the one, and be committed later."""
-        if held and not self._held_back:  # Those that follow do not put it off.
+        """Keep ends for later: other transactions lock their rows, perhaps an earlier try of this worker."""
+        if held and not self._held_back:  # Later ends do not postpone the retry.
             self._later_at = time.perf_counter() + LATER_S
         for ended in held:
             del self.writing[ended.settlement.id]
@@ -163,23 +163,23 @@ class Outbox:
 
     @property
     def retry_in_s(self) -> float | None:
-        """In how many seconds ends that were put off are tried again; None if there is none."""
+        """The seconds until ends that were put off are tried again; None if there are none."""
         return max(self._later_at - time.perf_counter(), 0.0) if self._held_back else None
 
     def retry_held_back(self) -> None:
-        """Try again to write the ends that were put off, if it is time, however busy this worker is."""
+        """Move ends that were put off to `pending`, if it is time."""
         if self.retry_in_s == 0.0:
             self.pending.update(self._held_back)
             self._held_back.clear()
 
 
 def has_followers(run: Run) -> bool:
-    """Whether the next job of its queue may be claimed as this one is settled; after a batch a fetch does."""
+    """Return whether `claim_next` may settle this job: it has a queue, and is in no batch."""
     return run.claim.queue is not None and not run.claim.is_packed
 
 
 def _first(ends: dict[int, ItemT]) -> tuple[dict[int, ItemT], dict[int, ItemT]]:
-    """The next batch, and what is left."""
+    """Split off the next batch."""
     if len(ends) <= BATCH:
         return ends, {}
     return {job_id: ends.pop(job_id) for job_id in [*ends][:BATCH]}, ends

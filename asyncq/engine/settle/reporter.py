@@ -1,4 +1,4 @@
-"""Tells what became of jobs, after it was committed; counts it, and calls `on_discarded`."""
+"""Reports and counts the ends of jobs after they were committed, and calls `on_discarded`."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ JobEventT = TypeVar("JobEventT", bound=JobEvent)
 
 
 class Reporter:
-    """Counts and announces.
+    """Reports the ends of one worker's jobs.
 
     Args:
-        observers: Called with what was committed.
+        observers: Called with an event for each end.
         start_soon: Starts tasks.
 
     Attributes:
-        completed: Jobs that ended well.
-        failed: Attempts that failed.
-        returned: Jobs that went back without having been started.
+        completed: The number of completed jobs.
+        failed: The number of failed attempts.
+        returned: The number of jobs that were returned without a start.
     """
 
     def __init__(self, observers: Observers, start_soon: Callable[..., object]) -> None:
@@ -67,14 +67,14 @@ class Reporter:
         await self._quiet.wait()
 
     def ended_well(self, runs: Collection[Run]) -> None:
-        """That these have was committed."""
+        """Report completed runs."""
         self.completed += len(runs)
         if self._observers.wanted(JobCompleted):
             for run in runs:
                 self._tell(JobCompleted, run, duration_s=run.duration_s)
 
     def settled(self, run: Run | None, settlement: Settlement, outcome: Outcome) -> None:
-        """A settlement was committed."""
+        """Report a settlement."""
         self._settled(run, settlement, outcome)
         _release(run)
 
@@ -105,15 +105,15 @@ class Reporter:
                 assert_never(outcome)
 
     def cancelled(self, run: Run | None, settlement: Settlement) -> None:
-        """A job that was cancelled has ended: whatever its run came to, that is all there is to tell.
+        """Report a cancelled job, whatever the outcome of its run.
 
-        A claim that was not started was told as returned.
+        A claim that was not started has already been reported as returned.
         """
         self._tell(JobCancelled, run, duration_s=_took_s(run), error=settlement.error or "")
         _release(run)
 
     def lost(self, run: Run | None) -> None:
-        """A settlement was refused: the claim was another's by then."""
+        """Report a refused settlement: the worker no longer held the claim."""
         self._tell(JobLost, run)
         _release(run)
 
@@ -132,7 +132,7 @@ class Reporter:
     async def _call_on_discarded(
         self, on_discarded: Callable[[JobDiscarded], Any], event: JobDiscarded, exception: BaseException | None
     ) -> None:
-        """A function of the user's: what it raises is reported, and hurts nobody."""
+        """Call a function of the user; an error in it is reported, and has no other effect."""
         try:
             with carrying(event, exception):
                 end = await user_code.call(on_discarded, event)

@@ -18,12 +18,12 @@ from asyncq.store.database import ReconnectingConnection
 
 
 class WakeUps:
-    """The wake-ups that one worker causes.
+    """Wakes workers after one worker's settlements.
 
     Args:
         line: The connection on which jobs are settled.
         observers: Called when other workers could not be woken.
-        schedule: When this worker fetches.
+        schedule: Decides when this worker fetches.
         on_call: Knows whether workers differ in their tasks.
         start_soon: Starts tasks.
         once: Whether the worker runs only until nothing is runnable.
@@ -50,16 +50,16 @@ class WakeUps:
         self._sent.set()
 
     def settled(self, settlements: Iterable[Settlement]) -> None:
-        """Settlements were written, which may have made something runnable, here or elsewhere."""
+        """Wake workers for which these written settlements may have made a job runnable."""
         if self._once:
-            self._schedule.wake()  # Jobs that a job added are found by one more fetch: nothing listens.
+            self._schedule.wake()  # This worker does not listen: one more fetch finds jobs that a job added.
         wakes_others = False
         for settlement in settlements:
             waits = settlement.delay_s is not None and not settlement.discarded
             if waits:
                 delay_s = settlement.delay_s or 0.0
                 self._schedule.wake_in(delay_s)
-                # Workers that sleep do not know of it, and this worker may be busy by then, or gone.
+                # Idle workers do not know this job, and this worker may be busy or stopped when it is due.
                 wakes_others = wakes_others or delay_s <= LONGEST_POLL_S
             if settlement.queue is not None or not (waits or settlement.done):
                 self._schedule.wake()
@@ -75,7 +75,7 @@ class WakeUps:
         await self._sent.wait()
 
     async def _wake_others(self) -> None:
-        """Wake other workers: something is runnable that may not be for this one, or not now. A hint: it may fail."""
+        """Wake other workers, for a job that this one may not run, or not now. It is a hint, and may fail."""
         try:
             while self._is_wanted:
                 self._is_wanted = False
