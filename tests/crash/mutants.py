@@ -15,7 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-CHECKOUT = Path(__file__).parents[2]
+from tests.crash.planting import CHECKOUT, Replaced, ReplacedSql
+from tests.crash.replaced import REPLACED
+
 COPIED = ("asyncq", "sql", "tests", "pyproject.toml")
 LIMIT_S = 120
 BATCHES = "tests/store/test_batch_races.py"
@@ -24,7 +26,7 @@ LEASES = "tests/engine/liveness/test_leases.py"
 
 @dataclass(frozen=True)
 class Mutant:
-    """A planted bug.
+    """A bug that changes a piece of text, for what has no name; replaced.py has the others.
 
     Attributes:
         name: What is wrong.
@@ -40,6 +42,18 @@ class Mutant:
     wrong: str
     tests: tuple[str, ...]
 
+    def plant(self, copy: Path) -> None:
+        """Change the text in a copy of the checkout."""
+        path = copy / self.path
+        path.write_text(path.read_text("utf-8").replace(self.right, self.wrong), "utf-8")
+
+    def trouble(self) -> str | None:
+        """Why it cannot be planted; None if it can."""
+        count = (CHECKOUT / self.path).read_text("utf-8").count(self.right)
+        if self.wrong == self.right:
+            return "it changes nothing"
+        return None if count == 1 else f"{self.path} has {self.right!r} {count} times, not once"
+
 
 # Of fetch_jobs: the node that locks jobs without a queue.
 PLAIN_JOBS = """ as is_batchable
@@ -49,21 +63,7 @@ PLAIN_JOBS = """ as is_batchable
 COMPLETE_IN = (
     "    locked = await lock_claim(database, connection, worker_id, claim)\n    if not locked.is_current and any("
 )
-MUTANTS = [
-    Mutant(
-        "a running worker does not see that the schema needs a newer release",
-        "asyncq/engine/liveness/heartbeat_thread.py",
-        "        await self._check_release()\n\n",
-        "\n",
-        ("tests/engine/liveness/test_outgrown.py",),
-    ),
-    Mutant(
-        "a migration that stops older workers does not tell them",
-        "asyncq/store/migrate.py",
-        "    if needs is not None:\n",
-        "    if needs is None:\n",
-        ("tests/engine/liveness/test_outgrown.py",),
-    ),
+CHANGED = [
     Mutant(
         "a transaction that cancels its own job is rolled back, and its job runs for ever",
         "sql/functions/settle/lock_claim.sql",
@@ -77,13 +77,6 @@ MUTANTS = [
         "transaction.was_lost or ",
         "",
         ("tests/engine/run/test_transactional_ends.py",),
-    ),
-    Mutant(
-        "only the worker that wrote a retry knows of it",
-        "asyncq/engine/settle/wake_ups.py",
-        "                wakes_others = wakes_others or delay_s <= LONGEST_POLL_S\n",
-        "",
-        ("tests/engine/fetch/test_oncall.py",),
     ),
     Mutant(
         "a due time that becomes known during a poll is forgotten",
@@ -121,48 +114,6 @@ MUTANTS = [
         ("tests/sql/settle/test_settle.py::test_nobody_settles_the_claim_of_another",),
     ),
     Mutant(
-        "a moment before the year 2000 is read as one in the far future",
-        "asyncq/domain/moment.py",
-        "signed=True",
-        "signed=False",
-        ("tests/domain/test_moment.py", "tests/store/test_jobs.py"),
-    ),
-    Mutant(
-        "a fetch takes as many jobs as it may, however long that takes",
-        "asyncq/engine/fetch/schedule.py",
-        "self._size.took(len(claims), self._took_s, of_queues=any(claim.queue is not None for claim in claims))",
-        "self._size.took(0, self._took_s, of_queues=True)",
-        ("tests/engine/fetch/test_fetch_size.py",),
-    ),
-    Mutant(
-        "a worker that loses its connection as it leaves stays in the list",
-        "asyncq/engine/liveness/membership.py",
-        "if tries == LEAVE_TRIES:",
-        "if tries:",
-        ("tests/engine/liveness/test_heartbeat.py",),
-    ),
-    Mutant(
-        "each worker reads all jobs as it starts",
-        "asyncq/engine/maintenance/rounds.py",
-        "self._rounds = -random.randint(1, FIRST_WITHIN)",
-        "self._rounds = 0",
-        ("tests/engine/maintenance/test_rounds.py",),
-    ),
-    Mutant(
-        "handlers that never wait keep all else from running",
-        "asyncq/engine/fetch/buffer.py",
-        "if not self._claims or self._turn == BREATH or",
-        "if not self._claims or",
-        ("tests/engine/fetch/test_buffer.py",),
-    ),
-    Mutant(
-        "handlers hold the loop for as long as there are slots",
-        "asyncq/engine/fetch/buffer.py",
-        "self._turn == BREATH or self._held_s > LONGEST_HOLD_S:",
-        "self._turn == BREATH:",
-        ("tests/engine/fetch/test_buffer.py",),
-    ),
-    Mutant(
         "a slot that is cancelled while others run keeps its wake-up",
         "asyncq/engine/fetch/buffer.py",
         "                self._wake_one()  # It may have been woken for one of them.\n",
@@ -175,27 +126,6 @@ MUTANTS = [
         "            self._held_s = 0.0  # Others",
         "            pass  # Others",
         ("tests/engine/fetch/test_buffer.py",),
-    ),
-    Mutant(
-        "others have the loop for a single round",
-        "asyncq/engine/fetch/buffer.py",
-        "for _ in range(PAUSE):",
-        "for _ in range(1):",
-        ("tests/engine/fetch/test_buffer.py",),
-    ),
-    Mutant(
-        "each end of a handler that holds the loop is a write of its own",
-        "asyncq/engine/settle/completer.py",
-        "many = MANY_OF_HELD if self._is_held() else MANY",
-        "many = MANY",
-        ("tests/engine/settle/test_gathering.py",),
-    ),
-    Mutant(
-        "the end of a handler that held the loop for very long waits for the next one",
-        "asyncq/engine/settle/completer.py",
-        "many = MANY_OF_HELD if self._is_held() else MANY",
-        "many = 0 if self._is_held() else MANY",
-        ("tests/engine/settle/test_gathering.py",),
     ),
     Mutant(
         "a client is not told which job it has taken the key from",
@@ -245,20 +175,6 @@ MUTANTS = [
         "                await self._set_alarm(scan)\n",
         "                await self._set_alarm(scan)\n                schedule.is_woken = False\n",
         ("tests/engine/fetch/test_fetcher.py",),
-    ),
-    Mutant(
-        "a fetch whose answer was lost is forgotten",
-        "asyncq/engine/fetch/fetcher.py",
-        "                self._unconfirmed.note(worker_id, token)\n",
-        "                pass\n",
-        ("tests/engine/fetch/test_fetcher.py::test_claims_lost_by_the_last_fetch_are_returned_at_the_stop",),
-    ),
-    Mutant(
-        "a settlement that could not be written is not tried again",
-        "asyncq/engine/settle/completer.py",
-        "                await self._back_off(error, tries)\n",
-        "                self._writing_well.clear()\n",
-        ("tests/engine/settle/test_completer.py::test_a_failed_write_is_kept_and_tried_again",),
     ),
     Mutant(
         "an administrator's call acts on rows that came back while it waited",
@@ -312,13 +228,6 @@ MUTANTS = [
         ("tests/engine/settle/test_gathering.py::test_what_ended_during_a_write_at_the_stop_is_not_kept_for_others",),
     ),
     Mutant(
-        "the claims of a lost fetch are not given back",
-        "sql/functions/settle/settle_rest.sql",
-        "lock_token = any(tokens)\n",
-        "lock_token = any(tokens) and false\n",
-        ("tests/sql/settle/test_return_lost.py",),
-    ),
-    Mutant(
         "the slot of a recurring item is not claimed",
         "sql/functions/cron/add_slots.sql",
         "where (known.last_execution is null or known.last_execution < given.slot)",
@@ -352,13 +261,6 @@ MUTANTS = [
         "self._before(known[name]) if entry is None",
         "None if entry is None",
         ("tests/engine/cron/test_stored_items.py",),
-    ),
-    Mutant(
-        "a key lock that was taken before is not written",
-        "sql/functions/unique/lock_keys.sql",
-        "do update set used_at = pg_catalog.clock_timestamp()",
-        "do nothing",
-        ("tests/store/test_key_races.py",),
     ),
     Mutant(
         "a job comes back from the dead beside an add that has locked its key",
@@ -422,13 +324,6 @@ MUTANTS = [
         "  if exists (select from unnest(extras) as given where given ? 'request') then",
         "  if false then",
         ("tests/sql/unique/test_store_requests.py",),
-    ),
-    Mutant(
-        "a worker whose lock is free has no grace",
-        "sql/functions/workers/is_live.sql",
-        "worker.doubted_at + asyncq._grace()",
-        "worker.doubted_at",
-        ("tests/sql/workers/test_is_live.py",),
     ),
     Mutant(
         "a worker that is back is rescued nevertheless",
@@ -746,13 +641,6 @@ MUTANTS = [
         ("tests/house/test_job_fields.py",),
     ),
     Mutant(
-        "adds pass by a worker that has a slot open",
-        "asyncq/store/add.py",
-        "        hints.filled(spec.task)\n",
-        "",
-        ("tests/store/test_add.py",),
-    ),
-    Mutant(
         "a worker that stops is gone before it has handed over",
         "asyncq/engine/fetch/fetcher.py",
         "        await self._on_call.stop()\n",
@@ -962,13 +850,6 @@ MUTANTS = [
         ("tests/engine/fetch/test_handoff_races.py",),
     ),
     Mutant(
-        "a question that fails makes a settlement doubtful",
-        "asyncq/engine/settle/claim_next.py",
-        "with suppress(AsyncqError):",
-        "with suppress(KeyError):",
-        ("tests/engine/settle/test_claim_next.py",),
-    ),
-    Mutant(
         "a worker that was declared dead opens slots",
         "sql/functions/claim/open_slot.sql",
         " and alive.died_at is null",
@@ -981,13 +862,6 @@ MUTANTS = [
         " and died_at is null",
         "",
         ("tests/sql/workers/test_died_workers.py", "tests/engine/liveness/test_rescued_in_part.py"),
-    ),
-    Mutant(
-        "claims of a late answer start although they were rescued",
-        "asyncq/engine/fetch/fetcher.py",
-        "if claims and is_late:",
-        "if False:",
-        ("tests/engine/liveness/test_rescued_in_part.py",),
     ),
     Mutant(
         "what a batch has no room for is handed over in one",
@@ -1012,13 +886,6 @@ MUTANTS = [
             "tests/store/test_add.py",
             "tests/sql/add/test_add_keyless_job.py",
         ),
-    ),
-    Mutant(
-        "an add goes on to fill slots that nobody opens any more",
-        "asyncq/store/add.py",
-        "        self._filled.discard(task)\n",
-        "",
-        ("tests/store/test_add.py",),
     ),
     Mutant(
         "an add that no batch has room for looks for a slot",
@@ -1140,20 +1007,6 @@ MUTANTS = [
         ("tests/engine/fetch/test_handoff.py",),
     ),
     Mutant(
-        "a job that was handed to a stalled process starts after its rescue",
-        "asyncq/engine/fetch/inbox.py",
-        "if self._lease.is_late(made_at):",
-        "if False:",
-        ("tests/engine/liveness/test_leases.py",),
-    ),
-    Mutant(
-        "a worker that is busy opens a slot",
-        "asyncq/engine/fetch/schedule.py",
-        "is_free and not self._inbox.is_closed and",
-        "not self._inbox.is_closed and",
-        ("tests/engine/fetch/test_handoff.py",),
-    ),
-    Mutant(
         "a worker that was declared dead opens no slot again",
         "asyncq/engine/fetch/handoff.py",
         "if self._worker_id != self._identity.worker_id:",
@@ -1175,58 +1028,19 @@ MUTANTS = [
         ("tests/engine/liveness/test_silence.py",),
     ),
     Mutant(
-        "a delay that a subclass sets is not checked",
-        "asyncq/engine/run/verdict.py",
-        "max(seconds(error.delay_s) for",
-        "max(error.delay_s for",
-        ("tests/engine/run/test_executor.py::test_a_delay_that_a_subclass_sets_may_be_a_timedelta",),
-    ),
-    Mutant(
-        "the lease goes by a clock that stands still while the machine sleeps",
-        "asyncq/engine/liveness/start_gate.py",
-        "now_s() < self._lease.ends_at",
-        "__import__('time').monotonic() < self._lease.ends_at",
-        ("tests/engine/liveness/test_sleep.py",),
-    ),
-    Mutant(
         "the heartbeat's thread may fail unseen",
         "asyncq/engine/liveness/heartbeat_thread.py",
         "            self._tell(self._reactions.fail, error)\n        finally:",
         "            pass\n        finally:",
         ("tests/engine/liveness/test_heartbeat.py",),
     ),
-    Mutant(
-        "a refused heartbeat is treated as a silent connection",
-        "asyncq/engine/liveness/heartbeat_thread.py",
-        "        if is_answer(error) and self._lines.line.held_id:",
-        "        if False:",
-        ("tests/engine/liveness/test_refusals.py::test_a_missing_privilege_interrupts_no_handler",),
-    ),
-    Mutant(
-        "a rolled-back job of a dead worker is reported as completed",
-        "asyncq/engine/settle/completer.py",
-        "if in_doubt and await is_known(self._line, worker_id):",
-        "if in_doubt:",
-        ("tests/engine/settle/test_told_and_committed.py",),
-    ),
-    Mutant(
-        "a settlement that is put off forgets that it may be committed",
-        "asyncq/engine/settle/outbox.py",
-        "ended, uncertain=uncertain or ended.uncertain\n",
-        "ended, uncertain=False\n",
-        ("tests/engine/settle/test_told_and_committed.py",),
-    ),
-    Mutant(
-        "workers that could not reach the server are dead when it returns",
-        "sql/functions/workers/is_live.sql",
-        "or asyncq._has_just_returned())",
-        "or false)",
-        ("tests/sql/workers/test_is_live.py",),
-    ),
 ]
 
+Planted = Mutant | Replaced | ReplacedSql
+MUTANTS: list[Planted] = [*CHANGED, *REPLACED]
 
-def planted(mutant: Mutant, folder: Path) -> Path:
+
+def planted(mutant: Planted, folder: Path) -> Path:
     """A copy of the checkout with the bug in it."""
     copy = folder / re.sub(r"\W+", "-", mutant.name)
     copy.mkdir()
@@ -1238,17 +1052,13 @@ def planted(mutant: Mutant, folder: Path) -> Path:
             shutil.copy(source, copy / name)
     if (tools := CHECKOUT / ".venv").is_dir():
         (copy / tools.name).symlink_to(tools)  # What was fetched for tests is there.
-    path = copy / mutant.path
-    text = path.read_text("utf-8")
-    if text.count(mutant.right) != 1:
-        raise SystemExit(
-            f"{mutant.name}: {mutant.path} has {mutant.right!r} {text.count(mutant.right)} times, not once"
-        )
-    path.write_text(text.replace(mutant.right, mutant.wrong), "utf-8")
+    if trouble := mutant.trouble():
+        raise SystemExit(f"{mutant.name}: {trouble}")
+    mutant.plant(copy)
     return copy
 
 
-def found(mutant: Mutant, copy: Path) -> str | None:
+def found(mutant: Planted, copy: Path) -> str | None:
     """The first test that fails in the copy; None if all pass, or hang."""
     command = [
         sys.executable,
@@ -1271,7 +1081,7 @@ def found(mutant: Mutant, copy: Path) -> str | None:
     return next(iter(re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)), None)
 
 
-def chosen(words: Sequence[str]) -> Iterator[Mutant]:
+def chosen(words: Sequence[str]) -> Iterator[Planted]:
     """The mutants whose names hold one of the words; all if there are none."""
     return (mutant for mutant in MUTANTS if not words or any(word in mutant.name for word in words))
 
