@@ -6,8 +6,9 @@ What a cancel meets is in test_cancel_races.py, what a fetch meets in test_fetch
 import anyio
 import pytest
 
-from tests.store.test_cancel_races import CANCEL, is_waiting
+from tests.store.test_cancel_races import CANCEL
 from tests.store.test_rescue_races import RESCUE, RESCUE_ALL, register
+from tests.support.acts import is_waiting
 from tests.support.gate import Gate
 from tests.support.jobs import add, add_many, change, claimed, complete, fetch, fetched, locked_queues, still_held
 from tests.support.session import Session, session

@@ -14,6 +14,7 @@ from asyncq.store.admin import administer
 from asyncq.store.database import Database
 from asyncq.store.statements import folder
 from asyncq.testing import temporary_schema
+from tests.support.acts import is_waiting
 from tests.support.gate import Gate
 from tests.support.jobs import add, change, claimed, complete, fetch, locked_queues, settle_rest
 from tests.support.marked import ASK_AGAIN, ended, keep
@@ -72,11 +73,6 @@ ACTS: dict[str, tuple[Act, str, str | None, str | None]] = {
     "a return": (_return, "active", "available", None),
     "a rescue": (_rescue, "active", "available", None),
 }
-
-
-async def is_waiting(sql: Session, other: Session) -> bool:
-    """Whether another session waits for one."""
-    return await sql.value("select pg_blocking_pids($1) <> '{}'", other.connection.get_server_pid())
 
 
 @pytest.fixture(scope="module")

@@ -14,46 +14,18 @@ import pytest
 
 from asyncq.store.statements import folder
 from asyncq.testing import temporary_schema
+from tests.support.acts import BY_WORKERS, LEVELS, Act, Adder, is_waiting
 from tests.support.gate import Gate
 from tests.support.jobs import change, complete, fetch
 from tests.support.keyed import KEY, Spec, add_all, add_one, stored
 from tests.support.session import Session, session
 from tests.support.waiting import wait_until
 
-THOROUGH = True
-
-Act = Callable[[Session, list[asyncpg.Record]], Awaitable[object]]
-
-LEVELS = ("read_committed", "repeatable_read", "serializable")
 MODES = ("replace", "preserve_run_at", "unsafe_dedupe")
 ADD = "select * from asyncq.add_job('t', $1::text::json, job_key := 'k', job_key_mode := $2)"
 EMPTY = "delete from asyncq._jobs; delete from asyncq._key_locks"
 OLD = '{"old": 1}'
 NEW = '{"new": 1}'
-
-
-async def _fetch(sql: Session, _claims: list[asyncpg.Record]) -> None:
-    assert 1 == len(await fetch(sql, token=2))
-
-
-async def _complete(sql: Session, claims: list[asyncpg.Record]) -> None:
-    assert 1 == len(await complete(sql, claims))
-
-
-async def _fail(sql: Session, claims: list[asyncpg.Record]) -> None:
-    assert 1 == len(await change(sql, claims, attempts=1, delay_s=3600.0, error="e"))
-
-
-async def _discard(sql: Session, claims: list[asyncpg.Record]) -> None:
-    assert 1 == len(await change(sql, claims, attempts=32767, error="e"))
-
-
-async def _return(sql: Session, claims: list[asyncpg.Record]) -> None:
-    assert 1 == len(await change(sql, claims))
-
-
-async def _rescue(sql: Session, _claims: list[asyncpg.Record]) -> None:
-    assert 1 == len(await sql.run("rescue_jobs", THOROUGH))
 
 
 async def _remove(sql: Session, _claims: list[asyncpg.Record]) -> None:
@@ -70,12 +42,7 @@ async def _dedupe(sql: Session, _claims: list[asyncpg.Record]) -> None:
 
 # The act -> the state of the holder before it, after it has committed.
 ACTS: dict[str, tuple[Act, str | None, str | None]] = {
-    "a fetch": (_fetch, "available", "active"),
-    "a completion": (_complete, "active", None),
-    "a failure": (_fail, "active", "retryable"),
-    "the last failure": (_discard, "active", "discarded"),
-    "a return": (_return, "active", "available"),
-    "a rescue": (_rescue, "active", "available"),
+    **BY_WORKERS,
     "a removal": (_remove, "available", None),
     "a removal of a job that runs": (_remove, "active", None),
     "an add": (_replace, "available", "available"),
@@ -95,11 +62,6 @@ async def prepare(sql: Session, state: str | None) -> list[asyncpg.Record]:
     return await fetch(sql) if state == "active" else []
 
 
-async def is_waiting(sql: Session, other: Session) -> bool:
-    """Whether another session waits for one."""
-    return await sql.value("select pg_blocking_pids($1) <> '{}'", other.connection.get_server_pid())
-
-
 @pytest.fixture(scope="module")
 async def shared(dsn: str) -> AsyncIterator[str]:
     """A schema that the tests of this file share: there are hundreds."""
@@ -116,47 +78,17 @@ async def schema(dsn: str, shared: str) -> str:
     return shared
 
 
-class Adder:
-    """Adds a job of the key, in a transaction of its own; waits if it has to."""
-
-    def __init__(self, sql: Session, mode: str, level: str) -> None:
-        self._sql = sql
-        self._mode = mode
-        self._level = level
-        self.row: asyncpg.Record | None = None
-        self.refusals: list[str] = []
-
-    async def add(self) -> None:
-        """Add, and note what came."""
-        try:
-            async with self._sql.connection.transaction(isolation=self._level):
-                self.row = await self._sql.row(ADD, NEW, self._mode)
-        except asyncpg.PostgresError as error:
-            self.refusals.append(error.sqlstate)
-
-    async def add_again_if_refused(self) -> None:
-        """What every caller at these levels has to do."""
-        if self.refusals:
-            await self.add()
-
-
 async def race(sql: Session, other: Session, act: str, mode: str, ends: str, level: str) -> tuple[list[str], str]:
     """Let an add come while an act stands open. Returns the refusals of the add, and what the request came to."""
     do, before, _ = ACTS[act]
     await sql.execute(EMPTY)
     claims = await prepare(sql, before)
-    adder = Adder(other, mode, level)
-    transaction = sql.connection.transaction()
-    await transaction.start()
-    await do(sql, claims)
-    async with anyio.create_task_group() as group:
-        group.start_soon(adder.add)
-        await wait_until(lambda: is_waiting(sql, other), description="the add to wait")
-        await getattr(transaction, ends)()
+    adder = Adder(other, level, lambda mine: mine.row(ADD, NEW, mode))
+    await adder.add_during(sql, do(sql, claims), ends)
     refusals = [*adder.refusals]
     await adder.add_again_if_refused()
     (holder,) = [row for row in (await stored(sql)).values() if row["key"] == KEY]
-    if adder.row is None or holder["id"] != adder.row["id"]:
+    if adder.done is None or holder["id"] != adder.done["id"]:
         return refusals, "lost"
     if holder["payload"] == OLD:
         return refusals, "refused"

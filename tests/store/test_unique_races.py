@@ -7,7 +7,7 @@ and the same call works afterwards. Nobody is told of a job that is not there, n
 
 import itertools
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
@@ -17,7 +17,7 @@ import pytest
 from asyncq import Client
 from asyncq.store.statements import folder
 from asyncq.testing import temporary_schema
-from tests.store.test_key_races import is_waiting
+from tests.support.acts import BY_WORKERS, LEVELS, Act, Adder, is_waiting
 from tests.support.jobs import change, complete, fetch, settle_rest
 from tests.support.keyed import Done
 from tests.support.session import Session, session
@@ -26,9 +26,6 @@ from tests.support.waiting import wait_until
 
 THOROUGH = True
 
-Act = Callable[[Session, list[asyncpg.Record]], Awaitable[object]]
-
-LEVELS = ("read_committed", "repeatable_read", "serializable")
 EMPTY = "; ".join(f"delete from asyncq.{name}" for name in ("_jobs", "_ended_jobs", "_requests", "_key_locks"))
 STATES = "select id, asyncq._state(job) as state, rerun::text from asyncq._jobs as job order by id"
 
@@ -44,30 +41,6 @@ WAYS: dict[str, dict[str, Any]] = {
     **{strategy: {"unique": {"on_conflict": strategy}} for strategy in STRATEGIES},
     "rerun": {"singleton": True, "rerun": True},
 }
-
-
-async def _fetch(sql: Session, _claims: list[asyncpg.Record]) -> None:
-    assert 1 == len(await fetch(sql, token=2))
-
-
-async def _complete(sql: Session, claims: list[asyncpg.Record]) -> None:
-    assert 1 == len(await complete(sql, claims))
-
-
-async def _fail(sql: Session, claims: list[asyncpg.Record]) -> None:
-    assert 1 == len(await change(sql, claims, attempts=1, delay_s=3600.0, error="e"))
-
-
-async def _discard(sql: Session, claims: list[asyncpg.Record]) -> None:
-    assert 1 == len(await change(sql, claims, attempts=32767, error="e"))
-
-
-async def _return(sql: Session, claims: list[asyncpg.Record]) -> None:
-    assert 1 == len(await change(sql, claims))
-
-
-async def _rescue(sql: Session, _claims: list[asyncpg.Record]) -> None:
-    assert 1 == len(await sql.run("rescue_jobs", THOROUGH))
 
 
 async def _cancel(sql: Session, _claims: list[asyncpg.Record]) -> None:
@@ -96,12 +69,8 @@ async def _force(sql: Session, _claims: list[asyncpg.Record]) -> None:
 
 # The act -> the state of the job before it, and of the newest job of the key after it has committed.
 ACTS: dict[str, tuple[Act, str | None, str | None]] = {
-    "a fetch": (_fetch, "available", "active"),
-    "a completion": (_complete, "active", None),
-    "a failure": (_fail, "active", "retryable"),
-    "the last failure": (_discard, "active", None),
-    "a return": (_return, "active", "available"),
-    "a rescue": (_rescue, "active", "available"),
+    **BY_WORKERS,
+    "the last failure": (BY_WORKERS["the last failure"][0], "active", None),
     "a retry of one that was discarded": (_retry, "discarded", "available"),
     "a reschedule of one that was discarded": (_reschedule, "discarded", "available"),
     "a cancellation": (_cancel, "available", None),
@@ -149,30 +118,6 @@ async def schema(dsn: str, shared: str) -> AsyncIterator[str]:
         await cleaner.execute(EMPTY)
 
 
-class Adder:
-    """Adds a job in a transaction of its own; waits if it has to."""
-
-    def __init__(self, sql: Session, level: str, **asked: Any) -> None:
-        self._sql = sql
-        self._level = level
-        self._asked = asked
-        self.done: Done | None = None
-        self.refusals: list[str | None] = []
-
-    async def add(self) -> None:
-        """Add, and note what came."""
-        try:
-            async with self._sql.connection.transaction(isolation=self._level):
-                self.done = await ask(self._sql, **self._asked)
-        except asyncpg.PostgresError as error:
-            self.refusals.append(error.sqlstate)
-
-    async def add_again_if_refused(self) -> None:
-        """What every caller at these levels has to do."""
-        if self.refusals:
-            await self.add()
-
-
 def expected(way: str, state: str | None) -> tuple[str, str | None]:
     """What an add comes to beside a job in this state: its outcome, and the state of the existing job."""
     if state in (None, "discarded"):
@@ -182,18 +127,17 @@ def expected(way: str, state: str | None) -> tuple[str, str | None]:
     return {"reject": "rejected", "ignore": "deduplicated"}.get(way, "added"), state
 
 
-async def race(sql: Session, other: Session, act: str, way: str, ends: str, level: str) -> Adder:
+def adder_of(sql: Session, level: str, **asked: Any) -> Adder[Done]:
+    """An adder of a job that asks for this."""
+    return Adder(sql, level, lambda mine: ask(mine, **asked))
+
+
+async def race(sql: Session, other: Session, act: str, way: str, ends: str, level: str) -> Adder[Done]:
     """Let an add come while an act stands open."""
     do, before, _ = ACTS[act]
     claims = await prepare(sql, before)
-    adder = Adder(other, level, **WAYS[way])
-    transaction = sql.connection.transaction()
-    await transaction.start()
-    await do(sql, claims)
-    async with anyio.create_task_group() as group:
-        group.start_soon(adder.add)
-        await wait_until(lambda: is_waiting(sql, other), description="the add to wait")
-        await getattr(transaction, ends)()
+    adder = adder_of(other, level, **WAYS[way])
+    await adder.add_during(sql, do(sql, claims), ends)
     return adder
 
 
@@ -316,14 +260,8 @@ async def test_an_old_snapshot_does_not_know_requests(sql: Session, other: Sessi
 @pytest.mark.parametrize("level", LEVELS)
 async def test_a_request_waits_for_the_same_one(sql: Session, other: Session, level: str, ends: str) -> None:
     """And comes to its job, or is the first one if that was rolled back."""
-    adder = Adder(other, level, idempotency_key="k")
-    transaction = sql.connection.transaction()
-    await transaction.start()
-    first = await ask(sql, idempotency_key="k")
-    async with anyio.create_task_group() as group:
-        group.start_soon(adder.add)
-        await wait_until(lambda: is_waiting(sql, other), description="the second request to wait")
-        await getattr(transaction, ends)()
+    adder = adder_of(other, level, idempotency_key="k")
+    first = await adder.add_during(sql, ask(sql, idempotency_key="k"), ends)
     refusals = [*adder.refusals]
     await adder.add_again_if_refused()
     done = adder.done
@@ -340,15 +278,10 @@ async def test_a_job_that_ended_during_the_wait_is_seen_as_ended(sql: Session, o
     policy = {"states": ["active", "completed"], "on_conflict": "ignore"}
     job = (await ask(sql, policy)).id
     claims = await fetch(sql)
-    adder = Adder(other, "read_committed", unique=policy)
-    transaction = sql.connection.transaction()
-    await transaction.start()
-    assert {job: "written"} == await settle_rest(sql, claims, worker=1, done=True)
-    async with anyio.create_task_group() as group:
-        group.start_soon(adder.add)
-        await wait_until(lambda: is_waiting(sql, other), description="the add to wait")
-        await transaction.commit()
+    adder = adder_of(other, "read_committed", unique=policy)
+    settled = await adder.add_during(sql, settle_rest(sql, claims, worker=1, done=True), "commit")
 
+    assert {job: "written"} == settled
     assert Done("deduplicated", job, job, "completed") == adder.done
 
 
