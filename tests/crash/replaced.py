@@ -149,8 +149,9 @@ REPLACED = [
     ),
     Replaced(
         "the lease goes by a clock that stands still while the machine sleeps",
-        "asyncq.engine.liveness.start_gate.now_s",
-        "from time import monotonic as wrong",
+        "asyncq.engine.liveness.start_gate.StartGate.may_start_now",
+        "def wrong(self, claim):\n    from time import monotonic\n\n    is_suspect = claim.last_error is not None or"
+        " claim.attempts + 1 >= claim.max_attempts\n    return not is_suspect and monotonic() < self._lease.ends_at",
         ("tests/engine/liveness/test_sleep.py",),
     ),
     Replaced(
