@@ -25,27 +25,42 @@ create or replace function asyncq.add_job(
   as $$
 #variable_conflict use_variable
 declare
+  extra jsonb;
+  added_id bigint;
   done record;
   job asyncq.jobs;
 begin
   perform asyncq._check_options(options);
-  select added.ids[1] as id, coalesce(added.outcomes[1], 'added') as outcome, added.existing_ids[1] as existing_id,
-      added.existing_states[1] as existing_state
-    into strict done
-  from asyncq._add_many_jobs(
-    array[identifier], array[payload], array[queue_name], array[run_at], array[max_attempts], array[job_key],
-    array[priority], array[asyncq._flags(flags)], array[job_key_mode], array[options -> 'meta'],
-    array[case when options is not null then asyncq._extra(options, identifier, queue_name, payload, job_key) end]) as added;
-  if done.outcome = 'rejected' then
-    raise exception using errcode = 'GWBDJ', column = 'unique',
-      message = 'job ' || done.existing_id || ', which is ' || done.existing_state || ', prevents another one like it',
-      detail = json_build_object('id', done.existing_id, 'state', done.existing_state);
+  if options is not null then
+    extra := asyncq._extra(options, identifier, queue_name, payload, job_key);
   end if;
-  select shown.* into job from asyncq._shown_jobs as shown where shown.id = done.id;
+  if job_key is null and extra is null then
+    perform asyncq._check_jobs(
+      array[identifier], array[payload], array[queue_name], array[run_at], array[max_attempts], null, array[priority],
+      array[job_key_mode]);
+    added_id := asyncq._add_keyless_job(
+      identifier, coalesce(payload, '{}'), queue_name, run_at, max_attempts, priority, asyncq._flags(flags), options -> 'meta');
+  end if;
+  -- A job with a key; or one whose task is not stored yet.
+  if added_id is null then
+    select added.ids[1] as id, coalesce(added.outcomes[1], 'added') as outcome, added.existing_ids[1] as existing_id,
+        added.existing_states[1] as existing_state
+      into strict done
+      from asyncq._add_many_jobs(
+        array[identifier], array[payload], array[queue_name], array[run_at], array[max_attempts], array[job_key],
+        array[priority], array[asyncq._flags(flags)], array[job_key_mode], array[options -> 'meta'], array[extra]) as added;
+    if done.outcome = 'rejected' then
+      raise exception using errcode = 'GWBDJ', column = 'unique',
+        message = 'job ' || done.existing_id || ', which is ' || done.existing_state || ', prevents another one like it',
+        detail = json_build_object('id', done.existing_id, 'state', done.existing_state);
+    end if;
+    added_id := done.id;
+  end if;
+  select shown.* into job from asyncq._shown_jobs as shown where shown.id = added_id;
   if not found then
-    job.id := done.id;
+    job.id := added_id;
     select task.identifier, ended.created_at into job.task_identifier, job.created_at
-      from asyncq._ended_jobs as ended join asyncq._tasks as task on task.id = ended.task_id where ended.id = done.id;
+      from asyncq._ended_jobs as ended join asyncq._tasks as task on task.id = ended.task_id where ended.id = added_id;
     job.task_identifier := coalesce(job.task_identifier, identifier);
   end if;
   return job;

@@ -1,5 +1,5 @@
--- The one entrance: every add except a single plain one, from SQL or Python, ends here. Parallel arrays, one element for each job; null
--- is the default, also for a whole array except the first.
+-- The one entrance: every add except that of a single job without a key, from SQL or Python, ends here. Parallel arrays, one element for
+-- each job; null is the default, also for a whole array except the first.
 -- Jobs with a key are added in three steps: lock, check, act. Lock order: key locks, jobs, tasks.
 -- Workers are notified at commit, once a transaction.
 --
