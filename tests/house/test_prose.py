@@ -27,6 +27,7 @@ FOLDERS = [
     "asyncq/testing",
     "asyncq/engine/base",
     "asyncq/engine/cron",
+    "asyncq/engine/fetch",
     "asyncq/engine/maintenance",
     "asyncq/engine/run",
     "asyncq/engine/settle",

@@ -1,20 +1,19 @@
-"""Where looks for jobs begin: at the very start, or behind what was seen before.
+"""Decides where a fetch begins: at the start of the index, or after the jobs that earlier fetches saw.
 
-A look from the start walks over the dead entries of the index that an old snapshot keeps, and over jobs that are not
-for this worker: of tasks that it does not know, or with flags that it forbids. So such looks come only as often as they
-can be afforded: together they take at most a tenth of the time, and a hundredth while nothing happens. Those between
-begin behind the last job that was taken, and, once everything was seen, leave out what had been due before.
+Here a fetch is called a look. A look from the start reads dead index entries that an old snapshot keeps. It also reads
+jobs that this worker cannot run, by their task or their flags. So these looks take at most a tenth of the time, and a
+hundredth while nothing happens. The looks between begin after the last claimed job. Once all due jobs were seen, they
+also leave out jobs that were due before that.
 
-How far the next look reaches is said by the first line that is true (`Seen.reach`). A look comes to its end if it
-brings less than wanted:
+The first true line of this table decides (`Seen.reach`). A look is at its end if it claims fewer jobs than wanted:
 
     what is known                                                reach        leaves out
-    nothing yet; or the last look from the start came to its     everything   -
-      end, and was cheap: the next one may be like it
+    nothing yet; or the last look from the start reached its     everything   -
+      end, and was cheap: the next one may be the same
     a look from the start is due, and can be afforded            everything   -
-    no look has come to its end yet                              next         what comes before the last job taken
-    one has; so has the last one, or all looks for the last      recent       what was due some time before that end
-      `FROM_START_S` began behind the last job taken
+    no look has reached its end yet                              next         jobs before the last claimed one
+    one has; so has the last one, or all looks for the last      recent       jobs due some time before that end
+      `FROM_START_S` began after the last claimed job
     one has, and jobs come                                       next         both
 """
 
@@ -29,28 +28,34 @@ from msgspec.structs import replace
 from asyncq.domain.job import Claim
 from asyncq.store.claim import START, Place
 
-FROM_START_S = 0.1  # while jobs come, a look from the start at least this often: jobs may land behind the cursor
-CHEAP_S = 0.01  # a look from the start that takes longer is not for every wake-up
-SLOW_S = 0.05  # one that takes longer is slow, whatever it took at its best
-SLOWER = 5  # and one that takes so many times as long as at its best, if it is not cheap
-SHARE = 10  # looks from the start take at most one of so many parts of the time
-IDLE_SHARE = 100  # the same while nothing asks for them
-MARGIN_S = 10.0  # an add that commits so long after the start of its transaction is still found by the next look
-NARROW_S = 0.5  # the same while a look that goes back as far is expensive, but for once in a while
+# While jobs come, a look from the start is made at least this often: jobs may be added before the cursor.
+FROM_START_S = 0.1
+# A longer look from the start is not made for every wake-up.
+CHEAP_S = 0.01
+# A longer look from the start is slow, and so is one that takes SLOWER times the shortest one, unless it is cheap.
+SLOW_S = 0.05
+SLOWER = 5
+# The largest share of the time for looks from the start: one part of SHARE, of IDLE_SHARE while nothing asks for them.
+SHARE = 10
+IDLE_SHARE = 100
+# An add that commits this long after the start of its transaction is still found by the next look.
+MARGIN_S = 10.0
+# The margin of most looks while a look with the full margin is expensive.
+NARROW_S = 0.5
 
 
 Reach = Literal["everything", "recent", "next"]
-"""What a look can find: all that is due (a look from the start), what became due lately, what follows the last job."""
+"""The jobs that a look can find: all due ones, those that became due lately, or those after the last claimed one."""
 
 
 class Scan(msgspec.Struct, frozen=True):
-    """One look, from its sending to its end; one that fails is forgotten, and has seen nothing.
+    """One look. If it fails, it is dropped: it has seen nothing.
 
     Attributes:
-        reach: What it can find.
-        after: Where it begins, and what it leaves out; `START` if it reaches everything, and only then.
-        sent_at: When it is sent.
-        is_wide: Whether it goes back by the whole margin, and so says what that costs.
+        reach: The jobs that it can find.
+        after: The position at which it begins; `START` if and only if it reaches everything.
+        sent_at: The time at which it is sent.
+        is_wide: Whether it uses the full margin, and so measures the cost of that.
     """
 
     reach: Reach
@@ -60,14 +65,14 @@ class Scan(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """What the looks of one worker have seen, up to the last one that was answered.
+    """The jobs that the looks of one worker have seen, up to the last answered look.
 
     Attributes:
-        cursor: The last job without a queue that was taken; `START` if none.
-        all_at: All that was due at this time, and is for this worker, was taken; None if that is not known.
-        based_at: When the last look was sent that did not begin behind the cursor. The looks behind the cursor go on
-            from there: when one comes to its end, all that was due then was seen.
-        is_at_end: Whether the last look came to its end: it brought all that there was in its reach.
+        cursor: The last claimed job without a queue; `START` if none.
+        all_at: All jobs for this worker that were due at this time were claimed; None if that is not known.
+        based_at: The time of the last look that did not begin after the cursor. Looks after the cursor continue it:
+            when one reaches its end, all jobs that were due at that time were seen.
+        is_at_end: Whether the last look reached its end, and so claimed all jobs within its reach.
     """
 
     cursor: Place = START
@@ -76,12 +81,12 @@ class Seen(msgspec.Struct, frozen=True):
     is_at_end: bool = False
 
     def reach(self, now: float, *, is_cheap: bool, is_due: bool) -> Reach:
-        """How far the next look reaches: the table at the top, line by line.
+        """Return the reach of the next look, by the table at the top.
 
         Args:
-            now: When it is sent.
+            now: The time at which it is sent.
             is_cheap: Whether a look from the start is cheap.
-            is_due: Whether one is due.
+            is_due: Whether a look from the start is due.
         """
         if self.cursor is START and (self.all_at is None or is_cheap):
             return "everything"
@@ -94,12 +99,12 @@ class Seen(msgspec.Struct, frozen=True):
         return "next"
 
     def place(self, reach: Reach, now: float, margin_s: float) -> Place:
-        """Where a look of this reach begins.
+        """Return the position at which a look begins.
 
         Args:
-            reach: What it is to find.
-            now: When it is sent.
-            margin_s: How much longer ago than all was seen may what it finds have been due.
+            reach: Its reach.
+            now: The time at which it is sent.
+            margin_s: It also finds jobs that became due up to this long before `all_at`.
         """
         since_s = None if self.all_at is None else now - self.all_at + margin_s
         match reach:
@@ -113,48 +118,46 @@ class Seen(msgspec.Struct, frozen=True):
                 assert_never(reach)
 
     def answered(self, look: Scan, claims: Sequence[Claim], wanted: int) -> Seen:
-        """What has been seen with the answer to a look."""
+        """Return the state after the answer to a look."""
         based_at = self.based_at if look.reach == "next" else look.sent_at
         last = next((claim for claim in reversed(claims) if claim.queue is None), None)
         place = START if last is None else Place(*last.place)
         if len(claims) < wanted:
-            # At the end. A job of higher priority does not take the cursor back: all before it had been looked through.
+            # A job of higher priority does not move the cursor back: all jobs before the cursor were seen.
             return Seen(max(self.cursor, place, key=_order), all_at=based_at, based_at=based_at, is_at_end=True)
         return Seen(place, all_at=self.all_at, based_at=based_at)
 
 
 class FetchCursor:
-    """The looks of one worker: what they have seen, what they cost, what asks for them. Times are seconds of any clock.
+    """The looks of one worker: their results, their costs and their reasons. Times are seconds of any clock.
 
     Attributes:
-        full_at: When the next look from the start may begin, as far as its price goes, if something asks for it.
-        cost_s: What the last one took.
-        usual_s: What one took at its best.
+        full_at: The earliest time of the next look from the start, by its cost, if something asks for it.
+        cost_s: The duration of the last look from the start.
+        usual_s: The shortest duration of a look from the start.
     """
 
     def __init__(self) -> None:
         self._seen = Seen()
-        # What they cost.
         self.cost_s = 0.0
         self.usual_s = float("inf")
         self.full_at = float("-inf")
-        self._idle_at = float("-inf")  # the same if nothing asks for it
-        self._wide_at = float("-inf")  # when a look may go back by the whole margin again
-        # What asks for a look from the start.
-        self._is_asked = True  # something has happened since the last one was sent
-        self._began_at = float("-inf")  # when that was
-        self._puts_off = False  # the last look was sent before one that was due
+        self._idle_at = float("-inf")  # As `full_at`, if nothing asks for one.
+        self._wide_at = float("-inf")  # The earliest time of a look with the full margin.
+        self._is_asked = True  # A look from the start was asked for since the last one.
+        self._began_at = float("-inf")  # The time of the last look from the start.
+        self._puts_off = False  # The last look was sent in place of one from the start.
 
     def begin(self, now: float, woken: bool = False) -> Scan:
-        """The next look.
+        """Begin the next look.
 
         Args:
-            now: When it is sent.
-            woken: Whether something has happened that may have made a job runnable.
+            now: The time at which it is sent.
+            woken: Whether a job may have become runnable.
         """
         self._is_asked = self._is_asked or woken
         is_due = now >= self.due_at and (self._seen.is_at_end or now - self._began_at >= FROM_START_S)
-        # What has just been added is found sooner by a look that leaves out the rest; the expensive one comes after it.
+        # A short look finds a job that was just added sooner; the expensive look comes after it.
         self._puts_off = woken and is_due and self._seen.all_at is not None and not self._puts_off
         reach = self._seen.reach(now, is_cheap=self.is_cheap, is_due=is_due and not self._puts_off)
         if reach == "everything":
@@ -171,29 +174,29 @@ class FetchCursor:
 
     @property
     def due_at(self) -> float:
-        """When the next look from the start begins."""
+        """The time of the next look from the start."""
         return self.full_at if self._is_asked or not self._seen.is_at_end else self._idle_at
 
     def took(self, look: Scan, claims: Sequence[Claim], wanted: int) -> None:
-        """What a look has brought.
+        """Record the claims of a look.
 
         Args:
-            look: The one that was begun last.
-            claims: In the order in which they are to run.
-            wanted: How many it was to bring at most.
+            look: The look that was begun last.
+            claims: Its claims, in the order in which they run.
+            wanted: The largest number of claims that it asked for.
         """
         self._seen = self._seen.answered(look, claims, wanted)
         self._is_asked = self._is_asked or bool(claims)
 
     def ended(self, look: Scan, now: float, cost_s: float) -> None:
-        """The look has ended, with all that belongs to it, and took so long but for what had nothing to do with it."""
+        """Record the duration of a look, without the time for other work."""
         if look.reach == "everything":
             self.cost_s = cost_s
             self.usual_s = min(self.usual_s, cost_s)
             self.full_at = now + (SHARE - 1) * cost_s
             self._idle_at = now + (IDLE_SHARE - 1) * cost_s
             if self._seen.is_at_end and self.is_cheap:
-                # The next one may be like it: nothing need be remembered.
+                # The next look may be the same: forget the cursor.
                 self._seen = replace(self._seen, cursor=START, all_at=None)
         elif look.is_wide:
             self._wide_at = now + (SHARE - 1) * cost_s if cost_s > CHEAP_S else now
@@ -204,7 +207,7 @@ class FetchCursor:
         return self.cost_s > min(SLOW_S, max(CHEAP_S, SLOWER * self.usual_s))
 
     def may_begin_at_start(self, now: float) -> bool:
-        """Whether a look that begins now may begin at the start; asked after one that came to its end."""
+        """Return whether the next look may begin at the start; called after a look that reached its end."""
         return self._seen.reach(now, is_cheap=self.is_cheap, is_due=now >= self.due_at) == "everything"
 
 

@@ -1,29 +1,31 @@
-"""How many jobs one fetch takes: of queues as many as it claims in a short time, as far as that is not too few to pay,
-since while it lasts nobody runs them.
+"""Limits the number of jobs of one fetch.
 
-Jobs without a queue cost a few microseconds each: how long 500 of them take says how busy the machine is. To take fewer
-then, with as many statements and commits more, makes it busier.
+A fetch of queued jobs is slower, and no job of it runs until it ends. So its size is limited by its duration, but not
+below the number that pays for the statement. Jobs without a queue cost a few microseconds each. If 500 of them take
+long, the machine is busy, and smaller fetches would cost it more statements and commits.
 """
 
 from __future__ import annotations
 
-AIM_S = 0.007  # the longest fetches take 10 ms more: at times the server begins another file of its log
-MOST = 500  # of any kind
-LEAST = 300  # what fewer claims took says little: the way there and back, and the commit; to take fewer makes it busier
+# The aim for the duration. The longest fetches take 10 ms more, when the server begins another file of its log.
+AIM_S = 0.007
+MOST = 500
+# The duration of a smaller fetch is mostly round trip and commit, so it says little about the cost of a claim.
+LEAST = 300
 
 
 class FetchSize:
     """The size of one worker's fetches.
 
     Attributes:
-        size: How many the next one takes at most.
+        size: The largest number of jobs of the next fetch.
     """
 
     def __init__(self) -> None:
         self.size = MOST
 
     def took(self, claims: int, duration_s: float, *, of_queues: bool) -> None:
-        """A fetch has brought so many claims in so many seconds; whether any was one of a queue."""
+        """Record the duration of a fetch, and whether any of its claims has a queue."""
         if not of_queues:
             self.size = MOST
         elif claims >= LEAST:

@@ -30,9 +30,12 @@ from asyncq.store.listen import Listening
 IDLE_S = 0.002  # where jobs come faster than this, one fetch finds several
 DEADLINE_S = 5.0
 AGAIN_S = 0.25
-BUSY_S = 1.0  # a slot that is older is closed when its worker has something to do
-WITHHELD_S = 10.0  # for how long no slot is opened once there are too many dead rows of them
-STOP_S = 2.0  # how long a worker that stops tries to close its slot
+# A slot that is older is closed when its worker has jobs.
+BUSY_S = 1.0
+# With too many dead rows of slots, no slot is opened for this long.
+WITHHELD_S = 10.0
+# A worker that stops tries for this long to close its slot.
+STOP_S = 2.0
 
 
 class Handoff:
@@ -193,7 +196,7 @@ class Handoff:
         except (AsyncqError, TimeoutError) as error:
             self._is_unsure = self._is_unsure or is_unknown(error)
             raise
-        # A job that arrived meanwhile is not lost. An older token is of a slot that opened after it was given up.
+        # A job that arrived in the meantime is not lost. An older token belongs to a slot that was given up.
         if taken is not None and taken > self._acknowledged:
             self._lose(taken)
         if self._is_unsure or not is_known:

@@ -41,17 +41,17 @@ async def listen(
     changed: Callable[[], None],
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Listen for ever, or return if the server or the DSN does not permit it; the worker polls then.
+    """Listen without end, or return if the server or the DSN does not permit it; the worker polls then.
 
     Args:
-        database: Where; None if there is no way to the server that keeps a session.
-        observers: Told when the connection works and when it is lost.
+        database: The database; None if each connection leads to a pooler by transaction.
+        observers: Called when the connection works and when it is lost.
         identity: The worker.
-        on_call: Notified when the connection works, which makes the worker look for jobs, and when it is lost.
-        handoff: The same.
-        heard: Called for each notification that something may be due, with its text.
+        on_call: Notified when the connection works, so that the worker fetches, and when it is lost.
+        handoff: Notified when the connection works and when it is lost.
+        heard: Called for each notification that jobs may be due, with its text.
         cancelled: Called for each running job that was cancelled; see `store.listen.listening`.
-        look: Called for each connect, as jobs may have been cancelled meanwhile; and when all workers are to beat.
+        look: Called for each connect, as jobs may have been cancelled before it, and when all workers have to beat.
         changed: Called when stored recurring items have changed, and for each connect.
         task_status: Started once the first attempt has worked or failed.
     """

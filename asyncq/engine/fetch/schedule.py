@@ -1,6 +1,6 @@
-"""When a worker fetches next, and how many claims: what it knows of free slots, and of jobs that become due.
+"""Decides when a worker fetches next, and how many claims, by its free slots and the times of due jobs.
 
-The fetcher writes here what each fetch found. Other parts report what may have become due.
+The fetcher records the result of each fetch here. Other parts report that jobs may have become due.
 """
 
 from __future__ import annotations
@@ -18,29 +18,32 @@ from asyncq.engine.fetch.inbox import Inbox
 from asyncq.store.claim import START, Place, next_due_s
 from asyncq.store.database import ReconnectingConnection
 
-AHEAD_S = 0.025  # how much work, in time, is fetched ahead of free slots
-TURN_S = 0.025  # for so long after a look the jobs of a queue may follow each other without another one
-LONGEST_TURN_S = 0.25  # and for so long after a fetch: other looks do not see what comes back with its old time
+# The worker fetches jobs for this much time ahead of free slots.
+AHEAD_S = 0.025
+# For this long after a check for due jobs `claim_next` needs no other check.
+TURN_S = 0.025
+# For this long after a fetch it needs no other fetch; a check does not see jobs that were returned with their old time.
+LONGEST_TURN_S = 0.25
 
 Left = Literal["more", "unseen", "nothing"]
-"""What the last fetch has left, see `left_by`."""
+"""The jobs that the last fetch left, see `left_by`."""
 
 
 class Schedule:
     """The schedule of the fetches of one worker.
 
     Args:
-        inbox: Where claims come in.
-        options: How many jobs run at a time, and how often to poll.
-        may_fetch: Whether the worker may take jobs now.
-        finished: How many runs have ended so far: the pace of the handlers.
-        following: How many jobs of queues have ended and are not settled yet: others may follow them.
+        inbox: The inbox of claims.
+        options: The concurrency, and the interval of polls.
+        may_fetch: Returns whether the worker may claim jobs now.
+        finished: Returns the number of ended runs, for the pace of the handlers.
+        following: Returns the number of ended jobs of queues that are not settled: the next jobs may follow them.
 
     Attributes:
         may_fetch: See above.
-        is_woken: Whether something may have become due since the last fetch began.
+        is_woken: Whether jobs may have become due since the last fetch began.
         follows: Whether `ClaimNext` was answered since then.
-        left: What the last fetch has left.
+        left: The jobs that the last fetch left.
     """
 
     def __init__(

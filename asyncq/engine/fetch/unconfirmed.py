@@ -1,6 +1,6 @@
-"""Claims of fetches whose answer was lost: nobody knows them, and while this worker lives nobody rescues them.
+"""Returns the claims of fetches with a lost answer, by the tokens of the fetches.
 
-So it returns them itself, by their tokens.
+The worker does not know the jobs of these claims, and while it is alive no rescue returns them.
 """
 
 from __future__ import annotations
@@ -15,26 +15,28 @@ from asyncq.store.settle import return_lost, still_claimed
 from asyncq.store.workers import wake_workers
 
 DEADLINE_S = 30.0
-AGAIN_S = 30.0  # a fetch that was cut off may still be running in the server: look again after this long
-FORGET_S = 60.0  # from the first answer on: the server may have been away for long; not while somebody holds them
+# The pause before another try: the server may still run a fetch after its connection was closed.
+AGAIN_S = 30.0
+# A token is forgotten this long after the server's first answer, unless another transaction locks its claims.
+FORGET_S = 60.0
 
 
 class UnconfirmedFetches:
-    """The lost claims of one worker.
+    """The unconfirmed fetches of one worker.
 
     Args:
         line: A connection.
-        observers: Told of what was returned.
+        observers: Called with the returned jobs.
     """
 
     def __init__(self, line: ReconnectingConnection, observers: Observers) -> None:
         self._line = line
         self._observers = observers
-        self._noted: dict[tuple[int, int], float | None] = {}  # since when the server has been asked, if it has
+        self._noted: dict[tuple[int, int], float | None] = {}  # (worker id, token) -> time of the server's first answer
         self._look_at = 0.0
 
     def note(self, worker_id: int, token: int) -> None:
-        """A fetch failed in a way that leaves unknown whether it was committed."""
+        """Note a fetch that may have been committed."""
         self._look_at = asyncio.get_running_loop().time()
         self._noted[worker_id, token] = None
 
@@ -50,7 +52,7 @@ class UnconfirmedFetches:
             StoreError: The database cannot be used; the claims stay noted.
             TimeoutError: It did not answer.
 
-        If cancelled, the statement is waited for.
+        If cancelled, it still waits for the statement.
         """
         now = asyncio.get_running_loop().time()
         asked = list(self._noted)
@@ -61,7 +63,7 @@ class UnconfirmedFetches:
                 if ids := await return_lost(self._line, worker_id, tokens):
                     reason = "the answer to their fetch was lost"
                     self._observers.emit(JobsReturned(job_ids=tuple(sorted(ids)), reason=reason))
-                    await wake_workers(self._line)  # There may be no free slot here.
+                    await wake_workers(self._line)  # This worker may have no free slot.
                 if old := [token for token in tokens if self._is_old((worker_id, token), now)]:
                     held |= {(worker_id, token) for token in await still_claimed(self._line, worker_id, old)}
         for lost in asked:
@@ -69,7 +71,7 @@ class UnconfirmedFetches:
                 self._noted[lost] = self._noted[lost] or now
             else:
                 del self._noted[lost]
-        if self._look_at <= now:  # Else some were noted meanwhile.
+        if self._look_at <= now:  # Otherwise a new one was noted during the statement.
             self._look_at = now + AGAIN_S
 
     def _is_old(self, lost: tuple[int, int], now: float) -> bool:
