@@ -28,6 +28,7 @@ FOLDERS = [
     "asyncq/engine/base",
     "asyncq/engine/cron",
     "asyncq/engine/fetch",
+    "asyncq/engine/liveness",
     "asyncq/engine/maintenance",
     "asyncq/engine/run",
     "asyncq/engine/settle",

@@ -1,4 +1,4 @@
-"""Proves that the worker lives when its heartbeat has lost its connection: over another one of the worker's."""
+"""Sends a beat over another connection of the worker when the heartbeat has lost its own."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from asyncq.store.workers import beat
 
 
 class FallbackHeartbeat:
-    """The stand-in of one worker's heartbeat.
+    """The fallback of one worker's heartbeat.
 
     Args:
-        lines: The connections that it may use, the least busy one first; none is opened.
-        identity: Whose heartbeat.
+        lines: The connections that it may use, the least busy one first; it opens none.
+        identity: The worker.
         start_gate: Knows which claims have started.
-        heartbeat: Told of the answer.
+        heartbeat: Receives the answer.
         stuck: Knows which handlers are stuck.
     """
 
@@ -42,7 +42,7 @@ class FallbackHeartbeat:
         self._wanted = asyncio.Event()
 
     def ask(self) -> None:
-        """A sign of life is wanted now."""
+        """Ask for a beat now."""
         self._wanted.set()
 
     async def run(self) -> None:

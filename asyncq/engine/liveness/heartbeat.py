@@ -23,13 +23,13 @@ from asyncq.store.workers import Cancelled
 
 
 class Heartbeat:
-    """The heartbeat of one worker, as the worker's event loop sees it; the thread's part is its heart.
+    """The heartbeat of one worker, as the worker's event loop uses it; `HeartbeatThread` is the thread's part.
 
     Args:
-        database: Where.
-        options: The lease, and what others are told of the worker.
+        database: The database.
+        options: The lease, and the facts that are stored about the worker.
         tasks: The names of its tasks.
-        lease: What is proven here.
+        lease: The lease that its beats extend.
     """
 
     def __init__(self, database: Database, options: WorkerOptions, tasks: Collection[str], lease: Lease) -> None:

@@ -1,8 +1,8 @@
 """The connections of a worker's heartbeat: one in use, which holds the worker's lock, and those that do not answer.
 
-A connection that does not answer is not ended while the server may hold the lock for it: it is kept until the row says
-that the lock does not count. A connection over which the server refuses a statement stays in use: the answer proves
-that the session lives, and with it the lock.
+A connection that does not answer is kept until the worker's row says that the lock does not count, since the server may
+still hold the lock for it. A connection on which the server refuses a statement stays in use. The answer proves that
+the session is alive, and holds the lock.
 """
 
 from __future__ import annotations

@@ -95,16 +95,16 @@ class HeartbeatCommands:
 
 
 class HeartbeatThread:
-    """The heart of one worker; made in its event loop. Once it runs, other threads use `call`, and nothing else of it.
+    """The heartbeat thread of one worker; made in its event loop. Once it runs, other threads may only use `call`.
 
     Args:
-        database: Where.
-        options: The lease, and what others are told of the worker.
+        database: The database.
+        options: The lease, and the facts that are stored about the worker.
         tasks: The names of its tasks.
-        lease: What is proven here.
-        reactions: What to call.
+        lease: The lease that its beats extend.
+        reactions: The callbacks.
         watchdog: Watches the worker's event loop from here.
-        wishes: What the worker wants.
+        wishes: The commands of the worker.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class HeartbeatThread:
         self._lease_state.tick()
         try:
             while not self._wishes.stop.is_set():
-                # Before the work: whoever asks for something meanwhile gets another round.
+                # Before the work: a request during the work gets another round.
                 self._stirred.clear()
                 await self._register_asked()
                 await self._work()

@@ -1,25 +1,25 @@
-"""How a worker stands with the others: whether they may take it for dead, and since when it has to think so itself.
+"""The state of a worker's lease: when other workers may declare it dead, and when it has to assume that itself.
 
-Two things keep them from it: a lock that the server frees when the worker's connection ends, and a lease. Its row says
+A lock and a lease prevent a rescue. The server frees the lock when the worker's connection ends. The worker's row says
 whether the lock counts.
 
-    state       others take over                            unless a sign of life is written, given up
-    nobody      there is nobody                             -
-    locked      a grace after the lock is found to be free  when the lease is about to end
+    state       others may rescue its jobs                  without a beat, given up
+    nobody      there is no worker                          -
+    locked      a grace after they find the lock free       when the lease is about to end
     leased      when the lease is over                      when the lease is about to end
     doubted     a grace after they found the lock free      half a grace after that; when the lease is about to end
-    given up    as above: nothing may run here              -
+    given up    as before: nothing may run here             -
 
-    what happens                                            state before                   state after
-    a sign of life was written, with the lock in hand       any                            locked
-    a sign of life was written, without it                  any                            leased
+    event                                                   state before                   state after
+    a beat was written, with the lock                       any                            locked
+    a beat was written, without the lock                    any                            leased
     the lock is free, or others ask                         locked                         doubted
-    the lock is in hand again, and the row still there      doubted                        locked
+    the lock is held again, and the row exists              doubted                        locked
     half a grace is over, and a server could be reached     doubted                        given up
     the lease is about to end                               locked, leased, doubted        given up
-    the row is gone, or the worker stops                    any                            nobody
+    the row was removed, or the worker stops                any                            nobody
 
-Any other event changes nothing. A beat that the server refuses is such an event: the session lives, and keeps the
+Any other event changes nothing. One of them is a beat that the server refuses: the session is alive, and keeps the
 lock.
 """
 
@@ -35,7 +35,7 @@ State = Literal["nobody", "locked", "leased", "doubted", "given up"]
 
 
 class LeaseState:
-    """The standing of one worker; of the heartbeat's thread, whose event loop its timers are in.
+    """The lease state of one worker; used in the heartbeat's thread, with timers in the event loop of that thread.
 
     Args:
         lease: Ended when the worker is given up.
@@ -77,20 +77,20 @@ class LeaseState:
         return had_lost
 
     def lock_is_free(self) -> None:
-        """Its connection has ended, or others ask: they wait for a sign of life, and only for so long."""
+        """Begin to doubt: the connection has ended, or others ask, and wait a limited time for a beat."""
         if self.state == "locked":
-            self.state = "doubted"  # The lease is still to end when it is.
+            self.state = "doubted"  # The end of the lease stays the same.
             self._doubt_timer = _in(HALF_GRACE_S, self._doubt_over)
             self._doubted()
 
     def locked_again(self) -> None:
-        """The lock was taken anew, and no rescue has declared the worker dead; without a beat the lease still ends."""
+        """Record that the lock was taken again before a rescue; without a beat the lease still ends."""
         if self.state == "doubted":
             self.state = "locked"
             self._end_doubt()
 
     def refused(self) -> None:
-        """No writable server answers, so no rescue runs; when one is back, the lease alone decides."""
+        """Record that no writable server answers: no rescue can run, and later only the lease counts."""
         self._refused_at = now_s()
 
     def lost(self) -> None:

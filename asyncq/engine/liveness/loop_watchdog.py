@@ -1,8 +1,8 @@
-"""Watches the worker's event loop from the heartbeat's thread: what blocks it is named, in the log and in its job.
+"""Watches the worker's event loop from the heartbeat's thread, and names the handler that blocks it.
 
-The thread asks the loop for an answer all the time. When none comes for too long, it looks where the loop's thread is
-and whose handler that is. The log is told at once, since the loop may never come back; the observers, which live in
-the loop, when it answers again. The heart beats meanwhile: a blocked loop is no dead worker.
+The thread asks the loop for an answer all the time. When none comes for too long, it reads the stack of the loop's
+thread, and finds the handler in it. The thread logs that immediately, since the loop may never answer again. Observers
+run in the loop, so they are called when it answers. The thread goes on with beats: a blocked loop is no dead worker.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TRIES = 3
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What is to be written into the record of a job that blocks the loop."""
+    """The text to be written into the row of a job that blocks the loop."""
 
     worker_id: int
     job_id: int

@@ -1,4 +1,4 @@
-"""How a worker becomes known to the others, and what it does when they take it for dead, or may do so."""
+"""Registers a worker, and reacts when other workers declare it dead, or may do that soon."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from asyncq.engine.run.executor import Executor
 from asyncq.store import workers as store
 from asyncq.store.database import ReconnectingConnection
 
-LEARN_S = 0.25  # how often a worker asks for the ids of tasks that it misses
+LEARN_S = 0.25  # the pause before a worker asks again for ids of tasks
 AGAIN_S = 1.0
 LEAVE_TRIES = 4
 FIRST_RETRY_S = 0.04
 
 
 class Membership:
-    """One worker among others.
+    """The registration of one worker.
 
     Args:
         line: A connection, to learn the ids of tasks.
-        identity: Who it is.
-        observers: Told of what happens.
-        lease: What is known of its lease.
+        identity: The worker's id, tokens and tasks.
+        observers: Called with the events.
+        lease: Its lease.
         heartbeat: Registers it.
         inbox: Holds claims that have not started.
-        schedule: When it fetches.
-        unconfirmed: Returns the claims whose answer was lost.
-        executor: Runs the others.
-        start_gate: Holds those that wait to be named.
-        rejoined: Called when it is known again, under another id.
+        schedule: Decides when it fetches.
+        unconfirmed: Returns claims after a lost answer.
+        executor: Runs the claims that have started.
+        start_gate: Holds claims that wait until a beat has named them.
+        rejoined: Called when it is registered again, under another id.
         start_soon: Starts tasks.
 
     Attributes:
@@ -121,12 +121,12 @@ class Membership:
         self._identity.learn(await store.task_ids(self._line, list(self._identity.registry)))
 
     def questioned(self) -> None:
-        """Others have taken over, or ask whether this worker lives: nothing starts before the next beat has told."""
+        """Start nothing before the next beat: others ask whether this worker is alive, or have declared it dead."""
         self._lease.end()
         self._heartbeat.questioned()
 
     def doubted(self, worker_id: int, reason: str) -> None:
-        """Others may take over soon: what runs here must end before. The claims are this worker's until they do."""
+        """End the runs, because others may rescue their jobs soon. Until then the claims are this worker's."""
         if not worker_id or worker_id != self._identity.worker_id:
             return
         running = len(self._executor.running)
@@ -142,15 +142,15 @@ class Membership:
         self._let_go("the worker could not prove that it lives")
 
     def regained(self) -> None:
-        """It was proven that the worker lives: it goes on."""
+        """Go on after a beat that proved that the worker is alive."""
         self._schedule.wake()
 
     def lost(self, worker_id: int) -> None:
-        """Others took over: what runs here must end, what it comes to is refused, and a new id is needed."""
+        """End the runs after a rescue: their ends would be refused. The worker needs a new id."""
         if not self._identity.worker_id:
             self._dead_ids.add(worker_id)
         if not worker_id or worker_id != self._identity.worker_id:
-            return  # A beat from before it registered anew, or while it does.
+            return  # A beat from before or during a new registration.
         self._observers.emit(WorkerLost(worker_id=worker_id, running=len(self._executor.running)))
         self._let_go("the worker was declared dead")
         self._identity.worker_id = 0
