@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from asyncq.domain.cron.item import CronItem
 from asyncq.domain.cron.slot import Known, Slot, job_of
 from asyncq.domain.job import Added
 from asyncq.store.database import ReconnectingConnection
@@ -27,27 +26,6 @@ class AddedSlot(msgspec.Struct, frozen=True):
 
     slot: Slot
     added: Added
-
-
-class RefusedItem(msgspec.Struct, frozen=True):
-    """An item with a job that the database refused; its slots stay unclaimed.
-
-    Attributes:
-        item: The item.
-        sqlstate: The server's code.
-        said: The server's sentence.
-    """
-
-    item: CronItem
-    sqlstate: str
-    said: str
-
-
-class Slots(msgspec.Struct, frozen=True):
-    """The results of a call for its slots. Another worker had added those that are in neither list."""
-
-    added: tuple[AddedSlot, ...]
-    refused: tuple[RefusedItem, ...]
 
 
 class Definition(msgspec.Struct, frozen=True):
@@ -149,15 +127,16 @@ def first_slots(slots: Sequence[Slot], most: int) -> Sequence[Slot]:
     return first_piece(slots, most, lambda slot: len(job_of(slot).payload))
 
 
-async def add_slots(line: ReconnectingConnection, slots: Sequence[Slot]) -> Slots:
+async def add_slots(line: ReconnectingConnection, slots: Sequence[Slot]) -> tuple[list[AddedSlot], dict[str, str]]:
     """Add the jobs of slots that no worker has added yet, in one transaction.
 
     Args:
         line: A connection, not in a transaction.
-        slots: The slots, in the order in which their jobs are added.
+        slots: The slots, in the order in which their jobs are added; at least one.
 
     Returns:
-        The slots that this call added, and the items that failed; these do not affect the others.
+        The slots that this call added, and the errors of the items that failed, by identifier; these do not affect the
+        others. Another worker had added those that are in neither.
 
     Raises:
         StoreError: See `failures.calling`. It may be unknown whether something was committed: a repetition adds
@@ -165,20 +144,17 @@ async def add_slots(line: ReconnectingConnection, slots: Sequence[Slot]) -> Slot
 
     If cancelled, the same holds.
     """
-    if not slots:
-        return Slots((), ())
     columns = zip(*(_columns(slot) for slot in slots), strict=True)
-    rows = await line.fetch("add_slots", *(list(column) for column in columns))
     added: list[AddedSlot] = []
-    refused: list[RefusedItem] = []
-    for row in rows:
+    refused: dict[str, str] = {}
+    for row in await line.fetch("add_slots", *(list(column) for column in columns)):
         ordinal: int = row["ord"]  # from 1
         slot = slots[ordinal - 1]
         if row["code"] is None:
             added.append(AddedSlot(slot, Added(row["id"], row["outcome"])))
         else:
-            refused.append(RefusedItem(slot.item, row["code"], row["said"]))
-    return Slots(tuple(added), tuple(refused))
+            refused[slot.item.identifier] = f"{row['said']} [{row['code']}]"
+    return added, refused
 
 
 def _columns(slot: Slot) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ import pytest
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.cron.slot import Known, Slot, slots
 from asyncq.domain.task import task
-from asyncq.store.crontabs import Slots, add_slots, look, register
+from asyncq.store.crontabs import add_slots, look, register
 from asyncq.store.database import Database, ReconnectingConnection
 from asyncq.testing import MovableClock
 from tests.support.session import Session, session
@@ -67,7 +67,7 @@ async def test_the_jobs_of_slots_are_those_of_their_items(line: ReconnectingConn
     item = CronItem(
         "t", "* * * * *", payload={"a": 1}, queue="q", priority=-2, max_attempts=3, flags=["f"], job_key="k"
     )
-    done = await add_slots(line, [Slot(item, NOON, backfilled=True)])
+    (added,), _ = await add_slots(line, [Slot(item, NOON, backfilled=True)])
 
     [row] = await sql.rows("""
         select job.id, queue_name, priority, max_attempts, flags, key, run_at,
@@ -76,17 +76,17 @@ async def test_the_jobs_of_slots_are_those_of_their_items(line: ReconnectingConn
 
     assert ("q", -2, 3, '{"f": true}', "k", NOON) == tuple(row)[1:7]
     assert '{"a":1,"_cron":{"ts":"2024-05-01T12:00:00.000Z","backfilled":true}}' == row["payload"]
-    assert (row["id"], "added") == (done.added[0].added.id, done.added[0].added.outcome)
+    assert (row["id"], "added") == (added.added.id, added.added.outcome)
 
 
 async def test_only_the_first_call_adds_a_slot(line: ReconnectingConnection) -> None:
     """The second one gets nothing, neither a job nor an error."""
     slot = Slot(ITEMS[0], NOON)
 
-    first, second = await add_slots(line, [slot]), await add_slots(line, [slot])
+    (added, refused), second = await add_slots(line, [slot]), await add_slots(line, [slot])
 
-    assert ([slot], ()) == ([one.slot for one in first.added], first.refused)
-    assert Slots((), ()) == second == await add_slots(line, [])
+    assert ([slot], {}) == ([one.slot for one in added], refused)
+    assert ([], {}) == second
 
 
 async def test_an_item_that_the_database_refuses_is_told_apart(line: ReconnectingConnection, sql: Session) -> None:
@@ -100,10 +100,10 @@ async def test_an_item_that_the_database_refuses_is_told_apart(line: Reconnectin
         create trigger refuse before insert on asyncq._jobs for each row execute function asyncq.refuse()""")
     bad = CronItem("bad", "* * * * *", priority=13)
 
-    done = await add_slots(line, [Slot(ITEMS[0], NOON), Slot(bad, NOON), Slot(ITEMS[1], NOON)])
+    added, refused = await add_slots(line, [Slot(ITEMS[0], NOON), Slot(bad, NOON), Slot(ITEMS[1], NOON)])
 
-    assert [ITEMS[0], ITEMS[1]] == [one.slot.item for one in done.added]
-    assert [(bad, "XX013", "no luck")] == [(one.item, one.sqlstate, one.said) for one in done.refused]
+    assert [ITEMS[0], ITEMS[1]] == [one.slot.item for one in added]
+    assert {"bad": "no luck [XX013]"} == refused
     assert [("task_0", 0), ("task_1", 0)] == await last(sql)
 
 
@@ -115,9 +115,9 @@ async def test_of_many_workers_one_adds_each_slot(lines: list[ReconnectingConnec
         await line.ready()
         for minute in range(10):
             found = [slot for item in ITEMS for slot in slots(item, at(minute - number % 3), at(minute + 1))]
-            done = await add_slots(line, found)
-            assert () == done.refused
-            added.extend((one.slot.item.identifier, one.slot.at) for one in done.added)
+            done, refused = await add_slots(line, found)
+            assert {} == refused
+            added.extend((one.slot.item.identifier, one.slot.at) for one in done)
 
     async with anyio.create_task_group() as group:
         for number, line in enumerate(lines):
@@ -140,16 +140,16 @@ async def test_of_many_workers_one_adds_each_slot_beside_a_bad_item(
     async def work(line: ReconnectingConnection) -> None:
         await line.ready()
         for minute in range(5):
-            done = await add_slots(line, [Slot(item, at(minute)) for item in (*ITEMS, bad)])
-            added.extend(one.slot.item.identifier for one in done.added)
-            refused.extend(one.sqlstate for one in done.refused)
+            done, failed = await add_slots(line, [Slot(item, at(minute)) for item in (*ITEMS, bad)])
+            added.extend(one.slot.item.identifier for one in done)
+            refused.extend(failed.values())
 
     async with anyio.create_task_group() as group:
         for line in lines:
             group.start_soon(work, line)
 
     assert sorted(item.identifier for item in ITEMS for _ in range(5)) == sorted(added)
-    assert ["23514"] * (5 * WORKERS) == refused
+    assert ["[23514]"] * (5 * WORKERS) == [said.split()[-1] for said in refused]
     assert 25 == len(await jobs(sql))
 
 
@@ -217,7 +217,7 @@ async def test_a_slot_whose_unique_policy_drops_it_is_done(line: ReconnectingCon
 
     first, second = await add_slots(line, [Slot(item, at(1))]), await add_slots(line, [Slot(item, at(2))])
 
-    assert ["added", "deduplicated"] == [done.added[0].added.outcome for done in (first, second)]
+    assert ["added", "deduplicated"] == [added[0].added.outcome for added, _ in (first, second)]
     assert ([("t", 1)], [("t", 2)]) == (await jobs(sql), await last(sql))
 
 
@@ -232,7 +232,7 @@ async def test_with_skip_a_slot_is_dropped_while_a_job_of_its_item_waits(
     second = await add_slots(line, [Slot(item, at(3))])
 
     assert ["added", "deduplicated", "added", "deduplicated"] == [
-        one.added.outcome for done in (first, second) for one in done.added
+        one.added.outcome for added, _ in (first, second) for one in added
     ]
     assert ([("t", 1), ("t", 2)], [("other", 2), ("t", 3)]) == (await jobs(sql), await last(sql))
 
@@ -245,9 +245,9 @@ async def test_with_skip_a_slot_is_dropped_while_a_job_of_its_item_runs(
     await add_slots(line, [Slot(item, at(1))])
     await sql.execute("update asyncq._jobs set locked_by = 7, locked_at = asyncq.now(), lock_token = 1")
 
-    done = await add_slots(line, [Slot(item, at(2))])
+    (added,), _ = await add_slots(line, [Slot(item, at(2))])
 
-    assert "deduplicated" == done.added[0].added.outcome
+    assert "deduplicated" == added.added.outcome
 
 
 async def test_with_replace_the_job_of_the_last_slot_makes_room(line: ReconnectingConnection, sql: Session) -> None:

@@ -64,14 +64,14 @@ class SlotAdder:
         while slots:
             chunk = store.first_slots(slots, CHUNK)
             slots = slots[len(chunk) :]
-            done = store.Slots((), ())
+            added: Sequence[AddedSlot] = ()
+            failed: dict[str, str] = {}
             async with shielded(self._line, DEADLINE_S):
-                done = await store.add_slots(self._line, chunk)
-            self._report(done.added)
-            items.update(one.slot.item.identifier for one in done.added)
-            if done.refused:
-                refused |= {one.item.identifier: f"{one.said} [{one.sqlstate}]" for one in done.refused}
-                slots = [slot for slot in slots if slot.item.identifier not in refused]
+                added, failed = await store.add_slots(self._line, chunk)
+            self._report(added)
+            items.update(one.slot.item.identifier for one in added)
+            refused |= failed
+            slots = [slot for slot in slots if slot.item.identifier not in failed]
         return refused
 
     async def publish(self, items: Sequence[Told]) -> None:
