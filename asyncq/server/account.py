@@ -87,9 +87,7 @@ def _runs(bindir: Path, account: Account) -> bool:
             check=True,
             start_new_session=True,  # Ctrl-C must not look like a PostgreSQL that does not run
         )
-    except PermissionError:
-        return False
-    except subprocess.CalledProcessError:
+    except (PermissionError, subprocess.CalledProcessError):
         return False
     return True
 

@@ -10,11 +10,12 @@ import os
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 import asyncpg
 
 from asyncq.store.failures import AllHostsFailed
+from asyncq.store.services import asked_by
 
 HOST_S = 3.0
 
@@ -60,7 +61,7 @@ class Hosts:
         self._listed = listed(dsn, service)
         self._order = list(self._listed)
         self._each_s = each_s or min(HOST_S, timeout_s / max(1, len(self._listed)))
-        asked = _asked(dsn).get("target_session_attrs") or service.get("target_session_attrs")
+        asked = asked_by(dsn).get("target_session_attrs") or service.get("target_session_attrs")
         self._wanted = asked or os.environ.get("PGTARGETSESSIONATTRS") or "any"
 
     async def connect(self, *_: object, **options: Any) -> asyncpg.Connection:
@@ -130,7 +131,7 @@ def listed(dsn: str, service: Mapping[str, str]) -> list[Host]:
         The hosts, in order; empty if there are fewer than two, or the driver will refuse them.
     """
     try:
-        asked = _asked(dsn)
+        asked = asked_by(dsn)
         place = urlsplit(dsn).netloc
         if hosts := place.partition("@")[2] if "@" in place else place:
             found = [Host(unquote(host.name), host.port) for host in _split(hosts, None)]
@@ -142,13 +143,6 @@ def listed(dsn: str, service: Mapping[str, str]) -> list[Host]:
     except ValueError:
         return []
     return found if len(found) > 1 else []
-
-
-def _asked(dsn: str) -> dict[str, str]:
-    try:
-        return {name: values[-1] for name, values in parse_qs(urlsplit(dsn).query).items()}
-    except ValueError:
-        return {}
 
 
 def _split(hosts: str, ports: str | None) -> list[Host]:

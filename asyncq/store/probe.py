@@ -31,6 +31,7 @@ _SESSION_LOCK = "select pg_catalog.pg_try_advisory_lock($1::int, $2::int)"
 _UNLOCK = "select pg_catalog.pg_advisory_unlock($1::int, $2::int)"
 _IS_READ_ONLY = "select pg_catalog.current_setting('transaction_read_only')::boolean"
 _IS_STANDBY = "select pg_catalog.pg_is_in_recovery()"
+_REFUSALS = (asyncpg.SyntaxOrAccessError, asyncpg.FeatureNotSupportedError)
 
 
 class Probed(msgspec.Struct, frozen=True):
@@ -108,9 +109,7 @@ async def _refusal(connection: Connection, text: str) -> str:
     """Return the server's error for a statement; empty if the statement succeeds."""
     try:
         await connection.fetch(text)
-    except (asyncpg.SyntaxOrAccessError, asyncpg.FeatureNotSupportedError, asyncpg.DataError) as error:
-        return str(error)
-    except asyncpg.InternalServerError as error:
+    except (*_REFUSALS, asyncpg.DataError, asyncpg.InternalServerError) as error:
         return str(error)
     return ""
 
@@ -123,7 +122,7 @@ async def _why_no_lock(connection: Connection, other: Connection) -> str:
             if not await connection.fetchval(_LOCK, *key):
                 return "a free one was not granted"
             return "two transactions held one at once" if await other.fetchval(_LOCK, *key) else ""
-    except (asyncpg.SyntaxOrAccessError, asyncpg.FeatureNotSupportedError) as error:
+    except _REFUSALS as error:
         return str(error)
 
 
@@ -136,7 +135,7 @@ async def _has_session_locks(connection: Connection, other: Connection) -> bool:
             return not await other.fetchval(_SESSION_LOCK, *key)
         finally:
             await connection.fetchval(_UNLOCK, *key)
-    except (asyncpg.SyntaxOrAccessError, asyncpg.FeatureNotSupportedError):
+    except _REFUSALS:
         return False
 
 

@@ -19,12 +19,12 @@ def dsn_of_service(name: str) -> str:
     return f"postgresql://?service={quote(name, safe='')}"
 
 
-def service_of(dsn: str) -> str | None:
-    """Return the service that a DSN names; None if it names none, or cannot be read."""
+def asked_by(dsn: str) -> dict[str, str]:
+    """Return the parameters behind the `?` of a DSN; none if it cannot be read."""
     try:
-        return parse_qs(urlsplit(dsn).query).get("service", [None])[-1]
+        return {name: values[-1] for name, values in parse_qs(urlsplit(dsn).query).items()}
     except ValueError:
-        return None
+        return {}
 
 
 def read_service(dsn: str) -> dict[str, str]:
@@ -39,7 +39,7 @@ def read_service(dsn: str) -> dict[str, str]:
     Raises:
         ConfigurationError: The file of services lacks it, or cannot be read.
     """
-    name = service_of(dsn)
+    name = asked_by(dsn).get("service")
     if name is None:
         return {}
     path = _path()
