@@ -31,13 +31,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print_anything()
     try:
         _check_order(words)
-        commands = _commands()
-        parser = _parser(commands)
+        parser = _parser(_commands())
         parser.parse_args(words, options)
         if options.command is None:
             parser.print_help(sys.stderr)
             return USAGE
-        code: int = commands[options.command].run(options)
+        code: int = options.run(options) or 0
         print(end="", flush=True)  # Here an error of a closed pipe is still handled.
     except (AsyncqError, Usage) as error:
         return report(error, as_json=as_json, with_traceback=options.log_level == "debug")
@@ -66,10 +65,10 @@ def _check_order(words: Sequence[str]) -> None:
             raise Usage(f"{option} belongs after the command: {' '.join(('asyncq', *above))} COMMAND {option} ...")
 
 
-def _commands() -> dict[str, ModuleType]:
-    """Import the commands: modules with `add_parser(commands)` and `run(options)`, by name."""
+def _commands() -> list[ModuleType]:
+    """Import the commands: modules with `add_parser(commands)`."""
     try:
-        return {name: importlib.import_module(f"{__name__}.{name}") for name in COMMANDS}
+        return [importlib.import_module(f"{__name__}.{name}") for name in COMMANDS]
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith(__name__):
             raise
@@ -80,7 +79,7 @@ def _commands() -> dict[str, ModuleType]:
         ) from error
 
 
-def _parser(commands: dict[str, ModuleType]) -> Parser:
+def _parser(commands: Sequence[ModuleType]) -> Parser:
     parser = Parser(
         prog="asyncq",
         description="A job queue on PostgreSQL: run workers, install the schema, add jobs.",
@@ -88,7 +87,7 @@ def _parser(commands: dict[str, ModuleType]) -> Parser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     below = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for command in commands.values():
+    for command in commands:
         command.add_parser(below)
     return parser
 

@@ -53,7 +53,7 @@ EXAMPLES = """\
 
 def add_parser(commands: Commands) -> None:
     """Add the command to the parser."""
-    parser = add_command(commands, "add", purpose=PURPOSE, examples=EXAMPLES)
+    parser = add_command(commands, "add", run, purpose=PURPOSE, examples=EXAMPLES)
     add = parser.add_argument
     add("task", metavar="TASK", help="the task's name")
     add("payload", metavar="PAYLOAD", nargs="?", default="{}", help="the payload as JSON (default: {})")

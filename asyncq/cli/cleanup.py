@@ -30,7 +30,7 @@ EXAMPLES = """\
 
 def add_parser(commands: Commands) -> None:
     """Add the command to the parser."""
-    parser = add_command(commands, "cleanup", purpose=PURPOSE, examples=EXAMPLES)
+    parser = add_command(commands, "cleanup", run, purpose=PURPOSE, examples=EXAMPLES)
     parser.add_argument("what", metavar="WHAT", nargs="*", help="what to remove: the words above")
     parser.add_argument("--keep", metavar="TASK", action="append", help="keep the name of this task; may be repeated")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -10,7 +10,7 @@ from asyncq.cli import cron_change
 from asyncq.cli.asking import ask
 from asyncq.cli.cron_texts import document, table, written
 from asyncq.cli.job_texts import print_lines, printable
-from asyncq.cli.parsing import Commands, Usage, add_command, positive
+from asyncq.cli.parsing import Commands, Usage, add_command, add_group, positive
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.cron.slot import next_run
 from asyncq.domain.cron.status import CronStatus
@@ -30,17 +30,14 @@ expression needs no database."""
 
 def add_parser(commands: Commands) -> None:
     """Add the command to the parser of `asyncq`."""
-    parser = commands.add_parser(
-        "cron",
-        help="List recurring items, and change them.",
-        description="List recurring items, and change them.",
-    )
-    below = parser.add_subparsers(dest="what", metavar="COMMAND", title="commands")
-    listing = add_command(below, "ls", purpose=LS, examples="  asyncq cron ls\n  asyncq cron ls --json\n")
+    purpose = "List recurring items, and change them."
+    below = add_group(commands, "cron", "recurring items", purpose=purpose, examples="")
+    listing = add_command(below, "ls", _ls, purpose=LS, examples="  asyncq cron ls\n  asyncq cron ls --json\n")
     listing.add_argument("--json", action="store_true", help="print one JSON object a line, with the payload in it")
     coming = add_command(
         below,
         "next",
+        _next,
         purpose=NEXT,
         examples="  asyncq cron next\n  asyncq cron next send_report --count 20\n"
         "  asyncq cron next --expression '0 8 * * mon-fri' --tz Europe/Berlin\n",
@@ -54,27 +51,10 @@ def add_parser(commands: Commands) -> None:
     cron_change.add_parsers(below)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run the command.
-
-    Args:
-        options: The command line.
-
-    Returns:
-        0; or 1 if an item has no next run.
-
-    Raises:
-        Usage: The command is missing, or its options contradict each other.
-    """
-    if options.what is None:
-        raise Usage("what about recurring items? See `asyncq cron --help`")
-    if options.what == "ls":
-        items = ask(options, lambda client: client.cron.list_items())
-        print_lines([document(item) for item in items] if options.json else table(items))
-        return 0
-    if options.what == "next":
-        return _next(options)
-    return cron_change.run(options)
+def _ls(options: argparse.Namespace) -> int:
+    items = ask(options, lambda client: client.cron.list_items())
+    print_lines([document(item) for item in items] if options.json else table(items))
+    return 0
 
 
 def _next(options: argparse.Namespace) -> int:

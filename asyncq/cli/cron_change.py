@@ -72,7 +72,7 @@ def add_parsers(below: Commands) -> None:
         "  asyncq cron add '0 8 * * 1-5 report ?tz=Europe/Berlin {to: \"a@b.c\"}'\n"
         "  asyncq cron add '*/5 * * * * ping' --dialect crontab\n"
     )
-    adding = add_command(below, "add", purpose=ADD, examples=examples)
+    adding = add_command(below, "add", run, purpose=ADD, examples=examples)
     adding.add_argument("line", metavar="LINE", help="when, the task, ?options, a {payload}")
     dialects = ("extended", "crontab")
     adding.add_argument(
@@ -80,7 +80,7 @@ def add_parsers(below: Commands) -> None:
     )
     _as_json(adding)
     examples = "  asyncq cron change send_report --expression '0 9 * * *' --overlap skip\n"
-    changing = add_command(below, "change", purpose=CHANGE, examples=examples)
+    changing = add_command(below, "change", run, purpose=CHANGE, examples=examples)
     add = changing.add_argument
     add("item", metavar="ITEM", help="the item's identifier")
     for option, field, value, said in TEXTS:
@@ -96,7 +96,7 @@ def add_parsers(below: Commands) -> None:
     add("--unset", metavar="FIELD", action="append", choices=UNSET, help=f"one of {', '.join(UNSET)}")
     _as_json(changing)
     for name, purpose in (("pause", PAUSE), ("resume", RESUME), ("rm", RM), ("run", RUN)):
-        parser = add_command(below, name, purpose=purpose, examples=f"  asyncq cron {name} send_report\n")
+        parser = add_command(below, name, run, purpose=purpose, examples=f"  asyncq cron {name} send_report\n")
         parser.add_argument("item", metavar="ITEM", help="the item's identifier")
         _as_json(parser)
 

@@ -31,7 +31,7 @@ EXAMPLES = """\
 
 def add_parser(commands: Commands) -> None:
     """Add the command to the parser."""
-    parser = add_command(commands, "doctor", purpose=PURPOSE, examples=EXAMPLES)
+    parser = add_command(commands, "doctor", run, purpose=PURPOSE, examples=EXAMPLES)
     parser.add_argument("--repair", action="store_true", help="first return orphan claims, and remove unused key locks")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 

@@ -11,7 +11,7 @@ import msgspec
 from asyncq.cli import jobs_change
 from asyncq.cli.asking import ask
 from asyncq.cli.job_texts import details, document, print_lines, printable, table
-from asyncq.cli.parsing import Commands, Usage, add_command, natural, positive
+from asyncq.cli.parsing import Commands, Usage, add_command, add_group, natural, positive
 from asyncq.client import Client
 from asyncq.domain.administration import check_page
 
@@ -48,21 +48,20 @@ EXAMPLES = """\
 
 def add_parser(commands: Commands) -> None:
     """Add the command to the parser."""
-    jobs = commands.add_parser(
-        "jobs",
-        help="List jobs, and change them.",
-        description="List jobs, and change them.",
-        epilog=f"examples:\n{EXAMPLES}",
-    )
-    below = jobs.add_subparsers(dest="what", metavar="COMMAND", title="commands")
+    below = add_group(commands, "jobs", "jobs", purpose="List jobs, and change them.", examples=EXAMPLES)
     show = add_command(
-        below, "show", purpose=SHOW, examples="  asyncq jobs show 42\n  asyncq jobs show 42 --json | jq -r .state\n"
+        below,
+        "show",
+        _show,
+        purpose=SHOW,
+        examples="  asyncq jobs show 42\n  asyncq jobs show 42 --json | jq -r .state\n",
     )
     show.add_argument("id", metavar="ID", type=positive, help="the job's id")
     show.add_argument("--json", action="store_true", help="print one JSON object, with the payload in it")
     listing = add_command(
         below,
         "ls",
+        _ls,
         purpose=LS,
         examples="  asyncq jobs ls --state discarded --task send_email\n"
         "  asyncq jobs ls --json --state discarded | jq .id\n"
@@ -81,33 +80,13 @@ def add_parser(commands: Commands) -> None:
         action="store_true",
         help="print all jobs, page by page (--limit is the size of a page); needs --json",
     )
-    counts = add_command(below, "counts", purpose=COUNTS, examples="  asyncq jobs counts\n")
+    counts = add_command(below, "counts", _counts, purpose=COUNTS, examples="  asyncq jobs counts\n")
     counts.add_argument("--exact", action="store_true", help="count large tables exactly, however long it takes")
     counts.add_argument("--json", action="store_true", help="print one JSON object")
-    explain = add_command(below, "explain", purpose=EXPLAIN, examples="  asyncq jobs explain 42\n")
+    explain = add_command(below, "explain", _explain, purpose=EXPLAIN, examples="  asyncq jobs explain 42\n")
     explain.add_argument("id", metavar="ID", type=positive, help="the job's id")
     explain.add_argument("--json", action="store_true", help="print one JSON object: job_id, runnable, reasons")
     jobs_change.add_parsers(below)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Run the command.
-
-    Args:
-        options: The command line.
-
-    Returns:
-        0; or 1 if a job was not changed.
-
-    Raises:
-        Usage: The command is missing, or its options contradict each other.
-    """
-    if options.what is None:
-        raise Usage("what about jobs? See `asyncq jobs --help`")
-    if options.what in jobs_change.COMMANDS:
-        return jobs_change.run(options)
-    {"show": _show, "ls": _ls, "counts": _counts, "explain": _explain}[options.what](options)
-    return 0
 
 
 def _show(options: argparse.Namespace) -> None:

@@ -13,8 +13,6 @@ from asyncq.cli.parsing import Commands, Usage, add_command, duration, given, in
 from asyncq.client import Client
 from asyncq.domain.job import Job
 
-COMMANDS = ("retry", "cancel", "complete", "discard", "reschedule", "rm")
-
 SKIPS = """
 
 Running jobs and unknown ids are not changed: they are named, and the exit code
@@ -79,14 +77,14 @@ def add_parsers(below: Commands) -> None:
     reschedule.add_argument("--priority", metavar="N", type=int, help="lower first")
     reschedule.add_argument("--attempts", metavar="N", type=int, help="failed attempts")
     reschedule.add_argument("--max-attempts", metavar="N", type=int, help="attempts in all")
-    removing = add_command(below, "rm", purpose=RM, examples="  asyncq jobs rm welcome:1\n")
+    removing = add_command(below, "rm", _rm, purpose=RM, examples="  asyncq jobs rm welcome:1\n")
     removing.add_argument("key", metavar="KEY", help="the job's key")
     removing.add_argument("--json", action="store_true", help="print one JSON object: the job")
 
 
 def _add(below: Commands, name: str, purpose: str, examples: str) -> argparse.ArgumentParser:
     """Add a command that takes ids."""
-    parser = add_command(below, name, purpose=purpose, examples=examples)
+    parser = add_command(below, name, run, purpose=purpose, examples=examples)
     parser.add_argument("ids", metavar="ID", nargs="+", type=positive, help="the jobs' ids")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line: the jobs that were changed")
     return parser
@@ -104,8 +102,6 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         Usage: The options of reschedule change nothing.
     """
-    if options.what == "rm":
-        return _rm(options)
     jobs = _change(options)
     _print(options, jobs)
     left = sorted({*options.ids} - {job.id for job in jobs})

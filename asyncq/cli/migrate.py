@@ -33,7 +33,7 @@ EXAMPLES = """\
 
 def add_parser(commands: Commands) -> None:
     """Add the command to the parser."""
-    parser = add_command(commands, "migrate", purpose=PURPOSE, examples=EXAMPLES)
+    parser = add_command(commands, "migrate", run, purpose=PURPOSE, examples=EXAMPLES)
     parser.add_argument("--check", action="store_true", help="change nothing; exit code 3 if migrations are pending")
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object: schema, version, newest, applied, pending, breaking"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NoReturn, Protocol
 
@@ -91,11 +91,26 @@ class Commands(Protocol):
         ...
 
 
-def add_command(commands: Commands, name: str, *, purpose: str, examples: str) -> argparse.ArgumentParser:
+Run = Callable[[argparse.Namespace], int | None]
+
+
+def add_group(commands: Commands, name: str, what: str, *, purpose: str, examples: str) -> Commands:
+    """Add a group of commands, which needs one of them; returns the group."""
+
+    def refuse(_: argparse.Namespace) -> NoReturn:
+        raise Usage(f"what about {what}? See `asyncq {name} --help`")
+
+    parser = commands.add_parser(name, help=purpose, description=purpose, epilog=examples and f"examples:\n{examples}")
+    parser.set_defaults(run=refuse)
+    return parser.add_subparsers(dest="what", metavar="COMMAND", title="commands")
+
+
+def add_command(commands: Commands, name: str, run: Run, *, purpose: str, examples: str) -> argparse.ArgumentParser:
     """Add a command that uses the database, with the options that all these commands share.
 
     Args:
         commands: The commands to add it to.
+        run: Runs the command line, and returns the exit code; None is 0.
         name: The name of the command.
         purpose: Its description. The first line is shown in the list of commands.
         examples: Its examples, one on each line.
@@ -109,6 +124,7 @@ def add_command(commands: Commands, name: str, *, purpose: str, examples: str) -
         description=purpose,
         epilog=f"examples:\n{examples}{ENVIRONMENT}{EXIT_CODES}",
     )
+    parser.set_defaults(run=run)
     parser.add_argument(
         "--dsn",
         metavar="DSN",

@@ -28,7 +28,7 @@ EXAMPLES = """\
 
 def add_parser(commands: Commands) -> None:
     """Add the command to the parser."""
-    parser = add_command(commands, "roles", purpose=PURPOSE, examples=EXAMPLES)
+    parser = add_command(commands, "roles", run, purpose=PURPOSE, examples=EXAMPLES)
     parser.add_argument("--worker", metavar="ROLE", required=True, help="the role that runs jobs")
     parser.add_argument("--enqueuer", metavar="ROLE", required=True, help="the role that only adds jobs")
     parser.add_argument("--apply", action="store_true", help="run the SQL in one transaction instead of printing it")

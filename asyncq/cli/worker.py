@@ -71,7 +71,7 @@ _OPTIONS = (
 
 def add_parser(commands: Commands) -> None:
     """Add the command to the parser."""
-    parser = add_command(commands, "worker", purpose=PURPOSE, examples=EXAMPLES)
+    parser = add_command(commands, "worker", run, purpose=PURPOSE, examples=EXAMPLES)
     add = parser.add_argument
     add("--tasks", metavar="WHAT", help="a folder, or module:name (default: ./tasks, if it exists)")
     add("--once", action="store_true", help="run due jobs, and jobs that become due meanwhile, then end")

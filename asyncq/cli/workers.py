@@ -10,7 +10,7 @@ import msgspec
 
 from asyncq.cli.asking import ask
 from asyncq.cli.job_texts import aligned, print_lines, printable
-from asyncq.cli.parsing import Commands, Usage, add_command, duration
+from asyncq.cli.parsing import Commands, Usage, add_command, add_group, duration
 from asyncq.client import Client
 from asyncq.domain.administration import WorkerInfo
 from asyncq.domain.job import Job
@@ -51,16 +51,13 @@ UNLOCK_EXAMPLES = """\
 
 def add_parser(commands: Commands) -> None:
     """Add the command to the parser."""
-    workers = commands.add_parser(
-        "workers",
-        help="Look at workers, and return their jobs.",
-        description="Look at workers, and return their jobs.",
-        epilog=f"examples:\n{LS_EXAMPLES}{UNLOCK_EXAMPLES}",
+    examples = LS_EXAMPLES + UNLOCK_EXAMPLES
+    below = add_group(
+        commands, "workers", "workers", purpose="Look at workers, and return their jobs.", examples=examples
     )
-    below = workers.add_subparsers(dest="what", metavar="COMMAND", title="commands")
-    listing = add_command(below, "ls", purpose=LS, examples=LS_EXAMPLES)
+    listing = add_command(below, "ls", _ls, purpose=LS, examples=LS_EXAMPLES)
     listing.add_argument("--json", action="store_true", help="print one JSON object a line: a worker")
-    unlock = add_command(below, "unlock", purpose=UNLOCK, examples=UNLOCK_EXAMPLES)
+    unlock = add_command(below, "unlock", _unlock, purpose=UNLOCK, examples=UNLOCK_EXAMPLES)
     unlock.add_argument("ids", metavar="ID", nargs="*", help="the workers' ids")
     unlock.add_argument(
         "--silent-for", metavar="TIME", type=duration, help="all workers that were silent for this long: 90s, 4h"
@@ -68,22 +65,7 @@ def add_parser(commands: Commands) -> None:
     unlock.add_argument("--json", action="store_true", help="print one JSON object a line: a job")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run the command.
-
-    Args:
-        options: The command line.
-
-    Returns:
-        0; or 1 if an id to unlock belongs to no worker.
-
-    Raises:
-        Usage: The command is missing, or unlock names no workers.
-    """
-    if options.what is None:
-        raise Usage("what about workers? See `asyncq workers --help`")
-    if options.what == "unlock":
-        return _unlock(options)
+def _ls(options: argparse.Namespace) -> int:
     workers = ask(options, lambda client: client.admin.list_workers())
     print_lines([msgspec.json.encode(worker).decode() for worker in workers] if options.json else table(workers))
     return 0
