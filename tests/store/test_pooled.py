@@ -174,7 +174,7 @@ async def test_a_worker_works_with_a_session_for_each_transaction(dsn: str, sche
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"listen": False, "listen_dsn": "postgresql://h"}, "nothing to listen"),
+    [({"listen": False, "listen_dsn": "postgresql://h"}, "leave one of them out"),
      ({"listen_dsn": "postgresql://h?statement_cache_size=0"}, "directly")],
 )  # fmt: skip
 def test_options_for_listen_that_contradict_each_other_are_refused(options: dict[str, object], said: str) -> None:
