@@ -166,7 +166,7 @@ class Parts:
         callbacks = HeartbeatCallbacks(
             emit=self._observers.emit,
             lost=self.membership.lost,
-            doubted=self.membership.doubted,
+            gave_up=self.membership.gave_up,
             regained=self.membership.regained,
             cancelled=self.canceller.cancel,
             named=self.start_gate.named,

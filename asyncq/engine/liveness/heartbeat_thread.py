@@ -43,7 +43,7 @@ class HeartbeatCallbacks(msgspec.Struct, frozen=True):
     Attributes:
         emit: Takes events.
         lost: Others declared this worker dead; with its id.
-        doubted: It cannot be proven in time that this worker lives; with its id and the reason.
+        gave_up: It cannot be proven in time that this worker lives; with its id and the reason.
         regained: It was proven again that this worker lives.
         cancelled: Running jobs were cancelled; with the worker's id and (job id, token) of each, at every beat as long
             as they run.
@@ -58,7 +58,7 @@ class HeartbeatCallbacks(msgspec.Struct, frozen=True):
 
     emit: Callable[[Event], None]
     lost: Callable[[int], None]
-    doubted: Callable[[int, str], None]
+    gave_up: Callable[[int, str], None]
     regained: Callable[[], None]
     cancelled: Callable[[int, Collection[tuple[int, int]]], None]
     named: Callable[[Collection[str]], None]
@@ -194,7 +194,7 @@ class HeartbeatThread:
                 except TimeoutError:
                     continue
         except Exception as error:  # noqa: BLE001 - a worker without a heart must not go on
-            self._tell(self._reactions.doubted, self._worker_id, f"its heart failed: {type(error).__name__}: {error}")
+            self._tell(self._reactions.gave_up, self._worker_id, f"its heart failed: {type(error).__name__}: {error}")
             self._tell(self._reactions.fail, error)
         finally:
             await self._end()
@@ -379,7 +379,7 @@ class HeartbeatThread:
         self._tell(self._reactions.fallback)
 
     def _gave_up(self, reason: str) -> None:
-        self._tell(self._reactions.doubted, self._worker_id, reason)
+        self._tell(self._reactions.gave_up, self._worker_id, reason)
 
     async def _end(self) -> None:
         self._watchdog.end()

@@ -125,7 +125,7 @@ class Membership:
         self._lease.end()
         self._heartbeat.questioned()
 
-    def doubted(self, worker_id: int, reason: str) -> None:
+    def gave_up(self, worker_id: int, reason: str) -> None:
         """End the runs, because others may rescue their jobs soon. Until then the claims are this worker's."""
         if not worker_id or worker_id != self._identity.worker_id:
             return
