@@ -1,7 +1,7 @@
-"""Ends jobs of this worker that were cancelled: a running handler is cancelled, a claim in the buffer never starts.
+"""Ends cancelled jobs of this worker: it cancels a running handler, and a claim in the buffer never starts.
 
-What was cancelled is known by the job's id and the token of its claim, so that an old message never ends a later run.
-The row says the same: whatever a run comes to, it is settled as cancelled. So a message may be lost, late or doubled.
+A message names the job's id and the token of its claim, so an old message never ends a later run. The row is marked
+too: whatever its result, the run is settled as cancelled. So a message may be lost, late or repeated.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class Canceller:
     """The canceller of one worker.
 
     Args:
-        identity: Whose jobs.
-        inbox: Holds those that have not started, and those that are still on their way.
-        executor: Runs the others.
-        start_gate: Knows those that are about to start.
+        identity: The identity of the worker.
+        inbox: Holds claims that have not started, and expects those of fetches in progress.
+        executor: Runs the jobs that have started.
+        start_gate: Holds claims that wait for permission to start.
     """
 
     def __init__(self, identity: Identity, inbox: Inbox, executor: Executor, start_gate: StartGate) -> None:
@@ -33,16 +33,16 @@ class Canceller:
         self._asked: set[tuple[int, int]] = set()
 
     def cancel(self, worker_id: int, jobs: Iterable[tuple[int, int]]) -> None:
-        """Running jobs of some worker were cancelled: end those that are here.
+        """End the jobs of this worker among cancelled jobs.
 
         Args:
-            worker_id: Whose; another worker's are left alone, as are those of an id that this worker had before.
-            jobs: The id of each, and the token of its claim.
+            worker_id: The worker that claimed them; ignored if it is another one, or an earlier id of this one.
+            jobs: The id of each job, and the token of its claim.
         """
         if worker_id != self._identity.worker_id:
             return
         if not self._asked:
-            # Messages come in a burst, and each look goes through all that runs: one look for all of them.
+            # Messages come in bursts, and each search reads all running jobs. So one search handles all messages.
             asyncio.get_running_loop().call_soon(self._act)
         self._asked.update(jobs)
 

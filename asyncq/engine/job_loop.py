@@ -1,4 +1,4 @@
-"""The job loops of a worker, one for each slot: take a claim, run it, hand its end over, repeat."""
+"""The job loops of a worker, one for each slot: take a claim, run its job, pass the result on, repeat."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class JobLoops:
     """The job loops of one worker.
 
     Args:
-        identity: The worker.
-        inbox: Where claims come from.
+        identity: The identity of the worker.
+        inbox: The source of claims.
         outbox: Takes claims that may not start; a full one delays the loops.
-        executor: Runs jobs.
-        completer: Takes the ends of runs.
+        executor: Runs the jobs.
+        completer: Takes the results of runs.
         start_gate: Decides which claims may start.
-        start_soon: Starts tasks.
+        start_soon: Starts an asyncio task of the worker.
 
     Attributes:
-        running: How many loops run.
+        running: The number of loops.
         ended: Set when all have ended.
     """
 
@@ -66,9 +66,9 @@ class JobLoops:
             self.ended.set()
 
     async def _until_closed(self) -> None:
-        """Run jobs until the buffer is closed, or a job is stuck for so long that another loop has replaced this one.
+        """Run jobs until the buffer is closed, or until another loop has replaced this one because its job is stuck.
 
-        If cancelled, the job that runs goes on without its worker, and nobody settles it.
+        If cancelled, the current job continues without its worker, and is not settled.
         """
         buffer, executor, completer, outbox = self._buffer, self._executor, self._completer, self._outbox
         while (claim := buffer.pop() or await buffer.take()) is not None:

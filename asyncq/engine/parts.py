@@ -1,4 +1,4 @@
-"""All parts of one worker, each made with the parts that it uses. No part is changed afterwards by another one."""
+"""Makes all parts of one worker, each with the parts that it uses. No part replaces parts of another one later."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class Parts:
     """The parts of one worker, for one run.
 
     Args:
-        database: Where the jobs are.
-        registry: The tasks.
-        options: How to work.
-        observers: Called with events.
-        items: Recurring jobs of its own crontab.
-        hears: Whether it listens.
-        once: Whether it runs only until nothing is runnable.
+        database: The database with the jobs.
+        registry: The tasks of the worker.
+        options: The options of the worker.
+        observers: The receivers of events.
+        items: Recurring jobs of the worker's own crontab.
+        listens: Whether the worker has a LISTEN connection.
+        once: Whether the worker ends when no job is due any more.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Parts:
         observers: Observers,
         *,
         items: Sequence[CronItem],
-        hears: bool,
+        listens: bool,
         once: bool,
     ) -> None:
         self._options, self._observers = options, observers
@@ -79,8 +79,8 @@ class Parts:
         self._make_completer(self.tasks.start_soon, once=once)
         lines = [self.writing, self.reading]
         self.fallback = FallbackHeartbeat(lines, identity, self.start_gate, self.heartbeat, self.stuck)
-        # A worker that hears nothing looks for changed items as often as for jobs.
-        longest_s = LONGEST_POLL_S if hears else options.poll_s
+        # A worker without LISTEN checks for changed items as often as for jobs.
+        longest_s = LONGEST_POLL_S if listens else options.poll_s
         self.cron = Cron(database, self.reading, items, identity, observers, longest_s=longest_s)
         self.maintenance = Rounds(
             database, self.reading, identity, observers, options.discarded_retention_s, self.fetcher.cursor
@@ -96,7 +96,7 @@ class Parts:
             unconfirmed=self.unconfirmed,
             executor=self.executor,
             start_gate=self.start_gate,
-            rejoined=self.cron.wake,  # Its items are declared under the new id.
+            rejoined=self.cron.wake,  # It declares its items under the new id.
             start_soon=self.tasks.start_soon,
         )
 
@@ -121,7 +121,7 @@ class Parts:
         )
 
     def _make_fetcher(self, start_soon: Callable[..., None]) -> None:
-        """Make the parts that bring claims; those that cannot be started go back to the outbox."""
+        """Make the parts that fetch claims, and the outbox, which takes claims that cannot start."""
         line, identity, observers = self.reading, self.identity, self._observers
         self.reporter = Reporter(observers, start_soon)
         self.outbox = Outbox(self.reporter, observers)
@@ -147,7 +147,7 @@ class Parts:
         self.canceller = Canceller(identity, inbox, self.executor, self.start_gate)
 
     def _make_completer(self, start_soon: Callable[..., None], *, once: bool) -> None:
-        """Make the parts that write the ends of runs, and the job loops."""
+        """Make the parts that write the results of runs, and the job loops."""
         line, observers, inbox, outbox = self.writing, self._observers, self.inbox, self.outbox
         self.wake_ups = WakeUps(line, observers, self.schedule, self.on_call, start_soon, once=once)
         claim_next = ClaimNext(line, self.identity, inbox, self.schedule, self.unconfirmed)
@@ -158,10 +158,10 @@ class Parts:
         )
 
     def start_heartbeat(self, fail: Callable[[Exception], None]) -> None:
-        """Start the thread of the heartbeat.
+        """Start the heartbeat thread.
 
         Args:
-            fail: Called if the worker must not go on.
+            fail: Called with the error if the worker must not continue.
         """
         callbacks = HeartbeatCallbacks(
             emit=self._observers.emit,
@@ -182,7 +182,7 @@ class Parts:
 
     @property
     def is_calm(self) -> bool:
-        """Whether nothing runs, waits or is to be written here, and the last fetch found nothing."""
+        """Whether no job runs, waits or has to be written, and the last fetch found no job."""
         busy = self.executor.running or len(self.inbox.buffer) or self.outbox.unwritten or self.start_gate.waiting
         return self.schedule.is_idle and not busy
 
@@ -196,7 +196,7 @@ class Parts:
         self.loops.start()
 
     def _stuck_changed(self) -> None:
-        """Beat, since the worker's row names stuck handlers; fetching goes on, or ends with too many."""
+        """Store the stuck handlers by a heartbeat, and continue or stop to fetch, by their number."""
         if self.stuck.is_full:
             self.inbox.return_all("too many handlers are stuck")
         self.heartbeat.beat_now()

@@ -1,4 +1,8 @@
-"""How a worker stops: stop fetching, return what was not started, grace, cancel, write everything, go."""
+"""The request to stop a worker.
+
+The worker then stops fetching, returns claims that have not started, waits for the grace period, cancels the handlers
+that still run, writes all settlements, and ends.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,11 @@ T = TypeVar("T")
 
 
 class StopRequest:
-    """Asked to stop, and how urgently.
+    """Whether a worker has to stop, and whether at once.
 
     Attributes:
-        reason: Why, for the log.
-        error: What the worker has to raise when it has stopped, if that is why.
+        reason: The reason to stop, for the log.
+        error: The error that is the reason, if there is one; the worker raises it when it has stopped.
     """
 
     def __init__(self) -> None:
@@ -27,7 +31,7 @@ class StopRequest:
 
     @property
     def is_asked(self) -> bool:
-        """Whether somebody asked."""
+        """Whether the worker was asked to stop."""
         return self._asked.is_set()
 
     def ask(self, reason: str) -> None:
@@ -41,16 +45,16 @@ class StopRequest:
             self._beginning.cancel()
 
     def fail(self, error: Exception) -> None:
-        """Ask to stop because of an error; nothing if somebody has asked before."""
+        """Ask to stop because of an error; an earlier request keeps its reason."""
         if not self.is_asked:
             self.error = error
             self.ask(str(error))
 
     async def unless_asked(self, beginning: Awaitable[T]) -> T | None:
-        """Do what may take long before anything is held, and cancel it when somebody asks to stop.
+        """Await a slow step of the start, and cancel it when the worker is asked to stop.
 
         Returns:
-            What it came to; None if it was cancelled.
+            The result of the step; None if it was cancelled.
         """
         with anyio.CancelScope() as self._beginning:
             if self.is_asked:
@@ -59,7 +63,7 @@ class StopRequest:
         return None
 
     async def asked(self) -> None:
-        """Wait until somebody asks."""
+        """Wait until the worker is asked to stop."""
         await self._asked.wait()
 
     async def forced(self) -> None:

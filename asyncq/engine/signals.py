@@ -1,9 +1,9 @@
-"""Lets SIGTERM and SIGINT ask the workers of this process to stop: all of them, and nobody else's handlers are lost.
+"""Lets SIGTERM and SIGINT ask all workers of this process to stop, and calls earlier handlers too.
 
-Not by the event loop's `add_signal_handler`, which holds one function for each signal: a second worker, or a service
-that listens too, would take the place of the first one, and take it away when it ends.
+The event loop's `add_signal_handler` is not used, since it holds one function for each signal. A second worker, or a
+service with a handler, would replace the function of the first worker, and remove it at its end.
 
-A child that is forked meanwhile gets the earlier handlers: its copy of a worker does not run, and could not stop.
+A forked child gets the earlier handlers back: its copy of a worker does not run, and could not stop.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _forking = threading.local()
 
 
 class StoppedEarly(BaseException):
-    """A signal came before a worker ran. It is no Exception: the user's `except Exception` must not catch it."""
+    """A signal arrived before a worker ran. It is no Exception: the user's `except Exception` must not catch it."""
 
 
 class EarlySignals:
-    """The signals that came before a worker ran.
+    """The signals that arrived before a worker ran.
 
     Attributes:
         names: Their names in the order of arrival, until a worker takes them.
@@ -43,10 +43,10 @@ class EarlySignals:
 
     @contextmanager
     def interrupt(self) -> Generator[None]:
-        """Let the first signal end the block, which may run for long.
+        """Let the first signal end the block, which may take long.
 
         Raises:
-            StoppedEarly: A signal came, in the block or before it.
+            StoppedEarly: A signal arrived, in the block or before it.
         """
         self._interrupts = True
         try:
@@ -69,13 +69,13 @@ _early: EarlySignals | None = None
 
 @contextmanager
 def early_signals() -> Generator[EarlySignals]:
-    """Keep SIGTERM and SIGINT for the first worker that begins in the block; in the main thread only.
+    """Keep SIGTERM and SIGINT for the first worker that starts in the block; in the main thread only.
 
-    Without a handler the kernel drops them where the process is the first one of a container.
+    Without a handler the kernel drops the signals of the first process of a container.
     """
     global _early
     _early = EarlySignals()
-    _hear()
+    _install()
     try:
         yield _early
     finally:
@@ -98,7 +98,7 @@ def signals(ask: Callable[[str], None]) -> Generator[None]:
         yield
         return
     mine = (asyncio.get_running_loop(), ask)
-    _hear()
+    _install()
     _asked.append(mine)
     if _early is not None:
         while _early.names:
@@ -111,22 +111,22 @@ def signals(ask: Callable[[str], None]) -> Generator[None]:
             _restore()
 
 
-def _hear() -> None:
-    """Handle the signals, if nobody does so yet."""
+def _install() -> None:
+    """Install the handler, where it is not installed yet."""
     for number in _DEFAULTS:
-        if signal.getsignal(number) is not _tell:
-            _before[number] = signal.signal(number, _tell)
+        if signal.getsignal(number) is not _handle:
+            _before[number] = signal.signal(number, _handle)
 
 
 def _restore() -> None:
     for number, handler in _before.items():
-        if signal.getsignal(number) is _tell:  # Else somebody has set another one since.
-            # None: it was set by other code than Python's, which cannot be put back.
+        if signal.getsignal(number) is _handle:  # Otherwise another handler was set since.
+            # None: it was set outside of Python, and cannot be restored.
             signal.signal(number, _DEFAULTS[number] if handler is None else handler)
     _before.clear()
 
 
-def _tell(number: int, frame: FrameType | None) -> None:
+def _handle(number: int, frame: FrameType | None) -> None:
     name = signal.Signals(number).name
     for loop, ask in _asked:
         if not loop.is_closed():
@@ -142,7 +142,7 @@ def _pass_on(number: int, frame: FrameType | None) -> None:
     Python's own handlers of SIGINT are not called: they would end the program at once, without an orderly stop.
     """
     handler = _before.get(signal.Signals(number))
-    # That handler may itself call the one that it replaced, which may be ours.
+    # That handler may call the one that it replaced, which may be this module's.
     if not callable(handler) or _is_pythons(handler) or number in _passing:
         return
     _passing.add(number)

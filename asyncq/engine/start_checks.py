@@ -17,9 +17,9 @@ async def check_server_and_schema(
     """Refuse a schema or a server with which this worker cannot work; report features that are limited.
 
     Args:
-        database: The database.
-        connection: A connection to it.
-        registry: The worker's tasks.
+        database: The database with the jobs.
+        connection: A connection to the database.
+        registry: The tasks of the worker.
         observers: The receivers of the report.
 
     Raises:

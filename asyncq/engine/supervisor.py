@@ -1,7 +1,7 @@
-"""The one task group: starts the parts in order, waits for the request to stop, stops them in reverse.
+"""Starts the parts of a worker in order, waits for the request to stop, and stops them in reverse.
 
-The parts run shielded: whoever cancels the worker from outside asks it to stop, and it ends in order, within the grace
-period and a few seconds.
+The parts run shielded in one task group. A cancellation of the worker from outside only asks it to stop. It ends in
+order, within the grace period and a few seconds.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ from asyncq.store.policies import check_policies
 
 CANCEL_S = 5.0  # how long cancelled handlers have to end
 FLUSH_S = 10.0  # how long the last settlements may take
-GIVE_UP_S = 5.0  # how long `run_once` tries to fetch when the database is away
+GIVE_UP_S = 5.0  # how long `run_once` tries to fetch while the database is unavailable
 
 
 class Supervisor:
     """One run of a worker, from its registration to its end.
 
     Args:
-        database: Where the jobs are.
-        registry: The tasks.
-        options: How to work.
-        observers: Told of everything.
-        listen_database: Where to LISTEN; None to poll only.
-        items: Recurring jobs of its own crontab; with `once` none are added.
-        once: Whether to run what is due, and what becomes due by that, then end.
-        allow_test_clock: Whether a clock that a test has moved is accepted.
+        database: The database with the jobs.
+        registry: The tasks of the worker.
+        options: The options of the worker.
+        observers: The receivers of events.
+        listen_database: The database for LISTEN; None to poll only.
+        items: Recurring jobs of the worker's own crontab; with `once` none are added.
+        once: Whether to end when no job is due any more.
+        allow_test_clock: Whether to accept a clock that a test has moved.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Supervisor:
         self._once = once
         self._allow_test_clock = allow_test_clock
         self.parts = Parts(
-            database, registry, options, observers, items=items, hears=listen_database is not None, once=once
+            database, registry, options, observers, items=items, listens=listen_database is not None, once=once
         )
         self._progress = asyncio.Event()
         self._fetched = anyio.Event()
@@ -95,12 +95,12 @@ class Supervisor:
 
         Args:
             stop: The request to stop.
-            started: An event to be set when the worker takes jobs.
+            started: An event to set when the worker begins to fetch.
 
         Raises:
-            StoreError: The database cannot be used at the start; later it is tried for ever.
+            StoreError: The database cannot be used at the start. Later the worker retries without end.
 
-        If cancelled, it stops as if asked to, then the cancellation goes on.
+        If cancelled, the worker stops as if asked to. Then the cancellation continues.
         """
         try:
             if version := await stop.unless_asked(self._register(stop)):
@@ -108,7 +108,7 @@ class Supervisor:
         finally:
             self.parts.child_tasks.uninstall()
             with anyio.CancelScope(shield=True):
-                # The heartbeat of a worker that has worked was stopped before.
+                # If the worker has started, its heartbeat is stopped already.
                 await self.parts.heartbeat.stop(forget_worker=True)
                 await self.parts.reading.close()
                 await self.parts.writing.close()
@@ -128,7 +128,7 @@ class Supervisor:
             raise innermost(group) from None
 
     async def _register(self, stop: StopRequest) -> str:
-        """Check the database, become known, learn the ids of the tasks; returns the server's version."""
+        """Check the database, register the worker and its tasks, and return the server's version."""
         connection = await self.parts.reading.connection()
         await check_server_and_schema(self._database, connection, self.parts.identity.registry, self._observers)
         await check_policies(connection, self._database.schema)
@@ -145,7 +145,7 @@ class Supervisor:
             try:
                 async with anyio.create_task_group() as group:
                     await self._start(group)
-                    self._tell_start(version)
+                    self._emit_start(version)
                     if started is not None:
                         started.set()
                     await self._wait(stop)
@@ -168,8 +168,8 @@ class Supervisor:
                 ended.set()
 
     async def _abandon(self) -> None:
-        """After the failure of a part nothing goes on: no handler, and no heartbeat: so others rescue the claims."""
-        self.parts.stuck.close()  # No loop can be started any more.
+        """After a part has failed, stop the handlers and the heartbeat, so that other workers rescue the claims."""
+        self.parts.stuck.close()  # From here on no loop can be started.
         runs = self.parts.executor.cancel_all()
         if handlers := [run.handler for run in runs if run.handler is not None]:
             await asyncio.wait(handlers, timeout=CANCEL_S)
@@ -213,13 +213,13 @@ class Supervisor:
         )
 
     def _heard(self, text: str) -> None:
-        """Something may be due; if clocks may be moved, one may have been."""
+        """Handle a wake-up: a job may be due, or a test may have moved the clock."""
         self.parts.on_call.heard(text)
         if self._allow_test_clock:
             self.parts.cron.wake()
 
     def _heard_of_cancelled(self, worker_id: int, job_id: int, _token: int) -> None:
-        """Look in the rows: whoever can connect to the database can send such a message, whatever its rights."""
+        """Check the rows, since every role that can connect to the database can send this message."""
         if worker_id == self.parts.identity.worker_id:
             if job_id:
                 self.parts.heartbeat.beat_now()
@@ -263,7 +263,7 @@ class Supervisor:
         await self._let_finish(stop)
         stuck = tuple(sorted(run.claim.id for run in self.parts.executor.running))
         with anyio.move_on_after(FLUSH_S):
-            # A fetch that was under way gives back what it brings.
+            # A fetch in progress gives its claims back.
             await self._fetched.wait()
             self.parts.completer.close()
             await self._written.wait()
@@ -275,7 +275,7 @@ class Supervisor:
         await self._leave(stuck)
 
     async def _let_finish(self, stop: StopRequest) -> None:
-        """Running handlers may finish within the grace period; then they are cancelled."""
+        """Wait for running handlers until the grace period ends, then cancel them."""
         with anyio.move_on_after(self._options.grace_s):
             async with anyio.create_task_group() as race:
                 for end in (self.parts.loops.ended.wait, stop.forced):
@@ -301,7 +301,7 @@ class Supervisor:
             task.cancel()
 
     async def _leave(self, stuck: Sequence[int]) -> None:
-        """Be forgotten, unless claims are left: then the row stays, and others take over after the lease."""
+        """Remove the worker's row; with claims left, keep it, so that others rescue them after the lease."""
         abandoned = self.parts.outbox.abandoned
         if abandoned:
             self._observers.emit(SettlementsAbandoned(job_ids=abandoned))
@@ -321,7 +321,7 @@ class Supervisor:
             )
         )
 
-    def _tell_start(self, version: str) -> None:
+    def _emit_start(self, version: str) -> None:
         options = self._options
         loop = type(asyncio.get_running_loop()).__module__.partition(".")[0]
         self._observers.emit(

@@ -25,6 +25,7 @@ FOLDERS = [
     "asyncq/server",
     "asyncq/store",
     "asyncq/testing",
+    "asyncq/engine",
     "asyncq/engine/base",
     "asyncq/engine/cron",
     "asyncq/engine/fetch",
