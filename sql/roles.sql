@@ -9,7 +9,7 @@
 
 begin;
 set local search_path = pg_catalog, pg_temp;
--- No schema's name stands here: some words, plpgsql for one, are not free for settings.
+-- No schema's name is used here, since some words, such as plpgsql, are not free for settings.
 set local asyncq_roles.worker = :'worker';
 set local asyncq_roles.enqueuer = :'enqueuer';
 

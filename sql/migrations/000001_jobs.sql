@@ -1,7 +1,7 @@
 -- The jobs that have not ended: a job is a row of _jobs or a member of one row of _batches.
 --
--- Each text has collation C: names are compared byte by byte in every database, and an upgrade of libc or ICU breaks no index.
--- Columns are in order of alignment, to waste no padding.
+-- Each text has collation C: names are compared byte by byte in every database, and an upgrade of libc or ICU breaks no
+-- index. Columns are in order of alignment, to waste no padding.
 
 -- The names of tasks, each stored once: a job has the number.
 --   retired_in  the transaction in which cleanup found the name unused; the next cleanup that finds so removes it. A statement that looks
@@ -16,8 +16,8 @@ create table asyncq._tasks (
 
 -- Jobs that wait, run, are retried or are discarded. A job that ends well is deleted.
 --
--- The claim is three columns: locked_by (the worker), locked_at, lock_token (the fetch). A claim writes the row, so a caller with an older
--- snapshot that wants to check or change the job gets 40001.
+-- The claim is three columns: locked_by (the worker), locked_at, lock_token (the fetch). A claim writes the row, so a
+-- caller with an older snapshot that wants to check or change the job gets 40001.
 --   revision       how often an add under its key changed it
 --   attempts       ended runs that counted as attempts; max_attempts once the job is discarded
 --   attempts_made  the attempts of a job that was discarded before its last one: by its handler, by hand, or as its key was taken. Else null.
@@ -52,8 +52,8 @@ create table asyncq._jobs (
   unique_key bytea,
   keep_states text[] collate "C",
   rerun json,
-  -- These four protect the workers: they could not decode such a row, or its claim would have no owner. The functions check other limits,
-  -- such as the length of a name.
+  -- These four protect the workers: they could not decode such a row, or its claim would have no owner. The functions
+  -- check other limits, such as the length of a name.
   constraint jobs_run_at_check check (run_at >= '0001-01-01 00:00:00+00' and run_at < '10000-01-01 00:00:00+00'),
   constraint jobs_attempts_check check (attempts >= 0 and max_attempts >= 1),
   constraint jobs_claim_check check (
@@ -62,8 +62,8 @@ create table asyncq._jobs (
   -- A waiting job is cancelled by its end, and requested again by a change.
   constraint jobs_running_check check (locked_by is not null or cancelled_at is null and rerun is null)
 ) with (
-  -- Each job leaves two dead rows within seconds. Vacuum removes them as soon as there are 10,000, or a hundredth of a large backlog, since
-  -- each vacuum reads the indexes in full.
+  -- Each job leaves two dead rows within seconds. Vacuum removes them as soon as there are 10,000, or a hundredth of a
+  -- large backlog, since each vacuum reads the indexes in full.
   autovacuum_vacuum_threshold = 10000,
   autovacuum_vacuum_scale_factor = 0.01,
   -- Rows that were only inserted are about to be deleted: it gains nothing to mark their pages.
@@ -87,7 +87,7 @@ create table asyncq._jobs (
 
 comment on column asyncq._jobs.cancelled_at is 'It runs, but was cancelled: its worker is notified, and whatever its result, it ends as cancelled.';
 comment on column asyncq._jobs.keep_until is 'Once it has ended in one of keep_states, _ended_jobs has a row of it until then.';
-comment on column asyncq._jobs.rerun is 'It runs, and was asked for again: the payload with which it begins anew when this run ends.';
+comment on column asyncq._jobs.rerun is 'It runs, and was asked for again: the payload with which it runs again when this run ends.';
 
 -- fetch_jobs, next_due, unknown_tasks: ready and future jobs without a queue, in the order in which they run.
 create index jobs_ready on asyncq._jobs (priority, run_at, id)
@@ -97,8 +97,8 @@ create index jobs_ready on asyncq._jobs (priority, run_at, id)
 create index jobs_ready_queued on asyncq._jobs (priority, run_at, id)
   where queue is not null and locked_by is null and attempts < max_attempts;
 
--- fetch_jobs: the first job of each queue, when the window over jobs_ready_queued is full of busy queues. The first column is a hash of the
--- name: a walk over the queues begins at a random one, with the same chance for each.
+-- fetch_jobs: the first job of each queue, when the window over jobs_ready_queued is full of busy queues. The first
+-- column is a hash of the name: a walk over the queues begins at a random one, with the same chance for each.
 create index jobs_ready_by_queue on asyncq._jobs (hashtextextended(queue, 0), priority, run_at, id)
   where queue is not null and locked_by is null and attempts < max_attempts;
 
@@ -109,9 +109,10 @@ create unique index jobs_one_running_per_queue on asyncq._jobs (queue)
 -- add_job with a key. Partial, so that writers of jobs without a key take no lock on it.
 create unique index jobs_key on asyncq._jobs (key) where key is not null;
 
--- add_job with a unique policy: one index for jobs that wait or run, one for discarded jobs, which may be thousands and which few policies
--- look at. Not unique: the policy decides which jobs of a key may exist beside each other.
--- The second index contains running jobs too. Otherwise the planner could use jobs_discarded for one key, and read all its jobs.
+-- add_job with a unique policy: one index for jobs that wait or run, one for discarded jobs, which may be thousands and
+-- which few policies look at. Not unique: the policy decides which jobs of a key may exist beside each other.
+-- The second index contains running jobs too. Otherwise the planner could use jobs_discarded for one key, and read all
+-- its jobs.
 create index jobs_unique_key on asyncq._jobs (unique_key)
   where unique_key is not null and (locked_by is not null or attempts < max_attempts);
 create index jobs_unique_key_unready on asyncq._jobs (unique_key)
@@ -120,15 +121,15 @@ create index jobs_unique_key_unready on asyncq._jobs (unique_key)
 -- beat: running jobs that were cancelled. A worker that missed the notification finds them here.
 create index jobs_cancelled on asyncq._jobs (locked_by) where cancelled_at is not null;
 
--- rescue_jobs, return_lost, list_workers, force_unlock_workers: the claims of a worker, however many jobs wait. These statements ask for a
--- lock_token, which every claim has; other statements do not, and keep their own indexes.
+-- rescue_jobs, return_lost, list_workers, force_unlock_workers: the claims of a worker, however many jobs wait. These
+-- statements ask for a lock_token, which every claim has; other statements do not, and keep their own indexes.
 create index jobs_claims on asyncq._jobs (locked_by) where lock_token is not null;
 
 -- prune: jobs that were discarded long ago. Written only when a job is discarded.
 create index jobs_discarded on asyncq._jobs (updated_at) where attempts >= max_attempts and locked_by is null;
 
--- The lock of a serial queue: its row exists only while one of its jobs runs. fetch_jobs inserts it, the statement that ends the
--- claim deletes it, each in the transaction that writes the job.
+-- The lock of a serial queue: its row exists only while one of its jobs runs. fetch_jobs inserts it, the statement that
+-- ends the claim deletes it, each in the transaction that writes the job.
 create table asyncq._queues (
   locked_by int not null,
   name text collate "C" constraint queues_pkey primary key
@@ -142,11 +143,11 @@ create table asyncq._queues (
   vacuum_truncate = off
 );
 
--- The jobs that one fetch claimed, as one row: to write a claim in each job's row took most of the server's time in a drain. A batch
--- contains new jobs that wait for nothing: no key, policy, flag, attempt.
+-- The jobs that one fetch claimed, as one row: to write a claim in each job's row took most of the server's time in a
+-- drain. A batch contains new jobs that wait for nothing: no key, policy, flag, attempt.
 --
--- A job is in _jobs or in one batch, never in both. A fetch moves it here, in one statement. A statement that does anything else than end
--- the job well first moves the whole batch back (_split_batches), as claimed rows.
+-- A job is in _jobs or in one batch, never in both. A fetch moves it here, in one statement. A statement that does
+-- anything else than end the job well first moves the whole batch back (_split_batches), as claimed rows.
 --   lock_token  of the fetch; locked_by, locked_at, lock_token are those of each of its claims
 --   unsettled   a bit for each job, in the order of the arrays: 1 while its claim exists
 --   ids         in order. The other arrays hold the other fields of the job in the same order. A field without an array is null or
@@ -168,7 +169,8 @@ create table asyncq._batches (
   payload json[] not null,
   constraint batches_pkey primary key (locked_by, lock_token)
 ) with (
-  -- Each settlement writes its batch once more, and no column of an index: with room on the page it needs no new entries.
+  -- Each settlement writes its batch once more, and no column of an index: with room on the page it needs no new
+  -- entries.
   fillfactor = 50,
   -- A few rows at a time. A statement that looks for one job reads them all.
   autovacuum_vacuum_threshold = 1000,

@@ -2,8 +2,8 @@
 --
 -- Times and leases use the real clock always (clock_timestamp), never the clock that tests can move.
 
--- Live workers, and dead ones whose claims have not all ended. A worker is dead when its lease is over, or when its advisory lock
--- was free for longer than the grace (_is_live): any other worker returns its claims and removes it.
+-- Live workers, and dead ones whose claims have not all ended. A worker is dead when its lease is over, or when its
+-- advisory lock was free for longer than the grace (_is_live). Then any other worker returns its claims and removes it.
 --   doubted_at       when its lock was first free; its next beat clears it
 --   died_at          when a rescue declared the worker dead. Its row exists until its last claim has ended, and its id is never
 --                    used again.
@@ -29,7 +29,8 @@ create table asyncq._workers (
   stuck bigint[] not null default '{}',
   cron jsonb
 ) with (
-  -- Beats write no column of an index: with room on the page they need no new entries, and readers remove the dead ones.
+  -- Beats write no column of an index: with room on the page they need no new entries, and readers remove the dead
+  -- ones.
   fillfactor = 70,
   -- A few rows, written all the time and read by each worker: vacuum removes early what readers could not.
   autovacuum_vacuum_threshold = 1000,
@@ -38,20 +39,21 @@ create table asyncq._workers (
   vacuum_truncate = off
 );
 
--- Since when this run of the server is known. Unlogged on purpose: it is empty after a crash and after the promotion of a standby,
--- when all locks are free although no worker has died.
+-- Since when this run of the server is known. Unlogged on purpose: it is empty after a crash and after the promotion of
+-- a standby, when all locks are free although no worker has died.
 create unlogged table asyncq._server_runs (
   only_one boolean not null default true constraint server_runs_pkey primary key,
   since timestamptz not null default pg_catalog.clock_timestamp(),
   constraint server_runs_one check (only_one)
 );
 
--- A new schema has no worker that an outage could have cut off. Without this row the current run, and with it a return window,
--- would begin when the first worker asks.
+-- A new schema has no worker that an outage could have cut off. Without this row the current run, and with it a return
+-- window, would begin when the first worker asks.
 insert into asyncq._server_runs (since) values (pg_catalog.pg_postmaster_start_time());
 
--- The hand-off slots of idle workers. An open slot is an empty batch: an add fills it with its job and sends the job to the worker in
--- the notification. A worker has a row here for as long as it has one in _workers, so that a rescue finds each job that was handed over.
+-- The hand-off slots of idle workers. An open slot is an empty batch: an add fills it with its job and sends the job to
+-- the worker in the notification. A worker has a row here for as long as it has one in _workers, so that a rescue finds
+-- each job that was handed over.
 --   token          of the batch; null: the slot is closed. It is filled when that batch is gone, or not empty.
 --   channel        on which the worker is sent the job. It is secret: another sender could make the worker run anything.
 --   task_ids       the tasks that the worker knows

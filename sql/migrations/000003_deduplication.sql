@@ -1,15 +1,16 @@
 -- Tables of deduplicated adds: key locks, ended jobs that are kept, and requests that may be made again.
 
 -- The lock of each key of a deduplicated add: adds with that key take it one after the other.
--- Logged: a prepared transaction outlives a crash of the server, and the next add has to find the key lock that it took.
+-- Logged: a prepared transaction outlives a crash of the server, and the next add has to find the key lock that it
+-- took.
 create table asyncq._key_locks (
   key bigint constraint key_locks_pkey primary key,
   used_at timestamptz not null default pg_catalog.clock_timestamp()
 ) with (
   -- Each add of a known key writes its row, and no column of an index.
   fillfactor = 70,
-  -- There may be millions, of which the same few are written again and again: a fiftieth, not the usual fifth. With the usual
-  -- pauses: no statement walks over dead rows.
+  -- There may be millions, of which the same few are written again and again: a fiftieth, not the usual fifth. With the
+  -- usual pauses: no statement walks over dead rows.
   autovacuum_vacuum_threshold = 5000,
   autovacuum_vacuum_scale_factor = 0.02
 );
@@ -24,7 +25,8 @@ create table asyncq._ended_jobs (
   state text collate "C" not null constraint ended_jobs_state_check check (state in ('completed', 'cancelled', 'discarded')),
   unique_key bytea
 ) with (
-  -- The rows that one prune deletes are the entries at the head of ended_jobs_keep_until, over which the next prune walks.
+  -- The rows that one prune deletes are the entries at the head of ended_jobs_keep_until, over which the next prune
+  -- walks.
   autovacuum_vacuum_threshold = 5000,
   autovacuum_vacuum_scale_factor = 0.02
 );

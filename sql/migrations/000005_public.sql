@@ -1,6 +1,8 @@
--- The public view over jobs, whose columns may be added at its end and are never removed, and the type of a job to be added.
+-- The public view over jobs, whose columns may be added at its end and are never removed, and the type of a job to be
+-- added.
 
--- Rows of _jobs as the public view shows them: for statements that know that their job has a row, and need not look into batches.
+-- Rows of _jobs as the public view shows them: for statements that know that their job has a row, and need not look
+-- into batches.
 create view asyncq._shown_jobs as
 select job.id, job.queue as queue_name, task.identifier as task_identifier, job.priority, job.run_at,
   least(job.attempts + (job.locked_by is not null)::int, greatest(job.attempts, job.max_attempts))::smallint as attempts,
@@ -9,8 +11,8 @@ select job.id, job.queue as queue_name, task.identifier as task_identifier, job.
 from asyncq._jobs as job
 join asyncq._tasks as task on task.id = job.task_id;
 
--- Rows and members of batches. The union is inside and the names of the tasks outside: so the index of _jobs serves a page in the
--- order of ids.
+-- Rows and members of batches. The union is inside and the names of the tasks outside: so the index of _jobs serves a
+-- page in the order of ids.
 create view asyncq.jobs as
 select job.id, job.queue as queue_name, task.identifier as task_identifier, job.priority, job.run_at,
   least(job.attempts + (job.locked_by is not null)::int, greatest(job.attempts, job.max_attempts))::smallint as attempts,

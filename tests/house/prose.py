@@ -126,6 +126,53 @@ def _comments(source: str) -> Iterator[tuple[int, str]]:
         yield last, " ".join(lines)
 
 
+SQL_COMMENT = re.compile(r"^\s*-- (.*)$")
+SIGNATURE = re.compile(r"^\w+\(.*\)")
+BESIDE_SQL = re.compile(r"^\s*(?!--)\S.*\s-- (.*)$")
+STORED_COMMENT = re.compile(r"^comment on .* is '(.*)';$")
+WIDEST = 120
+
+
+def texts_of_sql(source: str) -> Iterator[tuple[int, str]]:
+    """Yield each comment, with its first line: own lines that follow each other, ends of lines, stored comments.
+
+    Tables and the signature of a query are left out.
+    """
+    lines: list[str] = []
+    first = 0
+    for number, line in enumerate([*source.splitlines(), ""], 1):
+        if text := _prose_of_sql(line):
+            first = first if lines else number
+            lines.append(text)
+            continue
+        if lines:
+            yield first, " ".join(lines)
+            lines = []
+        if found := BESIDE_SQL.search(line) or STORED_COMMENT.match(line):
+            yield number, found[1]
+
+
+def faults_of_sql(source: str) -> list[str]:
+    """Say which comments of an SQL file have words of the dialect, and which of their own lines are too long."""
+    found = list(texts_of_sql(source))
+    return [
+        *(f"line {line}: dialect: {word[0]}: {text}" for line, text in found for word in DIALECT.finditer(text)),
+        *(
+            f"line {number}: {len(line)} characters"
+            for number, line in enumerate(source.splitlines(), 1)
+            if len(line) > WIDEST and _prose_of_sql(line)
+        ),
+    ]
+
+
+def _prose_of_sql(line: str) -> str | None:
+    """The text of a line that is a comment, but no line of a table and no signature."""
+    found = SQL_COMMENT.match(line)
+    if found and not (found[1].startswith(" ") or COLUMNS.search(found[1]) or SIGNATURE.match(found[1])):
+        return found[1]
+    return None
+
+
 def faults_of_code(source: str) -> list[str]:
     """Say which texts of a module have words of the dialect, document nothing, or are too long.
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.prose import DIALECT, faults, faults_of_code, length, sentences, texts_of_code
+from tests.house.prose import DIALECT, faults, faults_of_code, faults_of_sql, length, sentences, texts_of_code
 
 CHECKOUT = Path(__file__).parents[2]
 PAGES = [
@@ -41,6 +41,7 @@ FOLDERS = [
 """Folders whose docstrings, comments and messages were rewritten; without the folders below them."""
 
 MODULES = [path for folder in FOLDERS for path in sorted((CHECKOUT / folder).glob("*.py"))]
+STATEMENTS = sorted((CHECKOUT / "sql").rglob("*.sql"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(CHECKOUT).as_posix())
@@ -53,6 +54,27 @@ def test_a_page_is_written_in_plain_english(page: Path) -> None:
 def test_a_module_is_written_in_plain_english(module: Path) -> None:
     """Docstrings, comments, errors and log sentences have the same readers as the documents."""
     assert [] == faults_of_code(module.read_text())
+
+
+@pytest.mark.parametrize("path", STATEMENTS, ids=lambda path: path.relative_to(CHECKOUT).as_posix())
+def test_comments_of_sql_are_written_in_plain_english(path: Path) -> None:
+    """They explain locks and races, which are hard enough in plain words."""
+    assert [] == faults_of_sql(path.read_text())
+
+
+def test_faults_of_sql_are_named() -> None:
+    """Comments on their own lines, beside SQL and in the catalogue; no tables, and no signatures."""
+    source = (
+        f"-- f(told int) -> {'long ' * 30}\n-- One is\n-- of two.\n--   it  stands\nselect 'told';  -- Anew.\n"
+        f"comment on table t is 'Dear.';\n-- {'word ' * 30}\n"
+    )
+
+    assert [
+        "line 2: dialect: is of: One is of two.",
+        "line 5: dialect: Anew: Anew.",
+        "line 6: dialect: Dear: Dear.",
+        "line 7: 153 characters",
+    ] == faults_of_sql(source)
 
 
 def test_texts_of_code_are_found() -> None:

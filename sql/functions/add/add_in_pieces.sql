@@ -1,9 +1,11 @@
--- Add jobs as if one by one, when other jobs have their keys or jobs of the call share keys. asks: some depend on others by their
--- extras; keys: what _lock_key_holders returned. The keys and the jobs that have them are locked. Returns a row for each job, unordered.
+-- Add jobs as if one by one, when other jobs have their keys or jobs of the call share keys. asks: some depend on
+-- others by their extras; keys: what _lock_key_holders returned. The keys and the jobs that have them are locked.
+-- Returns a row for each job, unordered.
 --
--- The call is cut into pieces. In a piece no job shares a key with an earlier one; and if keys mix, no job looks at a job that an
--- earlier one may have changed by its job key. If all jobs of a key ask for the same, and none does more than ask, the first job of each
--- key is added and answers the others: a call with thousands of jobs of one key is one piece.
+-- The call is cut into pieces. In a piece no job shares a key with an earlier one; and if keys mix, no job looks at a
+-- job that an earlier one may have changed by its job key. If all jobs of a key ask for the same, and none does more
+-- than ask, the first job of each key is added and answers the others. So a call with thousands of jobs of one key is
+-- one piece.
 create or replace function asyncq._add_in_pieces(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
   priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[], extras jsonb[], asks boolean, keys text)
@@ -55,8 +57,8 @@ begin
           end
         from unnest(job_keys, extras) with ordinality as given(job_key, extra, ord)) as sharing
       group by sharing.ord order by sharing.ord);
-    -- The tasks of all pieces at once: piece by piece, two calls could wait for each other. The task of a job that its key
-    -- refuses is not stored.
+    -- The tasks of all pieces at once: piece by piece, two calls could wait for each other. The task of a job that its
+    -- key refuses is not stored.
     perform asyncq._store_tasks(array_agg(given.identifier))
       from unnest(identifiers, job_keys, job_key_modes, befores) as given(identifier, key, mode, before)
       where asks or given.key is null or given.mode is distinct from 'unsafe_dedupe'
@@ -85,7 +87,8 @@ begin
 end
 $$;
 
--- Add jobs that all ask alike (_all_ask_alike): the first of each key is added, or barred by another job; it answers the others.
+-- Add jobs that all ask alike (_all_ask_alike): the first of each key is added, or barred by another job; it answers
+-- the others.
 create or replace function asyncq._add_first_of_each_key(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], priorities int[],
   flags jsonb[], metas jsonb[], extras jsonb[])
@@ -94,8 +97,8 @@ create or replace function asyncq._add_first_of_each_key(
   as $$
 #variable_conflict use_column
 declare
-  -- Of each job: whether it is the first of its key (or has none), the position of its first among the firsts, and its outcome
-  -- if it is not the first.
+  -- Of each job: whether it is the first of its key (or has none), the position of its first among the firsts, and its
+  -- outcome if it is not the first.
   firsts boolean[];
   positions bigint[];
   refusals text[];
@@ -144,10 +147,10 @@ begin
 end
 $$;
 
--- Whether jobs that share a key under a unique policy can be added by _add_first_of_each_key: each is barred by the first, or by the job
--- that bars the first. So no job of the call replaces, forces or reruns, or has a job key or an idempotency key; and the jobs of a key
--- look at the same states, for the same period, including the states of a new job. A record without a key is like no other. Null would
--- not count as a failed condition, so it is false.
+-- Whether jobs that share a key under a unique policy can be added by _add_first_of_each_key: the first prevents each,
+-- or the job that prevents the first does. So no job of the call replaces, forces or reruns, or has a job key or an
+-- idempotency key; and the jobs of a key look at the same states, for the same period, including the states of a new
+-- job. A record without a key is like no other. Null would not count as a failed condition, so it is false.
 create or replace function asyncq._all_ask_alike(job_keys text[], extras jsonb[]) returns boolean
   language sql immutable
   as $$
@@ -165,8 +168,8 @@ create or replace function asyncq._all_ask_alike(job_keys text[], extras jsonb[]
     where spec.extra is not null) as given
   $$;
 
--- Whether a job has, or will have in this call, both a job key and a key under a unique policy. Then two jobs of the call that share no
--- key may meet in it. The keys are locked.
+-- Whether a job has, or will have in this call, both a job key and a key under a unique policy. Then two jobs of the
+-- call that share no key may meet in it. The keys are locked.
 create or replace function asyncq._mixes_keys(job_keys text[], extras jsonb[]) returns boolean
   language plpgsql volatile
   as $$

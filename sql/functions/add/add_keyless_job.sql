@@ -1,5 +1,5 @@
--- Add one job without a key or policy, which the caller has checked: as _add_jobs does, at a third of its price. Returns null, and does
--- nothing, if its task is not stored yet or about to be removed; then _add_jobs has to do it.
+-- Add one job without a key or policy, which the caller has checked: as _add_jobs does, at a third of its price.
+-- Returns null, and does nothing, if its task is not stored yet or about to be removed; then _add_jobs has to do it.
 create or replace function asyncq._add_keyless_job(
   identifier text, payload json, queue_name text, run_at timestamptz, max_attempts int, priority int, flags jsonb, meta jsonb)
   returns bigint

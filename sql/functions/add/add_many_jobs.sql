@@ -1,13 +1,14 @@
--- The one entrance: every add except that of a single job without a key, from SQL or Python, ends here. Parallel arrays, one element for
--- each job; null is the default, also for a whole array except the first.
+-- The one entrance: every add except that of a single job without a key, from SQL or Python, ends here. Parallel
+-- arrays, one element for each job; null is the default, also for a whole array except the first.
 -- Jobs with a key are added in three steps: lock, check, act. Lock order: key locks, jobs, tasks.
 -- Workers are notified at commit, once a transaction.
 --
--- Returns one row: the ids of the jobs that stand for the specs, in their order; then, for jobs that were not simply added, their
--- positions (from 1) and outcomes. Null if there are none.
+-- Returns one row: the ids of the jobs that stand for the specs, in their order; then, for jobs that were not simply
+-- added, their positions (from 1) and outcomes. Null if there are none.
 --
 -- An element of extras is a record of the options that have no array of their own, made by _extra or by
--- asyncq/domain/deduplication.py. A new option of a job is a new member of it. A job depends on others if it has a key or a request:
+-- asyncq/domain/deduplication.py. A new option of a job is a new member of it. A job depends on others if it has a key
+-- or a request:
 --   key, states, period    its key under a unique policy (hexadecimal), and which jobs the policy looks at; states and period may be
 --                          missing, for the defaults
 --   on_conflict            reject, ignore, replace or replace_except_schedule; add: it has the key, but ignores other jobs
@@ -18,8 +19,8 @@ create or replace function asyncq._add_many_jobs(
   priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[], extras jsonb[],
   out ids bigint[], out ords bigint[], out outcomes text[], out existing_ids bigint[], out existing_states text[])
   language plpgsql volatile
-  -- Planning these statements anew for each call costs more than running them; and a plan that was made while the table was
-  -- empty has to be right when it is full.
+  -- Planning these statements again for each call costs more than running them. A plan that was made while the table
+  -- was empty has to be right when it is full.
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
   set search_path = pg_catalog, pg_temp
@@ -61,8 +62,8 @@ begin
           extras, asks, keys) as held) as done;
   end if;
   if keys <> 'new' then
-    -- The jobs themselves decide: one that existed before may run, or be due at another time than the call says. Those that were not
-    -- changed count too, since a fetch has skipped them while they were locked.
+    -- The jobs themselves decide: one that existed before may run, or be due at another time than the call says. Those
+    -- that were not changed count too, since a fetch has skipped them while they were locked.
     perform asyncq._wake_for(ids);
   elsif run_ats is null or array_position(run_ats, null) is not null or asyncq.clock() + interval '60 s' >= any(run_ats) then
     -- As _wake_for, without a look at the jobs.

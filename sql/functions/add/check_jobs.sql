@@ -1,6 +1,6 @@
 -- The limits of a job, each with graphile's error code. The error names the first spec that breaks a rule.
--- run_at: a Python worker cannot hold a time outside of the years 1 to 9999, and infinity has no distance from now.
--- Backslashes stand in E'' strings: the caller may have switched standard_conforming_strings off.
+-- run_at has limits: a Python worker cannot hold a time outside of the years 1 to 9999, and infinity has no distance
+-- from now. Backslashes stand in E'' strings: the caller may have switched standard_conforming_strings off.
 create or replace function asyncq._check_jobs(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
   priorities int[], job_key_modes text[]) returns void
@@ -9,8 +9,8 @@ create or replace function asyncq._check_jobs(
 declare
   bad record;
 begin
-  -- Nearly always all is well, which is cheaper to see column by column: those that are null are not looked at, and of one
-  -- task's jobs one name.
+  -- Nearly always all is well, which is cheaper to see column by column: those that are null are not looked at, and of
+  -- one task's jobs one name.
   if (
     1 > any(max_attempts) or 32767 < any(max_attempts)
     or -32768 > any(priorities) or 32767 < any(priorities)
@@ -61,7 +61,8 @@ begin
     when strpos(spec.payload::text, E'\\u0000') > 0
       and spec.payload::text ~ E'(^|[^\\\\])(\\\\\\\\)*\\\\u0000'
       then E'GWBPL payload holds \\u0000, which PostgreSQL cannot store as text'
-    -- Less escaped backslashes and whole pairs, as in _check_escapes. No worker could read it, and no other array be joined to it.
+    -- Less escaped backslashes and whole pairs, as in _check_escapes. No worker could read it, and no other array be
+    -- joined to it.
     when strpos(spec.payload::text, E'\\u') > 0
       and regexp_replace(
         replace(spec.payload::text, E'\\\\', '..'),

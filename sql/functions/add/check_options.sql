@@ -1,5 +1,5 @@
--- Check that the options of an add are an object of known members. _extra checks those that it reads. meta has limits, since a reader of
--- jobs may refuse deeper nesting or larger numbers.
+-- Check that the options of an add are an object of known members. _extra checks those that it reads. meta has limits,
+-- since a reader of jobs may refuse deeper nesting or larger numbers.
 create or replace function asyncq._check_options(options jsonb) returns void
   language plpgsql immutable strict
   as $$

@@ -1,7 +1,8 @@
 -- Add jobs with the rights of the schema's owner: all that a role needs that only adds jobs.
--- jobs is an object, or an array of objects, whose members are the arguments of add_job; a missing or null member is the default (but a
--- null payload is a payload). The argument list never changes: new options are new members, so that a role's right to call it outlives
--- every upgrade. The answer shows only the id and state of a job that existed before.
+-- jobs is an object, or an array of objects, whose members are the arguments of add_job; a missing or null member is
+-- the default (but a null payload is a payload). The argument list never changes: new options are new members, so that
+-- a role's right to call it outlives every upgrade. The answer shows only the id and state of a job that existed
+-- before.
 create or replace function asyncq.enqueue(jobs json)
   returns table (ord bigint, outcome text, id bigint, existing_id bigint, existing_state text)
   language plpgsql volatile security definer

@@ -1,5 +1,5 @@
--- Store new jobs, whose tasks are stored: those with the outcome 'added', or all if there are no outcomes. Parallel arrays as in
--- _add_jobs. Returns their ids, in the order of the specs, so that equal jobs run in it.
+-- Store new jobs, whose tasks are stored: those with the outcome 'added', or all if there are no outcomes. Parallel
+-- arrays as in _add_jobs. Returns their ids, in the order of the specs, so that equal jobs run in it.
 create or replace function asyncq._insert_jobs(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
   priorities int[], flags jsonb[], metas jsonb[], extras jsonb[], outcomes text[]) returns bigint[]

@@ -1,5 +1,6 @@
 -- Add jobs whose job keys other jobs may have; the keys and these jobs are locked, and no two jobs have the same key.
--- decided (null for none) has an outcome for each job: those that are not 'added' are left alone, and not in the answer.
+-- decided (null for none) has an outcome for each job: those that are not 'added' are left alone, and not in the
+-- answer.
 --
 --   the job that has the key           replace                        preserve_run_at          unsafe_dedupe
 --   none                               added                          added                    added
@@ -83,9 +84,9 @@ begin
 end
 $$;
 
--- Change waiting jobs to what new adds of their keys say. Parallel arrays as in _add_jobs; for the outcome 'updated' the job of that id is
--- locked, and its task is stored. An option that the add leaves out becomes the default, except that a job stays kept as an earlier add
--- asked.
+-- Change waiting jobs to what new adds of their keys say. Parallel arrays as in _add_jobs; for the outcome 'updated'
+-- the job of that id is locked, and its task is stored. An option that the add leaves out becomes the default, except
+-- that a job stays kept as an earlier add asked.
 create or replace function asyncq._update_jobs(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], priorities int[],
   flags jsonb[], job_key_modes text[], metas jsonb[], extras jsonb[], ids bigint[], outcomes text[]) returns void

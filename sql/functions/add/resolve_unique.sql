@@ -1,14 +1,14 @@
--- Add jobs of which some depend on others, and no two share a key; the keys and the jobs that have them are locked. Three questions in
--- turn: was this very request made before (idempotency keys), does another job bar it (unique policies), does another job have its job
--- key?
+-- Add jobs of which some depend on others, and no two share a key; the keys and the jobs that have them are locked.
+-- Three questions in turn: was this very request made before (idempotency keys), does another job prevent it (unique
+-- policies), does another job have its job key?
 --
---   the newest job that bars it      ignore          reject      rerun           replace
+--   the newest job that prevents it  ignore          reject      rerun           replace
 --   waits                            deduplicated    rejected    as without      added; the other ends as cancelled
 --   runs                             deduplicated    rejected    updated         added; the other is cancelled
 --   has ended                        deduplicated    rejected    as without      added; the other loses the key
 --
--- A rerun stores the payload with which the job runs again when its run ends. It applies if only running jobs bar the request: a job
--- that waits will run later anyhow.
+-- A rerun stores the payload with which the job runs again when its run ends. It applies if only running jobs prevent
+-- the request: a job that waits will run later anyhow.
 create or replace function asyncq._resolve_unique(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
   priorities int[], flags jsonb[], job_key_modes text[], metas jsonb[], extras jsonb[])
@@ -95,10 +95,11 @@ begin
 end
 $$;
 
--- The jobs that bar an add under its unique policy, the only copy of this rule: they have its key and one of the policy's states, and the
--- policy's period since they were created is not over. Inlined into statements whose snapshots are newer than the locks. is_row: the job
--- has a row in _jobs, and is not only kept as ended.
--- One probe of each index under every plan: only the key's condition fits an index, and offset 0 keeps it from becoming a join.
+-- The jobs that prevent an add under its unique policy. This is the only copy of this rule. They have its key and one
+-- of the policy's states, and were created within the policy's period. Inlined into statements whose snapshots are
+-- newer than the locks. is_row: the job has a row in _jobs, and is not only kept as ended.
+-- One probe of each index under every plan: only the key's condition fits an index, and offset 0 keeps it from becoming
+-- a join.
 create or replace function asyncq._matches(extra jsonb, moment timestamptz)
   returns table (id bigint, state text, created_at timestamptz, run_at timestamptz, is_row boolean)
   language sql stable
@@ -126,8 +127,8 @@ create or replace function asyncq._matches(extra jsonb, moment timestamptz)
   offset 0
   $$;
 
--- Make room for jobs that replace others (outcome 'added' with an existing job): waiting jobs end as cancelled, running ones are
--- cancelled, ended ones lose the key.
+-- Make room for jobs that replace others (outcome 'added' with an existing job): waiting jobs end as cancelled, running
+-- ones are cancelled, ended ones lose the key.
 create or replace function asyncq._replace_jobs(
   extras jsonb[], outcomes text[], existing_ids bigint[], moment timestamptz) returns void
   language plpgsql volatile

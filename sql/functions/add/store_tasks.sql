@@ -1,5 +1,6 @@
--- Store the names of new tasks, sorted, so that two callers with the same new names never deadlock. Nearly always there is one
--- name, and it is known. A retired name is in use again: its mark is cleared, which waits for a cleanup that is about to remove it.
+-- Store the names of new tasks, sorted, so that two callers with the same new names never deadlock. Nearly always there
+-- is one name, and it is known. A retired name is in use again: its mark is cleared, which waits for a cleanup that is
+-- about to remove it.
 create or replace function asyncq._store_tasks(identifiers text[]) returns void
   language plpgsql volatile
   as $$
@@ -24,9 +25,9 @@ begin
 end
 $$;
 
--- The ids of a worker's tasks, which are stored on first use. A name that another open transaction has just stored is left out, since a
--- worker must not wait for that; it asks again. A retired name is in use again: its mark is cleared, unless a cleanup is about to remove
--- it. The function waits for a lock on the whole table, as of a migration.
+-- The ids of a worker's tasks, which are stored on first use. A name that another open transaction has just stored is
+-- left out, since a worker must not wait for that; it asks again. A retired name is in use again: its mark is cleared,
+-- unless a cleanup is about to remove it. The function waits for a lock on the whole table, as of a migration.
 create or replace function asyncq._task_ids(identifiers text[]) returns table (identifier text, id int)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp

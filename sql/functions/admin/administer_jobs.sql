@@ -1,6 +1,7 @@
--- What an administrator does to jobs, by their ids. The rows are locked first, in the order of their ids, also of running jobs: the
--- function waits for a job that is being fetched, settled or changed, and uses its newest version; at REPEATABLE READ and SERIALIZABLE
--- the caller gets 40001. Running jobs are left alone except by cancel; so are ids that are unknown or null.
+-- What an administrator does to jobs, by their ids. The rows are locked first, in the order of their ids, also of
+-- running jobs. So the function waits for a job that is being fetched, settled or changed, and uses its newest version;
+-- at REPEATABLE READ and SERIALIZABLE the caller gets 40001. Running jobs are left alone except by cancel; so are ids
+-- that are unknown or null.
 --
 --   act          what becomes of the job
 --   cancel       unless it is discarded: it ends as cancelled; one that runs is marked, and its worker notified
@@ -31,8 +32,8 @@ begin
       select 'unique:' || encode(job.unique_key, 'hex') from asyncq._jobs as job
       where job.id = any(job_ids) and job.unique_key is not null));
   end if;
-  -- Until no more rows are found: a fetch that the lock waited for may have moved jobs into a batch. Each statement has its own
-  -- snapshot, and sees that.
+  -- Until no more rows are found: a fetch that the lock waited for may have moved jobs into a batch. Each statement has
+  -- its own snapshot, and sees that.
   loop
     -- The other acts leave running jobs alone, and need their rows only if the snapshot is older.
     if act = 'cancel' or current_setting('transaction_isolation') <> 'read committed' then

@@ -1,8 +1,9 @@
--- Cancel jobs, by their ids. Waiting jobs end as cancelled and are gone. A running job is cancelled for all others at once: its key is
--- free, its worker is notified, and it is not tried again, whatever its result; its row and its queue stay until the handler has ended.
--- Discarded and unknown jobs are left alone.
--- Returns the rows of the jobs that were cancelled, as they were; running ones have locked_by. The function waits for a job that is being
--- claimed, changed or settled; at REPEATABLE READ and SERIALIZABLE the caller gets 40001 if its snapshot is older.
+-- Cancel jobs, by their ids. Waiting jobs end as cancelled and are gone. A running job is cancelled for all others at
+-- once: its key is free, its worker is notified, and it is not tried again, whatever its result; its row and its queue
+-- stay until the handler has ended. Discarded and unknown jobs are left alone.
+-- Returns the rows of the jobs that were cancelled, as they were; running ones have locked_by. The function waits for a
+-- job that is being claimed, changed or settled; at REPEATABLE READ and SERIALIZABLE the caller gets 40001 if its
+-- snapshot is older.
 create or replace function asyncq.cancel_jobs(job_ids bigint[]) returns setof asyncq.jobs
   language sql volatile
   set search_path = pg_catalog, pg_temp
@@ -24,8 +25,8 @@ create or replace function asyncq.permanently_fail_jobs(job_ids bigint[], error_
   set search_path = pg_catalog, pg_temp
   as $$ select (done.shown).* from asyncq._administer_jobs('discard', job_ids, error_message) as done $$;
 
--- Change when jobs run, by their ids. Null leaves a field as it is, 0 is a value. attempts are failed ones: fewer than max_attempts
--- revive a discarded job, others discard it. Running jobs are left alone.
+-- Change when jobs run, by their ids. Null leaves a field as it is, 0 is a value. attempts are failed ones: fewer than
+-- max_attempts revive a discarded job, others discard it. Running jobs are left alone.
 -- Returns the rows of the jobs that were changed, as they are now, in the order of their ids.
 create or replace function asyncq.reschedule_jobs(
   job_ids bigint[], run_at timestamptz default null, priority int default null, attempts int default null,
@@ -48,8 +49,8 @@ begin
 end
 $$;
 
--- Let jobs that have failed, discarded or not, start over, by their ids: attempts are 0, due now. last_error stays until the next failure.
--- Running jobs, and jobs that never failed, are left alone.
+-- Let jobs that have failed, discarded or not, start over, by their ids: attempts are 0, due now. last_error stays
+-- until the next failure. Running jobs, and jobs that never failed, are left alone.
 -- Returns the rows of the jobs that will be tried again, as they are now, in the order of their ids.
 create or replace function asyncq.retry_jobs(job_ids bigint[]) returns setof asyncq.jobs
   language sql volatile

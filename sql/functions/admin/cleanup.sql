@@ -37,13 +37,15 @@ begin
 end
 $$;
 
--- Remove the names of tasks that nothing uses, at no cost to adds and workers that look up names meanwhile. Returns how many.
+-- Remove the names of tasks that nothing uses, at no cost to adds and workers that look up names meanwhile. Returns how
+-- many.
 --
--- It takes two calls. The first one retires a name: it marks the row. A transaction that looks up a retired name to use it clears the
--- mark (_task_ids); a worker looks up its names after its row lists them. So the second call has to consider only transactions that have
--- not seen the mark: those that looked up the name before hold a lock on the table, and later ones have an old snapshot. The call waits
--- for both for a while, and leaves the name to the next call if they stay. After that nobody can have the number of a task that is still
--- marked, and if nothing uses it now, nothing will.
+-- It takes two calls. The first one retires a name: it marks the row. A transaction that looks up a retired name to use
+-- it clears the mark (_task_ids); a worker looks up its names after its row lists them. So the second call has to
+-- consider only transactions that have not seen the mark. Those that looked up the name before hold a lock on the
+-- table. Later ones have an old snapshot. The call waits for both for a while, and leaves the name to the next call if
+-- they stay. After that nobody can have the number of a task that is still marked, and if nothing uses it now, nothing
+-- will.
 create or replace function asyncq._collect_tasks(keep text[] default null, patience interval default '1 s') returns bigint
   language plpgsql volatile
   as $$
@@ -86,8 +88,8 @@ begin
 end
 $$;
 
--- Wait for the end of every transaction that may not have seen these marks: it holds a lock on _tasks, or its snapshot is older than a
--- mark. The transactions that set the marks have ended. Returns false if that takes too long.
+-- Wait for the end of every transaction that may not have seen these marks: it holds a lock on _tasks, or its snapshot
+-- is older than a mark. The transactions that set the marks have ended. Returns false if that takes too long.
 create or replace function asyncq._outlived(marks xid8[], until timestamptz) returns boolean
   language plpgsql volatile
   as $$

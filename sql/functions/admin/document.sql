@@ -1,5 +1,5 @@
--- A job as the client's `Job`, in JSON: times in UTC, flags sorted, the payload as unchanged text. One value, whatever codecs the
--- caller's connection has.
+-- A job as the client's `Job`, in JSON: times in UTC, flags sorted, the payload as unchanged text. One value, whatever
+-- codecs the caller's connection has.
 create or replace function asyncq._document(job asyncq._jobs) returns json
   language sql stable parallel safe
   set search_path = pg_catalog, pg_temp
@@ -19,8 +19,8 @@ create or replace function asyncq._utc(moment timestamptz) returns text
   language sql immutable parallel safe
   as $$ select to_char(moment at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') $$;
 
--- Jobs that have rows, as the view shows them and as documents, in the order of their ids, one probe each. Volatile: it sees the changes
--- of its caller.
+-- Jobs that have rows, as the view shows them and as documents, in the order of their ids, one probe each. Volatile: it
+-- sees the changes of its caller.
 create or replace function asyncq._shown(ids bigint[]) returns table (shown asyncq.jobs, document text)
   language sql volatile
   as $$

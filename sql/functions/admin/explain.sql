@@ -1,5 +1,5 @@
--- Why a job does not run: a row for each reason, in order. It uses the conditions of a fetch. A job that is unknown has no reason; a job
--- that waits for nothing has the one reason 'ready'.
+-- Why a job does not run: a row for each reason, in order. It uses the conditions of a fetch. A job that is unknown has
+-- no reason; a job that waits for nothing has the one reason 'ready'.
 --
 --   reason          what it waits for
 --   ended           it has ended, and was kept

@@ -14,7 +14,8 @@ create or replace function asyncq.get_job_by_key(job_key text) returns setof asy
   where job.key = job_key
   $$;
 
--- One job that has a row, as the view shows it, read with a new snapshot: a statement that adds a job cannot see it otherwise.
+-- One job that has a row, as the view shows it, read with a new snapshot: a statement that adds a job cannot see it
+-- otherwise.
 create or replace function asyncq._job(job_id bigint) returns setof asyncq.jobs
   language sql volatile rows 1
   as $$ select shown.* from asyncq._shown_jobs as shown where shown.id = job_id $$;

@@ -1,5 +1,5 @@
--- A page of jobs in the order of their ids: those in this state, of this task and queue, with this flag; null is any. The next page begins
--- after the last id of this one, whatever is added or removed meanwhile.
+-- A page of jobs in the order of their ids: those in this state, of this task and queue, with this flag; null is any.
+-- The next page begins after the last id of this one, whatever is added or removed meanwhile.
 create or replace function asyncq.list_jobs(
   state text default null, task_identifier text default null, queue_name text default null, flag text default null,
   after bigint default 0, most int default 100) returns setof asyncq.jobs
@@ -16,9 +16,9 @@ create or replace function asyncq.list_jobs(
   order by found.id
   $$;
 
--- Jobs in the order of their ids, after one id, as documents; null is any state, task, queue, flag. A walk along the primary key that ends
--- when the page is full: rare jobs are found by reading all before them. Planned for its arguments, so that nulls cost nothing, and
--- without scans, so that a page of a large table stays one.
+-- Jobs in the order of their ids, after one id, as documents; null is any state, task, queue, flag. A walk along the
+-- primary key that ends when the page is full: rare jobs are found by reading all before them. Planned for its
+-- arguments, so that nulls cost nothing, and without scans, so that a page of a large table stays one.
 create or replace function asyncq._list_jobs(
   of_state text, of_task text, of_queue text, with_flag text, after_id bigint, most int) returns setof text
   language plpgsql stable
@@ -56,7 +56,8 @@ begin
     return;
   end if;
   if exists (select from asyncq._jobs as job where asyncq._is_discarded(job) offset many limit 1) then
-    -- Where many have failed, the next ones are near. A row is taken apart here: as a whole it would bring its payload along.
+    -- Where many have failed, the next ones are near. A row is taken apart here: as a whole it would bring its payload
+    -- along.
     page := array(
       select walked.id
       from (

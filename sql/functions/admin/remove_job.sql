@@ -1,5 +1,5 @@
--- Remove the job of a key. A waiting or discarded job is deleted. A running one loses its key and its attempts, so that it is not tried or
--- run again; the row that is returned is locked then. Null if no job has the key.
+-- Remove the job of a key. A waiting or discarded job is deleted. A running one loses its key and its attempts, so that
+-- it is not tried or run again; the row that is returned is locked then. Null if no job has the key.
 create or replace function asyncq.remove_job(job_key text) returns asyncq.jobs
   language sql strict volatile
   set search_path = pg_catalog, pg_temp

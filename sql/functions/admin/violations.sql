@@ -1,4 +1,5 @@
--- Cases that break a law of the store: a row for each, none in a sound store. All laws are checked by one snapshot. Reads all jobs.
+-- Cases that break a law of the store: a row for each, none in a sound store. All laws are checked by one snapshot.
+-- Reads all jobs.
 create or replace function asyncq.violations() returns table (law text, job_id bigint, said text)
   language sql stable
   set search_path = pg_catalog, pg_temp
@@ -13,7 +14,8 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   from asyncq._all_jobs() as job
   where job.locked_by is not null and not exists (select from asyncq._workers as worker where worker.id = job.locked_by)
   union all
-  -- A claim of a dead worker is returned while another worker is alive; no worker is dead while the server has just returned.
+  -- A claim of a dead worker is returned while another worker is alive; no worker is dead while the server has just
+  -- returned.
   select 'dead_claim', job.id, format('is still claimed by worker %s, last seen at %s', worker.id, worker.last_seen)
   from asyncq._all_jobs() as job
   join asyncq._workers as worker on worker.id = job.locked_by

@@ -1,9 +1,9 @@
--- Before a worker sleeps: put it on call, unless another worker is. Then it has to fetch once more, since earlier adds notified
--- nobody.
+-- Before a worker sleeps: put it on call, unless another worker is. Then it has to fetch once more, since earlier adds
+-- notified nobody.
 --
--- was_mine: this session is on call already, and only reads the state. Returns whether this session is on call; whether all adds that
--- notified nobody have ended, so that their jobs can be seen; and whether the workers differ in tasks or flags. Then no worker can
--- fetch for all others. The same holds while a process listens whose worker is not alive.
+-- was_mine: this session is on call already, and only reads the state. Returns whether this session is on call; whether
+-- all adds that notified nobody have ended, so that their jobs can be seen; and whether the workers differ in tasks or
+-- flags. Then no worker can fetch for all others. The same holds while a process listens whose worker is not alive.
 create or replace function asyncq._go_on_call(was_mine boolean)
   returns table (is_mine boolean, adds_settled boolean, is_mixed boolean)
   language plpgsql volatile
@@ -38,7 +38,8 @@ begin
 end
 $$;
 
--- End this session's turn on call, if it has it. If notify_all, notify all other workers: each fetches, and one of them goes on call.
+-- End this session's turn on call, if it has it. If notify_all, notify all other workers: each fetches, and one of them
+-- goes on call.
 create or replace function asyncq._leave_on_call(was_mine boolean, notify_all boolean) returns void
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp

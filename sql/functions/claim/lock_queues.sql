@@ -1,12 +1,12 @@
 -- Lock queues for a worker that has locked a job of each: free ones get a row. Returns their names.
 --
--- The row is the lock: two transactions cannot store the same name. A fetch passes a queue that it saw free. If another fetch has locked
--- the queue meanwhile for another job, this one leaves its own job alone. But that job stays locked until the transaction ends, and other
--- fetches do not see it: so the worker on call is notified.
+-- The row is the lock: two transactions cannot store the same name. A fetch passes a queue that it saw free. If another
+-- fetch has locked the queue meanwhile for another job, this one leaves its own job alone. But that job stays locked
+-- until the transaction ends, and other fetches do not see it: so the worker on call is notified.
 --
--- If the other transaction is still open, the insert waits for its end: a commit, some milliseconds. But a fetch whose worker does not
--- read the answer stays open much longer, and must not stop this one. So after a while the names are tried half by half, until the name
--- that waits is alone, and skipped.
+-- If the other transaction is still open, the insert waits for its end: a commit, some milliseconds. But a fetch whose
+-- worker does not read the answer stays open much longer, and must not stop this one. So after a while the names are
+-- tried half by half, until the name that waits is alone, and skipped.
 create or replace function asyncq._lock_queues(names text[], worker int) returns text[]
   language plpgsql volatile
   set lock_timeout = '5ms'

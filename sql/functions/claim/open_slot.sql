@@ -1,13 +1,14 @@
--- Open the hand-off slot of an idle worker for a job of these tasks, under this token: an empty batch, which an add fills. Returns
--- whether it is open.
+-- Open the hand-off slot of an idle worker for a job of these tasks, under this token: an empty batch, which an add
+-- fills. Returns whether it is open.
 --
--- Returns null, and does nothing, while no slots should be opened. A snapshot that is held keeps dead versions of two rows for each
--- job that was handed over; 100,000 of them cost each add two milliseconds. Nor is a slot opened while the sequence would give ids
--- twice: of two jobs with one id, one would be lost when its batch is split. While no worker opens slots, no add looks for one.
+-- Returns null, and does nothing, while no slots should be opened. A snapshot that is held keeps dead versions of two
+-- rows for each job that was handed over; 100,000 of them cost each add two milliseconds. Nor is a slot opened while
+-- the sequence would give ids twice: of two jobs with one id, one would be lost when its batch is split. While no
+-- worker opens slots, no add looks for one.
 --
--- takes_locks: this session does not hold the locks yet that say that it listens for this worker, and that slots are opened.
--- acknowledged_token: the token of the last slot whose job has arrived. A slot that was filled without that stays as it is: its job
--- has to be returned first. A worker that was declared dead opens no slot.
+-- takes_locks: this session does not hold the locks yet that say that it listens for this worker, and that slots are
+-- opened. acknowledged_token: the token of the last slot whose job has arrived. A slot that was filled without that
+-- stays as it is: its job has to be returned first. A worker that was declared dead opens no slot.
 -- batchable_ids: of the tasks, those whose jobs a batch may hold. Jobs of other tasks are not handed over.
 -- The commit does not wait for the disk: a crash that loses the slot ends the worker's connection too.
 create or replace function asyncq._open_slot(
@@ -65,8 +66,8 @@ begin
 end
 $$;
 
--- Whether a worker that listens opens hand-off slots, so that an add should look for one. The LISTEN connections of such workers share
--- a lock in memory, which ends with them. Of adds that ask at the same moment all but one get true.
+-- Whether a worker that listens opens hand-off slots, so that an add should look for one. The LISTEN connections of
+-- such workers share a lock in memory, which ends with them. Of adds that ask at the same moment all but one get true.
 create or replace function asyncq._has_open_slot() returns boolean
   language sql volatile
   as $$
@@ -77,8 +78,8 @@ create or replace function asyncq._has_open_slot() returns boolean
   end
   $$;
 
--- Whether a worker that opens hand-off slots listens: its LISTEN connection holds a lock of its own, which ends with it. Adds that ask
--- share the lock with each other, as in _has_on_call.
+-- Whether a worker that opens hand-off slots listens: its LISTEN connection holds a lock of its own, which ends with
+-- it. Adds that ask share the lock with each other, as in _has_on_call.
 create or replace function asyncq._is_listening(worker int) returns boolean
   language sql volatile
   as $$
@@ -89,8 +90,8 @@ create or replace function asyncq._is_listening(worker int) returns boolean
   end
   $$;
 
--- Whether a job may be handed to a worker: no rescue has declared it dead, its lock is not in doubt, and it has missed fewer than
--- two of the three beats of a lease, by the real clock.
+-- Whether a job may be handed to a worker. No rescue has declared it dead, and its lock is not in doubt. By the real
+-- clock it has missed fewer than two of the three beats of a lease.
 create or replace function asyncq._is_responsive(worker asyncq._workers) returns boolean
   language sql volatile parallel safe
   as $$

@@ -1,7 +1,7 @@
--- Split batches, which the caller has locked: from now on each claim of theirs is a row of _jobs, as if it had been claimed in its row.
--- Only a good end takes a job out of a batch otherwise. Returns the ids of the rows.
--- Where an id was given twice, as by a sequence that was not brought along to another server, the later job is kept: an error would
--- keep all others from being returned.
+-- Split batches, which the caller has locked: from now on each claim of theirs is a row of _jobs, as if it had been
+-- claimed in its row. Only a good end takes a job out of a batch otherwise. Returns the ids of the rows.
+-- An id is used twice if its sequence was not copied to another server. Then the later job is kept, since an error
+-- would keep all others from being returned.
 create or replace function asyncq._split_batches(batches tid[]) returns setof bigint
   language sql volatile
   set search_path = pg_catalog, pg_temp
@@ -23,8 +23,9 @@ create or replace function asyncq._split_batches(batches tid[]) returns setof bi
     returning id
   $$;
 
--- Split the batch of a claimed job, so that the job is a row. A worker calls this on a connection of its own: in the handler's
--- transaction it would keep the other jobs of the batch from ending. A batch that another transaction locks is left as it is.
+-- Split the batch of a claimed job, so that the job is a row. A worker calls this on a connection of its own: in the
+-- handler's transaction it would keep the other jobs of the batch from ending. A batch that another transaction locks
+-- is left as it is.
 --
 --   the claim                                       answer
 --   is a row                                        row
@@ -53,7 +54,8 @@ begin
 end
 $$;
 
--- Split batches of a worker, by the tokens of their fetches, except those that another transaction locks. Returns the ids of the rows.
+-- Split batches of a worker, by the tokens of their fetches, except those that another transaction locks. Returns the
+-- ids of the rows.
 create or replace function asyncq._split_batches_of_worker(worker int, tokens bigint[]) returns setof bigint
   language sql volatile
   set search_path = pg_catalog, pg_temp
@@ -65,8 +67,8 @@ create or replace function asyncq._split_batches_of_worker(worker int, tokens bi
     order by batch.lock_token for update skip locked)) as split(id)
   $$;
 
--- Split the batches that contain one of these jobs; waits for a batch that is being settled. At REPEATABLE READ and SERIALIZABLE the
--- caller gets 40001 if a batch has changed since its snapshot.
+-- Split the batches that contain one of these jobs; waits for a batch that is being settled. At REPEATABLE READ and
+-- SERIALIZABLE the caller gets 40001 if a batch has changed since its snapshot.
 create or replace function asyncq._split_batches_of_jobs(job_ids bigint[]) returns void
   language plpgsql volatile
   -- Its callers shun scans; there are a few rows, and a plan of a scan that is shunned would be compiled.

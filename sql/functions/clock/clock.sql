@@ -1,5 +1,5 @@
--- The two clocks: now() is the start of the transaction, clock() is the instant. Both inline to the server's own functions. Tests
--- replace them in their own schema to move time.
+-- The two clocks: now() is the start of the transaction, clock() is the instant. Both inline to the server's own
+-- functions. Tests replace them in their own schema to move time.
 create or replace function asyncq.clock() returns timestamptz
   language sql volatile parallel safe
   as $$ select pg_catalog.clock_timestamp() $$;

@@ -1,5 +1,5 @@
--- Store a recurring item: from now on workers that know its task add its jobs. options is an object; any other member than these is an
--- error, a missing or null one has its default:
+-- Store a recurring item: from now on workers that know its task add its jobs. options is an object; any other member
+-- than these is an error, a missing or null one has its default:
 --   dialect           extended (the default), or crontab: the fields of graphile-worker alone
 --   tz                the IANA zone of the expression; UTC by default
 --   fill              how far back missed slots are added: seconds, or a text such as 3d12h; not at all by default
@@ -31,8 +31,8 @@ begin
 end
 $$;
 
--- Store a new recurring item: not paused, and slots before now are never added. Waits for another transaction that adds the same item.
--- job is what is known of its task, null for nothing.
+-- Store a new recurring item: not paused, and slots before now are never added. Waits for another transaction that adds
+-- the same item. job is what is known of its task, null for nothing.
 create or replace function asyncq._add_cron_item(item text, definition jsonb, job jsonb) returns void
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp

@@ -1,9 +1,10 @@
--- Add the jobs of recurring items, each slot once, however many workers call this for the same crontab. Parallel arrays, one element
--- for each slot; run_at is the slot, revisions are as in _addable_slots. Returns a row for each slot that this call added; and for each
--- item that could not be added one row with the SQLSTATE and the message: its slots stay as if no worker had tried.
+-- Add the jobs of recurring items, each slot once, however many workers call this for the same crontab. Parallel
+-- arrays, one element for each slot; run_at is the slot, revisions are as in _addable_slots. Returns a row for each
+-- slot that this call added; and for each item that could not be added one row with the SQLSTATE and the message: its
+-- slots stay as if no worker had tried.
 --
--- All items are tried together. Only if that fails, each is tried by itself, so that a bad one does not cost the others their slots.
--- The items stay locked, so that two callers cannot wait for each other.
+-- All items are tried together. Only if that fails, each is tried by itself, so that a bad one does not cost the others
+-- their slots. The items stay locked, so that two callers cannot wait for each other.
 create or replace function asyncq._add_slots(
   crontabs text[], slots timestamptz[], revisions bigint[], identifiers text[], payloads json[], queue_names text[],
   max_attempts int[], job_keys text[], priorities int[], flags jsonb[], job_key_modes text[], extras jsonb[])
@@ -51,7 +52,8 @@ begin
       get stacked diagnostics failure = returned_sqlstate, message = message_text;
       return query select ords[1], null::text, null::bigint, failure, message;
       if failure = '55P03' then
-        -- Somebody holds a job that this item would change, and perhaps those of many. What is left waits no longer than it has to.
+        -- Somebody holds a job that this item would change, and perhaps those of many. What is left waits no longer
+        -- than it has to.
         perform set_config('lock_timeout', '50ms', true);
       end if;
     end;
@@ -59,8 +61,8 @@ begin
 end
 $$;
 
--- Add the jobs of the slots at some positions, and record the slots: both or neither. Parallel arrays as in _add_slots, whose caller
--- has locked the items.
+-- Add the jobs of the slots at some positions, and record the slots: both or neither. Parallel arrays as in _add_slots,
+-- whose caller has locked the items.
 create or replace function asyncq._add_due_slots(
   ords bigint[], crontabs text[], slots timestamptz[], identifiers text[], payloads json[], queue_names text[],
   max_attempts int[], job_keys text[], priorities int[], flags jsonb[], job_key_modes text[], extras jsonb[])
@@ -91,12 +93,12 @@ begin
 end
 $$;
 
--- Which slots may become jobs (_addable_slots) and were added by no transaction yet. Parallel arrays, one element for each slot. due
--- are their positions, rising; their items are locked until the end of the transaction. busy are positions of items that another
--- transaction locks, one of each item; their slots are left out.
+-- Which slots may become jobs (_addable_slots) and were added by no transaction yet. Parallel arrays, one element for
+-- each slot. due are their positions, rising; their items are locked until the end of the transaction. busy are
+-- positions of items that another transaction locks, one of each item; their slots are left out.
 --
--- The second caller waits for the first at the item's row, and then finds its slots added; or the item paused, changed or removed.
--- After a clock was set back nothing is due. Lock order: items by identifier, then what _add_jobs locks.
+-- The second caller waits for the first at the item's row, and then finds its slots added; or the item paused, changed
+-- or removed. After a clock was set back nothing is due. Lock order: items by identifier, then what _add_jobs locks.
 create or replace function asyncq._due_slots(
   crontabs text[], slots timestamptz[], revisions bigint[], out due bigint[], out busy bigint[])
   language plpgsql volatile
@@ -124,11 +126,12 @@ begin
 end
 $$;
 
--- Which slots may become jobs at this moment. Parallel arrays, one element for each slot; revisions are those under which stored items
--- were read, null for items of a worker's own crontab. Returns positions, rising.
+-- Which slots may become jobs at this moment. Parallel arrays, one element for each slot; revisions are those under
+-- which stored items were read, null for items of a worker's own crontab. Returns positions, rising.
 --
--- An item has those slots that are later than its last one, and not before it was resumed or changed; none while it is paused. A stored
--- item has none if it was changed or removed since it was read, or if a live worker has an item of this name in its crontab.
+-- An item has those slots that are later than its last one, and not before it was resumed or changed; none while it is
+-- paused. A stored item has none if it was changed or removed since it was read, or if a live worker has an item of
+-- this name in its crontab.
 create or replace function asyncq._addable_slots(crontabs text[], slots timestamptz[], revisions bigint[]) returns bigint[]
   language sql volatile
   as $$
@@ -151,9 +154,10 @@ create or replace function asyncq._addable_slots(crontabs text[], slots timestam
     group by given.identifier, given.slot order by 1)
   $$;
 
--- Lock recurring items until the end of the transaction, in the order of their identifiers. Unknown ones of workers' own crontabs
--- (revision null) are inserted, each known since its first slot. Returns the items that another transaction locks for longer than the
--- lock timeout: an item that is paused in a transaction that stays open must not cost the other items their slots.
+-- Lock recurring items until the end of the transaction, in the order of their identifiers. Unknown ones of workers'
+-- own crontabs (revision null) are inserted, each known since its first slot. Returns the items that another
+-- transaction locks for longer than the lock timeout. An item that is paused in an open transaction must not cost the
+-- other items their slots.
 create or replace function asyncq._lock_crontabs(crontabs text[], slots timestamptz[], revisions bigint[]) returns text[]
   language plpgsql volatile
   as $$

@@ -1,5 +1,5 @@
--- Change a stored item. changes is an object of the members to change: task, expression, payload, and the options of add_cron_item; null
--- restores the default. The item keeps its history and its pause; slots before now are not added.
+-- Change a stored item. changes is an object of the members to change: task, expression, payload, and the options of
+-- add_cron_item; null restores the default. The item keeps its history and its pause; slots before now are not added.
 -- GWBCN: there is no such item. GWBCS: it is one of a worker's crontab.
 create or replace function asyncq.change_cron_item(identifier text, changes jsonb) returns asyncq.cron_item
   language plpgsql volatile
@@ -11,8 +11,8 @@ begin
 end
 $$;
 
--- Change a stored item: null members get their default. It keeps its history, but slots before now are not added by the new definition.
--- With a revision it is changed only if it still has that one. Returns whether it was changed.
+-- Change a stored item: null members get their default. It keeps its history, but slots before now are not added by the
+-- new definition. With a revision it is changed only if it still has that one. Returns whether it was changed.
 create or replace function asyncq._change_cron_item(item text, changes jsonb, job jsonb, expected bigint default null)
   returns boolean
   language plpgsql volatile

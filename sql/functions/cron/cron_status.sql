@@ -1,7 +1,8 @@
 -- The state of recurring items, in the order of their identifiers: of these, or of all (null).
 --
--- An item is static if a live worker has it in its crontab, whatever is stored, or if nothing is stored: then its workers are gone.
--- workers are the ids of those that add its jobs: they have it in their crontab, or know the task of a stored one.
+-- An item is static if a live worker has it in its crontab, whatever is stored. It is also static if nothing is stored:
+-- then its workers are gone. workers are the ids of those that add its jobs: they have it in their crontab, or know the
+-- task of a stored one.
 create or replace function asyncq._cron_status(items text[] default null) returns setof asyncq.cron_item
   language sql volatile
   set search_path = pg_catalog, pg_temp
@@ -45,8 +46,8 @@ create or replace function asyncq._cron_status(items text[] default null) return
   order by named.identifier collate "C"
   $$;
 
--- All recurring items: stored ones, those in the crontabs of live workers, and those of workers that are gone, of which only the name and
--- the history are known. next_run is what a worker reported last.
+-- All recurring items: stored ones, those in the crontabs of live workers, and those of workers that are gone. Of the
+-- last ones only the name and the history are known. next_run is what a worker reported last.
 create or replace function asyncq.list_cron_items() returns setof asyncq.cron_item
   language sql volatile
   set search_path = pg_catalog, pg_temp

@@ -1,5 +1,5 @@
--- Lock one recurring item until the end of the transaction: no slot of it becomes a job meanwhile. An item that only the crontab of a live
--- worker has so far becomes known.
+-- Lock one recurring item until the end of the transaction: no slot of it becomes a job meanwhile. An item that only
+-- the crontab of a live worker has so far becomes known.
 create or replace function asyncq._lock_cron_item(item text) returns void
   language plpgsql volatile
   as $$
@@ -23,8 +23,8 @@ create or replace function asyncq._is_declared(item text) returns boolean
   select exists (select from asyncq._workers as worker where worker.cron ? item and asyncq._is_live(worker))
   $$;
 
--- Notify the workers, when this transaction commits, that stored items have changed. A worker that misses it finds the changes when it
--- reads the clock.
+-- Notify the workers, when this transaction commits, that stored items have changed. A worker that misses it finds the
+-- changes when it reads the clock.
 create or replace function asyncq._wake_cron() returns void
   language sql volatile
   as $$ select pg_catalog.pg_notify('asyncq:cron', '') $$;

@@ -1,5 +1,5 @@
--- Pause a recurring item, stored or not: from the commit on no slot of it becomes a job until it is resumed, even if workers restart.
--- Waits for a slot that is being added at this moment. GWBCN: there is no such item.
+-- Pause a recurring item, stored or not: from the commit on no slot of it becomes a job until it is resumed, even if
+-- workers restart. Waits for a slot that is being added at this moment. GWBCN: there is no such item.
 create or replace function asyncq.pause_cron_item(identifier text) returns asyncq.cron_item
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp

@@ -1,6 +1,6 @@
--- Add the job of a recurring item now, paused or not; no slot is used up. Returns the job that stands for it, which may have existed
--- before, with an overlap other than allow or a unique policy of its task. A job that the policy rejects is the error GWBDJ, whose detail
--- is the id and state of the other job as JSON. GWBCN: there is no such item.
+-- Add the job of a recurring item now, paused or not; no slot is used up. Returns the job that stands for it, which may
+-- have existed before, with an overlap other than allow or a unique policy of its task. A job that the policy rejects
+-- is the error GWBDJ, whose detail is the id and state of the other job as JSON. GWBCN: there is no such item.
 create or replace function asyncq.run_cron_item(identifier text) returns asyncq.jobs
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
@@ -16,14 +16,15 @@ begin
       detail = json_build_object('id', done.existing_id, 'state', done.existing_state);
   end if;
   select shown.* into job from asyncq._shown_jobs as shown where shown.id = done.id;
-  -- One that has ended, and bars others still, is in no row.
+  -- One that has ended, and still prevents others, is in no row.
   job.id := done.id;
   return job;
 end
 $$;
 
--- Add the job of a recurring item now, paused or not; no slot is used up. The overlap applies. A worker's own item is added as the worker
--- declared it, a stored one with the defaults of its task as a worker reported them: before that they are unknown.
+-- Add the job of a recurring item now, paused or not; no slot is used up. The overlap applies. A worker's own item is
+-- added as the worker declared it, a stored one with the defaults of its task as a worker reported them: before that
+-- they are unknown.
 create or replace function asyncq._run_cron_item(item text)
   returns table (outcome text, id bigint, existing_id bigint, existing_state text)
   language plpgsql volatile
@@ -66,7 +67,8 @@ begin
 end
 $$;
 
--- The record of extras for the overlap of a recurring item; null for none. asyncq/domain/cron/overlap.py has the same rule.
+-- The record of extras for the overlap of a recurring item; null for none. asyncq/domain/cron/overlap.py has the same
+-- rule.
 create or replace function asyncq._overlap(item text, overlap text) returns jsonb
   language sql immutable
   as $$

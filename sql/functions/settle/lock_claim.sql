@@ -1,7 +1,7 @@
--- Begin the transaction of a run: note its number, and lock the job until its end. This is the first call in the transaction.
--- Adds of the job's key and cancel_jobs are compatible with a key share lock. Statements that end claims (settle, rescue, return) are
--- not, and skip the row, whose transaction is alive. An add that has locked the job's key would wait for a stronger lock, and deadlock
--- with a handler that needs this key lock.
+-- Begin the transaction of a run: note its number, and lock the job until its end. This is the first call in the
+-- transaction. Adds of the job's key and cancel_jobs are compatible with a key share lock. Statements that end claims
+-- (settle, rescue, return) are not, and skip the row, whose transaction is alive. An add that has locked the job's key
+-- would wait for a stronger lock, and deadlock with a handler that needs this key lock.
 -- Returns the transaction's number, its server process, and the claim as this transaction sees it:
 --
 --   locked      it exists, and is locked now
@@ -17,7 +17,8 @@ create or replace function asyncq._lock_claim(worker int, job bigint, token bigi
 declare
   number constant text := pg_current_xact_id();
 begin
-  -- The server is to notice within half a minute that the worker's machine is gone: until then no other worker gets the job.
+  -- The server is to notice within half a minute that the worker's machine is gone: until then no other worker gets the
+  -- job.
   perform set_config('tcp_keepalives_idle', '10', true), set_config('tcp_keepalives_interval', '5', true),
     set_config('tcp_keepalives_count', '4', true);
   -- A name by which everybody sees whose it is, and _end_transactions finds it.
@@ -42,9 +43,9 @@ begin
 end
 $$;
 
--- Complete a job in the transaction that locked its claim, together with all that this transaction has done. The ends are those of
--- settle_completed and _settle_rest. But it waits for other transactions that lock the row, and uses the newest version: at REPEATABLE
--- READ and SERIALIZABLE it gets 40001 if another transaction has changed the row.
+-- Complete a job in the transaction that locked its claim, together with all that this transaction has done. The ends
+-- are those of settle_completed and _settle_rest. But it waits for other transactions that lock the row, and uses the
+-- newest version: at REPEATABLE READ and SERIALIZABLE it gets 40001 if another transaction has changed the row.
 --
 --   the claim                  what becomes of the job                            answer
 --   exists                     it ends as completed, and is kept if requested     completed
@@ -67,7 +68,7 @@ begin
     raise exception using errcode = '25P01',
       message = 'the transaction in which the job was to be completed has ended: its handler must not end it';
   end if;
-  -- A visible version of a row whose writer is in progress is of this transaction, or of a savepoint in it.
+  -- A visible version of a row whose writer is in progress was written by this transaction, or a savepoint in it.
   select held.queue, held.cancelled_at is not null, held.rerun is not null,
       case when held.cancelled_at is not null
         then pg_xact_status((pg_current_xact_id()::text::bigint - age(held.xmin))::text::xid8) = 'in progress' end
@@ -102,9 +103,9 @@ $$;
 --   aborted                     aborted                   lost
 --   nothing                     unknown                   lost
 --
--- The server says nothing about a number that is too old, or that is not its own. If it says committed and the claim exists, the
--- completion was in a savepoint that was rolled back, or this is another server with a history of its own. The claim decides: if it
--- exists, the job has to be settled; if it is gone, another statement has done that.
+-- The server says nothing about a number that is too old, or that is not its own. If it says committed and the claim
+-- exists, the completion was in a savepoint that was rolled back, or this is another server with a history of its own.
+-- The claim decides: if it exists, the job has to be settled; if it is gone, another statement has done that.
 create or replace function asyncq._commit_status(worker int, job bigint, token bigint, xid text) returns text
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp

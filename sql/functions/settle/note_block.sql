@@ -1,6 +1,6 @@
--- Record in a running job that it blocks its worker's event loop, while the worker has the claim. A row that another transaction locks is
--- left alone: the heartbeat's connection must not wait, and a transactional task (for key share) must not find its row changed.
--- Returns the id, or nothing.
+-- Record in a running job that it blocks its worker's event loop, while the worker has the claim. A row that another
+-- transaction locks is left alone: the heartbeat's connection must not wait, and a transactional task (for key share)
+-- must not find its row changed. Returns the id, or nothing.
 create or replace function asyncq._note_block(worker int, job bigint, token bigint, error text) returns setof bigint
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp

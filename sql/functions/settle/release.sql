@@ -1,5 +1,5 @@
--- End the claims of jobs whose rows the caller has locked, and free their queues. Every end of a claim goes through here, except the
--- good ends of settle_completed, claim_next and _complete_claim.
+-- End the claims of jobs whose rows the caller has locked, and free their queues. Every end of a claim goes through
+-- here, except the good ends of settle_completed, claim_next and _complete_claim.
 --
 --   the job                              what becomes of it                                     ending
 --   was cancelled                        it ends as cancelled                                   cancelled
@@ -7,16 +7,17 @@
 --   is done                              it ends as completed, and is kept if requested         written
 --   any other                            it waits, with the values below                        written
 --
--- The other arrays have one element for each id; a missing array or element leaves the column as it is. attempts are added;
--- delays_s count from now, or from run_at if that is later. Null ids are skipped. The function waits for a queue that another transaction
--- locks; a rescue must not wait, and frees the queues itself.
+-- The other arrays have one element for each id; a missing array or element leaves the column as it is. attempts are
+-- added; delays_s count from now, or from run_at if that is later. Null ids are skipped. The function waits for a queue
+-- that another transaction locks; a rescue must not wait, and frees the queues itself.
 create or replace function asyncq._release(
   ids bigint[], done boolean[] default null, attempts int[] default null, delays_s float8[] default null, errors text[] default null,
   interruptions int[] default null, frees_queues boolean default true)
   returns table (id bigint, ending text)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
-  -- Each row is found by its id, even where the server knows nothing of the table yet; the workers' connections disable sorts.
+  -- Each row is found by its id, even where the server knows nothing of the table yet; the workers' connections disable
+  -- sorts.
   set enable_seqscan = off
   set enable_sort = on
   as $$

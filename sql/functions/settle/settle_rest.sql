@@ -1,9 +1,9 @@
--- Settle the runs that settle_completed does not: failed, snoozed or interrupted ones, claims that are returned, and good ends that it
--- skipped because the job was cancelled, has a rerun, is to be kept, or was locked.
--- The batches of these claims are split. A claim is settled only if this worker still has it; rows and batches that another transaction
--- locks are skipped. Lock order: batches, jobs by id, queues. The caller sorts ids.
--- Returns each id once, with the ending of _release, or with 'held' (another transaction locks it: try again) or 'lost' (this worker no
--- longer has the claim).
+-- Settle the runs that settle_completed does not: failed, snoozed or interrupted ones, claims that are returned, and
+-- good ends that it skipped because the job was cancelled, has a rerun, is to be kept, or was locked.
+-- The batches of these claims are split. A claim is settled only if this worker still has it; rows and batches that
+-- another transaction locks are skipped. Lock order: batches, jobs by id, queues. The caller sorts ids.
+-- Returns each id once, with the ending of _release, or with 'held' (another transaction locks it: try again) or 'lost'
+-- (this worker no longer has the claim).
 create or replace function asyncq._settle_rest(
   worker int, ids bigint[], tokens bigint[], done boolean[], attempts int[], delays_s float8[], errors text[], interruptions int[])
   returns table (id bigint, ending text)
@@ -16,7 +16,8 @@ declare
   held bigint[];
 begin
   perform asyncq._split_batches_of_worker(worker, array(select distinct unnest(tokens)));
-  -- Null for each claim that is not locked here. The fence is in the node that locks, so that it is checked on the newest row.
+  -- Null for each claim that is not locked here. The fence is in the node that locks, so that it is checked on the
+  -- newest row.
   held := array(
     select (
       select job.id from asyncq._jobs as job
@@ -42,8 +43,8 @@ begin
 end
 $$;
 
--- Return the claims of fetches whose answer was lost. Their jobs never started, and no rescue finds them, since their worker is alive.
--- Jobs that were cancelled meanwhile end. Rows and batches that another transaction locks are skipped.
+-- Return the claims of fetches whose answer was lost. Their jobs never started, and no rescue finds them, since their
+-- worker is alive. Jobs that were cancelled meanwhile end. Rows and batches that another transaction locks are skipped.
 create or replace function asyncq._return_lost(worker int, tokens bigint[]) returns setof bigint
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp

@@ -2,8 +2,8 @@
 -- asyncq/domain/canonical.py is the same rule: it accepts, refuses and writes the same, to the byte.
 --
 -- It takes json: jsonb turns 1e21 into an integer before its form can be seen. Of members with one name the last one
--- counts; names that only NFC makes equal are refused. path is the position of the value, depth the number of arrays and
--- objects around it; members, if there are any, are the only ones of an object that count.
+-- counts; names that only NFC makes equal are refused. path is the position of the value, depth the number of arrays
+-- and objects around it; members, if there are any, are the only ones of an object that count.
 create or replace function asyncq._canonical(
   value json, path text default 'args', depth int default 0, members text[] default '{}') returns text
   language plpgsql immutable strict
@@ -52,8 +52,9 @@ begin
 end
 $$;
 
--- The counted part of args or meta (path says which), as canonical JSON: the whole value if names is null, else an object of the named
--- members, which all have to exist. args may be an array around one object, as in the core of the Open Job Spec.
+-- The counted part of args or meta (path says which), as canonical JSON: the whole value if names is null, else an
+-- object of the named members, which all have to exist. args may be an array around one object, as in the core of the
+-- Open Job Spec.
 create or replace function asyncq._canonical_members(value json, names jsonb, path text) returns text
   language plpgsql immutable
   as $$
@@ -158,8 +159,8 @@ begin
 end
 $$;
 
--- Refuse characters that no PostgreSQL text can hold: U+0000 and halves of surrogate pairs, which only escapes in JSON can name.
--- Backslashes stand in E'' strings: the caller may have switched standard_conforming_strings off.
+-- Refuse characters that no PostgreSQL text can hold: U+0000 and halves of surrogate pairs, which only escapes in JSON
+-- can name. Backslashes stand in E'' strings: the caller may have switched standard_conforming_strings off.
 create or replace function asyncq._check_escapes(value json, path text) returns void
   language plpgsql immutable
   as $$

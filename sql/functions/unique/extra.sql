@@ -1,5 +1,5 @@
--- The record of the options that have no parameter of their own, from the checked options of an add. Null for nothing. A null member counts
--- as missing. asyncq/domain/deduplication.py has the same rules.
+-- The record of the options that have no parameter of their own, from the checked options of an add. Null for nothing.
+-- A null member counts as missing. asyncq/domain/deduplication.py has the same rules.
 create or replace function asyncq._extra(options jsonb, identifier text, queue_name text, payload json, job_key text)
   returns jsonb
   language plpgsql immutable
@@ -111,8 +111,9 @@ begin
 end
 $$;
 
--- The key of a singleton: of a type, or of a type and a subject. Without a subject it is that of the default unique policy, so that an add
--- with such a policy can replace the waiting singleton; no policy of the Open Job Spec has a subject.
+-- The key of a singleton: of a type, or of a type and a subject. Without a subject it is that of the default unique
+-- policy, so that an add with such a policy can replace the waiting singleton; no policy of the Open Job Spec has a
+-- subject.
 create or replace function asyncq._singleton_key(type text, subject text) returns bytea
   language sql immutable
   as $$

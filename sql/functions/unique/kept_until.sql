@@ -1,5 +1,5 @@
--- Until when an ended job of this add has to be kept: for the period of its unique policy, if that looks at ended jobs, and for the window
--- of its idempotency key. Null if nothing asks for that.
+-- Until when an ended job of this add has to be kept: for the period of its unique policy, if that looks at ended jobs,
+-- and for the window of its idempotency key. Null if nothing asks for that.
 create or replace function asyncq._kept_until(extra jsonb, created_at timestamptz) returns timestamptz
   language sql stable
   as $$
@@ -11,8 +11,8 @@ create or replace function asyncq._kept_until(extra jsonb, created_at timestampt
     created_at + make_interval(secs => (extra ->> 'window_s')::float8))
   $$;
 
--- In which end states a job of this add has to be kept: those that its unique policy names; all for an idempotency key. Null if nothing asks
--- for that.
+-- In which end states a job of this add has to be kept: those that its unique policy names; all for an idempotency key.
+-- Null if nothing asks for that.
 create or replace function asyncq._kept_states(extra jsonb) returns text[]
   language sql immutable
   as $$

@@ -1,7 +1,8 @@
--- Lock keys until the end of the transaction: callers that add or remove under one key take it one after the other, all in one order.
--- It writes in every case, so that a caller whose snapshot is older than the last add of a key gets 40001.
--- The rows have numbers, so that they are small whatever the keys are; two keys that share a number wait for each other without need.
--- Returns how many there are.
+-- Lock keys until the end of the transaction: callers that add or remove under one key take it one after the other, all
+-- in one order. It writes in every case, so that a caller whose snapshot is older than the last add of a key gets
+-- 40001.
+-- The rows have numbers, so that they are small whatever the keys are; two keys that share a number wait for each other
+-- without need. Returns how many there are.
 create or replace function asyncq._lock_keys(keys text[]) returns bigint
   language plpgsql volatile
   as $$
@@ -17,13 +18,14 @@ begin
 end
 $$;
 
--- Lock the keys, then the jobs that have them, so that none of these starts, ends or is rescued before the add acts. These are separate
--- statements, since the second has to see what the first waited for. The jobs are locked whatever the mode or strategy: an add that only
--- looked would lose its request to a job that is just being claimed, or is ending.
--- Job keys, keys under unique policies and idempotency keys are locked apart. Of a discarded job the last two are not locked, unless a
--- policy looks at such jobs. A forced add waits for no job.
--- Returns how the keys stand: 'repeated', jobs of the call may meet each other; 'taken', other jobs have keys, or may be remembered;
--- 'new', neither.
+-- Lock the keys, then the jobs that have them, so that none of these starts, ends or is rescued before the add acts.
+-- These are separate statements, since the second has to see what the first waited for. The jobs are locked whatever
+-- the mode or strategy: an add that only looked would lose its request to a job that is just being claimed, or is
+-- ending.
+-- Job keys, keys under unique policies and idempotency keys are locked apart. Of a discarded job the last two are not
+-- locked, unless a policy looks at such jobs. A forced add waits for no job.
+-- Returns the state of the keys: 'repeated', jobs of the call may meet each other; 'taken', other jobs have keys, or
+-- may be remembered; 'new', neither.
 create or replace function asyncq._lock_key_holders(job_keys text[], extras jsonb[] default null) returns text
   language plpgsql volatile
   as $$
@@ -52,7 +54,8 @@ begin
       into keys, unique_keys, of_discarded, of_ended, has_request
       from unnest(extras) as given;
     locked := asyncq._lock_keys(keys);
-    -- Not union: to have it sorted, PostgreSQL 17 and later walk over the whole primary key if the table was empty once.
+    -- Not union: to have it sorted, PostgreSQL 17 and later walk over the whole primary key if the table was empty
+    -- once.
     perform from asyncq._jobs as job
       where job.id = any(array(
         select held.id from asyncq._jobs as held where held.key = any(job_keys)

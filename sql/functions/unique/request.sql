@@ -1,5 +1,5 @@
--- The job of an earlier request with this idempotency key, and its state: completed if nothing is known of it any more. No row if there was
--- no such request, or its window is over.
+-- The job of an earlier request with this idempotency key, and its state: completed if nothing is known of it any more.
+-- No row if there was no such request, or its window is over.
 -- One probe by the key under every plan: no other condition fits an index, and offset 0 keeps it from becoming a join.
 create or replace function asyncq._request(key text, moment timestamptz) returns table (id bigint, state text)
   language sql stable
@@ -13,8 +13,8 @@ create or replace function asyncq._request(key text, moment timestamptz) returns
   offset 0
   $$;
 
--- Refuse a request whose idempotency key belongs to another request: an earlier one, or one of this call. The keys are locked. The error
--- gives the position of the first one and not its key, which may be a secret of the caller's.
+-- Refuse a request whose idempotency key belongs to another request: an earlier one, or one of this call. The keys are
+-- locked. The error gives the position of the first one and not its key, which may be a secret of the caller's.
 create or replace function asyncq._check_requests(identifiers text[], payloads json[], extras jsonb[]) returns void
   language plpgsql volatile
   as $$
@@ -43,9 +43,9 @@ begin
 end
 $$;
 
--- Store the jobs of requests with idempotency keys. Parallel arrays; ids are those of the jobs that stand for them. The keys are locked; a
--- job that existed before is locked, if it has a row, and is kept for as long as the request. A rejected request is not stored; one that
--- is stored already stays as it is, with its time.
+-- Store the jobs of requests with idempotency keys. Parallel arrays; ids are those of the jobs that stand for them. The
+-- keys are locked; a job that existed before is locked, if it has a row, and is kept for as long as the request. A
+-- rejected request is not stored; one that is stored already stays as it is, with its time.
 create or replace function asyncq._store_requests(
   identifiers text[], payloads json[], extras jsonb[], outcomes text[], ids bigint[]) returns void
   language plpgsql volatile
@@ -80,8 +80,8 @@ begin
 end
 $$;
 
--- The SHA-256 of a request's task and payload. jsonb makes payloads equal that differ in blanks or in the order of their members; what
--- jsonb cannot hold counts as it is written.
+-- The SHA-256 of a request's task and payload. jsonb makes payloads equal that differ in blanks or in the order of
+-- their members; what jsonb cannot hold counts as it is written.
 create or replace function asyncq._digest(identifier text, payload json) returns bytea
   language plpgsql immutable
   as $$

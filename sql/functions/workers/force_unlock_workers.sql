@@ -1,15 +1,15 @@
--- Take away the claims of workers at once, by their ids: for workers that are known to be gone and were not yet declared dead. Each claim
--- counts as an attempt. A worker that is alive after all cancels its handlers when it is notified, or at its next beat; their results are
--- refused.
+-- Take away the claims of workers at once, by their ids: for workers that are known to be gone and were not yet
+-- declared dead. Each claim counts as an attempt. A worker that is alive after all cancels its handlers when it is
+-- notified, or at its next beat; their results are refused.
 -- Returns the rows of the jobs that were running, in the order of their ids.
 create or replace function asyncq.force_unlock_workers(worker_ids text[]) returns setof asyncq.jobs
   language sql volatile
   set search_path = pg_catalog, pg_temp
   as $$ select (freed.shown).* from asyncq._force_unlock_workers(worker_ids) as freed order by (freed.shown).id $$;
 
--- The work of force_unlock_workers: cancelled jobs end, those with a rerun run again, the others lose an attempt. The workers lose their
--- rows and are notified: one that is alive cancels its handlers and registers again. The function waits for a claim that is being settled
--- at this moment, and then finds it ended.
+-- The work of force_unlock_workers: cancelled jobs end, those with a rerun run again, the others lose an attempt. The
+-- workers lose their rows and are notified: one that is alive cancels its handlers and registers again. The function
+-- waits for a claim that is being settled at this moment, and then finds it ended.
 -- 55P03: a transaction that could not be ended locked a claim for ten seconds, or for the caller's lock_timeout.
 create or replace function asyncq._force_unlock_workers(worker_ids text[])
   returns table (shown asyncq.jobs, document text)

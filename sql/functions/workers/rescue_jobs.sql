@@ -1,20 +1,21 @@
--- Return the claims of dead workers, and, if thorough, those whose worker has no row; and free the queues of which no job runs.
--- Rows and batches that another transaction locks are skipped; the next rescue finds them. A dead worker's row is removed with
--- the last of its claims. Until then died_at keeps the worker from returning under this id. Cancelled jobs end, and jobs with a
--- rerun run again. Neither lose an attempt, and neither are returned.
+-- Return the claims of dead workers, and, if thorough, those whose worker has no row; and free the queues of which no
+-- job runs. Rows and batches that another transaction locks are skipped; the next rescue finds them. A dead worker's
+-- row is removed with the last of its claims. Until then died_at keeps the worker from returning under this id.
+-- Cancelled jobs end, and jobs with a rerun run again. Neither lose an attempt, and neither are returned.
 --
--- A job loses an attempt if the worker's last beat listed it as started, since it may have killed the worker. The others lose none:
--- they may never have started. Their last_error begins with WorkerLost, and the next worker lists them before they start. A last
--- attempt is always listed before it starts, so that it never runs twice.
+-- A job loses an attempt if the worker's last beat listed it as started, since it may have killed the worker. The
+-- others lose none: they may never have started. Their last_error begins with WorkerLost, and the next worker lists
+-- them before they start. A last attempt is always listed before it starts, so that it never runs twice.
 --
--- The dead workers are decided first, as a list of ids. A worker's row exists before its first claim, and an id is never used again,
--- so the list stays right while the jobs are read. A condition on _workers in that statement would compare the newest claim of a job
--- with an old snapshot, and take it from a worker that registered meanwhile.
+-- The dead workers are decided first, as a list of ids. A worker's row exists before its first claim, and an id is
+-- never used again, so the list stays right while the jobs are read. A condition on _workers in that statement would
+-- compare the newest claim of a job with an old snapshot, and take it from a worker that registered meanwhile.
 create or replace function asyncq._rescue_jobs(thorough boolean)
   returns table (job_id bigint, worker_id int, attempts smallint, max_attempts smallint, ran boolean)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
-  -- By the index jobs_claims the cost depends on claims, not on waiting jobs. The worker's connection disables sorts for fetches.
+  -- By the index jobs_claims the cost depends on claims, not on waiting jobs. The worker's connection disables sorts
+  -- for fetches.
   set enable_seqscan = off
   set enable_sort = on
   as $$
@@ -28,20 +29,23 @@ declare
   marked boolean[];
   errors text[];
 begin
-  -- The rows stay locked: no other rescue takes the same workers, and a late heartbeat waits and is then refused. A worker within
-  -- its lease is gone only if its lock is free. If the lock is held, the worker is back, and its next beat will say so.
+  -- The rows stay locked: no other rescue takes the same workers, and a late heartbeat waits and is then refused. A
+  -- worker within its lease is gone only if its lock is free. If the lock is held, the worker is back, and its next
+  -- beat will say so.
   gone := array(
     select candidate.id from (
       select worker.id, worker.died_at is not null or not asyncq._is_leased(worker) as is_certain
       from asyncq._workers as worker where not asyncq._is_live(worker) order by worker.id
       for update skip locked) as candidate
     where candidate.is_certain or pg_try_advisory_xact_lock(asyncq._lock_space(), candidate.id));
-  -- The death is recorded before any claim is taken: a worker must not go on when the rescue could take only some of its claims.
+  -- The death is recorded before any claim is taken: a worker must not go on when the rescue could take only some of
+  -- its claims.
   with died as (
     update asyncq._workers set died_at = clock_timestamp() where id = any(gone) and died_at is null returning id)
   select array_agg(id) into dead from died;
-  -- A frozen process does not read its LISTEN connection, and the server cannot trim its notification queue: when that is full, every
-  -- NOTIFY fails. A worker that is alive after all connects again. The connection is found by its lock (lock_listener).
+  -- A frozen process does not read its LISTEN connection, and the server cannot trim its notification queue: when that
+  -- is full, every NOTIFY fails. A worker that is alive after all connects again. The connection is found by its lock
+  -- (lock_listener).
   perform asyncq._end_backend(
       listener.pid, 0, format('the LISTEN connection of worker %s (server process %s)', worker.id, listener.pid))
     from unnest(dead) as worker(id)
@@ -50,8 +54,8 @@ begin
       and listener.database = (select oid from pg_database where datname = current_database())
       and listener.mode = 'ExclusiveLock' and listener.granted and listener.pid <> pg_backend_pid();
   if thorough then
-    -- Also those of a live worker whose jobs were deleted by hand: it has nothing to settle. A queue and its running job are stored and
-    -- deleted in one transaction.
+    -- Also those of a live worker whose jobs were deleted by hand: it has nothing to settle. A queue and its running
+    -- job are stored and deleted in one transaction.
     delete from asyncq._queues
       where name = any(array(
         select queue.name from asyncq._queues as queue
@@ -77,8 +81,8 @@ begin
   perform pg_notify('asyncq:jobs', 'all');
   perform asyncq._split_batches(array(
     select ctid from asyncq._batches where locked_by = any(gone) order by locked_by, lock_token for update skip locked));
-  -- A slot ends with its batch. If an add holds the batch, the next rescue sees it. Until then the worker keeps its row and its slot:
-  -- should it come back after all, it has to learn that the slot was filled.
+  -- A slot ends with its batch. If an add holds the batch, the next rescue sees it. Until then the worker keeps its row
+  -- and its slot: should it come back after all, it has to learn that the slot was filled.
   delete from asyncq._handoff_slots
     where worker_id = any(array(
       select slot.worker_id from asyncq._handoff_slots as slot

@@ -1,7 +1,7 @@
 -- holders(least_s float8, least_xids int, most int) -> kind text, pid int, name text, owner text, state text, held_s float8, xids int
--- What keeps dead rows of this database from being removed, the oldest first: transactions with a snapshot or an id of their own,
--- prepared ones, standbys with feedback, replication slots. Those that have done so for that long; where the age in seconds is
--- hidden from this role or unknown, for that many transactions of the server.
+-- What keeps dead rows of this database from being removed, the oldest first: transactions with a snapshot or an id of
+-- their own, prepared ones, standbys with feedback, replication slots. Those that have done so for that long; where the
+-- age in seconds is hidden from this role or unknown, for that many transactions of the server.
 select kind, pid, name, owner, state, held_s, xids
 from (
   select

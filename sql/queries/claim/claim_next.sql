@@ -1,7 +1,7 @@
 -- claim_next(worker int, ids text, tokens text, max int, token bigint, task_ids text, forbidden_flags text[], now timestamptz) -> settled bigint, id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at bytea, created_at bytea, updated_at bytea, key text, flags jsonb, payload json, meta jsonb, last_error text
--- For jobs of queues that are in no batch: do as settle_completed, and in the same statement claim the next jobs of up to max of the
--- queues, whose rows in _queues stay. The next job of a queue is the first that is ready. If it is not due, not for this worker, or
--- locked by another transaction, the queue is freed, and a fetch decides.
+-- For jobs of queues that are in no batch: do as settle_completed, and in the same statement claim the next jobs of up
+-- to max of the queues, whose rows in _queues stay. The next job of a queue is the first that is ready. If it is not
+-- due, not for this worker, or locked by another transaction, the queue is freed, and a fetch decides.
 -- Rows: first one for each settled job, with its id in settled, then the claims.
 with given as materialized (select $2::text::bigint[] as ids, $3::text::bigint[] as tokens),
 held as materialized (
@@ -10,7 +10,8 @@ held as materialized (
     and lock_token = ((select tokens from given)::bigint[])[width_bucket(id, (select ids from given)::bigint[])]
     and keep_until is null and rerun is null and cancelled_at is null
   order by id for update skip locked),
--- The rows are deleted before the next ones are claimed: two running jobs of one queue cannot be stored, not even for a moment.
+-- The rows are deleted before the next ones are claimed: two running jobs of one queue cannot be stored, not even for a
+-- moment.
 gone as (
   delete from asyncq._jobs where id = any(array(select id from held)) returning id, queue),
 heads as materialized (

@@ -1,16 +1,17 @@
 -- fetch_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, batch_from int, unbatched_ids text) -> id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at bytea, created_at bytea, updated_at bytea, key text, flags jsonb, payload json, meta jsonb, last_error text, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text
--- Claims up to max due jobs, in order of priority, run_at, id; of each named queue at most one, and none while another of
--- it runs. All conditions stand in the nodes that lock, so that they are checked again on the newest row. A node locks
--- what it takes and no more: a row that is locked here and left is invisible to the workers that fetch at this moment,
--- and they would go to sleep over it; _lock_queues says the one exception. Each lateral subquery is one index probe,
--- whatever the planner knows of the table. Moments are sent as eight bytes each: to make timestamps of them costs the
--- client a tenth of the CPU that a job takes.
+-- Claims up to max due jobs, in order of priority, run_at, id; of each named queue at most one, and none while another
+-- of it runs. All conditions stand in the nodes that lock, so that they are checked again on the newest row. A node
+-- locks only the rows that it takes. A row that is locked here and left is invisible to the workers that fetch at this
+-- moment, and they would sleep in spite of it; _lock_queues says the one exception. Each lateral subquery is one index
+-- probe, whatever the planner knows of the table. Moments are sent as eight bytes each: to make timestamps of them
+-- costs the client a tenth of the CPU that a job takes.
 --
--- A job that is claimed in its row is one row of the answer, up to last_error. Where at least batch_from of the jobs were
--- only added, and are of no task of unbatched_ids, the fetch deletes their rows, and claims them as one row of _batches. It is one row of the
--- answer too, with the columns from ids on: arrays, of which queues (JSON) and metas are null where no job has one, and created where it
--- equals due. payloads and metas have U+001E between two, which no JSON holds. The rows are deleted by the ctid by which they were
--- locked. A row that was written after this statement began has moved: its newest version is claimed in the row.
+-- A job that is claimed in its row is one row of the answer, up to last_error. Jobs that were only added, and whose
+-- task is not in unbatched_ids, form a batch if they are at least batch_from. The fetch deletes their rows, and claims
+-- them as one row of _batches. It is one row of the answer too, with the columns from ids on: arrays, of which queues
+-- (JSON) and metas are null where no job has one, and created where it equals due. payloads and metas have U+001E
+-- between two, which no JSON holds. The rows are deleted by the ctid by which they were locked. A row that was written
+-- after this statement began has moved: its newest version is claimed in the row.
 with recursive
 -- Each priority that has jobs, one index probe each: the scans below stop at run_at <= now within a priority.
 queued_priorities(priority) as (
@@ -22,8 +23,8 @@ queued_priorities(priority) as (
     select priority from asyncq._jobs as job
     where job.queue is not null and asyncq._is_ready(job) and priority > queued_priorities.priority
     order by priority limit 1) as further),
--- A bounded window over the due jobs of queues, in order; of each queue in it the first job, if the queue is free. First as many
--- jobs as are wanted: they will do where each is of another free queue.
+-- A bounded window over the due jobs of queues, in order; of each queue in it the first job, if the queue is free.
+-- First as many jobs as are wanted: they suffice where each has another free queue.
 front as materialized (
   select due.id, due.queue, due.priority, due.run_at
   from queued_priorities
@@ -55,7 +56,8 @@ near_heads as materialized (
   select head.queue, head.priority, head.run_at, head.id
   from (select distinct on (queue) queue, priority, run_at, id from near order by queue, priority, run_at, id) as head
   where not exists (select from asyncq._queues where name = head.queue offset 0)),
--- The priorities of jobs without a queue, from the cursor on; and the first of these jobs, to see which kind comes first.
+-- The priorities of jobs without a queue, from the cursor on; and the first of these jobs, to see which kind comes
+-- first.
 priorities(priority, after_run_at, after_id) as (
   (select priority,
       greatest(
@@ -84,9 +86,9 @@ first_unqueued as materialized (
       and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
     order by run_at, id limit $3) as ready
   limit case when exists (select from front) then $3 else 0 end),
--- The window is full of jobs behind busy queues and yields too few: walk over the queues that have jobs, from one to the
--- next by a hash of their names, and take the first job of each free one. The walk is bounded, and begins anywhere, so that
--- each queue has its turn; with fewer queues than the bounds it meets them all, and the order is exact.
+-- The window is full of jobs behind busy queues and yields too few. So walk over the queues that have jobs, from one to
+-- the next by a hash of their names. Take the first job of each free one. The walk is bounded, and begins anywhere, so
+-- that each queue has its turn; with fewer queues than the bounds it meets them all, and the order is exact.
 pivot(hash) as materialized (
   select ((random() - 0.5) * 1.8e19)::bigint
   where (select count(*) from near) >= 2 * $3 + 100
@@ -162,8 +164,8 @@ serial as materialized (
       and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
     for update skip locked) as job
   limit (select jobs from serial_share)),
--- Their queues. Another fetch may have taken one since the snapshot, for another job: then this one's job is left alone. The
--- jobs are locked first, so that no queue is held without a job that runs.
+-- Their queues. Another fetch may have taken one since the snapshot, for another job: then this one's job is left
+-- alone. The jobs are locked first, so that no queue is held without a job that runs.
 held as materialized (
   select unnest(asyncq._lock_queues(array(select queue from serial), $1)) as queue
   where exists (select from serial)),

@@ -1,10 +1,11 @@
 -- settle_completed(worker int, ids text, tokens text) -> written text
--- Delete jobs that ended well and free their queues, if this worker still has these claims. ids are sorted, tokens are parallel to them:
--- width_bucket finds the position of an id by binary search. All are texts of arrays: the driver writes a text faster than an array, and
--- would query the catalog before the first array. Rows that another transaction locks are skipped. Jobs that were cancelled, have a rerun
--- or are to be kept are left to settle_rest. So are rows that change at this moment, which have moved from where they were locked.
--- written has the ids of the settled ones, null for all: rows would cost the client more than all else that it does with this statement.
--- Jobs that were claimed in a batch are closed in it, and the batch is deleted with its last unsettled one.
+-- Delete jobs that ended well and free their queues, if this worker still has these claims. ids are sorted, tokens are
+-- parallel to them: width_bucket finds the position of an id by binary search. All are texts of arrays: the driver
+-- writes a text faster than an array, and would query the catalog before the first array. Rows that another transaction
+-- locks are skipped. Jobs that were cancelled, have a rerun or are to be kept are left to settle_rest. So are rows that
+-- change at this moment, which have moved from where they were locked. written has the ids of the settled ones, null
+-- for all: rows would cost the client more than all else that it does with this statement. Jobs that were claimed in a
+-- batch are closed in it, and the batch is deleted with its last unsettled one.
 with given as materialized (select $2::text::bigint[] as ids, $3::text::bigint[] as tokens),
 batches as materialized (
   -- By being added to, the ids become a copy in memory: else they would be read from beside the row for each job.
