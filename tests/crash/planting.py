@@ -78,7 +78,8 @@ class ReplacedSql:
         if len(files) != 1:
             return f"sql/functions creates {self.target} in {len(files)} files"
         head = self.wrong.partition(" returns ")[0]
-        is_same = f"function asyncq.{self.target}{head} returns " in (CHECKOUT / files[0]).read_text("utf-8")
+        created = " ".join((CHECKOUT / files[0]).read_text("utf-8").split())
+        is_same = f"function asyncq.{self.target}{head} returns " in created
         return None if is_same else f"{self.target} has other arguments than {head}"
 
     def _files(self) -> list[Path]:
@@ -86,3 +87,34 @@ class ReplacedSql:
         created = re.compile(rf"^create or replace function asyncq\.{self.target}\(", re.MULTILINE)
         paths = sorted((CHECKOUT / "sql" / "functions").rglob("*.sql"))
         return [path.relative_to(CHECKOUT) for path in paths if created.search(path.read_text("utf-8"))]
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A bug that changes a piece of text, for what has no name; see changed.py.
+
+    Attributes:
+        name: What is wrong.
+        path: The file, from the top of the checkout.
+        right: A piece of its text, which stands there once.
+        wrong: What it becomes.
+        tests: What finds it: files, or test ids.
+    """
+
+    name: str
+    path: str
+    right: str
+    wrong: str
+    tests: tuple[str, ...]
+
+    def plant(self, copy: Path) -> None:
+        """Change the text in a copy of the checkout."""
+        path = copy / self.path
+        path.write_text(path.read_text("utf-8").replace(self.right, self.wrong), "utf-8")
+
+    def trouble(self) -> str | None:
+        """Why it cannot be planted; None if it can."""
+        count = (CHECKOUT / self.path).read_text("utf-8").count(self.right)
+        if self.wrong == self.right:
+            return "it changes nothing"
+        return None if count == 1 else f"{self.path} has {self.right!r} {count} times, not once"

@@ -1,0 +1,128 @@
+"""Bugs of SQL that are planted by name: each replaces a small function."""
+
+from tests.crash.planting import ReplacedSql
+
+BATCHES = "tests/store/test_batch_races.py"
+REPLACED_SQL = [
+    ReplacedSql(
+        "a worker whose lock is free has no grace",
+        "_grace",
+        "() returns interval language sql immutable parallel safe as $$ select interval '0' $$",
+        ("tests/sql/workers/test_is_live.py",),
+    ),
+    ReplacedSql(
+        "workers that could not reach the server are dead when it returns",
+        "_has_just_returned",
+        "() returns boolean language sql volatile as $$ select false $$",
+        ("tests/sql/workers/test_is_live.py",),
+    ),
+    ReplacedSql(
+        "the claims of a lost fetch are not given back",
+        "_return_lost",
+        "(worker int, tokens bigint[]) returns setof bigint language sql volatile as $$ select 1::bigint limit 0 $$",
+        ("tests/sql/settle/test_return_lost.py",),
+    ),
+    ReplacedSql(
+        "a key lock that was taken before is not written",
+        "_lock_keys",
+        """(keys text[]) returns bigint language sql volatile as $$
+  insert into asyncq._key_locks (key)
+    select distinct pg_catalog.hashtextextended(given, 0) from unnest(keys) as given order by 1
+    on conflict do nothing;
+  select count(distinct given) from unnest(keys) as given;
+$$""",
+        ("tests/store/test_key_races.py",),
+    ),
+    ReplacedSql(
+        "a queue that another fetch has just taken counts as held",
+        "_lock_queues",
+        """(names text[], worker int) returns text[] language sql volatile as $$
+  insert into asyncq._queues (locked_by, name)
+    select worker, given from unnest(names) as given order by given collate "C"
+    on conflict do nothing;
+  select names;
+$$""",
+        ("tests/store/test_queue_races.py",),
+    ),
+    ReplacedSql(
+        "who blocks the loop is noted in a job that is another worker's by now",
+        "_note_block",
+        """(worker int, job bigint, token bigint, error text) returns setof bigint language sql volatile as $$
+  select asyncq._split_batches_of_worker(worker, array[token]);
+  update asyncq._jobs set last_error = error where id = job returning id;
+$$""",
+        ("tests/sql/settle/test_note_block.py",),
+    ),
+    ReplacedSql(
+        "an item that is stored and in a crontab is added by both",
+        "_is_declared",
+        "(item text) returns boolean language sql volatile as $$ select false $$",
+        ("tests/store/test_cron_races.py",),
+    ),
+    ReplacedSql(
+        "what a batch has no room for is batched",
+        "_is_batchable",
+        "(job asyncq._jobs) returns boolean language sql volatile as $$ select true $$",
+        ("tests/sql/claim/test_is_batchable.py",),
+    ),
+    ReplacedSql(
+        "a rescue frees the queues of batches that live",
+        "_batched_queues",
+        "() returns setof text language sql stable as $$ select ''::text limit 0 $$",
+        (BATCHES,),
+    ),
+    ReplacedSql(
+        "the batches of a dead worker are not returned",
+        "_split_batches",
+        "(batches tid[]) returns setof bigint language sql volatile as $$ select 1::bigint limit 0 $$",
+        (f"{BATCHES}::test_two_rescues_at_once_return_a_batch_once",),
+    ),
+    ReplacedSql(
+        "what failed in a batch stays there",
+        "_split_batches_of_worker",
+        "(worker int, tokens bigint[]) returns setof bigint language sql volatile as $$ select 1::bigint limit 0 $$",
+        ("tests/sql/settle/test_settle_rest.py::test_the_batches_of_its_claims_are_split_and_no_others",),
+    ),
+    ReplacedSql(
+        "an add does not ask again who listens",
+        "_wake_workers",
+        """() returns void language sql volatile as $$
+  select pg_catalog.pg_notify('asyncq:jobs', '')
+  where asyncq._has_on_call() or not pg_catalog.pg_try_advisory_xact_lock_shared(asyncq._lock_space(), -1)
+$$""",
+        ("tests/sql/claim/test_wake_workers.py::test_a_worker_that_begins_to_rest_while_an_add_asks_for_one_is_told",),
+    ),
+    ReplacedSql(
+        "a dead worker is the eldest",
+        "_is_live",
+        "(worker asyncq._workers) returns boolean language sql volatile as $$ select true $$",
+        ("tests/sql/test_queries.py::test_the_eldest_worker_is_the_oldest_one_that_lives",),
+    ),
+    ReplacedSql(
+        "what a batch has no room for is handed over in one",
+        "_fits_batch",
+        "(payload json) returns boolean language sql volatile as $$ select true $$",
+        ("tests/sql/add/test_fill_slot.py", "tests/store/test_add.py"),
+    ),
+    ReplacedSql(
+        "an add looks for slots that nobody opens",
+        "_has_open_slot",
+        "() returns boolean language sql volatile as $$ select true $$",
+        (
+            "tests/store/test_add.py",
+            "tests/sql/add/test_add_keyless_job.py",
+        ),
+    ),
+    ReplacedSql(
+        "a statement fills a slot of a worker that does not listen",
+        "_is_listening",
+        "(worker int) returns boolean language sql volatile as $$ select true $$",
+        ("tests/sql/add/test_fill_slot.py",),
+    ),
+    ReplacedSql(
+        "a plain add passes by the worker with an open slot",
+        "_has_open_slot",
+        "() returns boolean language sql volatile as $$ select false $$",
+        ("tests/store/test_add.py",),
+    ),
+]
