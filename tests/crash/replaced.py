@@ -593,9 +593,9 @@ def wrong(ask):
     ),
     Replaced(
         "the heartbeat's thread may fail unseen",
-        "asyncq.engine.liveness.heartbeat_thread.HeartbeatThread._tell",
+        "asyncq.engine.liveness.heartbeat_thread.HeartbeatThread._call_home",
         """def wrong(self, function, *args):
-    if function != self._reactions.fail:
+    if function != self._callbacks.fail:
         right(self, function, *args)""",
         ("tests/engine/liveness/test_heartbeat.py",),
     ),

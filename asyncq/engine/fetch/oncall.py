@@ -160,9 +160,9 @@ class OnCall:
     def _send(self, *, was_mine: bool, notify_all: bool) -> None:
         if self._connection is not None:
             self._sending += 1
-            self._start_soon(partial(self._tell, self._connection, was_mine=was_mine, notify_all=notify_all))
+            self._start_soon(partial(self._leave_on_call, self._connection, was_mine=was_mine, notify_all=notify_all))
 
-    async def _tell(self, connection: Listening, *, was_mine: bool, notify_all: bool) -> None:
+    async def _leave_on_call(self, connection: Listening, *, was_mine: bool, notify_all: bool) -> None:
         try:
             async with asyncio.timeout(DEADLINE_S):
                 await connection.leave_on_call(was_mine=was_mine, notify_all=notify_all)

@@ -37,27 +37,27 @@ class Heartbeat:
         self._options = options
         self._tasks = list(tasks)
         self._lease = lease
-        self._wishes = HeartbeatCommands()
-        self._heart: HeartbeatThread | None = None
+        self._commands = HeartbeatCommands()
+        self._heartbeat_thread: HeartbeatThread | None = None
         self._thread: threading.Thread | None = None
 
-    def start(self, reactions: HeartbeatCallbacks, watchdog: LoopWatchdog) -> None:
+    def start(self, callbacks: HeartbeatCallbacks, watchdog: LoopWatchdog) -> None:
         """Begin.
 
         Args:
-            reactions: What to call.
+            callbacks: The callbacks of the worker's parts.
             watchdog: Watches the worker's event loop from the thread.
         """
-        self._heart = HeartbeatThread(
+        self._heartbeat_thread = HeartbeatThread(
             self._database,
             self._options,
             self._tasks,
             self._lease,
-            reactions=reactions,
+            callbacks=callbacks,
             watchdog=watchdog,
-            wishes=self._wishes,
+            commands=self._commands,
         )
-        thread = threading.Thread(target=self._heart.run, name="asyncq heartbeat", daemon=True)
+        thread = threading.Thread(target=self._heartbeat_thread.run, name="asyncq heartbeat", daemon=True)
         thread.start()
         self._thread = thread
 
@@ -74,16 +74,16 @@ class Heartbeat:
         If cancelled, the worker may be known; its lock is free when the heartbeat stops.
         """
         asked: concurrent.futures.Future[int] = concurrent.futures.Future()
-        self._wishes.registrations.append(asked)
+        self._commands.registrations.append(asked)
         self._call(HeartbeatThread.stir)
         if self.has_ended:
-            self._wishes.refuse_all()
+            self._commands.refuse_all()
         return await asyncio.wrap_future(asked)
 
     @property
     def has_ended(self) -> bool:
         """Whether it stops or has stopped, so that nobody can register any more."""
-        return self._wishes.stop.is_set()
+        return self._commands.stop.is_set()
 
     async def stop(self, *, keep_claims: bool = False, forget_worker: bool = False) -> None:
         """End the thread; waits for a beat that is under way, at most `END_S`. Only the first call counts.
@@ -92,10 +92,10 @@ class Heartbeat:
             keep_claims: Whether handlers run on: the claims are then held until the lease is over.
             forget_worker: Whether it never fetched: its row goes, if it has one already.
         """
-        if self._wishes.stop.is_set():
+        if self._commands.stop.is_set():
             return
-        self._wishes.keep_claims, self._wishes.forget_worker = keep_claims, forget_worker
-        self._wishes.stop.set()
+        self._commands.keep_claims, self._commands.forget_worker = keep_claims, forget_worker
+        self._commands.stop.set()
         self._call(HeartbeatThread.stir)
         if self._thread is not None:
             # A thread of our own: those of the loop may all be taken by blocked handlers.
@@ -114,6 +114,6 @@ class Heartbeat:
         self._call(HeartbeatThread.stood_in, worker_id, answer, sent_at)
 
     def _call(self, method: Callable[..., object], *args: object) -> None:
-        """Let the heart's thread call a method of its heart."""
-        if self._heart is not None:
-            self._heart.call(method, self._heart, *args)
+        """Let the heartbeat thread call one of its methods."""
+        if self._heartbeat_thread is not None:
+            self._heartbeat_thread.call(method, self._heartbeat_thread, *args)

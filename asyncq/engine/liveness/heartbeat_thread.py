@@ -1,7 +1,7 @@
-"""The heart of a worker: all that the heartbeat's thread does and owns.
+"""The heartbeat thread of a worker, with its event loop and its connection.
 
-It beats: each sign of life says what runs, and is answered by which of those jobs were cancelled. In between it looks
-whether other workers have died. All of it goes over one connection, which holds the worker's lock (`HeartbeatLines`).
+Each beat lists the claims that have started, and returns those whose jobs were cancelled. Between beats the thread
+checks whether other workers have died. It uses one connection, which holds the worker's lock (`HeartbeatLines`).
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ class HeartbeatCallbacks(msgspec.Struct, frozen=True):
 
 
 class HeartbeatCommands:
-    """What a worker wants of its heart: either thread may touch it at any time.
+    """The commands of a worker to its heartbeat thread. Both threads may use it at any time.
 
     Attributes:
-        stop: The heart is to stop beating, or has stopped: nobody can register any more.
+        stop: Set when the thread has to stop, or has stopped. Then no worker can register.
         keep_claims: Whether handlers run on then; said before that.
         forget_worker: Whether it has never fetched then; said before that.
         registrations: Who wants to be made known, and waits for its id.
@@ -102,9 +102,9 @@ class HeartbeatThread:
         options: The lease, and the facts that are stored about the worker.
         tasks: The names of its tasks.
         lease: The lease that its beats extend.
-        reactions: The callbacks.
+        callbacks: The callbacks.
         watchdog: Watches the worker's event loop from here.
-        wishes: The commands of the worker.
+        commands: The commands of the worker.
     """
 
     def __init__(
@@ -114,16 +114,16 @@ class HeartbeatThread:
         tasks: Sequence[str],
         lease: Lease,
         *,
-        reactions: HeartbeatCallbacks,
+        callbacks: HeartbeatCallbacks,
         watchdog: LoopWatchdog,
-        wishes: HeartbeatCommands,
+        commands: HeartbeatCommands,
     ) -> None:
         self._options = options
         self._tasks = tasks
         self._lease = lease
-        self._reactions = reactions
+        self._callbacks = callbacks
         self._watchdog = watchdog
-        self._wishes = wishes
+        self._commands = commands
         self._pause_s = options.lease_s / BEATS_A_LEASE
         self._home = asyncio.get_running_loop()
         self._away: asyncio.AbstractEventLoop | None = None  # the thread's own, once it runs
@@ -131,9 +131,9 @@ class HeartbeatThread:
         self._worker_id = 0
         self._lease_state = LeaseState(lease, self._doubted, self._gave_up)
         self._lines = HeartbeatLines(database, self._lease_state, self.hurry)
-        self._outage = Outage("the heartbeat", lambda event: self._tell(reactions.emit, event))
+        self._outage = Outage("the heartbeat", lambda event: self._call_home(callbacks.emit, event))
         self._beat_at = self._look_at = 0.0
-        self._told_at = float("-inf")
+        self._emitted_at = float("-inf")
 
     def call(self, function: Callable[..., object], *args: object) -> None:
         """Called in any thread: let this one call something, while it runs."""
@@ -143,7 +143,7 @@ class HeartbeatThread:
             except RuntimeError:
                 pass  # The thread's loop closed in this very moment: it has ended.
 
-    def _tell(self, function: Callable[..., object], *args: object) -> None:
+    def _call_home(self, function: Callable[..., object], *args: object) -> None:
         """Call something in the worker's event loop."""
         if not self._home.is_closed():
             self._home.call_soon_threadsafe(function, *args)
@@ -151,7 +151,7 @@ class HeartbeatThread:
     # What may be called by way of `call`
 
     def stir(self) -> None:
-        """Something is wished, or to be written."""
+        """Wake the thread: there is a command, or a beat to send."""
         self._stirred.set()
 
     def hurry(self) -> None:
@@ -175,15 +175,15 @@ class HeartbeatThread:
         try:
             asyncio.run(self._live())
         finally:
-            self._wishes.stop.set()
-            self._wishes.refuse_all()
+            self._commands.stop.set()
+            self._commands.refuse_all()
 
     async def _live(self) -> None:
         self._away = asyncio.get_running_loop()
         self._watchdog.begin(self.stir)
         self._lease_state.tick()
         try:
-            while not self._wishes.stop.is_set():
+            while not self._commands.stop.is_set():
                 # Before the work: a request during the work gets another round.
                 self._stirred.clear()
                 await self._register_asked()
@@ -193,9 +193,11 @@ class HeartbeatThread:
                         await self._stirred.wait()
                 except TimeoutError:
                     continue
-        except Exception as error:  # noqa: BLE001 - a worker without a heart must not go on
-            self._tell(self._reactions.gave_up, self._worker_id, f"its heart failed: {type(error).__name__}: {error}")
-            self._tell(self._reactions.fail, error)
+        except Exception as error:  # noqa: BLE001 - a worker without a heartbeat must not continue
+            self._call_home(
+                self._callbacks.gave_up, self._worker_id, f"its heartbeat failed: {type(error).__name__}: {error}"
+            )
+            self._call_home(self._callbacks.fail, error)
         finally:
             await self._end()
 
@@ -215,8 +217,8 @@ class HeartbeatThread:
             await self._look()
 
     async def _register_asked(self) -> None:
-        while self._wishes.registrations:
-            asked = self._wishes.registrations.popleft()
+        while self._commands.registrations:
+            asked = self._commands.registrations.popleft()
             sent_at = now_s()
             options = self._options
             try:
@@ -234,7 +236,7 @@ class HeartbeatThread:
             except (AsyncqError, TimeoutError) as error:
                 self._lines.line.drop()
                 if isinstance(error, SchemaTooNew):
-                    self._tell(self._reactions.fail, error)
+                    self._call_home(self._callbacks.fail, error)
                 _fail(asked, error if isinstance(error, AsyncqError) else StoreUnavailable(NO_ANSWER))
                 continue
             self._worker_id = worker_id
@@ -246,7 +248,7 @@ class HeartbeatThread:
 
     async def _beat(self) -> None:
         """One sign of life."""
-        worker_id, sent_at, names = self._worker_id, now_s(), self._reactions.started()
+        worker_id, sent_at, names = self._worker_id, now_s(), self._callbacks.started()
         self._beat_at = sent_at + self._pause_s
         try:
             holds, cancelled = await self._prove(self._lines.line, worker_id, names)
@@ -266,7 +268,7 @@ class HeartbeatThread:
             if not line.is_open:
                 await line.open()
             holds = await line.hold(worker_id)
-            return holds, await line.beat(worker_id, names, self._reactions.stuck())
+            return holds, await line.beat(worker_id, names, self._callbacks.stuck())
 
     async def _prove_elsewhere(self, worker_id: int, names: Sequence[str]) -> tuple[bool, Cancelled] | None:
         """Write a beat over a new connection, which may lead to a server that takes writes; None if that fails."""
@@ -285,7 +287,7 @@ class HeartbeatThread:
             async with asyncio.timeout(HALF_GRACE_S):
                 await self._lines.line.check_release()
         except SchemaTooNew as error:
-            self._tell(self._reactions.fail, error)
+            self._call_home(self._callbacks.fail, error)
         except (AsyncqError, TimeoutError):
             return  # A migration may hold the table for long; a broken connection is found by the next beat.
 
@@ -299,16 +301,16 @@ class HeartbeatThread:
             self._lines.give_up()
         is_urgent = self._lease_state.state == "doubted" or self._lines.has_silent
         self._beat_at = now_s() + (SOON_S if is_urgent else min(self._pause_s, LATER_S))
-        self._tell(self._reactions.fallback)
+        self._call_home(self._callbacks.fallback)
         failures = self._outage.failed()
-        if failures == 1 or sent_at - self._told_at >= TELL_EVERY_S:
-            self._told_at = sent_at
-            self._tell_of(error, self._worker_id, failures)
+        if failures == 1 or sent_at - self._emitted_at >= TELL_EVERY_S:
+            self._emitted_at = sent_at
+            self._emit_failure(error, self._worker_id, failures)
 
-    def _tell_of(self, error: Exception, worker_id: int, failures: int = 1) -> None:
+    def _emit_failure(self, error: Exception, worker_id: int, failures: int = 1) -> None:
         """A sign of life was not written: say why."""
-        self._tell(
-            self._reactions.emit,
+        self._call_home(
+            self._callbacks.emit,
             HeartbeatFailed(
                 worker_id=worker_id,
                 error=error_text(error),
@@ -327,19 +329,19 @@ class HeartbeatThread:
         if cancelled is None:
             self._worker_id = 0
             self._lease_state.lost()
-            self._tell(self._reactions.lost, worker_id)
+            self._call_home(self._callbacks.lost, worker_id)
             return
         self._outage.over()
         if self._lease_state.proven(sent_at, holds=holds):
-            self._tell(self._reactions.regained)
+            self._call_home(self._callbacks.regained)
         if not holds and self._lines.drop_silent():
             self._beat_at = min(self._beat_at, now_s() + SOON_S)  # A new connection takes the lock.
         if self._lines.line.held_id and not holds:
             self._beat_at = min(self._beat_at, now_s() + SOON_S)  # The row should say that the lock counts, if it does.
         if cancelled:
-            self._tell(self._reactions.cancelled, worker_id, cancelled)
+            self._call_home(self._callbacks.cancelled, worker_id, cancelled)
         if names:
-            self._tell(self._reactions.named, names)
+            self._call_home(self._callbacks.named, names)
 
     async def _look(self) -> None:
         """Have others died?"""
@@ -361,7 +363,7 @@ class HeartbeatThread:
             wait_s = min(wait_s, max(found.grace_left_s, 0.0) + 0.01)
         self._look_at = now_s() + wait_s
         if found.dead:
-            self._tell(self._reactions.rescue)
+            self._call_home(self._callbacks.rescue)
 
     async def _write_note(self, note: Note) -> None:
         """A job blocks the worker's event loop: say so in its row."""
@@ -376,26 +378,26 @@ class HeartbeatThread:
             self._beat_at = 0.0  # As in a look.
 
     def _doubted(self) -> None:
-        self._tell(self._reactions.fallback)
+        self._call_home(self._callbacks.fallback)
 
     def _gave_up(self, reason: str) -> None:
-        self._tell(self._reactions.gave_up, self._worker_id, reason)
+        self._call_home(self._callbacks.gave_up, self._worker_id, reason)
 
     async def _end(self) -> None:
         self._watchdog.end()
         self._lease_state.leave()
         worker_id, self._worker_id = self._worker_id, 0
-        wishes = self._wishes
-        if (wishes.keep_claims or wishes.forget_worker) and worker_id and self._lines.line.is_open:
+        commands = self._commands
+        if (commands.keep_claims or commands.forget_worker) and worker_id and self._lines.line.is_open:
             try:
                 async with asyncio.timeout(END_S / 2):
-                    if wishes.forget_worker:
+                    if commands.forget_worker:
                         await self._lines.line.remove(worker_id)
                     else:
                         self._lines.line.held_id = 0
-                        await self._lines.line.beat(worker_id, self._reactions.started(), self._reactions.stuck())
+                        await self._lines.line.beat(worker_id, self._callbacks.started(), self._callbacks.stuck())
             except (AsyncqError, TimeoutError) as error:
-                self._tell_of(error, worker_id)
+                self._emit_failure(error, worker_id)
         await self._lines.close()
 
 

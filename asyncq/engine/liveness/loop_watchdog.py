@@ -161,7 +161,7 @@ class LoopWatchdog:
         if run is not None:
             said = f"LoopBlocked: the event loop has not answered for {silent_s:.1f} s\n\n{stack}"
             self.note = Note(run.worker_id, run.claim.id, run.claim.token, clean_error(said))
-        # In a thread of its own: the loop may be blocked in a handler of the log, and the heart must go on beating.
+        # In a thread of its own: the loop may be blocked in a handler of the log, and the heartbeats must continue.
         threading.Thread(
             target=_warn, args=(self._identity.worker_id, silent_s, run, stack), name="asyncq guardian", daemon=True
         ).start()

@@ -71,7 +71,7 @@ class Reporter:
         self.completed += len(runs)
         if self._observers.wanted(JobCompleted):
             for run in runs:
-                self._tell(JobCompleted, run, duration_s=run.duration_s)
+                self._emit(JobCompleted, run, duration_s=run.duration_s)
 
     def settled(self, run: Run | None, settlement: Settlement, outcome: Outcome) -> None:
         """Report a settlement."""
@@ -86,19 +86,19 @@ class Reporter:
                 self.failed += 1
                 self._attempt_failed(run, settlement)
             case Snoozed(delay_s):
-                self._tell(JobSnoozed, run, delay_s=delay_s)
+                self._emit(JobSnoozed, run, delay_s=delay_s)
             case Interrupted():
                 if settlement.attempts:
                     self.failed += 1
                     self._attempt_failed(run, settlement)
                 else:
-                    self._tell(JobInterrupted, run)
+                    self._emit(JobInterrupted, run)
             case Aborted(error):
                 if settlement.attempts:
                     self.failed += 1
                     self._attempt_failed(run, settlement)
                 else:
-                    self._tell(TransactionAborted, run, error=error, delay_s=settlement.delay_s or 0.0)
+                    self._emit(TransactionAborted, run, error=error, delay_s=settlement.delay_s or 0.0)
             case Returned():
                 self.returned += 1
             case _:
@@ -109,20 +109,20 @@ class Reporter:
 
         A claim that was not started has already been reported as returned.
         """
-        self._tell(JobCancelled, run, duration_s=_took_s(run), error=settlement.error or "")
+        self._emit(JobCancelled, run, duration_s=_took_s(run), error=settlement.error or "")
         _release(run)
 
     def lost(self, run: Run | None) -> None:
         """Report a refused settlement: the worker no longer held the claim."""
-        self._tell(JobLost, run)
+        self._emit(JobLost, run)
         _release(run)
 
     def _attempt_failed(self, run: Run | None, settlement: Settlement) -> None:
         error, duration_s = settlement.error or "", _took_s(run)
         if not settlement.discarded:
-            self._tell(JobRetried, run, duration_s=duration_s, error=error, delay_s=settlement.delay_s or 0.0)
+            self._emit(JobRetried, run, duration_s=duration_s, error=error, delay_s=settlement.delay_s or 0.0)
             return
-        self._tell(JobDiscarded, run, duration_s=duration_s, error=error)
+        self._emit(JobDiscarded, run, duration_s=duration_s, error=error)
         if run is not None and (on_discarded := run.task.on_discarded) is not None:
             event = _event(JobDiscarded, run, duration_s=duration_s, error=error)
             self._calls += 1
@@ -145,7 +145,7 @@ class Reporter:
             if not self._calls:
                 self._quiet.set()
 
-    def _tell(self, kind: type[JobEvent], run: Run | None, **fields: Any) -> None:
+    def _emit(self, kind: type[JobEvent], run: Run | None, **fields: Any) -> None:
         if run is not None and self._observers.wanted(kind):
             self._observers.emit(_event(kind, run, **fields), run.error)
 

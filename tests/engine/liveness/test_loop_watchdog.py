@@ -272,7 +272,7 @@ async def test_a_loop_that_is_blocked_while_the_worker_stops_is_told_of_and_the_
         added = await client.add_job(block_at_the_end.job(n=1))
         await seen.wait_for(JobStarted)
         assert worker._running is not None
-        loop = worker._running.parts.heartbeat._heart._home
+        loop = worker._running.parts.heartbeat._heartbeat_thread._home
         ask_to_stop(worker, loop)
         await last_error(client, added.id, beginning="LoopBlocked: ")
         stopping, stopped = len(seen.of(WorkerStopping)), len(seen.of(WorkerStopped))
