@@ -71,7 +71,7 @@ def intercept(monkeypatch: pytest.MonkeyPatch, after: Callable[[list[Claim]], Aw
     monkeypatch.setattr(claim_next, "claim_next", claim_and_go_on)
 
 
-@pytest.mark.usefixtures("endless")
+@pytest.mark.usefixtures("endless", "patient")
 @pytest.mark.parametrize("concurrency", [1, 4])
 async def test_the_jobs_of_a_queue_follow_each_other_in_order_without_a_fetch(
     client: Client, make_worker: MakeWorker, seen: Seen, concurrency: int
@@ -85,7 +85,7 @@ async def test_the_jobs_of_a_queue_follow_each_other_in_order_without_a_fetch(
     assert sum(event.count for event in seen.of(JobsFetched)) <= 10
 
 
-@pytest.mark.usefixtures("endless")
+@pytest.mark.usefixtures("endless", "patient")
 async def test_a_worker_that_runs_once_fetches_no_more_than_others(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
@@ -231,7 +231,7 @@ async def test_other_queues_have_their_turn(client: Client, make_worker: MakeWor
     assert before < 400
 
 
-@pytest.mark.usefixtures("endless")
+@pytest.mark.usefixtures("endless", "patient")
 async def test_claims_whose_answer_was_lost_come_back(dsn: str, schema: str, client: Client, seen: Seen) -> None:
     """The first job has ended, the second is claimed, and nobody knows: it is returned, and runs."""
     entered, leave = asyncio.Event(), asyncio.Event()
@@ -254,7 +254,7 @@ async def test_claims_whose_answer_was_lost_come_back(dsn: str, schema: str, cli
     assert [(second.id,)] == [event.job_ids for event in seen.of(JobsReturned)]
 
 
-@pytest.mark.usefixtures("endless")
+@pytest.mark.usefixtures("endless", "patient")
 async def test_a_follower_that_is_cancelled_on_its_way_never_starts(
     client: Client,
     make_worker: MakeWorker,
@@ -291,7 +291,7 @@ async def test_a_follower_that_is_cancelled_on_its_way_never_starts(
     ]
 
 
-@pytest.mark.usefixtures("endless")
+@pytest.mark.usefixtures("endless", "patient")
 async def test_followers_that_come_while_the_worker_stops_go_back(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -323,7 +323,7 @@ async def test_followers_that_come_while_the_worker_stops_go_back(
     assert (JobState.AVAILABLE, 0) == (job.state, job.attempts)
 
 
-@pytest.mark.usefixtures("endless")
+@pytest.mark.usefixtures("endless", "patient")
 async def test_a_failure_frees_the_queue_and_the_next_one_runs(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
