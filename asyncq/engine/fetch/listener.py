@@ -1,4 +1,4 @@
-"""Keeps the LISTEN connection alive. A notification is a wake-up, or tells of a cancelled job or of changed items.
+"""Keeps the LISTEN connection alive. A notification is a wake-up, or names a cancelled job or changed items.
 
 So is every (re)connect, of all: nothing was heard before.
 """
@@ -97,7 +97,7 @@ def _started(task_status: TaskStatus[None]) -> None:
 
 
 async def _until_lost(connection: Listening, identity: Identity) -> None:
-    """Watch the connection: the driver tells of a closed one, a probe finds a half-open one."""
+    """Watch the connection: the driver reports a closed one, a probe finds a half-open one."""
     while True:
         await connection.probe(identity.worker_id, PROBE_DEADLINE_S)
         try:

@@ -62,6 +62,6 @@ class FallbackHeartbeat:
             async with asyncio.timeout(HALF_GRACE_S):
                 answer = await beat(line, worker_id, self._start_gate.started(), self._stuck.ids())
         except (AsyncqError, TimeoutError):
-            return False  # The heartbeat tells of its own failure; without any proof the handlers are cancelled.
+            return False  # The heartbeat reports its own failure; without any proof the handlers are cancelled.
         self._heartbeat.stood_in(worker_id, answer, sent_at)
         return True

@@ -74,9 +74,9 @@ class HeartbeatCommands:
 
     Attributes:
         stop: Set when the thread has to stop, or has stopped. Then no worker can register.
-        keep_claims: Whether handlers run on then; said before that.
-        forget_worker: Whether it has never fetched then; said before that.
-        registrations: Who wants to be made known, and waits for its id.
+        keep_claims: Whether handlers go on after the stop; set before `stop`.
+        forget_worker: Whether the worker has never fetched, so that its row goes; set before `stop`.
+        registrations: Workers that wait to be registered; each future gets the worker's id.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class HeartbeatCommands:
         self.registrations: deque[concurrent.futures.Future[int]] = deque()
 
     def refuse_all(self) -> None:
-        """Nobody is made known any more."""
+        """Refuse all registrations that wait."""
         while True:
             try:
                 asked = self.registrations.popleft()

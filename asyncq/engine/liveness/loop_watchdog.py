@@ -155,7 +155,7 @@ class LoopWatchdog:
                 return  # It is about to answer: a busy machine has not let it.
             run = self.run_of(task)
             if run is None and any(other.run_of(task) is not None for other in self._others()):
-                return  # A handler of another worker in this loop, which tells of it itself.
+                return  # A handler of another worker in this loop, which reports it itself.
             question.block = _Block(run, stack)
         silent_s = now - question.asked_at
         if run is not None:

@@ -6,9 +6,9 @@
 --   force             true: the job is added beside any other, and bars later ones
 --   rerun             true: if the other job runs, the payload is stored, and the job runs again when its run ends
 --   idempotency_key   1 to 200 characters: for a day, or idempotency_window_s seconds, the same request returns the same job
--- Returns the view's row of the job that stands for the request, which may have existed before. If that job has ended,
--- the row has its id, task and time of creation, as far as they are known, and nulls. A job that its policy rejects is
--- the error GWBDJ, whose detail is the id and state of the other job as JSON.
+-- Returns the view's row of the added job, or of the existing job that fulfils the request. If that job has ended, the
+-- row has its id, task and time of creation, as far as they are known, and nulls. A job that its policy rejects is the
+-- error GWBDJ, whose detail is the id and state of the other job as JSON.
 create or replace function asyncq.add_job(
   identifier text,
   payload json default null,

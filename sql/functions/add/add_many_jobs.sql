@@ -3,7 +3,7 @@
 -- Jobs with a key are added in three steps: lock, check, act. Lock order: key locks, jobs, tasks.
 -- Workers are notified at commit, once a transaction.
 --
--- Returns one row: the ids of the jobs that stand for the specs, in their order; then, for jobs that were not simply
+-- Returns one row: the ids of the jobs that fulfil the specs, in their order; then, for jobs that were not simply
 -- added, their positions (from 1) and outcomes. Null if there are none.
 --
 -- An element of extras is a record of the options that have no array of their own, made by _extra or by

@@ -1,6 +1,6 @@
 -- The limits of a job, each with graphile's error code. The error names the first spec that breaks a rule.
 -- run_at has limits: a Python worker cannot hold a time outside of the years 1 to 9999, and infinity has no distance
--- from now. Backslashes stand in E'' strings: the caller may have switched standard_conforming_strings off.
+-- from now. Backslashes are written in E'' strings: the caller may have switched standard_conforming_strings off.
 create or replace function asyncq._check_jobs(
   identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
   priorities int[], job_key_modes text[]) returns void

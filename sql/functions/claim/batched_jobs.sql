@@ -1,4 +1,4 @@
--- The jobs of batches, as the rows that they stand for: those that are unsettled, or of these only the one with this
+-- The jobs of batches, as rows of _jobs: those that are unsettled, or of these only the one with this
 -- id. A row is filled field by field, so that a new column of _jobs needs no change here.
 create or replace function asyncq._batched_jobs(only_id bigint default null) returns setof asyncq._jobs
   language plpgsql stable

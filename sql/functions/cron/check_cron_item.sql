@@ -6,7 +6,7 @@
 --   fill                         how far back missed slots are added: seconds, or a text such as 3d12h
 --   overlap                      what happens to a slot while a job of the item waits or runs: allow, skip or replace
 --   queue, max_attempts, priority, flags, job_key, job_key_mode   as in an add; its task's by default
--- Backslashes stand in E'' strings: the caller may have switched standard_conforming_strings off.
+-- Backslashes are written in E'' strings: the caller may have switched standard_conforming_strings off.
 create or replace function asyncq._check_cron_item(item text, definition jsonb) returns void
   language plpgsql stable
   as $$

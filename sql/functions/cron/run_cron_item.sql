@@ -1,6 +1,6 @@
--- Add the job of a recurring item now, paused or not; no slot is used up. Returns the job that stands for it, which may
--- have existed before, with an overlap other than allow or a unique policy of its task. A job that the policy rejects
--- is the error GWBDJ, whose detail is the id and state of the other job as JSON. GWBCN: there is no such item.
+-- Add the job of a recurring item now, paused or not; no slot is used up. Returns the added job, or the existing job
+-- that fulfils the request: with an overlap other than allow, or a unique policy of its task. A job that the policy
+-- rejects is the error GWBDJ, whose detail is the id and state of the other job as JSON. GWBCN: there is no such item.
 create or replace function asyncq.run_cron_item(identifier text) returns asyncq.jobs
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp

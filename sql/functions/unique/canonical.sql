@@ -160,7 +160,7 @@ end
 $$;
 
 -- Refuse characters that no PostgreSQL text can hold: U+0000 and halves of surrogate pairs, which only escapes in JSON
--- can name. Backslashes stand in E'' strings: the caller may have switched standard_conforming_strings off.
+-- can name. Backslashes are written in E'' strings: the caller may have switched standard_conforming_strings off.
 create or replace function asyncq._check_escapes(value json, path text) returns void
   language plpgsql immutable
   as $$

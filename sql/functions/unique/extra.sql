@@ -79,7 +79,7 @@ $$;
 -- The key of a job under a unique policy: the SHA-256 of its counted parts, as canonical JSON; null without a policy.
 -- policy is what _check_policy returned. args is the payload, null for {}; queue is null for a job without one. meta is
 -- json like args, for the sake of its numbers; jsonb can be cast to it, as what jsonb changes is the same or refused.
--- The key is as secret as the payload: it never stands in a message.
+-- The key is as secret as the payload: no message contains it.
 create or replace function asyncq._unique_key(policy jsonb, type text, queue text, args json, meta json) returns bytea
   language plpgsql immutable
   as $$

@@ -43,7 +43,7 @@ begin
 end
 $$;
 
--- Store the jobs of requests with idempotency keys. Parallel arrays; ids are those of the jobs that stand for them. The
+-- Store the jobs of requests with idempotency keys. Parallel arrays; ids are those of the jobs that fulfil them. The
 -- keys are locked; a job that existed before is locked, if it has a row, and is kept for as long as the request. A
 -- rejected request is not stored; one that is stored already stays as it is, with its time.
 create or replace function asyncq._store_requests(
