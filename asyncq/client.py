@@ -364,9 +364,6 @@ class Client:
 class _Use:
     """The state of a client in one process and event loop.
 
-    Args:
-        where: The process id and the event loop.
-
     Attributes:
         opening: Held while the pool is opened.
         blocks: The number of `async with` blocks that are open, or about to be.

@@ -27,13 +27,9 @@ _PART = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 
 def load(what: str) -> Sequence[Task[...]] | Worker:
-    """Load the tasks that the argument names.
+    """Load the tasks, at least one, or the Worker that the argument names: a folder or file of tasks, or `module:name`.
 
-    Args:
-            a Worker. If a folder of that name exists, it is used. Modules are searched in the current folder first.
-
-    Returns:
-        The tasks, at least one, or the Worker.
+    If a folder of that name exists, it is used. Modules are searched in the current folder first.
 
     Raises:
         TaskError: Nothing has this name, it has no task, or it cannot be loaded; the message has the file and the line.
@@ -57,12 +53,8 @@ def load(what: str) -> Sequence[Task[...]] | Worker:
 def load_folder(folder: Path) -> list[Task[...]]:
     """Load the tasks of all task files below a folder, in the order of their paths.
 
-    Args:
-        folder: The folder. If it is below the current folder, its files are imported as modules of that
-            (`tasks/mail.py` as `tasks.mail`), else as modules of its parent.
-
-    Returns:
-        The tasks, at least one.
+    Below the current folder, files are imported as modules of that (`tasks/mail.py` as `tasks.mail`), else as
+    modules of the folder's parent.
 
     Raises:
         TaskError: A file cannot be loaded, has no task, or its name is not valid for a task; or there is no file.
@@ -76,27 +68,13 @@ def load_folder(folder: Path) -> list[Task[...]]:
 
 
 def crontab_beside(folder: Path) -> Path | None:
-    """Find the crontab that belongs to a folder of tasks.
-
-    Args:
-        folder: The folder, such as `tasks`.
-
-    Returns:
-        The file `crontab` in the parent folder, None if it does not exist.
-    """
+    """The file `crontab` beside a folder of tasks; None if it does not exist."""
     path = folder.resolve().parent / "crontab"
     return path if path.is_file() else None
 
 
 def load_crontab(path: Path, *, dialect: Dialect = "crontab") -> tuple[CronItem, ...]:
-    """Read the items of a crontab.
-
-    Args:
-        path: The file, in UTF-8.
-        dialect: The syntax of its expressions.
-
-    Returns:
-        The items, in the order of the lines.
+    """Read the items of a crontab in UTF-8, in the order of the lines.
 
     Raises:
         InvalidCrontab: The file cannot be read or is not valid; the message has the file, the lines and the columns.

@@ -79,17 +79,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Add a job.
-
-    Args:
-        options: The command line.
-
-    Returns:
-        0: the job was added, or another job takes its place.
-
-    Raises:
-        DuplicateJob: The unique policy refuses the job.
-    """
+    """Add a job; the exit code is 0 too if another job takes its place."""
     text = sys.stdin.buffer.read() if options.payload == "-" else options.payload
     given = {name: getattr(options, name) for name in PLAIN} | {
         "flags": options.flag,

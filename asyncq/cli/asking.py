@@ -14,18 +14,7 @@ AnswerT = TypeVar("AnswerT")
 
 
 def ask(options: argparse.Namespace, question: Callable[[Client], Awaitable[AnswerT]]) -> AnswerT:
-    """Call a client of the database that the command line names.
-
-    Args:
-        options: The command line.
-        question: The call.
-
-    Returns:
-        The result of the call.
-
-    Raises:
-        Usage: The command line and the environment name no database.
-    """
+    """Call a client of the database that the command line, or the environment, names."""
 
     async def answer() -> AnswerT:
         async with Client(dsn, schema=options.schema, pool_size=1) as client:

@@ -37,17 +37,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the cleanup.
-
-    Args:
-        options: The command line.
-
-    Returns:
-        0.
-
-    Raises:
-        InvalidJob: A word is unknown; nothing was removed.
-    """
+    """Run the cleanup; an unknown word removes nothing."""
     removed = ask(options, lambda client: client.admin.cleanup(*options.what, task_identifiers_to_keep=options.keep))
     rows = [(what, str(count)) for what, count in removed.items()]
     print_lines([msgspec.json.encode(removed).decode()] if options.json else aligned(rows))

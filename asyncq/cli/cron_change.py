@@ -106,18 +106,7 @@ def _as_json(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Change an item, or run it.
-
-    Args:
-        options: The command line.
-
-    Returns:
-        0.
-
-    Raises:
-        Usage: The options change nothing, or LINE is not exactly one item.
-        InvalidCrontab: The item would be invalid.
-    """
+    """Change an item, or run it; options that change nothing, or a LINE that is not exactly one item, are refused."""
     if options.what == "run":
         added = ask(options, lambda client: client.cron.run(options.item))
         print(json.dumps({"id": added.id, "outcome": added.outcome}) if options.json else added.id)

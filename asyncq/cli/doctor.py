@@ -37,14 +37,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Check the store, and print the findings.
-
-    Args:
-        options: The command line.
-
-    Returns:
-        0, or 1 if something is broken.
-    """
+    """Check the store, and print the findings; returns 1 if something is broken."""
     if options.repair:
         repaired = ask(options, lambda client: client.admin.repair())
         jobs = f"{len(repaired.job_ids)} jobs of workers that are gone were returned"

@@ -22,14 +22,7 @@ INTERRUPTED = 130
 
 
 def exit_code(error: AsyncqError | Usage) -> int:
-    """The exit code for an error.
-
-    Args:
-        error: The error.
-
-    Returns:
-        2 for an error in the command or in the code, 3 for the database, 1 for any other error.
-    """
+    """The exit code: 2 for an error in the command or in the code, 3 for the database, 1 for any other error."""
     match error:
         case StoreError() | UnsupportedServer():
             return DATABASE
@@ -40,16 +33,10 @@ def exit_code(error: AsyncqError | Usage) -> int:
 
 
 def report(error: AsyncqError | Usage, *, as_json: bool, with_traceback: bool) -> int:
-    """Print an error on the standard error.
+    """Print an error on the standard error, and return the exit code.
 
-    Args:
-        error: The error.
-        as_json: Whether to print one JSON document: `{"error": {"type", "message", "code", "field"}}`. `code` is the
-            code of the broken rule or the SQLSTATE. `field` is the argument that broke the rule. Both may be null.
-        with_traceback: Whether to print the traceback first.
-
-    Returns:
-        The exit code.
+    As JSON it is `{"error": {"type", "message", "code", "field"}}`. `code` is the code of the broken rule or the
+    SQLSTATE, `field` the argument that broke the rule; both may be null.
     """
     if with_traceback and not isinstance(error, Usage):
         traceback.print_exception(error)

@@ -91,17 +91,7 @@ def _add(below: Commands, name: str, purpose: str, examples: str) -> argparse.Ar
 
 
 def run(options: argparse.Namespace) -> int:
-    """Change jobs.
-
-    Args:
-        options: The command line.
-
-    Returns:
-        0; or 1 if not all jobs were changed.
-
-    Raises:
-        Usage: The options of reschedule change nothing.
-    """
+    """Change jobs; returns 1 if not all jobs were changed."""
     jobs = _change(options)
     _print(options, jobs)
     left = sorted({*options.ids} - {job.id for job in jobs})

@@ -23,21 +23,12 @@ _USUAL = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 
 def configure(level: str, shape: str) -> None:
-    """Send the records of all loggers to the standard error.
-
-    Args:
-        level: The lowest level: debug, info, warning or error.
-        shape: text or json.
-    """
+    """Send the records of all loggers to the standard error, as text or JSON."""
     logging.basicConfig(level=level.upper(), handlers=[_handler(shape)], force=True)
 
 
 def restore(level: str, shape: str) -> None:
     """Enable asyncq's loggers again after tasks were imported: `dictConfig` in such a module disables them.
-
-    Args:
-        level: As for `configure`.
-        shape: As for `configure`.
 
     Handlers that the module has added to the root logger stay. Without any handler asyncq adds its own.
     """
@@ -51,12 +42,7 @@ def restore(level: str, shape: str) -> None:
 
 
 def write_error(error: Exception, *, with_traceback: bool) -> None:
-    """Write the error that ends a command as a JSON line, without loggers, because tasks may have disabled them.
-
-    Args:
-        error: The error.
-        with_traceback: Whether the line has its traceback.
-    """
+    """Write the error that ends a command as a JSON line, without loggers, because tasks may have disabled them."""
     exc_info = (type(error), error, error.__traceback__) if with_traceback else None
     _handler("json").handle(logging.LogRecord(LOGGER, logging.ERROR, __file__, 0, "%s", (error,), exc_info))
 

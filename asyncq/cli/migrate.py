@@ -41,14 +41,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Migrate, or check.
-
-    Args:
-        options: The command line.
-
-    Returns:
-        0, or with --check 3 when migrations are pending.
-    """
+    """Migrate, or check; returns 3 if migrations are pending after --check."""
     database = Database(dsn_of(options), options.schema)
     report = asyncio.run(status(database) if options.check else migrate(database, _say))
     if options.json:

@@ -35,10 +35,6 @@ def is_of_output(error: OSError) -> bool:
 
 
 def drop_output() -> int:
-    """Drop unwritten output, because the interpreter would report an error when it flushes at the end.
-
-    Returns:
-        The exit code.
-    """
+    """Drop unwritten output, else the interpreter reports an error when it flushes at the end. Returns exit code."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return FAILED

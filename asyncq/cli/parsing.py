@@ -38,13 +38,7 @@ exit codes:
 
 
 class Usage(Exception):
-    """The command line is wrong.
-
-    Args:
-        message: The error.
-        program: The command.
-        usage: The usage of the command, which is shown before the message.
-    """
+    """The command line is wrong; the usage of the command is shown before the message."""
 
     def __init__(self, message: str, program: str = "asyncq", usage: str = "") -> None:
         super().__init__(message)
@@ -108,15 +102,7 @@ def add_group(commands: Commands, name: str, what: str, *, purpose: str, example
 def add_command(commands: Commands, name: str, run: Run, *, purpose: str, examples: str) -> argparse.ArgumentParser:
     """Add a command that uses the database, with the options that all these commands share.
 
-    Args:
-        commands: The commands to add it to.
-        run: Runs the command line, and returns the exit code; None is 0.
-        name: The name of the command.
-        purpose: Its description. The first line is shown in the list of commands.
-        examples: Its examples, one on each line.
-
-    Returns:
-        The parser.
+    `run` returns the exit code; None is 0. The first line of `purpose` is shown in the list of commands.
     """
     parser = commands.add_parser(
         name,
@@ -141,11 +127,7 @@ def add_command(commands: Commands, name: str, run: Run, *, purpose: str, exampl
 
 
 def dsn_of(options: argparse.Namespace) -> str:
-    """The database of a command: --dsn, else the environment.
-
-    Raises:
-        Usage: Neither names a database.
-    """
+    """The database of a command: --dsn, else the environment, else Usage is raised."""
     if options.dsn == "":
         raise Usage("--dsn is empty: is a variable not set?")
     dsn = options.dsn or default_dsn()
@@ -155,11 +137,7 @@ def dsn_of(options: argparse.Namespace) -> str:
 
 
 def duration(text: str) -> timedelta:
-    """A time span such as `90`, `1.5s`, `500ms`, `5m`, `2h30m`, `7d`; a bare number is seconds.
-
-    Raises:
-        argparse.ArgumentTypeError: The text is not a time span, or is longer than a century.
-    """
+    """A time span such as `90`, `1.5s`, `500ms`, `5m`, `2h30m`, `7d`, at most a century; a bare number is seconds."""
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time span; write 90s, 5m, 2h30m, 7d or 500ms")
@@ -170,11 +148,7 @@ def duration(text: str) -> timedelta:
 
 
 def instant(text: str) -> datetime:
-    """A point in time in ISO 8601, with its time zone.
-
-    Raises:
-        argparse.ArgumentTypeError: The text is not a time, or has no time zone.
-    """
+    """A point in time in ISO 8601, with its time zone."""
     try:
         value = datetime.fromisoformat(text)
     except ValueError as error:
@@ -186,20 +160,12 @@ def instant(text: str) -> datetime:
 
 
 def positive(text: str) -> int:
-    """A whole number of at least 1.
-
-    Raises:
-        argparse.ArgumentTypeError: The text is not such a number.
-    """
+    """A whole number of at least 1."""
     return _whole(text, 1)
 
 
 def natural(text: str) -> int:
-    """A whole number of at least 0.
-
-    Raises:
-        argparse.ArgumentTypeError: The text is not such a number.
-    """
+    """A whole number of at least 0."""
     return _whole(text, 0)
 
 

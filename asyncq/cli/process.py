@@ -24,12 +24,6 @@ PATIENCE_S = 3.0  # how long the loop and the threads may take to end
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run a coroutine on uvloop if it is installed, else on asyncio's own loop.
 
-    Args:
-        main: The function that makes the coroutine.
-
-    Raises:
-        Exception: The exception of the coroutine.
-
     The process ends at most three seconds after the coroutine. If threads or coroutines still run then, the exit code
     is 1.
     """

@@ -35,14 +35,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the script, or run it.
-
-    Args:
-        options: The command line.
-
-    Returns:
-        0.
-    """
+    """Print the script, or run it."""
     if not options.apply:
         print(script(options.schema, worker=options.worker, enqueuer=options.enqueuer), end="")
         return 0

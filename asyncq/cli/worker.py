@@ -109,14 +109,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run a worker.
-
-    Args:
-        options: The command line.
-
-    Returns:
-        0 if the worker stopped in order. With a JSON log, the exit code of the error that was logged.
-    """
+    """Run a worker. With a JSON log, the result is the exit code of the error that was logged."""
     logs.configure(options.log_level, options.log_format)
     try:
         with early_signals() as early:

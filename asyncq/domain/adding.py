@@ -18,18 +18,7 @@ NOTHING: Any = object()
 def make_spec(
     what: Any, payload: Any, options: Mapping[str, Any], *, registry: Registry | None, strict: bool, max_payload: int
 ) -> JobSpec:
-    """Make the spec of one add.
-
-    Args:
-        what: A task, the name of one, or a spec.
-        payload: The payload; NOTHING if none was given.
-        options: The options of the add.
-        registry: The known tasks, whose defaults apply to adds by name.
-        strict: Whether names that the registry lacks are refused.
-        max_payload: The largest payload in bytes.
-
-    Returns:
-        The checked spec.
+    """Make and check the spec of one add; with `strict`, names that the registry lacks are refused.
 
     Raises:
         InvalidJob: The job breaks a rule.
@@ -51,16 +40,7 @@ def make_spec(
 
 
 def make_specs(given: Iterable[Any], *, registry: Registry | None, strict: bool, max_payload: int) -> list[JobSpec]:
-    """Make the specs of a bulk add, as `make_spec` does for each, but faster.
-
-    Args:
-        given: Jobs; nearly always specs.
-        registry: As `make_spec`.
-        strict: As `make_spec`.
-        max_payload: As `make_spec`.
-
-    Returns:
-        The checked specs.
+    """Make the specs of a bulk add, nearly always of specs, as `make_spec` does for each, but faster.
 
     Raises:
         InvalidJob: A job breaks a rule; the error is that of the first such job.
@@ -78,17 +58,7 @@ def make_specs(given: Iterable[Any], *, registry: Registry | None, strict: bool,
 
 
 def accepted(added: Added) -> Added:
-    """Raise if an add was rejected.
-
-    Args:
-        added: The result of the add.
-
-    Returns:
-        The same result.
-
-    Raises:
-        DuplicateJob: The unique policy rejected the job.
-    """
+    """Return the result of an add; raises DuplicateJob if the unique policy rejected the job."""
     if added.outcome == "rejected" and added.existing_id is not None and added.existing_state is not None:
         raise DuplicateJob(added.existing_id, added.existing_state)
     return added

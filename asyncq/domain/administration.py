@@ -108,17 +108,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_change(run_at: datetime | None, priority: int | None, attempts: int | None, max_attempts: int | None) -> None:
-    """Check the arguments of a reschedule, as the SQL function does; None is not checked.
-
-    Args:
-        run_at: A datetime with a time zone.
-        priority: -32768 to 32767.
-        attempts: 0 to 32767.
-        max_attempts: 1 to 32767.
-
-    Raises:
-        InvalidJob: A rule is broken; the error names the first one.
-    """
+    """Check the arguments of a reschedule, as the SQL function does; None is not checked."""
     if run_at is not None:
         check_instant(run_at)
     if priority is not None:
@@ -130,29 +120,12 @@ def check_change(run_at: datetime | None, priority: int | None, attempts: int | 
 
 
 def job_ids(given: Any) -> list[int]:
-    """Check the ids of jobs.
-
-    Args:
-        given: An iterable of int.
-
-    Returns:
-        The ids as a list.
-
-    Raises:
-        InvalidJob: The argument is not an iterable of int, or an id has more than 64 bits.
-    """
+    """Return the ids of jobs as a list; raises InvalidJob unless they are an iterable of int of at most 64 bits."""
     return _ids(given, int, "a list of the ids of jobs (int)")
 
 
 def check_job_id(given: Any) -> None:
-    """Check the id of a job.
-
-    Args:
-        given: An int.
-
-    Raises:
-        InvalidJob: The argument is not an int, or has more than 64 bits.
-    """
+    """Raise InvalidJob unless the id of a job is an int of at most 64 bits."""
     if not isinstance(given, int) or isinstance(given, bool):
         raise InvalidJob(f"job_id must be an int, got {type(given).__name__}", code="22023", field="job_id")
     if not _fits(given):
@@ -160,17 +133,7 @@ def check_job_id(given: Any) -> None:
 
 
 def worker_ids(given: Any) -> list[str]:
-    """Check the ids of workers.
-
-    Args:
-        given: An iterable of int or str.
-
-    Returns:
-        The ids as text.
-
-    Raises:
-        InvalidJob: The argument is not an iterable of int or str, or PostgreSQL cannot store an id.
-    """
+    """Return the ids of workers as text; raises InvalidJob unless they are an iterable of storable int or str."""
     ids = [str(worker) for worker in _ids(given, int | str, "a list of the ids of workers (int or str)")]
     for worker in ids:
         check_storable("ids", worker)
@@ -195,17 +158,7 @@ def _fits(number: int) -> bool:
 
 
 def storable_error(given: Any) -> str | None:
-    """Check the error for jobs, and write it so that PostgreSQL can store it; None is the default text.
-
-    Args:
-        given: A str of any characters and any length.
-
-    Returns:
-        The text as `clean_error` writes it.
-
-    Raises:
-        InvalidJob: The argument is not a str.
-    """
+    """Check that an error for jobs is a str, and write it as `clean_error` does; None is the default text."""
     if given is None:
         return None
     check_is_text("error", given)
@@ -213,14 +166,7 @@ def storable_error(given: Any) -> str | None:
 
 
 def check_wanted(**texts: Any) -> None:
-    """Check the filters of a listing, by their names; None is not checked.
-
-    Args:
-        **texts: Names of tasks, queues, flags.
-
-    Raises:
-        InvalidJob: A filter is not a str, or PostgreSQL cannot store it.
-    """
+    """Raise InvalidJob for a filter of a listing that is not a storable str; None is not checked."""
     for field, text in texts.items():
         if text is not None:
             check_is_text(field, text)
@@ -228,17 +174,7 @@ def check_wanted(**texts: Any) -> None:
 
 
 def kept_tasks(given: Any) -> list[str] | None:
-    """Check the names that a cleanup must keep; None keeps none.
-
-    Args:
-        given: An iterable of str.
-
-    Returns:
-        The names as a list.
-
-    Raises:
-        InvalidJob: The argument is not an iterable of str, or PostgreSQL cannot store a name.
-    """
+    """Return the names that a cleanup must keep; raises InvalidJob unless they are an iterable of storable str."""
     field = "task_identifiers_to_keep"
     if given is None:
         return None
@@ -252,32 +188,13 @@ def kept_tasks(given: Any) -> list[str] | None:
 
 
 def check_page(limit: Any, after: Any, *, field: str = "limit") -> None:
-    """Check the size of a page and the id after which it begins.
-
-    Args:
-        limit: 1 to 1000.
-        after: An id, or 0.
-        field: The name of the caller's argument for the size.
-
-    Raises:
-        InvalidJob: A value is out of range.
-    """
+    """Raise InvalidJob unless the size of a page, called `field`, is 1 to 1000, and `after` is 0 or an id."""
     check_number(field, limit, 1, MOST_LISTED, "22023")
     check_number("after", after, 0, BIGINT, "22023")
 
 
 def state_of(name: str) -> JobState:
-    """The state with this name.
-
-    Args:
-        name: One of the eight names.
-
-    Returns:
-        The state.
-
-    Raises:
-        InvalidJob: No state has this name.
-    """
+    """The state with this name; raises InvalidJob if there is none."""
     if name not in tuple(JobState):
         near = hint(name, tuple(JobState), STATES) if isinstance(name, str) else ""  # pyright: ignore[reportUnnecessaryIsInstance]
         said = f"state {name!r} is unknown, expected one of {', '.join(JobState)}{near}"
@@ -286,14 +203,7 @@ def state_of(name: str) -> JobState:
 
 
 def check_cleanup(tasks: tuple[Any, ...]) -> None:
-    """Check the kinds of data for a cleanup.
-
-    Args:
-        tasks: The kinds.
-
-    Raises:
-        InvalidJob: A kind is unknown.
-    """
+    """Raise InvalidJob for a kind of data that cleanup does not know."""
     for task in tasks:
         if task not in CLEANUP_TASKS:
             said = f"cleanup knows no task {task!r}, expected one of {', '.join(CLEANUP_TASKS)}"

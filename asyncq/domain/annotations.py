@@ -24,13 +24,7 @@ class UnreadableAnnotation(ValueError):
 
 
 def parameters_of(handler: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The parameters of a handler, with evaluated annotations.
-
-    Args:
-        handler: The handler; a signature that a decorator set is used.
-
-    Returns:
-        The parameters, in their order.
+    """The parameters of a handler, with evaluated annotations; a signature that a decorator set is used.
 
     Raises:
         UnreadableAnnotation: An annotation of a parameter cannot be evaluated.
@@ -45,14 +39,7 @@ def parameters_of(handler: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def returned_by(handler: Callable[..., Any]) -> Any:
-    """The return type of a handler; `inspect.Signature.empty` without one.
-
-    Args:
-        handler: The handler.
-
-    Raises:
-        UnreadableAnnotation: The return type cannot be evaluated.
-    """
+    """The return type of a handler; `inspect.Signature.empty` without one. Raises UnreadableAnnotation."""
     return _Scope(handler).evaluate(inspect.signature(handler, **_FORMAT).return_annotation, "the return type")
 
 
@@ -79,14 +66,7 @@ class _Scope:
 
 
 def layers_of(handler: Any) -> list[Any]:
-    """A handler and the callables that it wraps, from the outside to the inside.
-
-    Args:
-        handler: The handler.
-
-    Returns:
-        The handler, then the callable in each partial, wrapper, method and object; the function is the last.
-    """
+    """A handler and the callables that it wraps, from the outside to the inside; the function is the last one."""
     layers = [handler]
     while True:
         if isinstance(handler, functools.partial):

@@ -53,15 +53,5 @@ _encode = msgspec.json.Encoder(enc_hook=_as_base).encode
 
 
 def write_json(value: Any) -> bytes:
-    """Encode a value as JSON.
-
-    Args:
-        value: A value that msgspec encodes; it may contain instances of subclasses of these types.
-
-    Returns:
-        The text in UTF-8.
-
-    Raises:
-        TypeError: It contains a value of another type.
-    """
+    """Encode a value of types that msgspec encodes, and of subclasses of these, as JSON in UTF-8; raises TypeError."""
     return _encode(value)

@@ -32,10 +32,6 @@ class NotCanonical(ValueError):
 def parse(text: str, *, field: str = "args") -> Any:
     """Read a JSON text; of members with the same name the last one counts.
 
-    Args:
-        text: The text.
-        field: The name of the value in the error.
-
     Returns:
         Dicts, lists, str, bool, None, int for literals without a fraction and exponent, float for the other numbers.
 
@@ -52,14 +48,7 @@ def parse(text: str, *, field: str = "args") -> Any:
 
 
 def plain(value: Any, *, field: str = "args") -> Any:
-    """Convert a Python value to the value that its JSON text would be read as.
-
-    Args:
-        value: A str is JSON text. Any other value is encoded by `msgspec`, also `msgspec.Raw`.
-        field: The name of the value in the error.
-
-    Returns:
-        As `parse`.
+    """Convert a Python value to the value that `parse` reads from its JSON text; a str is JSON text.
 
     Raises:
         NotCanonical: As `parse`; or the value cannot be encoded, or has NaN or Infinity.
@@ -76,13 +65,8 @@ def write(value: Any, path: str, depth: int = 0, only: Collection[str] | None = 
     """The canonical text of a value.
 
     Args:
-        value: A result of `parse`.
         path: The place of the value, such as `args.user`, for the error.
-        depth: The number of arrays and objects around it; 0 by default.
         only: The members to write, in NFC; all must exist. None, the default, writes all.
-
-    Returns:
-        The text.
 
     Raises:
         NotCanonical: It has an integer that no double equals, names that are equal in NFC, or over 64 levels.

@@ -22,15 +22,9 @@ _RECORDS = ("__struct_fields__", "__dataclass_fields__", "__attrs_attrs__", "__t
 
 
 def unchecked(parameter: inspect.Parameter, handler: Any) -> str | None:
-    """Find a constraint of a parameter that msgspec would not check.
+    """A constraint of a parameter that msgspec would not check, and its place, for an error; None if there is none.
 
-    Args:
-        parameter: A parameter that is read from the payload, with an evaluated annotation.
-        handler: The handler. One below pydantic's `validate_call` checks its arguments itself, but not the fields of
-            objects that exist already.
-
-    Returns:
-        The constraint and its place, for an error; None if there is none.
+    pydantic's `validate_call` checks its arguments itself, but not the fields of objects that exist already.
     """
     counts = not any(hasattr(layer, "raw_function") for layer in layers_of(handler))
     of_type = _of_type(parameter.name, parameter.annotation, set(), counts=counts)

@@ -39,12 +39,7 @@ class Duration(msgspec.Struct, frozen=True):
     def after(self, instant: datetime) -> datetime:
         """Add the duration to an instant, by the calendar of UTC.
 
-        Args:
-            instant: A datetime with a time zone.
-
-        Returns:
-            The later instant, in UTC. Months are added first, at most to the last day of the month, then days, then
-            the rest.
+        Months are added first, at most to the last day of the month, then days, then the rest.
         """
         start = instant.astimezone(UTC)
         years, month = divmod(start.month - 1 + self.months, 12)
@@ -59,9 +54,6 @@ def parse_duration(text: str) -> Duration:
     Args:
         text: `P`, then years, months, weeks and days, then `T` with hours, minutes and seconds; at least one of them.
             Only seconds may have a fraction, which is cut to microseconds.
-
-    Returns:
-        The duration.
 
     Raises:
         ValueError: The text is not a duration, or is longer than 36,600 days.
@@ -82,13 +74,7 @@ def parse_duration(text: str) -> Duration:
 
 
 def write_duration(delta: timedelta) -> str:
-    """Write a timedelta as an ISO 8601 duration.
-
-    Args:
-        delta: A timedelta that is not negative.
-
-    Returns:
-        The text, such as `P1DT30M`, without the parts that are 0.
+    """Write a timedelta as an ISO 8601 duration such as `P1DT30M`, without the parts that are 0.
 
     Raises:
         ValueError: The timedelta is negative.

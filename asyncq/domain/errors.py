@@ -297,14 +297,7 @@ class Discard(HandlerSignal):
 
 
 def seconds(delay: timedelta | float, name: str = "a delay") -> float:
-    """Convert a delay to seconds.
-
-    Args:
-        delay: A timedelta or a number of seconds.
-        name: The name of the delay in the error.
-
-    Returns:
-        The seconds, not negative.
+    """Convert a delay, which is not negative, to seconds.
 
     Raises:
         ConfigurationError: The delay is negative, not finite, longer than a century, or not a delay.

@@ -479,10 +479,7 @@ def observer(*wants: type[Event]) -> Callable[[Callable[[Any], None]], Observer]
 
 
 def as_observer(given: Any) -> Observer:
-    """Make an observer of an element of `Worker(observers=[...])`.
-
-    Args:
-        given: A function, which receives all events, or an object with `wants`.
+    """Make an observer of a function, which receives all events, or of an object with `wants`.
 
     Raises:
         ConfigurationError: It cannot receive events.

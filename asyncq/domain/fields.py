@@ -21,12 +21,7 @@ _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Fields:
-    """The fields that payloads of a task may have.
-
-    Args:
-        names: The names; None allows any.
-        task: The task's name, for the errors.
-    """
+    """The fields that payloads of a task may have; None allows any."""
 
     def __init__(self, names: Iterable[str] | None, task: str) -> None:
         self._task = task
@@ -40,10 +35,7 @@ class Fields:
             self._known = msgspec.json.Decoder(known)
 
     def check(self, payload: str) -> None:
-        """Check the names in a payload.
-
-        Args:
-            payload: JSON text; values that are not objects are accepted.
+        """Check the names in a payload as JSON text; values that are not objects are accepted.
 
         Raises:
             InvalidJob: With code GWBPL: the payload has an unknown field.
@@ -57,11 +49,7 @@ class Fields:
                 self.check_names(_members.decode(payload))
 
     def check_names(self, given: Iterable[str], kind: str = "field") -> None:
-        """Check names.
-
-        Args:
-            given: The names.
-            kind: The noun for a name in the error, such as "field".
+        """Check names; `kind` is the noun for a name in the error.
 
         Raises:
             InvalidJob: With code GWBPL: a name is unknown; the message suggests the nearest known one.
@@ -78,14 +66,7 @@ class Fields:
 
 
 def names_in(info: Any) -> set[str] | None:
-    """The fields that objects of a type may have.
-
-    Args:
-        info: The type, as msgspec describes it.
-
-    Returns:
-        Their names in JSON; None if any name is allowed.
-    """
+    """The names in JSON that fields of a type may have; None if any name is allowed."""
     if isinstance(info, kinds.Metadata):
         return names_in(info.type)
     if isinstance(info, kinds.UnionType):

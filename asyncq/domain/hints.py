@@ -44,15 +44,10 @@ STATES = {
 
 
 def hint(word: str, known: Collection[str], others: Mapping[str, str] | None = None) -> str:
-    """The end of the sentence that refuses a word.
+    """The end of the sentence that refuses a word: text that begins with `; `, empty if no known word is similar.
 
     Args:
-        word: The word.
-        known: The valid words.
         others: Words of other libraries, each with a text, or with a valid word.
-
-    Returns:
-        Text that begins with `; `; empty if no word is similar.
     """
     found = (others or {}).get(word)
     if found is not None and found not in known:

@@ -23,9 +23,6 @@ _read = msgspec.json.Decoder(dict[str, Any]).decode
 def check_meta(text: str) -> None:
     """Check a meta that is already JSON text, as `_check_options` in SQL does.
 
-    Args:
-        text: The text.
-
     Raises:
         InvalidJob: The text is not JSON, not an object, too large, nested more than 500 levels deep, or has a number
             beyond 1.8e308.
@@ -38,14 +35,7 @@ def check_meta(text: str) -> None:
 
 
 def read_meta(text: str) -> dict[str, Any]:
-    """Read a stored meta.
-
-    Args:
-        text: The JSON text.
-
-    Returns:
-        The object; `{"unreadable": why}` if it cannot be read.
-    """
+    """Read a stored meta; `{"unreadable": why}` if it cannot be read."""
     try:
         return _read(text)
     except (msgspec.DecodeError, RecursionError) as error:

@@ -20,25 +20,7 @@ DISCARDED_RETENTION = timedelta(days=30)
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of a worker.
-
-    Attributes:
-        concurrency: How many jobs at once; 10 by default. Raise it for handlers that mostly wait.
-        poll_s: How long an idle worker sleeps at most between two fetches; 2 s by default, at most 60 s. Notifications
-            and due times wake it earlier. Each poll costs a query.
-        lease_s: How long without a heartbeat until other workers take over its jobs; 30 s by default, at least 1 s.
-        grace_s: How long a stopping worker lets running handlers finish; 25 s by default, because Kubernetes kills
-            after 30 s.
-        pool_size: How many connections for handlers (`ctx.connection`, `ctx.query`, `ctx.add_job`), opened on demand; 5
-            by default.
-        pool_wait_s: How long a handler waits for one of them; 30 s by default.
-        listen: Whether to hold a LISTEN connection; False only polls.
-        forbidden_flags: Jobs with one of these flags are not run: a list, a function or an async function, which is
-            called before each fetch.
-        discarded_retention_s: How long discarded jobs are kept; 30 days by default, None for ever.
-        blocked_after_s: How long the event loop may be blocked until its stack is logged; 1 s by default, 0.05 s to an
-            hour, None for never.
-    """
+    """The options of a worker, in seconds where a name ends so; `Worker` explains them."""
 
     concurrency: int = 10
     poll_s: float = 2.0
@@ -91,14 +73,9 @@ def switch(name: str, value: Any) -> bool:
 
 
 def worker_options(**given: Any) -> WorkerOptions:
-    """Make the options from the arguments of `Worker`.
+    """Make the options from the arguments of `Worker`: delays are timedeltas or seconds, None is the default.
 
-    Args:
-        **given: The arguments by their public names, `poll` for `poll_s`. Delays are timedeltas or seconds, None is
-            the default. None for `discarded_retention` is for ever, None for `blocked_after` is never.
-
-    Returns:
-        The checked options.
+    None for `discarded_retention` is for ever, None for `blocked_after` is never.
 
     Raises:
         ConfigurationError: A value is not valid.

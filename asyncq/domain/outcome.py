@@ -42,11 +42,7 @@ class Completed(msgspec.Struct, frozen=True):
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """The handler raised, or the payload did not decode.
-
-    Attributes:
-        error: Type, message and traceback.
-    """
+    """The handler raised, or the payload did not decode."""
 
     error: str
 
@@ -75,11 +71,7 @@ class Interrupted(msgspec.Struct, frozen=True):
 
 
 class Aborted(msgspec.Struct, frozen=True):
-    """The transaction of the run could not begin, or was rolled back through no fault of the handler.
-
-    Attributes:
-        error: The error of the transaction.
-    """
+    """The transaction of the run could not begin, or was rolled back through no fault of the handler."""
 
     error: str
 
@@ -126,17 +118,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
 
 
 def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float) -> Settlement:
-    """Decide what an outcome writes.
-
-    Args:
-        claim: The claim that ends.
-        outcome: The outcome of its run.
-        policy: The task's retry policy.
-        random: A number between 0 and 1, for jitter.
-
-    Returns:
-        The values to write.
-    """
+    """The values that an outcome writes; `random` is between 0 and 1, for jitter."""
     match outcome:
         case Completed():
             return completion(claim)
@@ -178,15 +160,7 @@ def completion(claim: Claim) -> Settlement:
 
 
 def overruled(settlement: Settlement, ending: Ending) -> Settlement:
-    """The settlement that was written, given its effect.
-
-    Args:
-        settlement: The settlement of the run.
-        ending: The effect of the settlement.
-
-    Returns:
-        The settlement, or the one that a recorded request wrote instead.
-    """
+    """The settlement that was written: that of the run, or the one that a recorded request wrote instead."""
     match ending:
         case "cancelled":
             return Settlement(settlement.id, settlement.token, settlement.queue, done=True)
@@ -253,14 +227,7 @@ def error_line(error: BaseException) -> str:
 
 
 def clean_error(text: str) -> str:
-    """Escape and shorten a text so that PostgreSQL can store it.
-
-    Args:
-        text: The text of an error, of any origin.
-
-    Returns:
-        The text with U+0000 and lone surrogates written as escapes, cut in the middle to at most 16,384 characters.
-    """
+    """Escape U+0000 and lone surrogates, and cut a text in the middle to at most 16,384 characters, for PostgreSQL."""
     text = text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
     if len(text) <= MAX_ERROR:
         return text

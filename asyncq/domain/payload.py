@@ -38,16 +38,7 @@ _REFUSED = (TypeError, ValueError, OverflowError, RecursionError)
 
 
 def encode(value: Any, *, field: str = "payload", limit: int = DEFAULT_MAX_PAYLOAD) -> str:
-    """Encode a payload as JSON text.
-
-    Args:
-        value: Anything that msgspec encodes: structs, dataclasses, dicts, lists, datetimes, UUIDs, ...; and values of
-            subclasses of str, int, float, datetime, ...
-        field: The name of the argument, for the error.
-        limit: The largest size in bytes.
-
-    Returns:
-        The JSON text; the items of sets are sorted.
+    """Encode a payload that msgspec encodes, or of subclasses of str, int, datetime, ..., as JSON text; sorts sets.
 
     Raises:
         InvalidJob: With code GWBPL: the value is not JSON-able, holds NaN, Infinity, a lone surrogate or U+0000, or is
@@ -76,12 +67,7 @@ def size_of(text: str) -> int:
 
 
 def check_text(text: str, *, field: str = "payload", limit: int = DEFAULT_MAX_PAYLOAD) -> None:
-    """Check a payload that is already JSON text.
-
-    Args:
-        text: The text.
-        field: The name of the argument, for the error.
-        limit: The largest size in bytes of UTF-8.
+    """Check a payload that is already JSON text; the limit is in bytes of UTF-8.
 
     Raises:
         InvalidJob: With code GWBPL: it is not JSON, has a lone surrogate or U+0000, is too large or nested too deep.

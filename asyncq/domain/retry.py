@@ -183,17 +183,7 @@ Retry = RetryPolicy | Sequence[Delay] | Callable[[int], Delay]
 
 
 def as_policy(retry: Retry | None) -> RetryPolicy:
-    """What `retry=` means.
-
-    Args:
-        retry: None for the default, a policy, a list of delays, or a function of the attempt.
-
-    Returns:
-        The policy.
-
-    Raises:
-        ConfigurationError: It is none of these.
-    """
+    """The policy of `retry=`: None for the default, a policy, a list of delays, or a function of the attempt."""
     if retry is None:
         return DefaultRetry()
     if not isinstance(retry, type):

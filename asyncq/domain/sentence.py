@@ -13,11 +13,7 @@ def command(name: str, schema: str) -> str:
 def plain(sentence: str) -> str:
     """A sentence that cannot pass for another record: names and errors may hold anything.
 
-    Args:
-        sentence: Any text.
-
-    Returns:
-        The text without characters that cannot be printed; further lines, as of a traceback, begin with blanks.
+    Without characters that cannot be printed; further lines, as of a traceback, begin with blanks.
     """
     if sentence.isprintable():
         return sentence

@@ -36,10 +36,6 @@ class Context:
 class Signature:
     """How a handler is called.
 
-    Args:
-        handler: The handler.
-        name: The task's name, for the errors.
-
     Raises:
         TaskError: The handler cannot be served.
 
@@ -100,14 +96,7 @@ class Signature:
         return (decoded,) if self.whole_payload else msgspec.structs.astuple(decoded)
 
     def decode(self, payload: str, context: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of a call.
-
-        Args:
-            payload: The payload as JSON text.
-            context: What goes into the parameter for the context, if there is one.
-
-        Returns:
-            Positional and keyword arguments.
+        """The positional and keyword arguments of a call, with the context in its parameter, if there is one.
 
         Raises:
             msgspec.ValidationError: The payload does not fit; the message holds the path of the field.
@@ -128,16 +117,10 @@ class Signature:
         return values, named
 
     def encode_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], limit: int = DEFAULT_MAX_PAYLOAD) -> str:
-        """The payload that makes the worker call the handler with these arguments.
+        """The payload that makes the worker call the handler with these arguments, without the context.
 
-        Args:
-            args: Positional arguments, without the context.
-            kwargs: Keyword arguments, without the context.
-            limit: The largest payload in bytes.
-
-        Returns:
-            The payload as JSON text, checked against the handler's types. Parameters that were not given are left out:
-            their defaults are those of the handler that runs it.
+        It is checked against the handler's types. Parameters that were not given are left out: their defaults are
+        those of the handler that runs it.
 
         Raises:
             InvalidJob: With code GWBPL: an argument is missing, unknown, or of another type.
@@ -157,11 +140,7 @@ class Signature:
         return self.encode_payload(next(iter(given.values())), limit, is_strict=True)
 
     def names_arguments(self, value: Any) -> bool:
-        """Whether a value looks as if it were all arguments of a call by name, and not one of them.
-
-        Args:
-            value: What was given for the first parameter.
-        """
+        """Whether a value looks as if it were all arguments of a call by name, and not one of them."""
         if self.whole_payload or not isinstance(value, dict):
             return False
         try:
@@ -180,26 +159,14 @@ class Signature:
             raise InvalidJob(said, code="GWBPL", field="payload") from error
 
     def check_fields(self, payload: str) -> None:
-        """Check that a payload has no field that the handler does not take.
-
-        Args:
-            payload: The payload as JSON text.
-
-        Raises:
-            InvalidJob: With code GWBPL: it has such a field.
-        """
+        """Raise InvalidJob with code GWBPL for a payload with a field that the handler does not take."""
         self._fields.check(payload)
 
     def encode_payload(self, value: Any, limit: int = DEFAULT_MAX_PAYLOAD, *, is_strict: bool = False) -> str:
         """A payload as JSON text, checked against the handler's types.
 
-        Args:
-            value: The payload: an instance of the handler's type, or what encodes to the same JSON.
-            limit: The largest payload in bytes.
-            is_strict: Whether to refuse a field that the handler does not take; False by default.
-
-        Returns:
-            The JSON text.
+        The value is an instance of the handler's type, or anything that encodes to the same JSON. With `is_strict`,
+        a field that the handler does not take is refused.
 
         Raises:
             InvalidJob: With code GWBPL: it does not fit; the message holds the path of the field.
@@ -391,11 +358,7 @@ def _members(annotation: Any) -> tuple[Any, ...]:
 def is_scalar(annotation: Any) -> bool:
     """Whether values of a type are single values (a field of the payload) and not objects or arrays (a payload).
 
-    Args:
-        annotation: The type.
-
-    Returns:
-        False for what may be an object or an array: Any, dicts, lists, structs, and unions with one of them.
+    Any, dicts, lists, structs, and unions with one of them are not.
     """
     members = [member for member in _members(annotation) if member is not type(None)]
     return bool(members) and all(_is_scalar_type(member) for member in members)

@@ -365,9 +365,6 @@ def _name_of(handler: Any) -> str:
 class Registry(Mapping[str, Task[...]]):
     """The tasks of a worker or a client, by name.
 
-    Args:
-        tasks: The tasks; no two may share a name.
-
     Raises:
         TaskError: Two tasks share a name, or an element is not a task.
     """
@@ -388,17 +385,7 @@ class Registry(Mapping[str, Task[...]]):
                 )
 
     def find(self, name: str) -> Task[...]:
-        """Find a task by its name.
-
-        Args:
-            name: The name.
-
-        Returns:
-            The task.
-
-        Raises:
-            UnknownTask: No task has the name; the error has the most similar one.
-        """
+        """Find a task by its name, or raise UnknownTask with the most similar name."""
         if found := self._tasks.get(name):
             return found
         raise UnknownTask(name, next(iter(difflib.get_close_matches(name, self._tasks, n=1)), None))

@@ -1,1 +1,5 @@
-"""The running worker: the only code that starts tasks."""
+"""The running worker: the only code that starts tasks.
+
+A function that sends a statement raises a StoreError if the database cannot be used, and a TimeoutError without an
+answer; its docstring names what it raises besides.
+"""

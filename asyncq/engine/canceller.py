@@ -16,14 +16,7 @@ from asyncq.engine.run.executor import Executor
 
 
 class Canceller:
-    """The canceller of one worker.
-
-    Args:
-        identity: The identity of the worker.
-        inbox: Holds claims that have not started, and expects those of fetches in progress.
-        executor: Runs the jobs that have started.
-        start_gate: Holds claims that wait for permission to start.
-    """
+    """The canceller of one worker."""
 
     def __init__(self, identity: Identity, inbox: Inbox, executor: Executor, start_gate: StartGate) -> None:
         self._identity = identity
@@ -33,11 +26,9 @@ class Canceller:
         self._asked: set[tuple[int, int]] = set()
 
     def cancel(self, worker_id: int, jobs: Iterable[tuple[int, int]]) -> None:
-        """End the jobs of this worker among cancelled jobs.
+        """End the jobs of this worker among cancelled jobs: the id of each, and the token of its claim.
 
-        Args:
-            worker_id: The worker that claimed them; ignored if it is another one, or an earlier id of this one.
-            jobs: The id of each job, and the token of its claim.
+        Ignored for another worker, or an earlier id of this one.
         """
         if worker_id != self._identity.worker_id:
             return

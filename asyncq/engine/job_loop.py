@@ -17,21 +17,7 @@ REFUSED = "the worker could not prove that it lives, or stops"
 
 
 class JobLoops:
-    """The job loops of one worker.
-
-    Args:
-        identity: The identity of the worker.
-        inbox: The source of claims.
-        outbox: Takes claims that may not start; a full one delays the loops.
-        executor: Runs the jobs.
-        completer: Takes the results of runs.
-        start_gate: Decides which claims may start.
-        start_soon: Starts an asyncio task of the worker.
-
-    Attributes:
-        running: The number of loops.
-        ended: Set when all have ended.
-    """
+    """The job loops of one worker."""
 
     def __init__(
         self,

@@ -43,17 +43,7 @@ from asyncq.store.database import Database, HandlerPool, ReconnectingConnection
 
 
 class Parts:
-    """The parts of one worker, for one run.
-
-    Args:
-        database: The database with the jobs.
-        registry: The tasks of the worker.
-        options: The options of the worker.
-        observers: The receivers of events.
-        items: Recurring jobs of the worker's own crontab.
-        listens: Whether the worker has a LISTEN connection.
-        once: Whether the worker ends when no job is due any more.
-    """
+    """The parts of one worker, for one run; with `once` it ends when no job is due any more."""
 
     def __init__(
         self,
@@ -158,11 +148,7 @@ class Parts:
         )
 
     def start_heartbeat(self, fail: Callable[[Exception], None]) -> None:
-        """Start the heartbeat thread.
-
-        Args:
-            fail: Called with the error if the worker must not continue.
-        """
+        """Start the heartbeat thread; `fail` is called with the error if the worker must not continue."""
         callbacks = HeartbeatCallbacks(
             emit=self._observers.emit,
             lost=self.membership.lost,

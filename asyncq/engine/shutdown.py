@@ -18,7 +18,6 @@ class StopRequest:
     """Whether a worker has to stop, and whether at once.
 
     Attributes:
-        reason: The reason to stop, for the log.
         error: The error that is the reason, if there is one; the worker raises it when it has stopped.
     """
 
@@ -51,11 +50,7 @@ class StopRequest:
             self.ask(str(error))
 
     async def unless_asked(self, beginning: Awaitable[T]) -> T | None:
-        """Await a slow step of the start, and cancel it when the worker is asked to stop.
-
-        Returns:
-            The result of the step; None if it was cancelled.
-        """
+        """Await a slow step of the start; None if the worker was asked to stop, which cancels the step."""
         with anyio.CancelScope() as self._beginning:
             if self.is_asked:
                 self._beginning.cancel()

@@ -31,11 +31,7 @@ class StoppedEarly(BaseException):
 
 
 class EarlySignals:
-    """The signals that arrived before a worker ran.
-
-    Attributes:
-        names: Their names in the order of arrival, until a worker takes them.
-    """
+    """The signals that arrived before a worker ran: their names, until a worker takes them."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -43,11 +39,7 @@ class EarlySignals:
 
     @contextmanager
     def interrupt(self) -> Generator[None]:
-        """Let the first signal end the block, which may take long.
-
-        Raises:
-            StoppedEarly: A signal arrived, in the block or before it.
-        """
+        """Let the first signal, in the block or before it, end the block with StoppedEarly."""
         self._interrupts = True
         try:
             if not self.names:
@@ -86,10 +78,7 @@ def early_signals() -> Generator[EarlySignals]:
 
 @contextmanager
 def signals(ask: Callable[[str], None]) -> Generator[None]:
-    """Let SIGTERM and SIGINT ask to stop, for as long as the block lasts.
-
-    Args:
-        ask: Called in the event loop with the signal's name.
+    """Let SIGTERM and SIGINT ask to stop, in the event loop, for as long as the block lasts.
 
     A handler that was set before is called too, and is restored when the last such block of the process has ended.
     Outside of the main thread signals cannot be handled, and the block changes nothing.

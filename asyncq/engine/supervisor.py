@@ -47,15 +47,7 @@ GIVE_UP_S = 5.0  # how long `run_once` tries to fetch while the database is unav
 class Supervisor:
     """One run of a worker, from its registration to its end.
 
-    Args:
-        database: The database with the jobs.
-        registry: The tasks of the worker.
-        options: The options of the worker.
-        observers: The receivers of events.
-        listen_database: The database for LISTEN; None to poll only.
-        items: Recurring jobs of the worker's own crontab; with `once` none are added.
-        once: Whether to end when no job is due any more.
-        allow_test_clock: Whether to accept a clock that a test has moved.
+    With `once` it ends when no job is due any more, and adds no recurring jobs. Without `listen_database` it polls.
     """
 
     def __init__(
@@ -91,11 +83,7 @@ class Supervisor:
         return self.parts.child_tasks.in_handler
 
     async def run(self, stop: StopRequest, *, started: anyio.Event | None = None) -> None:
-        """Work until asked to stop, or, with `once`, until nothing is runnable.
-
-        Args:
-            stop: The request to stop.
-            started: An event to set when the worker begins to fetch.
+        """Work until asked to stop, or, with `once`, until nothing is runnable; `started` is set at the first fetch.
 
         Raises:
             StoreError: The database cannot be used at the start. Later the worker retries without end.

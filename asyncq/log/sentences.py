@@ -19,16 +19,7 @@ _NAME = re.compile(r"%\(([\w.]+)\)")
 
 
 def sentence(level: int, words: str, /, **values: Callable[[Any], object]) -> Sentence:
-    """The sentence of a type of events.
-
-    Args:
-        level: The level of its record.
-        words: The sentence; `%(name)s` is one of the values, or else a field of the event.
-        **values: Functions of the event.
-
-    Returns:
-        The entry of the table; its template has a plain `%s` for each name.
-    """
+    """The sentence of a type of events; `%(name)s` is one of `values`, or else a field of the event."""
     template = _NAME.sub("%", words)
     getters = [values[name] if name in values else attrgetter(name) for name in _NAME.findall(words)]
     return level, lambda event: (template, *(_shown(get(event)) for get in getters))

@@ -13,14 +13,7 @@ from asyncq.server.launcher import Server, start
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line.
-
-    Args:
-        arguments: The words after the program's name (default: those of this process).
-
-    Returns:
-        The exit code of the command; 1 if there is no server, 130 after a Ctrl-C before the command began.
-    """
+    """Run one command line; returns the command's exit code, 1 without a server, 130 after a Ctrl-C before it began."""
     options = _parser().parse_args(arguments)
     try:
         if options.what == "list":

@@ -26,14 +26,7 @@ class Account:
 
 
 def account_to_drop_to() -> Account | None:
-    """Choose the account of the server.
-
-    Returns:
-        None for an ordinary user: the server runs under the same account.
-
-    Raises:
-        ServerFailed: The user is root, and the machine has neither `postgres` nor `nobody`.
-    """
+    """Choose the account of the server; None for an ordinary user, whose server runs under the same account."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -46,11 +39,7 @@ def account_to_drop_to() -> Account | None:
 
 
 def readable_bindir(binaries: Binaries, account: Account | None) -> Path:
-    """Return a folder of these binaries that the account can run, which may be a copy.
-
-    Args:
-        binaries: The PostgreSQL to run.
-        account: The account that runs it; None for our own.
+    """Return a folder of these binaries, perhaps a copy, that the account can run; None is our own account.
 
     Raises:
         ServerFailed: The account cannot run it, and it is not from a wheel, so it may not be copied.

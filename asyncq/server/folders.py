@@ -34,14 +34,7 @@ class Folder:
 
 
 def create(account: Account | None) -> Folder:
-    """Make a folder with mode 0700 that belongs to the server's account, and lock it.
-
-    Args:
-        account: The owner; None for our own account.
-
-    Raises:
-        ServerFailed: No temporary folder has a short enough path that the account can reach.
-    """
+    """Make and lock a folder with mode 0700 that belongs to the server's account, or raise ServerFailed."""
     root = _root(account)
     while True:
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
@@ -57,14 +50,7 @@ def create(account: Account | None) -> Folder:
 
 
 def sweep(account: Account | None) -> list[Path]:
-    """Remove the folders of dead launchers of this user.
-
-    Args:
-        account: The server's account; root also sweeps its folders.
-
-    Returns:
-        The folders that were removed.
-    """
+    """Remove the folders of dead launchers of this user, and return these; root also sweeps those of the account."""
     owners = {os.geteuid(), account.uid} if account else {os.geteuid()}
     removed: list[Path] = []
     for path in _candidates(owners):

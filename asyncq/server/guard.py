@@ -19,11 +19,8 @@ _OF_A_TERMINAL = {signal.SIGINT, signal.SIGHUP}
 class Guard:
     """Starts the reaper, passes the folder's lock to it, and exchanges lines of JSON with it.
 
-    The reaper has its own session: a Ctrl-C in the terminal reaches this process, and the server only through it. The
-    ends of the pipe are not inheritable, so that programs started here do not hold it open.
-
-    Args:
-        folder: The folder to serve from; its lock passes to the reaper, and the descriptor here is closed.
+    The reaper has its own session: a Ctrl-C in the terminal reaches this process, and the server only through it.
+    The ends of the pipe are not inheritable, so that programs started here do not hold it open.
     """
 
     def __init__(self, folder: Folder) -> None:
@@ -49,10 +46,7 @@ class Guard:
             signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
 
     def ask(self, line: str) -> int | None:
-        """Send one line, and wait for the answer.
-
-        Returns:
-            The process id of the postmaster, or None when the server is down.
+        """Send one line, and return the process id of the postmaster, or None when the server is down.
 
         Raises:
             ServerFailed: The reaper reports an error, or has ended; then the server is stopped.

@@ -35,12 +35,7 @@ class Failed(Exception):
 
 
 class Postgres:
-    """One data folder, and its server, which may run or not.
-
-    Args:
-        folder: The private folder; the data go into `data` in it, the socket into itself.
-        plan: `bindir`, `settings` (name to value) and `user` (uid and gid, or None).
-    """
+    """One data folder, `data` in the private folder of the socket, and its server, which may run or not."""
 
     def __init__(self, folder: Path, plan: dict[str, Any]) -> None:
         self._folder = folder
@@ -81,11 +76,7 @@ class Postgres:
             time.sleep(STEP_S)
 
     def stop(self, how: signal.Signals) -> None:
-        """Stop the server, at last by SIGKILL, and wait until its last process has ended.
-
-        Args:
-            how: SIGINT for a clean shutdown, SIGQUIT for an immediate one, SIGKILL for a crash.
-        """
+        """Stop the server (SIGINT: cleanly), at last by SIGKILL, and wait until its last process has ended."""
         if self._process:
             self._process.send_signal(how)
             try:

@@ -140,14 +140,7 @@ def _only(jobs: list[Job]) -> Job | None:
 
 
 def read_job(document: str) -> Job:
-    """Read the output of `_document` in SQL.
-
-    Args:
-        document: The JSON text.
-
-    Returns:
-        The job. A meta that cannot be read does not keep the rest from being read, see `Job`.
-    """
+    """Read the output of `_document` in SQL; a meta that cannot be read is no error, see `Job`."""
     try:
         return _read_job(document)
     except (msgspec.ValidationError, RecursionError):

@@ -29,17 +29,7 @@ class AddOptions(JobOptions, total=False):
 
 
 def check_connection(connection: object) -> Connection:
-    """Refuse a value that is no asyncpg connection, before it fails with an obscure error.
-
-    Args:
-        connection: The caller's connection; the proxy of a pool's connection has every method of it.
-
-    Returns:
-        The same connection.
-
-    Raises:
-        TypeError: The value is no asyncpg connection.
-    """
+    """Raise TypeError for a value that is no asyncpg connection, before it fails with an obscure error."""
     if not isinstance(connection, asyncpg.Connection | asyncpg.pool.PoolConnectionProxy):
         kind = type(connection)
         raise TypeError(
@@ -52,13 +42,6 @@ def check_connection(connection: object) -> Connection:
 
 def check_transaction(connection: object, autocommit: bool) -> Connection | None:
     """Refuse a connection without a transaction, unless the caller asks for autocommit.
-
-    Args:
-        connection: The caller's connection, or None.
-        autocommit: Whether the caller wants the change to be committed immediately.
-
-    Returns:
-        The connection, or None.
 
     Raises:
         TypeError: The value is no asyncpg connection.
@@ -88,12 +71,7 @@ def check_transaction(connection: object, autocommit: bool) -> Connection | None
 
 @asynccontextmanager
 async def reading(connection: CallersConnection | None, acquire: Acquire) -> AsyncGenerator[Connection]:
-    """Yield the caller's connection if there is one, else one of asyncq's own until the block ends.
-
-    Args:
-        connection: The caller's connection, or None.
-        acquire: Opens a connection of asyncq's own.
-    """
+    """Yield the caller's connection if there is one, else one of asyncq's own until the block ends."""
     if connection is not None:
         yield check_connection(connection)
         return
@@ -105,15 +83,6 @@ async def reading(connection: CallersConnection | None, acquire: Acquire) -> Asy
 async def changing(
     connection: CallersConnection | None, acquire: Acquire, autocommit: bool
 ) -> AsyncGenerator[Connection]:
-    """Yield a connection as `reading` does, for a block that changes something.
-
-    Args:
-        connection: The caller's connection, or None.
-        acquire: Opens a connection of asyncq's own.
-        autocommit: See `check_transaction`.
-
-    Raises:
-        TransactionUnusable: See `check_transaction`.
-    """
+    """Yield a connection as `reading` does, for a block that changes something; checks it as `check_transaction`."""
     async with reading(check_transaction(connection, autocommit), acquire) as mine:
         yield mine

@@ -81,7 +81,6 @@ class Blockers(msgspec.Struct, frozen=True):
     Attributes:
         holders: The oldest first; without those of other roles unless `sees_all` is true.
         sees_all: Whether the worker's role may see the transactions of all roles.
-        dead_rows: The rows of each table, the one with the most dead ones first.
     """
 
     holders: tuple[Holder, ...]
@@ -90,20 +89,7 @@ class Blockers(msgspec.Struct, frozen=True):
 
 
 async def vacuum_blockers(line: ReconnectingConnection, worker_id: int, held_s: float, most: int) -> Blockers | None:
-    """Look for transactions that block VACUUM, if no older worker is alive.
-
-    Args:
-        line: A connection.
-        worker_id: The worker that asks.
-        held_s: The least age of a transaction.
-        most: The largest number of holders.
-
-    Returns:
-        The holders and dead rows; None if an older worker is alive, which does this.
-
-    Raises:
-        StoreError: See `failures.calling`.
-    """
+    """The oldest transactions that block VACUUM; None if an older worker is alive, which looks for them."""
     ((is_oldest, sees_all),) = await line.fetch("is_oldest", worker_id)
     if not is_oldest:
         return None

@@ -24,9 +24,6 @@ async def tidy(connection: Connection) -> None:
 
     A statement that was cancelled between its preparation and its run leaves a transaction open in the server. The
     driver does not know of that transaction and its locks. A message of the simple protocol ends it.
-
-    Args:
-        connection: The connection. If it is closed, that is no error: the pool opens another one.
     """
     if _is_well.get():
         return
@@ -38,11 +35,7 @@ async def tidy(connection: Connection) -> None:
 
 
 class ClientPool:
-    """Keeps released connections of asyncpg's pool in a list.
-
-    Args:
-        pool: asyncpg's pool, open.
-    """
+    """Keeps released connections of asyncpg's pool in a list."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -70,9 +63,6 @@ class ClientPool:
     async def acquire(self) -> Connection:
         """Return a connection; waits until one is free.
 
-        Raises:
-            OSError: No connection can be opened; the driver may also raise its own errors.
-
         If cancelled, no connection was taken.
         """
         while self._client_pool:
@@ -90,12 +80,7 @@ class ClientPool:
                 self._served.set()
 
     async def release(self, connection: Connection, *, is_well: bool) -> None:
-        """Release a connection.
-
-        Args:
-            connection: The connection.
-            is_well: Whether it had no error; otherwise the driver resets it.
-        """
+        """Release a connection; the driver resets it unless it had no error."""
         if not (is_well and self.keep(connection)):
             await self._give_back(connection, is_well=is_well)
 
@@ -136,10 +121,6 @@ class ClientPool:
 
 class Loan:
     """A connection of a pool until the block ends; waits until one is free.
-
-    Args:
-        client_pool: The pool.
-        dsn: Its DSN, for the errors.
 
     Raises:
         StoreError: See `failures.connecting`, if no connection can be opened; see `failures.on_our_own`, in the block.

@@ -20,7 +20,6 @@ class AddedSlot(msgspec.Struct, frozen=True):
     """A slot that this call was the first to add.
 
     Attributes:
-        slot: The slot.
         added: The result of the add; with a job key or a unique policy it need not be a new job.
     """
 
@@ -29,13 +28,7 @@ class AddedSlot(msgspec.Struct, frozen=True):
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """A stored item as it was read.
-
-    Attributes:
-        identifier: Its identifier.
-        revision: That of its definition.
-        text: The definition as JSON.
-    """
+    """A stored item as it was read."""
 
     identifier: str
     revision: int
@@ -46,9 +39,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     """A worker's report about an item, for `asyncq cron ls`.
 
     Attributes:
-        identifier: Its identifier.
         revision: The revision of a stored item's definition when it was read.
-        next_run: Its next slot.
         problem: Why it cannot be scheduled.
         job: Its job with the defaults of its task, as JSON.
     """
@@ -61,14 +52,9 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def look(line: ReconnectingConnection) -> tuple[datetime, int]:
-    """Read the clock of the schema, and whether stored items changed.
+    """Read the server's time, unless a test has moved it, and a number that changes with the stored items.
 
-    Returns:
-        The server's time, unless a test has moved it. A number that changes when a stored item changes, or when any
-        item begins again.
-
-    Raises:
-        StoreError: See `failures.calling`.
+    It also changes when any item begins again.
     """
     row = (await line.fetch("clock"))[0]
     return row["now"], row["items"]
@@ -82,11 +68,7 @@ async def declare(line: ReconnectingConnection, worker_id: int, items: str) -> N
 async def stored_items(
     line: ReconnectingConnection, tasks: Collection[str], identifiers: Collection[str]
 ) -> list[Definition]:
-    """Read the stored items of these tasks, or of these names, in the order of their identifiers.
-
-    Raises:
-        StoreError: See `failures.calling`.
-    """
+    """Read the stored items of these tasks, or of these names, in the order of their identifiers."""
     rows = await line.fetch("stored_items", sorted(tasks), sorted(identifiers))
     return [Definition(row["identifier"], row["revision"], row["definition"]) for row in rows]
 
@@ -103,18 +85,9 @@ async def tell(line: ReconnectingConnection, items: Sequence[Told]) -> None:
 async def register(
     line: ReconnectingConnection, identifiers: Collection[str], stored: Collection[str] = ()
 ) -> dict[str, Known]:
-    """Make items of a worker's own crontab known.
+    """Make items of a worker's own crontab known, and return the states of these and of stored ones.
 
-    Args:
-        line: A connection.
-        identifiers: Their identifiers.
-        stored: The identifiers of stored items, which are known unless they were removed.
-
-    Returns:
-        The state of each item; a new one is known since now.
-
-    Raises:
-        StoreError: See `failures.calling`.
+    A new item is known since now; stored items are known unless they were removed.
 
     If cancelled, they may be known or not; a repetition changes nothing.
     """
@@ -130,17 +103,13 @@ def first_slots(slots: Sequence[Slot], most: int) -> Sequence[Slot]:
 async def add_slots(line: ReconnectingConnection, slots: Sequence[Slot]) -> tuple[list[AddedSlot], dict[str, str]]:
     """Add the jobs of slots that no worker has added yet, in one transaction.
 
-    Args:
-        line: A connection, not in a transaction.
-        slots: The slots, in the order in which their jobs are added; at least one.
-
     Returns:
         The slots that this call added, and the errors of the items that failed, by identifier; these do not affect the
         others. Another worker had added those that are in neither.
 
     Raises:
-        StoreError: See `failures.calling`. It may be unknown whether something was committed: a repetition adds
-            nothing twice.
+        StoreError: See `failures.calling`. It may be unknown whether something was committed: a repetition adds nothing
+            twice.
 
     If cancelled, the same holds.
     """

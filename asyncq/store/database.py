@@ -60,7 +60,6 @@ class Database:
     Args:
         dsn: A DSN in any form that `read_dsn` accepts, possibly with several hosts; `statement_cache_size=0` marks a
             pooler by transaction.
-        schema: The schema's name.
 
     Attributes:
         dsn: The DSN as a URI that asyncpg reads.
@@ -103,9 +102,6 @@ class Database:
             generic_plans: Plan each statement once: for large, frequent statements on few rows, which take longer to
                 plan than to run.
             lock_timeout_s: The longest wait of a statement for a lock; without a limit by default.
-
-        Returns:
-            The connection.
 
         Raises:
             StoreUnavailable: The server cannot be reached.
@@ -164,11 +160,8 @@ class Database:
     ) -> asyncpg.Pool:
         """Return a pool that opens connections on demand; it has to be awaited.
 
-        Args:
-            role: The purpose of its connections.
-            size: The largest number of connections.
-            reset: Called when a connection is released; the driver's reset by default.
-            init: Called with a new connection, unless a pooler is between.
+        `reset` is called when a connection is released (the driver's by default), `init` with a new one, unless a
+        pooler is between.
         """
         return asyncpg.create_pool(
             self.dsn,
@@ -218,10 +211,6 @@ class ReconnectingConnection:
     """One connection that reconnects after a failure; callers use it one after the other.
 
     Args:
-        database: The database.
-        role: The purpose of the connection.
-        generic_plans: See `Database.connect`.
-        lock_timeout_s: See `Database.connect`.
         answer_s: The longest time without an answer; then the connection counts as dead, and the next caller gets a new
             one. 5 s by default. A statement that had no answer gets twice the time the next time, up to a minute.
     """
@@ -259,17 +248,9 @@ class ReconnectingConnection:
         return self._connection
 
     async def fetch(self, name: str, *args: Any) -> list[asyncpg.Record]:
-        """Run a statement of sql/queries.
-
-        Args:
-            name: The file's name without its ending.
-            *args: Its parameters.
-
-        Returns:
-            Its rows.
+        """Run a statement of sql/queries, named by its file without the ending, and return its rows.
 
         Raises:
-            StoreError: See `failures.calling`.
             InvalidJob: The parameters exceed 256 MiB; nothing was sent.
 
         If cancelled, it is unknown whether the server ran the statement. Callers shield statements that must not be
@@ -292,11 +273,7 @@ class ReconnectingConnection:
             return rows
 
     async def ready(self) -> None:
-        """Open the connection if needed. Unlike `fetch`, this can be cancelled without loss.
-
-        Raises:
-            StoreError: See `failures.connecting`.
-        """
+        """Open the connection if needed. Unlike `fetch`, this can be cancelled without loss."""
         if not self.is_open:
             async with self._free:
                 await self.connection()
@@ -320,13 +297,7 @@ class ReconnectingConnection:
 
 
 class HandlerPool:
-    """The connections that handlers share; the first use opens the pool.
-
-    Args:
-        database: The database.
-        size: The largest number of connections.
-        wait_s: The longest wait for a connection.
-    """
+    """The connections that handlers share; the first use opens the pool."""
 
     def __init__(self, database: Database, size: int, wait_s: float) -> None:
         self._database = database
@@ -398,13 +369,7 @@ class HandlerPool:
 
 
 async def put_back(pool: Pool | None, connection: Connection, limit_s: float) -> None:
-    """Release a connection to its pool; never raises for a broken connection.
-
-    Args:
-        pool: The pool; None if it is closed.
-        connection: The connection.
-        limit_s: The time for the driver to reset it; then it is closed by force.
-    """
+    """Release a connection to its pool; never raises for a broken one. After `limit_s` it is closed by force."""
     try:
         if pool is not None:
             # A proxy has every method of a connection. A timeout around the call would leave the driver's task running.
@@ -458,11 +423,7 @@ async def hang_up(connection: asyncpg.Connection) -> None:
 
 
 def check_server(version: ServerVersion) -> None:
-    """Refuse servers that are too old.
-
-    Raises:
-        UnsupportedServer: The server is older than PostgreSQL 14.
-    """
+    """Raise UnsupportedServer for servers older than PostgreSQL 14."""
     if version.major < OLDEST_SERVER:
         # asyncpg reads 13.5 as 13.0.5.
         said = f"{version.major}.{version.micro}"
@@ -475,14 +436,7 @@ def encoding_of(connection: asyncpg.Connection) -> str | None:
 
 
 def check_encoding(encoding: str | None) -> None:
-    """Refuse a database that cannot store every text: a worker could never settle a job with such an error text.
-
-    Args:
-        encoding: The database's encoding; None if it is not known, which is accepted.
-
-    Raises:
-        UnsupportedServer: The encoding is not UTF8.
-    """
+    """Raise UnsupportedServer for an encoding other than UTF8, in which no worker could store every error text."""
     if encoding is not None and encoding.replace("-", "").upper() != ENCODING:
         raise UnsupportedServer(
             f"asyncq needs a database whose encoding is {ENCODING}, this one's is {encoding}; "

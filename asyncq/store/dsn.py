@@ -118,10 +118,7 @@ class Dsn(msgspec.Struct, frozen=True):
 
 
 def read_dsn(dsn: str) -> Dsn:
-    """Read a DSN.
-
-    Args:
-        dsn: A URI of libpq, asyncpg or SQLAlchemy, or libpq's `host=... dbname=...`.
+    """Read a URI of libpq, asyncpg or SQLAlchemy, or libpq's `host=... dbname=...`.
 
     Raises:
         ConfigurationError: A parameter cannot be used; the message names it.
@@ -140,15 +137,7 @@ def read_dsn(dsn: str) -> Dsn:
 
 
 def with_service(dsn: Dsn, service: Mapping[str, str]) -> Dsn:
-    """Add to a DSN the parameters of its service that asyncpg ignores; parameters of the DSN take precedence.
-
-    Args:
-        dsn: The DSN that was read.
-        service: The parameters of the service that it names; empty without a service.
-
-    Raises:
-        ConfigurationError: A parameter cannot be used; the message names it.
-    """
+    """Add to a DSN the parameters of its service that asyncpg ignores; parameters of the DSN take precedence."""
     before, _, asked = dsn.uri.partition("?")
     words = [word.partition("=") for word in asked.split("&")] if asked else []
     given = {name for name, _, _ in words}
@@ -168,12 +157,7 @@ def with_service(dsn: Dsn, service: Mapping[str, str]) -> Dsn:
 
 
 def warn_of_ignored(dsn: Dsn, stacklevel: int = 2) -> None:
-    """Warn once of the parameters that have no effect.
-
-    Args:
-        dsn: The DSN that was read.
-        stacklevel: As for `warnings.warn`.
-    """
+    """Warn once of the parameters that have no effect."""
     if dsn.ignored:
         names = ", ".join(dsn.ignored)
         warnings.warn(f"the DSN names parameters of libpq that have no effect here: {names}", stacklevel=stacklevel + 1)
@@ -237,11 +221,7 @@ def _refusal(name: str) -> str:
 
 
 def bracketed(hosts: str) -> str:
-    """Put brackets around IPv6 addresses, as a URI needs them.
-
-    Args:
-        hosts: One host, or several with commas between them.
-    """
+    """Put brackets around IPv6 addresses, of one host or several with commas between them, as a URI needs them."""
     return ",".join(f"[{host}]" if host.count(":") > 1 and host[0] != "[" else host for host in hosts.split(","))
 
 

@@ -99,11 +99,7 @@ def is_unknown(error: Exception) -> bool:
 
 
 class AllHostsFailed(ConnectionError):
-    """None of several hosts can be used.
-
-    Args:
-        failed: The hosts, each as `host:port`, with their errors.
-    """
+    """None of several hosts, each `host:port`, can be used."""
 
     def __init__(self, failed: Sequence[tuple[str, Exception]]) -> None:
         super().__init__("; ".join(f"{host}: {_words(error)}" for host, error in failed))
@@ -187,10 +183,7 @@ class Translating:
 
 
 def connecting(dsn: str) -> Translating:
-    """Translate the errors of opening a connection.
-
-    Args:
-        dsn: The DSN; the message describes it without its password.
+    """Translate the errors of opening a connection; the message describes the DSN without its password.
 
     Raises:
         AccessDenied: The server refused the credentials.
@@ -229,9 +222,6 @@ def _tell_of_connecting(error: BaseException, dsn: str) -> None:
 def calling(schema: str) -> Translating:
     """Translate the errors of a statement.
 
-    Args:
-        schema: The schema, named in the error when it is missing.
-
     Raises:
         InvalidJob: One of asyncq's functions refused the job.
         CronItemNotFound: There is no such recurring item.
@@ -248,12 +238,7 @@ def calling(schema: str) -> Translating:
 def tell_of_call(error: BaseException, schema: str) -> None:
     """Translate one error as `calling` does, for code in which a context manager would be too slow.
 
-    Args:
-        error: The error. If it is none of the driver's, nothing is raised.
-        schema: See `calling`.
-
-    Raises:
-        StoreError: See `calling`.
+    Returns if the error is none of the driver's.
     """
     if isinstance(error, _BROKEN):
         said = NO_ANSWER if _is_silence(error) else f"the connection to PostgreSQL was lost: {_words(error)}"
@@ -285,10 +270,8 @@ def _is_gone(error: BaseException) -> bool:
 def on_our_own(connection: asyncpg.Connection | None = None) -> Translating:
     """Translate the errors of `calling` outside of the caller's transactions.
 
-    If nothing can be written there, the cause is the server or a pooler.
-
-    Args:
-        connection: Closed in this case, if it is given: the next connection may reach a new primary.
+    If nothing can be written there, the cause is the server or a pooler. The connection is closed then: the next one
+    may reach a new primary.
 
     Raises:
         StoreUnavailable: The server is read only, or a standby; or a pooler left a failed transaction open.
@@ -297,15 +280,7 @@ def on_our_own(connection: asyncpg.Connection | None = None) -> Translating:
 
 
 def tell_of_our_own(error: BaseException, connection: asyncpg.Connection | None) -> None:
-    """Translate one error as `on_our_own` does.
-
-    Args:
-        error: The error of a statement.
-        connection: See `on_our_own`.
-
-    Raises:
-        StoreUnavailable: See `on_our_own`; for other errors nothing is raised.
-    """
+    """Translate one error as `on_our_own` does."""
     if not isinstance(error, TransactionUnusable | StoreUnavailable) or error.sqlstate not in _UNUSABLE:
         return
     if connection is not None:

@@ -31,11 +31,9 @@ _read = msgspec.json.Decoder(HandoffMessage).decode
 
 
 def handed_over(text: str) -> tuple[Claim, float] | None:
-    """Read a message about a job that was handed over.
+    """Read a message about a job that was handed over; None if it cannot be decoded.
 
-    Returns:
-        The claim, and the time at which it was made, by the server's real clock in seconds since 1970. None if the
-        message cannot be decoded.
+    Returns the claim, and the time at which it was made, by the server's real clock in seconds since 1970.
     """
     try:
         job = _read(text)
@@ -54,16 +52,9 @@ def handed_over(text: str) -> tuple[Claim, float] | None:
 async def close_slot(line: ReconnectingConnection, worker_id: int) -> tuple[bool, int | None]:
     """Close the worker's hand-off slot.
 
-    Args:
-        line: Any connection of the worker.
-        worker_id: The worker.
-
     Returns:
         Whether the worker had a slot; False if it was declared dead. The token of the job that was claimed through the
         slot, received or not; None if no add filled it.
-
-    Raises:
-        StoreError: See `failures.calling`.
 
     If cancelled, the slot may be closed or not: callers shield this.
     """

@@ -41,9 +41,7 @@ class Watched(msgspec.Struct, frozen=True):
 class HeartbeatConnection:
     """One connection from its opening to its end; a new connection needs a new object.
 
-    Args:
-        database: The database.
-        ended: Called in the event loop when the connection ends, unless this object closed it.
+    `ended` is called in the event loop when the connection ends, unless this object closed it.
 
     Attributes:
         held_id: The worker whose lock this connection holds; 0 for none.
@@ -68,9 +66,6 @@ class HeartbeatConnection:
     async def open(self) -> None:
         """Connect.
 
-        Raises:
-            StoreError: See `failures.connecting` and `failures.calling`.
-
         If cancelled, no connection stays open.
         """
         connection = await self._database.connect("heartbeat")
@@ -90,14 +85,7 @@ class HeartbeatConnection:
         self._ended(self)
 
     async def register(self, *, lease_s: float, pid: int, concurrency: int, host: str, tasks: Sequence[str]) -> int:
-        """Register a worker, and take its lock.
-
-        Returns:
-            Its id, never used before.
-
-        Raises:
-            StoreError: See `failures.calling`.
-        """
+        """Register a worker, take its lock, and return its id, never used before."""
         (row,) = await self._fetch("register_worker", lease_s, pid, concurrency, host, list(tasks), self._backend)
         worker_id = int(row["id"])
         self._take(worker_id, row["holds"])
@@ -105,23 +93,11 @@ class HeartbeatConnection:
         return worker_id
 
     async def check_release(self) -> None:
-        """Check that this release can still work with the schema.
-
-        Raises:
-            SchemaTooNew: A breaking migration was applied.
-            StoreError: See `failures.calling`.
-        """
+        """Raise SchemaTooNew if a breaking migration was applied."""
         await check_release(self._opened(), self._database.schema, self._known)
 
     async def hold(self, worker_id: int) -> bool:
-        """Take the worker's lock, unless this connection has it.
-
-        Returns:
-            Whether the connection has the lock; never behind a pooler.
-
-        Raises:
-            StoreError: See `failures.calling`.
-        """
+        """Take the worker's lock, unless this connection has it; False without the lock, as always behind a pooler."""
         if self.held_id != worker_id and not self._is_pooled:
             (row,) = await self._fetch("lock_worker", worker_id, self._backend)
             self._take(worker_id, row["holds"])
@@ -140,28 +116,16 @@ class HeartbeatConnection:
         return cancelled_jobs(rows)
 
     async def find(self, worker_id: int) -> Found:
-        """Read whether a rescue has declared a worker dead.
-
-        Raises:
-            StoreError: See `failures.calling`.
-        """
+        """Read whether a rescue has declared a worker dead."""
         (row,) = await self._fetch("find_worker", worker_id)
         return row["found"]
 
     async def note_block(self, worker_id: int, job_id: int, token: int, error: str) -> None:
-        """Note in a job that it blocks the event loop, if the worker holds it with this token.
-
-        Raises:
-            StoreError: See `failures.calling`.
-        """
+        """Note in a job that it blocks the event loop, if the worker holds it with this token."""
         await self._fetch("note_block", worker_id, job_id, token, error)
 
     async def watch(self, worker_id: int) -> Watched:
-        """Look whether other workers have died.
-
-        Raises:
-            StoreError: See `failures.calling`.
-        """
+        """Look whether other workers have died."""
         (row,) = await self._fetch("watch_workers", worker_id)
         return Watched(*row)
 

@@ -34,12 +34,7 @@ _UNUSABLE = (
 
 
 class Host(NamedTuple):
-    """One host of a list.
-
-    Attributes:
-        name: A name, an address, or the folder of a Unix socket.
-        port: Its port.
-    """
+    """One host of a list: a name, an address, or the folder of a Unix socket, and its port."""
 
     name: str
     port: int
@@ -49,9 +44,6 @@ class Hosts:
     """Opens connections to the hosts of one DSN.
 
     Args:
-        dsn: A URI that asyncpg reads.
-        service: The parameters of the service that it names; empty without a service.
-        timeout_s: The time limit of an attempt in total.
         each_s: The time limit of one of several hosts; None for an equal share, at most 3 s.
     """
 
@@ -66,10 +58,6 @@ class Hosts:
 
     async def connect(self, *_: object, **options: Any) -> asyncpg.Connection:
         """Open a connection to the first host that can be used.
-
-        Args:
-            *_: Not used: a pool passes its DSN.
-            **options: The driver's options, without host, port and timeout.
 
         Raises:
             AllHostsFailed: None of several hosts can be used.
@@ -121,14 +109,9 @@ def _is_standby(connection: asyncpg.Connection) -> bool:
 
 
 def listed(dsn: str, service: Mapping[str, str]) -> list[Host]:
-    """Read the hosts of a DSN, its service or PGHOST, as the driver reads them.
+    """Read the hosts of a DSN, its service or PGHOST, as the driver reads them, in order.
 
-    Args:
-        dsn: A URI that asyncpg reads.
-        service: The parameters of the service that it names; empty without a service.
-
-    Returns:
-        The hosts, in order; empty if there are fewer than two, or the driver will refuse them.
+    Empty if there are fewer than two, or the driver will refuse them.
     """
     try:
         asked = asked_by(dsn)

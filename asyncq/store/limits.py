@@ -15,12 +15,9 @@ TRANSACTION_TIMEOUT_SINCE = 17
 
 
 def own_limits(connection: asyncpg.Connection, *, statement_s: float, lock_s: float) -> dict[str, str]:
-    """Return the settings that replace the limits of the role or the database.
+    """Return the settings that replace the limits of the role or the database, as far as the server knows them.
 
-    Args:
-        connection: A connection; its server's version decides which settings exist.
-        statement_s: The time limit of a statement, in seconds; 0 for no limit.
-        lock_s: The time limit of a wait for a lock, in seconds; 0 for no limit besides `statement_s`.
+    The limits are in seconds; 0 is none.
     """
     limits = {
         "statement_timeout": f"{statement_s * 1000:.0f}ms",
@@ -35,14 +32,7 @@ def own_limits(connection: asyncpg.Connection, *, statement_s: float, lock_s: fl
 
 @asynccontextmanager
 async def unlimited(connection: asyncpg.Connection, schema: str) -> AsyncGenerator[None]:
-    """Remove the time limits of statements while the block lasts.
-
-    Args:
-        connection: A connection of asyncq, or its proxy of a pool, in no transaction.
-        schema: The schema, for the errors.
-
-    Raises:
-        StoreError: See `failures.calling`.
+    """Remove the time limits of statements while the block lasts; the connection is in no transaction.
 
     If cancelled, the connection is closed.
     """

@@ -43,14 +43,7 @@ def cron_channel(schema: str) -> str:
 
 
 def cancellation(text: str) -> tuple[int, int, int] | None:
-    """Read a message of that channel.
-
-    Args:
-        text: The message, which may come from any role.
-
-    Returns:
-        The worker's id, the job's id, the token of the claim; None if the message cannot be read.
-    """
+    """Read a message of that channel, from any role: the worker's id, the job's id, the token; None if unreadable."""
     found = _CANCELLATION.fullmatch(text)
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
@@ -91,13 +84,7 @@ class Listening:
         self.broken.set()
 
     async def probe(self, worker_id: int, timeout_s: float) -> None:
-        """Check that the server answers, and take the lock of the worker's listener.
-
-        A half-open connection fails the check. A rescue uses the lock to find and end the connection of a dead worker.
-
-        Args:
-            worker_id: The worker; 0 if it has no id at this moment.
-            timeout_s: The longest wait for the answer.
+        """Check that the server answers in time, and take the lock of the worker's listener; id 0 takes none.
 
         Raises:
             StoreUnavailable: No answer came in time.
@@ -112,27 +99,12 @@ class Listening:
                     self._speaks_for = worker_id
 
     async def go_on_call(self, *, was_mine: bool) -> OnCallStatus:
-        """Go on call, unless another connection is.
-
-        Args:
-            was_mine: Whether this connection is already on call: then only the state is read.
-
-        Raises:
-            StoreError: See `failures.calling`.
-        """
+        """Go on call, unless another connection is; if this one was, only the state is read."""
         (row,) = await self._fetch("go_on_call", was_mine)
         return OnCallStatus(*row)
 
     async def leave_on_call(self, *, was_mine: bool, notify_all: bool) -> None:
-        """End the turn on call.
-
-        Args:
-            was_mine: Whether this connection is on call.
-            notify_all: Whether to notify all other workers, so that each fetches and one goes on call.
-
-        Raises:
-            StoreError: See `failures.calling`.
-        """
+        """End the turn on call; with `notify_all` each other worker fetches, and one goes on call."""
         await self._fetch("leave_on_call", was_mine, notify_all)
 
     async def open_slot(
@@ -141,11 +113,8 @@ class Listening:
         """Open the worker's hand-off slot for one job; this connection receives it.
 
         Args:
-            worker_id: The worker.
             token: The token of the claim, never used before.
             acknowledged_token: The token of the last hand-off that the worker received.
-            task_ids: The tasks that the worker knows.
-            batchable_ids: The tasks that may have their jobs in a batch.
 
         Returns:
             Whether the slot is open. False if the last hand-off was not received, or the worker was declared dead. None
@@ -183,7 +152,6 @@ async def listening(
     """Listen until the block ends.
 
     Args:
-        database: The database. Its DSN must lead to the server itself, or to a pooler that pools by session.
         notified: Called in the event loop for each notification that jobs may be due. The text is `ALL`, or empty for
             the on-call worker.
         cancelled: Called in the event loop for each running job of any worker that was cancelled. The arguments are the
@@ -191,9 +159,6 @@ async def listening(
         changed: Called in the event loop when stored recurring items have changed.
         look: Called in the event loop when all workers have to send a beat now.
         handed: Called in the event loop when the worker's slot was filled, with the message of the add.
-
-    Yields:
-        The connection.
 
     Raises:
         StoreError: The connection cannot be opened.

@@ -39,12 +39,7 @@ Say = Callable[[str], None]
 
 
 class Needs(msgspec.Struct, frozen=True):
-    """The first migration and release that can run on a schema.
-
-    Attributes:
-        id: The number of a migration.
-        release: The first release that has it.
-    """
+    """The first migration and release that can run on a schema."""
 
     id: int
     release: str
@@ -111,11 +106,7 @@ async def migrate(database: Database, say: Say = lambda _: None) -> Report:
     """Bring the schema up to this release.
 
     Args:
-        database: The database.
         say: Called with a line when another session holds a lock.
-
-    Returns:
-        The applied migrations; none when the database is newer than this release.
 
     Raises:
         StoreError: The server refused, or the lock did not come in about a minute.
@@ -133,19 +124,7 @@ async def migrate(database: Database, say: Say = lambda _: None) -> Report:
 
 
 async def migrate_on(connection: asyncpg.Connection, schema: str, say: Say = lambda _: None) -> Report:
-    """Run `migrate` on a given connection; may change its timeouts.
-
-    Args:
-        connection: A connection, in no transaction.
-        schema: The schema, checked.
-        say: Called with a line when another session holds a lock.
-
-    Returns:
-        The applied migrations.
-
-    Raises:
-        asyncpg.PostgresError: The server refused, or the lock did not come in about a minute.
-    """
+    """Run `migrate` on a given connection in no transaction; may change its timeouts. Raises the driver's errors."""
     if not is_pooled(connection):
         await connection.execute(_limits(connection, "set", ALONE_TIMEOUT_S))
     return await _with_patience(connection, schema, say)
@@ -157,20 +136,7 @@ def _limits(connection: asyncpg.Connection, how: str, lock_s: float) -> str:
 
 
 async def status(database: Database) -> Report:
-    """Report what `migrate` would do; changes nothing.
-
-    Args:
-        database: The database.
-
-    Returns:
-        The database's version, 0 when nothing is installed, and the pending migrations.
-
-    Raises:
-        StoreError: The server refused.
-        SchemaError: An unreleased version of asyncq made the schema.
-        ConfigurationError: The schema holds another table _migrations.
-        SchemaTooNew: The schema holds a breaking migration that this release does not know.
-    """
+    """Report what `migrate` would do; changes nothing. Raises as `check_version`; version 0: nothing is installed."""
     async with database.connected("migrate") as connection:
         with calling(database.schema):
             applied = await _applied_if_any(connection, database.schema)
@@ -350,14 +316,7 @@ async def _record(connection: asyncpg.Connection, schema: str, migration: Migrat
 
 
 async def check_version(connection: asyncpg.Connection, schema: str) -> int:
-    """Check that this release can work with the database.
-
-    Args:
-        connection: A connection.
-        schema: The schema.
-
-    Returns:
-        The database's version.
+    """Check that this release can work with the database, and return the database's version.
 
     Raises:
         SchemaMissing: The schema is missing, or older than this release needs.
@@ -376,17 +335,7 @@ async def check_version(connection: asyncpg.Connection, schema: str) -> int:
 
 
 async def check_release(connection: asyncpg.Connection, schema: str, known: int) -> None:
-    """Check that no breaking migration excludes this release.
-
-    Args:
-        connection: A connection.
-        schema: The schema.
-        known: The version that this release knows.
-
-    Raises:
-        SchemaTooNew: The schema holds a migration that excludes this release.
-        StoreError: See `failures.calling`.
-    """
+    """Raise SchemaTooNew if the schema holds a breaking migration that excludes this release."""
     with calling(schema):
         rows = await connection.fetch(query("breaking_since", schema), known)
     if rows:

@@ -25,9 +25,8 @@ class OwnConnection(asyncpg.Connection):
     def give_up(self, nothing: int) -> None:
         """Close a forked child's copy of the socket, without a message to the server.
 
-        Args:
-            nothing: A descriptor of /dev/null, which replaces the socket under its number. Objects that still use the
-                number can then harm neither the parent's session nor a file that gets the number next.
+        /dev/null replaces the socket under its number. Objects that still use the number can then harm neither the
+        parent's session nor a file that gets the number next.
         """
         transport: Any = self._transport
         socket = transport.get_extra_info("socket")

@@ -17,16 +17,7 @@ _DENIED = "42501"
 
 
 async def create_schema(connection: asyncpg.Connection, schema: str) -> None:
-    """Create the schema, for its owner alone.
-
-    Args:
-        connection: A connection, in a transaction.
-        schema: The schema, checked.
-
-    Raises:
-        AccessDenied: The role may not create a schema in this database.
-        asyncpg.PostgresError: The server refused.
-    """
+    """Create the schema, for its owner alone, in a transaction; AccessDenied if the role may not."""
     try:
         await connection.execute(f"create schema {schema}; revoke all on schema {schema} from public")
     except asyncpg.InsufficientPrivilegeError as error:
@@ -38,16 +29,7 @@ async def create_schema(connection: asyncpg.Connection, schema: str) -> None:
 
 
 async def become_owner(connection: asyncpg.Connection, schema: str) -> None:
-    """Act as the schema's owner until the transaction ends; nothing if there is no such schema.
-
-    Args:
-        connection: A connection, in a transaction.
-        schema: The schema, checked.
-
-    Raises:
-        AccessDenied: The role is neither the owner, nor a member of it, nor a superuser.
-        asyncpg.PostgresError: The server refused.
-    """
+    """Act as the schema's owner, if there is a schema, until the transaction ends; AccessDenied if the role cannot."""
     await _become(connection, schema, "set local role")
 
 
@@ -84,14 +66,10 @@ async def _become(connection: asyncpg.Connection, schema: str, how: str) -> bool
 async def hand_over(connection: asyncpg.Connection, schema: str, names: Collection[str]) -> None:
     """Give the schema's owner the objects of other roles, such as a superuser that restored a dump without owners.
 
-    Args:
-        connection: A connection, in a transaction, that does not act as the owner yet.
-        schema: The schema, checked.
-        names: The names of asyncq's own objects; the schema may contain others.
+    Only objects with these names are asyncq's own. The transaction does not act as the owner yet.
 
     Raises:
         AccessDenied: An object belongs to a role for which this one cannot act.
-        asyncpg.PostgresError: The server refused.
     """
     owner = await connection.fetchrow(_OWNER, schema)
     if owner is None:

@@ -11,34 +11,14 @@ from asyncq.store.statements import query
 
 
 async def secured_tables(connection: asyncpg.Connection, schema: str) -> dict[str, bool]:
-    """Read the tables that have row level security.
-
-    Args:
-        connection: A connection.
-        schema: The schema, checked.
-
-    Returns:
-        The name of each table -> whether its policies apply to the connection's role.
-
-    Raises:
-        StoreError: See `failures.calling`.
-    """
+    """Read the tables that have row level security: name -> whether its policies apply to the connection's role."""
     with calling(schema):
         rows = await connection.fetch(query("row_security", schema))
     return {row["name"]: row["is_active"] for row in rows}
 
 
 async def check_policies(connection: asyncpg.Connection, schema: str) -> None:
-    """Refuse a role from which row level security hides asyncq's rows.
-
-    Args:
-        connection: A connection of that role.
-        schema: The schema, checked.
-
-    Raises:
-        ConfigurationError: Policies apply to the role; even one that shows all rows now may change.
-        StoreError: See `failures.calling`.
-    """
+    """Raise ConfigurationError for a role to which policies apply; even one that shows all rows now may change."""
     tables = [name for name, is_active in (await secured_tables(connection, schema)).items() if is_active]
     if tables:
         raise ConfigurationError(

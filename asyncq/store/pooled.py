@@ -23,11 +23,7 @@ HINT = (
 
 
 class PooledConnection(OwnConnection):
-    """An asyncpg connection that runs each statement in its own transaction, unless the caller has begun one.
-
-    Attributes:
-        prelude: The statements that begin such a transaction.
-    """
+    """An asyncpg connection that runs each statement in its own transaction, unless the caller has begun one."""
 
     prelude = "begin isolation level read committed"
 
@@ -123,21 +119,12 @@ def is_pooled(connection: asyncpg.Connection) -> bool:
 
 
 def prelude(settings: Mapping[str, str]) -> str:
-    """Return the statements that begin a transaction with its own settings, as one message.
-
-    Args:
-        settings: Settings of the server; the values are constants of asyncq, not input of users.
-    """
+    """Return the statements that begin a transaction with its own constant settings, as one message."""
     return f"begin isolation level read committed; {assignments('set local', settings)}"
 
 
 def assignments(verb: str, settings: Mapping[str, str]) -> str:
-    """Return the statements that set settings, as one message.
-
-    Args:
-        verb: `set`, or `set local` for the transaction.
-        settings: Settings of the server; the values are constants of asyncq, not input of users.
-    """
+    """Return the statements that set (`set local`: for the transaction) constant settings, as one message."""
     return "; ".join(f"{verb} {name} = {_value(text)}" for name, text in settings.items())
 
 

@@ -49,15 +49,9 @@ class Probed(msgspec.Struct, frozen=True):
 
 
 async def probe(database: Database, connection: Connection, *, hears: bool = False) -> Probed:
-    """Test the features that asyncq needs; changes nothing.
+    """Test the features that asyncq needs; changes nothing. The connection is in no transaction.
 
-    Args:
-        database: The database.
-        connection: A connection to it, in no transaction.
-        hears: Whether to test LISTEN too, unless a pooler shares the sessions.
-
-    Raises:
-        StoreError: See `failures.connecting` and `failures.calling`.
+    With `hears` it tests LISTEN too, unless a pooler shares the sessions.
     """
     with calling(database.schema):
         is_read_only = bool(await connection.fetchval(_IS_READ_ONLY))
@@ -76,20 +70,7 @@ async def probe(database: Database, connection: Connection, *, hears: bool = Fal
 
 
 async def check_capabilities(database: Database, connection: Connection) -> Probed:
-    """Refuse a server that lacks a required feature.
-
-    Args:
-        database: The database.
-        connection: A connection to it, in no transaction.
-
-    Returns:
-        The result of the probe.
-
-    Raises:
-        UnsupportedServer: The server lacks a required feature.
-        StoreUnavailable: The server is read only.
-        StoreError: See `probe`.
-    """
+    """Probe; raises UnsupportedServer for a missing required feature, StoreUnavailable if the server is read only."""
     found = await probe(database, connection)
     if found.missing:
         raise UnsupportedServer(f"asyncq needs PostgreSQL; this server lacks {', '.join(found.missing)}")

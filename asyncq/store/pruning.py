@@ -18,18 +18,9 @@ class Pruned(msgspec.Struct, frozen=True):
 
 
 async def prune(line: ReconnectingConnection, discarded_retention_s: float | None, most: int) -> Pruned:
-    """Remove old discarded jobs, and ended jobs and requests after their retention.
+    """Remove old discarded jobs, and ended jobs and requests after their retention, at most `most` of each kind.
 
-    Args:
-        line: A connection.
-        discarded_retention_s: The retention of discarded jobs; None to keep them.
-        most: The largest number of each kind.
-
-    Returns:
-        The numbers of removed rows; if one equals `most`, more may be left.
-
-    Raises:
-        StoreError: See `failures.calling`.
+    If a number equals `most`, more may be left. None keeps discarded jobs.
 
     If cancelled, it is unknown whether the rows were removed; the next call removes the rest.
     """
@@ -38,18 +29,9 @@ async def prune(line: ReconnectingConnection, discarded_retention_s: float | Non
 
 
 async def prune_key_locks(line: ReconnectingConnection, after: int, most: int) -> tuple[int, int | None]:
-    """Remove key locks that were not used for a day, among the next few after a key.
+    """Remove key locks that were not used for a day, among the next `most` after a key (at first `FIRST_KEY_LOCK`).
 
-    Args:
-        line: A connection.
-        after: The last key of the call before; `FIRST_KEY_LOCK` for the first call.
-        most: The number of key locks to check.
-
-    Returns:
-        The number of removed key locks, and the last checked key; None at the end.
-
-    Raises:
-        StoreError: See `failures.calling`.
+    Returns the number of removed key locks, and the last checked key; None at the end.
 
     If cancelled, it is unknown whether the rows were removed; the next call removes the rest.
     """

@@ -19,12 +19,7 @@ def pauses() -> Iterator[float]:
 
 
 class Retries:
-    """Repeats one add after its first try has failed.
-
-    Args:
-        until: The end of `retry_for`, by the loop's clock.
-        has_keys: Whether each job has an idempotency key: without one a second add could add it twice.
-    """
+    """Repeats one add after its first try has failed, until the end of `retry_for` by the loop's clock."""
 
     def __init__(self, until: float, *, has_keys: bool) -> None:
         self._until = until
@@ -34,9 +29,6 @@ class Retries:
 
     async def pause(self, error: AsyncqError) -> None:
         """Wait for the time of the next try.
-
-        Args:
-            error: The error of the last try.
 
         Raises:
             AsyncqError: There is no next try: the error, or an earlier one with an unknown outcome.
@@ -69,7 +61,6 @@ def pause_before_another_try(
         any other                             never
 
     Args:
-        error: The error of the last try.
         tries: The number of tries.
         left_s: The rest of `retry_for`.
         has_keys: Whether each job has an idempotency key: without one a second add could add it twice.

@@ -18,37 +18,14 @@ Grantee = tuple[str, str]  # ("worker" or "enqueuer", name of the role)
 
 
 async def way_in(connection: asyncpg.Connection, schema: str) -> WayIn:
-    """Return the way in which the connection's role adds jobs: directly, or by the function `enqueue`.
-
-    Args:
-        connection: An asyncpg connection, asyncq's own or the caller's.
-        schema: The schema.
-
-    Returns:
-        `by_enqueue` for a role that may call only `enqueue`; `directly` for all others, even those without privileges.
-
-    Raises:
-        StoreError: See `failures.calling`.
-    """
+    """Return `by_enqueue` for a role that may add jobs only by `enqueue`, `directly` for all others."""
     with calling(schema):
         may = await connection.fetchrow(query("may_add", schema))
     return "by_enqueue" if may is not None and may["by_enqueue"] and not may["directly"] else "directly"
 
 
 def script(schema: str, *, worker: str, enqueuer: str) -> str:
-    """Render sql/roles.sql for a schema and two roles.
-
-    Args:
-        schema: The schema's name.
-        worker: The role that runs jobs.
-        enqueuer: The role that adds jobs.
-
-    Returns:
-        Statements with their own transaction.
-
-    Raises:
-        ConfigurationError: The name of the schema or of a role cannot be used.
-    """
+    """Render sql/roles.sql for a schema and two roles, as statements with their own transaction."""
     # The schema first: a role's name may contain the word.
     text = render(sql_file("roles.sql"), check_schema(schema))
     roles = {"worker": worker, "enqueuer": enqueuer}
@@ -83,46 +60,18 @@ order by part, name
 
 
 async def grantees(connection: asyncpg.Connection, schema: str) -> list[Grantee]:
-    """Read the worker roles and enqueuer roles from the catalogue.
-
-    Args:
-        connection: A connection.
-        schema: The schema; it need not exist.
-
-    Returns:
-        The roles that may call `_add_jobs`, as workers, and those that may call `enqueue`, as enqueuers.
-
-    Raises:
-        asyncpg.PostgresError: The server refused.
-    """
+    """Read the roles that may call `_add_jobs`, as workers, and those that may call `enqueue`, as enqueuers."""
     return [(row["part"], row["name"]) for row in await connection.fetch(_GRANTEES, schema)]
 
 
 async def grant_again(connection: asyncpg.Connection, schema: str, roles: Iterable[Grantee]) -> None:
-    """Grant roles the privileges that sql/roles.sql lists for their part; revokes nothing.
-
-    Args:
-        connection: A connection of the schema's owner.
-        schema: The schema, checked.
-        roles: The roles.
-
-    Raises:
-        asyncpg.PostgresError: The server refused.
-    """
+    """Grant roles the privileges that sql/roles.sql lists for their part, as the schema's owner; revokes nothing."""
     if text := grants(schema, roles):
         await connection.execute(text)
 
 
 def grants(schema: str, roles: Iterable[Grantee]) -> str:
-    """Render the grants of sql/roles.sql for some roles.
-
-    Args:
-        schema: The schema, checked.
-        roles: The roles.
-
-    Returns:
-        Statements; empty without a role.
-    """
+    """Render the grants of sql/roles.sql for some roles; empty without a role."""
     # The schema first: a role's name may contain the word.
     text = render(sql_file("roles.sql"), schema)
     found = [(grant[1], grant[0]) for grant in _GRANT.finditer(text)]
@@ -137,15 +86,11 @@ def grants(schema: str, roles: Iterable[Grantee]) -> str:
 async def apply(database: Database, *, worker: str, enqueuer: str) -> None:
     """Grant the roles the privileges they need, and revoke all others in the schema; creates a missing role.
 
-    Args:
-        database: The database; its role is the owner of the schema, or a superuser.
-        worker: The role that runs jobs.
-        enqueuer: The role that adds jobs.
+    The connection's role is the owner of the schema, or a superuser.
 
     Raises:
         AccessDenied: The schema belongs to another role, or the role may not create roles.
         SchemaMissing: There is no such schema.
-        StoreError: The server refused.
 
     If cancelled, all of it was done or nothing.
     """

@@ -11,11 +11,7 @@ from asyncq.domain.errors import ConfigurationError
 
 
 def dsn_of_service(name: str) -> str:
-    """Return the DSN of a service; parameters that the service lacks come from the environment.
-
-    Args:
-        name: The service's name.
-    """
+    """Return the DSN of a service; parameters that the service lacks come from the environment."""
     return f"postgresql://?service={quote(name, safe='')}"
 
 
@@ -28,17 +24,7 @@ def asked_by(dsn: str) -> dict[str, str]:
 
 
 def read_service(dsn: str) -> dict[str, str]:
-    """Read the service that a DSN names; one that does not exist is refused, since the driver would ignore it.
-
-    Args:
-        dsn: The DSN.
-
-    Returns:
-        The service's parameters; empty if the DSN names no service.
-
-    Raises:
-        ConfigurationError: The file of services lacks it, or cannot be read.
-    """
+    """Read the service that a DSN names; raises ConfigurationError for one that does not exist."""
     name = asked_by(dsn).get("service")
     if name is None:
         return {}

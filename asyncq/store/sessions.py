@@ -29,15 +29,7 @@ BY_STATEMENT = (
 
 
 def check_mode(connection: asyncpg.Connection, *, is_pooled: bool) -> None:
-    """Refuse a pooler in the wrong mode, if it reports its mode at the login, as PgBouncer 1.26 does.
-
-    Args:
-        connection: The connection.
-        is_pooled: Whether the DSN has `statement_cache_size=0`.
-
-    Raises:
-        ConfigurationError: The pooler pools by statement, or by transaction while the DSN lacks that parameter.
-    """
+    """Raise ConfigurationError for a pooler in the wrong mode, if it reports its mode, as PgBouncer 1.26 does."""
     mode = getattr(connection.get_settings(), "pgbouncer.pool_mode", None)
     if mode == "statement":
         raise ConfigurationError(BY_STATEMENT)
@@ -54,14 +46,9 @@ async def check_own_session(
     connection takes a session and keeps it, several times. A pooler by transaction then gives it the first connection's
     session, or gives the first connection another one.
 
-    Args:
-        connection: The connection, in no transaction.
-        connect: Opens a second connection to the same place.
-
     Raises:
         ConfigurationError: The session is shared.
         StoreUnavailable: The pooler has no session for the second connection.
-        asyncpg.PostgresError: The server refused a statement; the driver may also raise its other errors.
 
     If cancelled, the second connection is closed.
     """
@@ -87,9 +74,6 @@ async def _is_shared(
     """Check once whether the second connection gets the first one's session, or the first one gets another.
 
     Args:
-        connection: The connection, in no transaction.
-        process: The server process that answered it before.
-        other: The second connection, in no transaction before and after.
         asks_again: Whether to ask the first connection again after the second one has released its session. With two
             sessions, this finds a pooler that lends the last used session first. A pooler that lends them in turn is
             found only without it.

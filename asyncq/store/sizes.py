@@ -19,15 +19,7 @@ ItemT = TypeVar("ItemT")
 
 
 def check_size(field: str, parameters: Iterable[Any]) -> None:
-    """Refuse parameters that are too large for one statement.
-
-    Args:
-        field: The name of the argument, for the error.
-        parameters: Texts, numbers and lists of them.
-
-    Raises:
-        InvalidJob: The parameters exceed 256 MiB; nothing was sent.
-    """
+    """Raise InvalidJob for parameters of more than 256 MiB, before they are sent."""
     size = sum(map(_size, parameters))
     if size > LARGEST_STATEMENT:
         raise InvalidJob(
@@ -48,16 +40,7 @@ def _size(parameter: Any) -> int:
 
 
 def first_piece(items: Sequence[ItemT], most: int, size_of: Callable[[ItemT], int]) -> Sequence[ItemT]:
-    """Return as many of the first items as fit into one statement.
-
-    Args:
-        items: All items.
-        most: The maximum number.
-        size_of: Estimates the size of an item in bytes.
-
-    Returns:
-        The first items, together at most 16 MiB; at least one, if there are any.
-    """
+    """Return the first items, at most `most` and 16 MiB together by an estimate, for one statement; at least one."""
     size = 0
     for number, item in enumerate(items[:most]):
         size += size_of(item)

@@ -39,25 +39,16 @@ _RESERVED = frozenset((*_RESERVED_WORDS.split(), "information_schema"))
 
 @cache
 def folder() -> Traversable:
-    """Return the folder of the SQL files: in the package, which may be a zip file, else in the checkout.
-
-    Returns:
-        The folder; a `Path` unless the package was imported from a zip file or another archive.
-    """
+    """Return the folder of the SQL files: in the package, which may be a zip file, else in the checkout."""
     inside = files("asyncq") / "sql"
     return inside if inside.is_dir() else Path(__file__).parents[2] / "sql"
 
 
 @cache
 def texts(kind: str) -> dict[str, str]:
-    """Read the SQL files of a kind, once.
+    """Read the SQL files of a kind (queries, functions or migrations) once: name without its ending -> text, sorted.
 
-    Args:
-        kind: The name of their folder: queries, functions or migrations. The first two have a folder for each topic; no
-            two files of a kind share a name.
-
-    Returns:
-        The name of each file without its ending -> its text, in the order of the names.
+    The first two have a folder for each topic; no two files of a kind share a name.
 
     Raises:
         ConfigurationError: The folder is empty or missing: asyncq was packed without its files.
@@ -79,14 +70,7 @@ def _below(parent: Traversable) -> Iterator[Traversable]:
 
 
 def sql_file(name: str) -> str:
-    """Read one SQL file.
-
-    Args:
-        name: Its path in the folder, such as `roles.sql`.
-
-    Raises:
-        ConfigurationError: The file is missing.
-    """
+    """Read one SQL file, such as `roles.sql`."""
     try:
         return (folder() / name).read_text("utf-8")
     except OSError as error:  # zipfile.Path raises FileNotFoundError too
@@ -101,17 +85,7 @@ def _missing(what: str) -> ConfigurationError:
 
 
 def check_schema(schema: str) -> str:
-    """Refuse a schema's name that needs quotes.
-
-    Args:
-        schema: The name.
-
-    Returns:
-        The same name.
-
-    Raises:
-        ConfigurationError: The name does not match `[a-z_][a-z0-9_]{0,39}`, begins with `pg_`, or is a reserved word.
-    """
+    """Return a schema's name; raises ConfigurationError for one that needs quotes, is long, or is reserved."""
     is_text = isinstance(schema, str)  # pyright: ignore[reportUnnecessaryIsInstance]
     if not is_text or not _NAME.fullmatch(schema) or schema.startswith("pg_") or schema in _RESERVED:
         raise ConfigurationError(
@@ -134,18 +108,7 @@ def _between_names(text: str) -> list[str]:
 
 @cache
 def query(name: str, schema: str) -> str:
-    """Render a statement of sql/queries.
-
-    Args:
-        name: The file's name without its ending.
-        schema: The schema, checked.
-
-    Returns:
-        The statement, ready to be prepared.
-
-    Raises:
-        ConfigurationError: The file is missing.
-    """
+    """Render a statement of sql/queries, named by its file without the ending, ready to be prepared."""
     found = texts("queries")
     if name not in found:
         raise _missing(f"sql/queries/{name}.sql")

@@ -24,8 +24,6 @@ class LockedClaim(msgspec.Struct, frozen=True):
     """A transaction that locks a claim.
 
     Attributes:
-        xid: The transaction's number.
-        pid: The server process of the transaction.
         state: The state of the claim when it was locked, see sql/functions/settle/lock_claim.sql.
     """
 
@@ -58,19 +56,7 @@ def is_conflict(error: BaseException) -> bool:
 
 
 async def lock_claim(database: Database, connection: Connection, worker_id: int, claim: Claim) -> LockedClaim:
-    """Lock a claim until the transaction of a connection ends.
-
-    Args:
-        database: Names the schema.
-        connection: A connection in a transaction.
-        worker_id: The worker that holds the claim.
-        claim: The claim.
-
-    Returns:
-        The transaction; the claim may have ended.
-
-    Raises:
-        StoreError: See `failures.calling`.
+    """Lock a claim, which may have ended, until the transaction of a connection ends.
 
     If cancelled, the transaction cannot be used.
     """
@@ -84,20 +70,12 @@ async def complete_claim(
 ) -> Completion:
     """Complete a job in the transaction that locks its claim; waits for other locks of its row.
 
-    Args:
-        database: Names the schema.
-        connection: The connection of that transaction.
-        worker_id: The worker that holds the claim.
-        claim: The claim.
-        xid: The transaction's number.
-
     Returns:
         The result. `"cancelled here"`: this transaction cancelled the job. `"cancelled"` and `"lost"`: nothing was
         written, and the transaction has to be rolled back.
 
     Raises:
         TransactionUnusable: The transaction is aborted, or has ended.
-        StoreError: See `failures.calling`.
 
     If cancelled, whether the job is completed depends on the transaction.
     """
@@ -115,11 +93,6 @@ async def complete_claim(
 class Transaction:
     """A transaction on a connection for handlers.
 
-    Args:
-        database: Names the schema.
-        connection: The connection; nothing else uses it until the transaction ends.
-        isolation: The isolation level, as asyncpg calls it.
-
     Attributes:
         was_lost: Whether the connection was lost, so that no rollback was possible.
     """
@@ -133,9 +106,6 @@ class Transaction:
 
     async def begin(self) -> None:
         """Begin the transaction.
-
-        Raises:
-            StoreError: See `failures.calling`.
 
         If cancelled, the connection cannot be used: `roll_back` closes it.
         """
@@ -200,27 +170,13 @@ async def commit_status(line: ReconnectingConnection, worker_id: int, claim: Cla
 
 
 async def end_transaction(line: ReconnectingConnection, locked: LockedClaim) -> bool:
-    """End the session of a transaction that is still open.
-
-    Returns:
-        Whether the transaction was open.
-
-    Raises:
-        StoreError: See `failures.calling`; this role may lack the privilege to end the session.
-    """
+    """End the session of a transaction, and return whether it was open; this role may lack the privilege."""
     rows = await line.fetch("end_transaction", locked.pid, locked.xid)
     return bool(rows and rows[0]["ended"])
 
 
 async def end_transactions(line: ReconnectingConnection) -> list[tuple[int, int | None]]:
-    """End transactions that lock claims of workers without a beat for twice their lease.
-
-    Returns:
-        The worker and the job of each transaction.
-
-    Raises:
-        StoreError: See `failures.calling`.
-    """
+    """End transactions that lock claims of workers without a beat for twice their lease; returns each (worker, job)."""
     return [(row["worker_id"], row["job_id"]) for row in await line.fetch("end_transactions")]
 
 
@@ -232,23 +188,14 @@ async def complete_in(
     before: list[LockedClaim],
     split_batch: Callable[[], Awaitable[bool]],
 ) -> Completion:
-    """Complete a job in the handler's own transaction.
+    """Complete a job in the handler's own transaction, and return the job's state if the transaction is committed.
 
-    Args:
-        database: Names the schema.
-        connection: The connection, in a transaction.
-        worker_id: The worker that holds the claim.
-        claim: The claim.
-        before: The earlier transactions of this run that completed the job; this one is appended before it writes.
-        split_batch: Makes the claim a row, on a connection of the worker; returns whether the claim still exists.
-
-    Returns:
-        The job's state if the transaction is committed.
+    `before` are the earlier transactions of this run that completed the job; this one is appended before it writes.
+    `split_batch` makes the claim a row, on a connection of the worker, and returns whether the claim still exists.
 
     Raises:
         ClaimLost: The claim has ended, or its job was cancelled.
         TransactionUnusable: There is no transaction, it refuses writes, or its snapshot is older than the job's row.
-        StoreError: See `failures.calling`.
 
     If cancelled, whether the job is completed depends on the transaction.
     """
@@ -290,18 +237,9 @@ async def _lock_split(
 
 
 async def split_batch(line: ReconnectingConnection, worker_id: int, claim: Claim) -> Literal["row", "locked", "gone"]:
-    """Split the batch of a claim, unless another transaction locks the batch.
+    """Split the batch of a claim, unless another transaction locks it; returns the state, see split_batches.sql.
 
-    Args:
-        line: A connection of the worker, never one of a handler, which would lock the batch.
-        worker_id: The worker that holds the claim.
-        claim: The claim.
-
-    Returns:
-        The state of the claim, see sql/functions/claim/split_batches.sql.
-
-    Raises:
-        StoreError: See `failures.calling`.
+    The connection is one of the worker: one of a handler would lock the batch.
     """
     (row,) = await line.fetch("split_batch_of_claim", worker_id, claim.id, claim.token)
     state: Literal["row", "locked", "gone"] = row["state"]

@@ -21,10 +21,7 @@ class Rescued(msgspec.Struct, frozen=True):
     """A job that was returned for a dead worker.
 
     Attributes:
-        job_id: The job.
-        worker_id: The worker.
         attempts: The number of failed attempts, with this one if it counts.
-        max_attempts: The largest number of attempts.
         ran: Whether the job certainly ran, so that the attempt counts.
     """
 
@@ -45,17 +42,8 @@ async def set_forbidden_flags(
 async def beat(line: ReconnectingConnection, worker_id: int, named: Sequence[str], stuck: Sequence[int]) -> Cancelled:
     """Send a beat on any connection, and read cancellations that the worker may have missed.
 
-    Args:
-        line: A connection without the worker's lock: from now on only its lease counts.
-        worker_id: The worker.
-        named: Claims that have started, each as `job/token`.
-        stuck: Jobs whose handlers ignore that they were cancelled.
-
-    Returns:
-        See `Cancelled`.
-
-    Raises:
-        StoreError: See `failures.calling`.
+    The connection lacks the worker's lock: from now on only its lease counts. `named` are claims that have started,
+    each as `job/token`, `stuck` are jobs whose handlers ignore that they were cancelled.
     """
     holds = False
     return cancelled_jobs(await line.fetch("beat", worker_id, holds, list(named), array_text(stuck)))
@@ -69,11 +57,7 @@ def cancelled_jobs(rows: Sequence[Record]) -> Cancelled:
 
 
 async def is_known(line: ReconnectingConnection, worker_id: int) -> bool:
-    """Return whether the worker exists: no rescue has declared it dead.
-
-    Raises:
-        StoreError: See `failures.calling`.
-    """
+    """Return whether the worker exists: no rescue has declared it dead."""
     (row,) = await line.fetch("find_worker", worker_id)
     return row["found"] == "known"
 
@@ -84,28 +68,13 @@ async def remove(line: ReconnectingConnection, worker_id: int) -> None:
 
 
 async def rescue_jobs(line: ReconnectingConnection, *, thorough: bool) -> list[Rescued]:
-    """Return the jobs of dead workers.
-
-    Args:
-        line: A connection.
-        thorough: Also find claims of workers without a row; reads the claims of all workers.
-
-    Returns:
-        The returned jobs.
-
-    Raises:
-        StoreError: See `failures.calling`.
-    """
+    """Return the jobs of dead workers; `thorough` also finds claims of workers without a row, among all claims."""
     rows = await line.fetch("rescue_jobs", thorough)
     return [Rescued(*row) for row in rows]
 
 
 async def task_ids(line: ReconnectingConnection, names: Collection[str]) -> dict[int, str]:
-    """Read the ids of tasks; stores new ones.
-
-    Returns:
-        Id -> name; without tasks that another open transaction has just stored.
-    """
+    """Read the ids of tasks, and store new ones; without tasks that another open transaction has just stored."""
     rows = await line.fetch("task_ids", sorted(names))
     return {row["id"]: row["identifier"] for row in rows}
 
@@ -121,16 +90,7 @@ async def wake_workers(line: ReconnectingConnection) -> None:
 
 
 async def check_clock(line: ReconnectingConnection, schema: str) -> None:
-    """Refuse a clock that a test has moved.
-
-    Args:
-        line: Any connection.
-        schema: The schema, for the error.
-
-    Raises:
-        ConfigurationError: The clock functions of the schema are not the server's own.
-        StoreError: See `failures.calling`.
-    """
+    """Raise ConfigurationError if a test has moved the schema's clock."""
     rows = await line.fetch("clock_functions")
     if {row["source"] for row in rows} != REAL_CLOCK:
         raise ConfigurationError(

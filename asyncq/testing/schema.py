@@ -57,15 +57,7 @@ async def _clean_up(database: Database) -> None:
 
 
 async def install(connection: Connection, schema: str) -> None:
-    """Install a schema whose clock may be moved.
-
-    Args:
-        connection: A connection, in no transaction.
-        schema: The checked name of the schema.
-
-    Raises:
-        StoreError: The database cannot be used.
-    """
+    """Install a schema whose clock may be moved."""
     with calling(schema):
         await migrate_on(connection, schema)
         await connection.execute(f"comment on schema {schema} is '{MARK}'")
@@ -73,10 +65,6 @@ async def install(connection: Connection, schema: str) -> None:
 
 async def drop(connection: Connection, schema: str) -> None:
     """Drop a schema with everything in it.
-
-    Args:
-        connection: A connection, in no transaction.
-        schema: The checked name of the schema.
 
     Raises:
         StoreError: Another connection holds a lock in it for longer than ten seconds.

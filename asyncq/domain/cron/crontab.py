@@ -20,18 +20,11 @@ class RecurringTask(CronTask, Protocol):
 
 
 def gather(crontab: Crontab | None, tasks: Mapping[str, RecurringTask]) -> tuple[CronItem, ...]:
-    """Collect the items of a worker.
-
-    Args:
-        crontab: A text, an item, or a list of both; None if only the tasks have items.
-        tasks: The worker's tasks by name.
-
-    Returns:
-        The items of the tasks, then those of the crontab, which get the defaults of tasks that are known.
+    """Collect the items of a worker: those of its tasks, then those of the crontab, with the defaults of known tasks.
 
     Raises:
-            InvalidCrontab: A text cannot be read, an item does not fit its task, or two have the same identifier; with
-                all problems.
+        InvalidCrontab: A text cannot be read, an item does not fit its task, or two have the same identifier; with all
+            problems.
     """
     items: list[Any] = [item for task in tasks.values() for item in task.cron_items]
     problems: list[CrontabProblem] = []

@@ -79,15 +79,7 @@ class _Refused(Exception):
 
 
 def expand(text: str, dialect: Dialect, identifier: str) -> Times:
-    """The minutes of an expression.
-
-    Args:
-        text: The expression; blanks and tabs may be around and between its fields.
-        dialect: Its syntax.
-        identifier: The identifier of the item; `H` depends on it.
-
-    Returns:
-        The five sets.
+    """The minutes of an expression; blanks and tabs may be around its fields, and `H` depends on the identifier.
 
     Raises:
         BadExpression: The expression is not valid in the dialect, or never fires; with all faults.

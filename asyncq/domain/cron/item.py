@@ -250,18 +250,9 @@ def _faults_of_job(field: str, make: Callable[[], object]) -> Iterator[_Fault]:
 
 
 def checked(item: CronItem) -> CronItem:
-    """Refuse an item whose payload has a field that its task does not have.
+    """Raise InvalidCrontab for an item whose payload has a field that its task does not have.
 
     Do not use it for stored items: another release, which knows the field, may have stored them.
-
-    Args:
-        item: An item that is about to be scheduled.
-
-    Returns:
-        The same item.
-
-    Raises:
-        InvalidCrontab: The payload has such a field.
     """
     if not isinstance(item.task, str):
         signature = item.task.signature

@@ -35,13 +35,7 @@ class Option(NamedTuple):
 
 
 def read_options(text: str) -> Iterator[Option]:
-    """Yield the options of a line.
-
-    Args:
-        text: The text between the `?` and the next blank, in the syntax of URLs: `%20` and `+` are blanks.
-
-    Yields:
-        All options, in the order of the text.
+    """Yield the options of a line in their order: the text after the `?`, in the syntax of URLs.
 
     Source: the section "Recurring tasks" in the README of graphile-worker; `tz`, `flags` and `overlap` are ours.
     """

@@ -17,27 +17,15 @@ _STRATEGIES = {"skip": "ignore", "replace": "replace"}
 
 
 def overlap_key(identifier: str) -> str:
-    """The key of all jobs of an item.
+    """The key of all jobs of an item: 64 lower-case hexadecimal digits.
 
-    Args:
-        identifier: The identifier of the item.
-
-    Returns:
-        64 lower-case hexadecimal digits. No other policy has it, because the texts of the others begin with a brace.
+    No other policy has it, because the texts of the others begin with a brace.
     """
     return hashlib.sha256(f"cron {identifier}".encode()).hexdigest()
 
 
 def overlap_question(identifier: str, overlap: str) -> str | None:
-    """The options of the job of a slot that concern other jobs of its item.
-
-    Args:
-        identifier: The identifier of the item.
-        overlap: One of `OVERLAPS`.
-
-    Returns:
-        JSON text for `_add_jobs`; None if it has no such options.
-    """
+    """The options of a slot's job that concern other jobs of its item, as JSON for `_add_jobs`; None without any."""
     if overlap not in _STRATEGIES:
         return None
     asked = {"key": overlap_key(identifier), "on_conflict": _STRATEGIES[overlap]}

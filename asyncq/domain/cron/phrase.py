@@ -13,13 +13,7 @@ _PHRASE = re.compile(f"(?:{_PART.pattern})+")
 
 
 def parse_time_phrase(text: str) -> timedelta:
-    """Read a time phrase.
-
-    Args:
-        text: Numbers, each followed by its unit (s, m, h, d, w), in any order; repeated units add up.
-
-    Returns:
-        The time.
+    """Read numbers, each followed by its unit (s, m, h, d, w), in any order; repeated units add up.
 
     Raises:
         ValueError: The text is not a time phrase, or is longer than 36,525 days.

@@ -32,14 +32,7 @@ class Progress(msgspec.Struct, frozen=True):
 def begin(item: CronItem, known: Known, now: datetime, before: Progress | None = None) -> Progress:
     """The progress of an item at the start, or after an outage of the database.
 
-    Args:
-        item: The item.
-        known: The database's record of it; a new item is known since now.
-        now: The time, with a time zone.
-        before: Its progress in this run; None at the start.
-
-    Returns:
-        Its progress: with a `fill`, slots that the database does not know are read again.
+    A new item is known since now. With a `fill`, slots that the database does not know are read again.
     """
     if before is None:
         came = just_before = now - MOMENT
@@ -52,14 +45,8 @@ def begin(item: CronItem, known: Known, now: datetime, before: Progress | None =
 def keep_up(item: CronItem, progress: Progress, now: datetime) -> Progress:
     """Move the progress of an item to the current time, which may be much later than the last one, or earlier.
 
-    Args:
-        item: The item.
-        progress: The progress before.
-        now: The time, with a time zone.
-
-    Returns:
-        Its progress: slots that are older than an hour and than its `fill` are skipped. If the clock went back, slots
-        come again; the database refuses those that have become jobs.
+    Slots that are older than an hour and than its `fill` are skipped. If the clock went back, slots come again; the
+    database refuses those that have become jobs.
     """
     if progress.after > now:
         return Progress(now, min(progress.missed_until, now))
@@ -68,18 +55,6 @@ def keep_up(item: CronItem, progress: Progress, now: datetime) -> Progress:
 
 
 def due(item: CronItem, progress: Progress, until: datetime) -> Iterator[Slot]:
-    """Yield the next slots of an item, in order.
-
-    Args:
-        item: The item.
-        progress: How far it has come.
-        until: The end, with a time zone; part of it.
-
-    Yields:
-        The slots.
-
-    Raises:
-        Exception: The error of the item's own function.
-    """
+    """Yield the next slots of an item, in order, up to and including `until`; its own function may raise."""
     for slot in slots(item, progress.after, until):
         yield msgspec.structs.replace(slot, backfilled=True) if slot.at <= progress.missed_until else slot

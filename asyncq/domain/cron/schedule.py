@@ -23,16 +23,9 @@ _DAY = timedelta(days=1)
 
 
 def instants(pattern: Times | Matcher, zone: tzinfo, after: datetime, until: datetime) -> Iterator[datetime]:
-    """Yield the instants of an interval at which a pattern is due.
+    """Yield the instants in UTC after `after`, up to and including `until`, at which a pattern is due, in order.
 
-    Args:
-        pattern: The sets of an expression, or a function, which is called for each minute.
-        zone: The zone of the pattern.
-        after: The start, with a time zone; not part of the interval.
-        until: The end, with a time zone; part of it.
-
-    Yields:
-        Instants in UTC, each later than the one before.
+    A function as the pattern is called for each minute.
 
     Raises:
         ValueError: A time has no time zone.

@@ -23,7 +23,6 @@ class Slot(msgspec.Struct, frozen=True):
     """A minute at which an item is due.
 
     Attributes:
-        item: The item.
         at: The minute, in UTC.
         backfilled: Whether no worker ran when it was due.
         revision: For a stored item: the revision of its definition.
@@ -50,15 +49,7 @@ class Known(msgspec.Struct, frozen=True):
 
 
 def slots(item: CronItem, after: datetime, until: datetime) -> Iterator[Slot]:
-    """Yield the slots of an item in an interval, in order.
-
-    Args:
-        item: The item.
-        after: The start, with a time zone; not part of the interval.
-        until: The end, with a time zone; part of it.
-
-    Yields:
-        The slots.
+    """Yield the slots of an item after `after`, up to and including `until`, in order.
 
     Raises:
         ValueError: A time has no time zone.
@@ -87,16 +78,10 @@ def next_run(item: CronItem, after: datetime) -> datetime | None:
 
 
 def missed_after(item: CronItem, known: Known, start: datetime) -> datetime:
-    """The moment after which an item may have missed slots before a start.
+    """The moment after which an item may have missed slots before a start, at which a slot is not missed yet.
 
-    Args:
-        item: The item.
-        known: The database's record of it; an item that is new at the start has missed nothing.
-        start: The start of the scheduler, with a time zone; a slot at this moment is not missed yet.
-
-    Returns:
-        Its last job, else the moment just before it was first seen; but nothing before `fill`, a resume or a change.
-        The moment just before the start if it missed nothing.
+    Its last job, else the moment just before it was first seen; but nothing before `fill`, a resume or a change. The
+    moment just before the start if it missed nothing, as a new item.
 
     Source: `scheduleCronJobs` and the option `fill` of graphile-worker.
     """
@@ -114,14 +99,7 @@ def in_order(found: Iterable[Slot]) -> list[Slot]:
 
 
 def job_of(slot: Slot) -> JobSpec:
-    """The job of a slot.
-
-    Args:
-        slot: The slot.
-
-    Returns:
-        The spec. It is due at the slot's time, not now; its payload is the item's, with `_cron: {ts, backfilled}` last.
-    """
+    """The job of a slot, due at the slot's time, not now; its payload ends with `_cron: {ts, backfilled}`."""
     members: dict[str, object] = {name: value for name, value in slot.item.members.items() if name != MARK}
     ts = slot.at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds")
     members[MARK] = {"ts": f"{ts}Z", "backfilled": slot.backfilled}

@@ -94,15 +94,7 @@ _MEMBERS = ("task", "expression", "dialect", "tz", "payload", "overlap")
 
 
 def read_status(document: str, now: datetime) -> CronStatus:
-    """Read a document of the database, and compute when the item is due next.
-
-    Args:
-        document: The SQL type `cron_item` as JSON.
-        now: The time, with a time zone.
-
-    Returns:
-        The status. The next run is computed here, without a worker, unless a function decides it.
-    """
+    """Read the SQL type `cron_item` as JSON, and compute the next run, unless a function of a worker decides it."""
     fields = msgspec.structs.asdict(_documents.decode(document))
     options: dict[str, Any] = fields.pop("options") or {}
     problem, following, fill = fields["problem"], None, timedelta(0)

@@ -21,12 +21,7 @@ _OPTIONS = ("dialect", "tz", "overlap", "queue", "max_attempts", "priority", "jo
 
 
 class StoredItem(msgspec.Struct, frozen=True):
-    """A stored item with its revision.
-
-    Attributes:
-        item: The item.
-        revision: The revision of its definition; a slot is only added under the same one.
-    """
+    """A stored item with the revision of its definition; a slot is only added under the same one."""
 
     item: CronItem
     revision: int
@@ -54,14 +49,7 @@ _definitions = msgspec.json.Decoder(_Definition)
 
 
 def definition(item: CronItem) -> dict[str, Any]:
-    """The definition of an item.
-
-    Args:
-        item: The item.
-
-    Returns:
-        The members that differ from their defaults; without an expression if `match` is a function.
-    """
+    """The members of an item that differ from their defaults; without an expression if `match` is a function."""
     said: dict[str, Any] = {"task": item.task_name}
     if isinstance(item.match, str):
         said["expression"] = item.match
@@ -79,13 +67,7 @@ def definition(item: CronItem) -> dict[str, Any]:
 
 
 def job_document(item: CronItem) -> dict[str, Any]:
-    """The options of the jobs of an item, with the defaults of its task, for adds in SQL.
-
-    Args:
-        item: The item.
-
-    Returns:
-        The members of a definition that concern the job, and `options`, as `add_job` in SQL takes them.
+    """The members of a definition that concern the job, with its task's defaults, and `options` for SQL's `add_job`.
 
     Raises:
         InvalidJob: The task cannot make its job.
@@ -96,17 +78,7 @@ def job_document(item: CronItem) -> dict[str, Any]:
 
 
 def fields_of(text: str) -> dict[str, Any]:
-    """The fields of a `CronItem` in a definition; the task is a name.
-
-    Args:
-        text: The definition as JSON.
-
-    Returns:
-        The fields.
-
-    Raises:
-        InvalidCrontab: The text is not a definition.
-    """
+    """The fields of a `CronItem` in a definition as JSON, with the task's name; raises InvalidCrontab."""
     try:
         read = _definitions.decode(text)
         fill = parse_time_phrase(read.fill) if isinstance(read.fill, str) else timedelta(seconds=read.fill)
@@ -118,19 +90,11 @@ def fields_of(text: str) -> dict[str, Any]:
 
 
 def item_of(identifier: str, text: str, tasks: Mapping[str, CronTask]) -> CronItem:
-    """Make the item of a definition.
-
-    Args:
-        identifier: The identifier of the item.
-        text: The definition as JSON.
-        tasks: Tasks by name; an item of an unknown task gets no defaults.
-
-    Returns:
-        The item.
+    """Make the item of a definition as JSON; an item of an unknown task gets no defaults.
 
     Raises:
-        InvalidCrontab: It cannot be scheduled: a wrong expression, an unknown zone, or a payload that its task
-            refuses; with all problems.
+        InvalidCrontab: It cannot be scheduled: a wrong expression, an unknown zone, or a payload that its task refuses;
+            with all problems.
     """
     fields = fields_of(text)
     fields |= {"identifier": identifier, "task": tasks.get(fields["task"], fields["task"])}

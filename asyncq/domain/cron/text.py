@@ -196,13 +196,9 @@ def items_of_task(task: CronTask, cron: Recurrence | Iterable[Recurrence] | None
     """The items of a task, made from `@task(cron=...)`.
 
     Args:
-        task: The task.
         cron: A line of a crontab without the task (`0 8 * * * ?tz=Europe/Berlin&fill=1d {dry_run: true}`), in the
             extended dialect, with at most 64 KiB of payload. Or a function of a `TimeDigest`. Or several of them, each
             but one with an `id`. Or None.
-
-    Returns:
-        The items.
 
     Raises:
         InvalidCrontab: One of them is not valid, or two have the same identifier; with all problems.

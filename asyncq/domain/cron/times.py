@@ -55,14 +55,7 @@ class Times(msgspec.Struct, frozen=True):
     dows: frozenset[int]
 
     def matches(self, minute: TimeDigest) -> bool:
-        """Whether a minute is included.
-
-        Args:
-            minute: The minute.
-
-        Returns:
-            True if it is.
-        """
+        """Whether a minute is included."""
         return (
             minute.minute in self.minutes
             and minute.hour in self.hours

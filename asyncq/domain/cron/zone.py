@@ -11,13 +11,7 @@ _MINUTE = timedelta(minutes=1)
 
 
 def find_zone(name: str) -> tzinfo:
-    """Find a time zone by name.
-
-    Args:
-        name: An IANA name, such as `Europe/Berlin`; `UTC` needs no time zone data.
-
-    Returns:
-        The zone.
+    """Find a time zone by its IANA name, such as `Europe/Berlin`; `UTC` needs no time zone data.
 
     Raises:
         ValueError: The zone does not exist, or this machine has no time zone data; the message says what to do.
@@ -41,15 +35,7 @@ def find_zone(name: str) -> tzinfo:
 
 
 def instant_of(wall: datetime, zone: tzinfo) -> datetime:
-    """Convert a local time to an instant.
-
-    Args:
-        wall: A local minute, without a zone.
-        zone: The zone of the clock.
-
-    Returns:
-        The instant in UTC. For a repeated time the first one; for a skipped time the first minute after the gap.
-    """
+    """Convert a local minute to UTC: the first of two equal ones; for a skipped one the first minute after the gap."""
     first = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
     if first.astimezone(zone).replace(tzinfo=None) == wall:
         # In the far past offsets had seconds.

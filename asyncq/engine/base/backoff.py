@@ -6,15 +6,6 @@ import random
 
 
 def backoff_s(failures: int, first_s: float, longest_s: float) -> float:
-    """The wait after a number of failures in a row: doubled each time, with jitter, so that workers spread.
-
-    Args:
-        failures: The number of failures; at least 1, without a limit.
-        first_s: The wait after the first failure, in seconds.
-        longest_s: The longest wait, in seconds.
-
-    Returns:
-        Seconds, between half of the wait and all of it.
-    """
+    """The wait after failures in a row: doubled each time, between half of it and all, so that workers spread."""
     doubled = min(failures - 1, 30)  # 2.0 ** 1024 is no float: the error would end a worker after a long outage
     return min(first_s * 2.0**doubled, longest_s) * random.uniform(0.5, 1.0)

@@ -10,13 +10,7 @@ from asyncq.engine.base import user_code
 
 
 async def current_flags(forbidden: ForbiddenFlags) -> list[str] | None:
-    """The flags that are forbidden now.
-
-    Args:
-        forbidden: The value of the option.
-
-    Returns:
-        The flags; None if there are none.
+    """The flags that are forbidden now; None if there are none.
 
     Raises:
         AsyncqError: The user's function failed.

@@ -19,15 +19,7 @@ class WorkerTasks:
         self._group = group
 
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
-        """Start a task.
-
-        Args:
-            function: Called in the new task.
-            args: Its arguments.
-
-        Raises:
-            RuntimeError: The group is not open yet.
-        """
+        """Start a task; the group must be open."""
         if self._group is None:
             raise RuntimeError(f"{function} was started before the worker's task group was opened")
         self._group.start_soon(function, *args)

@@ -21,9 +21,6 @@ now_s = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_M
 class Lease:
     """A worker's own view of its lease: read by the event loop, written by the heartbeat's thread.
 
-    Args:
-        length_s: The length of the lease in seconds.
-
     Attributes:
         ends_at: The time at which handlers must be cancelled, unless a heartbeat is written before.
         is_fresh_until: The time until which jobs may start without another beat: half a grace after the last tick. A
@@ -97,16 +94,7 @@ class Lease:
 
 
 def look_in_s(clock_s: float, workers: int, place: int) -> float:
-    """The time of the next check for dead workers. Workers take turns, so that one of them checks every `LOOK_S`.
-
-    Args:
-        clock_s: The server's time, which all workers share.
-        workers: The number of workers.
-        place: The number of workers before this one.
-
-    Returns:
-        Seconds from now.
-    """
+    """The seconds until the next check for dead workers, which take turns, so that one checks every `LOOK_S`."""
     round_s = max(workers * LOOK_S, SHORTEST_LOOK_S)
     wait_s = (place * LOOK_S - clock_s) % round_s
     # This worker has just checked, a little early: this turn is done.

@@ -17,9 +17,6 @@ from asyncq.engine.base.user_code import USERS_ERRORS
 class Observers:
     """The observers of one worker.
 
-    Args:
-        observers: The observers; a plain function receives all events.
-
     Attributes:
         wanted: Whether an observer wants events of a type; others need not be built.
 
@@ -36,9 +33,7 @@ class Observers:
     def emit(self, event: Event, exception: BaseException | None = None) -> None:
         """Call the observers of an event; an error becomes an ObserverFailed event for the others.
 
-        Args:
-            event: The event.
-            exception: The exception that it reports; it is released when all observers were called.
+        The exception that the event reports is released when all observers were called.
         """
         observers = self._wanting(type(event))
         if exception is None:  # Most events have none.
@@ -74,17 +69,7 @@ class Observers:
 
 
 def listed(observers: Any) -> list[Any]:
-    """Check the argument `observers` of a worker.
-
-    Args:
-        observers: An iterable of them.
-
-    Returns:
-        The observers as a list; each is checked later.
-
-    Raises:
-        ConfigurationError: The argument is not an iterable, such as one function.
-    """
+    """Check that the argument `observers` of a worker is an iterable; each observer is checked later."""
     if isinstance(observers, str | bytes) or not isinstance(observers, Iterable):
         raise ConfigurationError(f"observers must be a list of observers, got {observers!r}; write observers=[...]")
     return [*observers]

@@ -9,11 +9,7 @@ from asyncq.domain.events import Event, PartRecovered
 
 
 class Outage:
-    """The current outage of one part, if there is one.
-
-    part: The name of the part, for the event at the end.
-    emit: Receives the event.
-    """
+    """The current outage of one part, if there is one; the event at its end names the part."""
 
     __slots__ = ("_emit", "_failures", "_part", "_since")
 

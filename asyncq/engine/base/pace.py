@@ -13,15 +13,7 @@ class Pace:
         self._older = self._newer = (0.0, 0)
 
     def look(self, now: float, finished: int) -> float:
-        """The current pace.
-
-        Args:
-            now: The time, in seconds of any clock.
-            finished: The number of jobs that have finished so far.
-
-        Returns:
-            Jobs per second.
-        """
+        """The current pace in jobs per second, given the time and the number of jobs that have finished so far."""
         if now - self._newer[0] >= WINDOW_S:
             # After a pause both marks are old, and jobs that finished before it do not count.
             paused = now - self._newer[0] >= 2 * WINDOW_S

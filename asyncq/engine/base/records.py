@@ -47,16 +47,7 @@ def write(
     fields: Mapping[str, Any],
     error: BaseException | None = None,
 ) -> None:
-    """Write a record of asyncq.
-
-    Args:
-        name: The name of the logger.
-        level: The level of the record, as in `logging`.
-        template: The sentence, with a `%s` or the like for each argument.
-        arguments: The values of these; line breaks in texts are escaped, so that no text can look like a record.
-        fields: The further fields of the record.
-        error: The exception that the record reports.
-    """
+    """Write a record of asyncq; line breaks in texts are escaped, so that no text can look like a record."""
     logger = logging.getLogger(name)
     if logger.isEnabledFor(level):
         shown = tuple(plain(value) if isinstance(value, str) else value for value in arguments)

@@ -38,13 +38,7 @@ class Patience:
 async def shielded(line: ReconnectingConnection, deadline_s: float) -> AsyncGenerator[None]:
     """Shield the statements of the block from cancellation, until a deadline; connecting before it is not shielded.
 
-    Args:
-        line: The connection of the statements.
-        deadline_s: How long they may take, in seconds.
-
-    Raises:
-        StoreError: The connection cannot be opened.
-        TimeoutError: They took longer; the message has the deadline.
+    TimeoutError names the deadline.
 
     If cancelled before the block begins, nothing was sent.
     """

@@ -14,9 +14,6 @@ class Stopwatch:
 
     A handler that computes for a second hides an answer that arrived after a millisecond. So delays of the loop's
     ticks are not counted.
-
-    Attributes:
-        took_s: The duration of the block in seconds, after its end.
     """
 
     def __init__(self) -> None:

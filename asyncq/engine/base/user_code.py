@@ -55,10 +55,7 @@ def has_ended(task: asyncio.Task[Any]) -> bool:
 
 
 async def end_of(task: asyncio.Task[Any]) -> Any:
-    """Wait for the end of a task of `start`.
-
-    Returns:
-        The result of the code, or `Raised`.
+    """Wait for the end of a task of `start`, and return the result of the code, or `Raised`.
 
     If cancelled, the task continues, however often that happens.
     """
@@ -79,10 +76,7 @@ async def end_of(task: asyncio.Task[Any]) -> Any:
 
 
 async def call(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function of the user that is not a handler, plain or async.
-
-    Returns:
-        Its result, or `Raised`.
+    """Call a function of the user that is not a handler, plain or async, and return its result, or `Raised`.
 
     If cancelled, the function is cancelled too, once, and not awaited.
     """

@@ -49,11 +49,7 @@ class Cron:
     """The recurring jobs of one worker.
 
     Args:
-        database: The database, for a connection that adds slots.
         line: A connection that is open anyway, to read the clock; shared with the fetcher.
-        items: The items of the worker's own crontab.
-        identity: The worker, and its tasks.
-        observers: Receive events.
         longest_s: How long it sleeps at most: without LISTEN it reads changed items this often.
     """
 
@@ -84,10 +80,7 @@ class Cron:
         self._scope = anyio.CancelScope()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Add the jobs of slots until it is stopped.
-
-        Args:
-            task_status: Started when the items are known, or the first attempt has failed.
+        """Add the jobs of slots until it is stopped; started when the items are known, or the first attempt has failed.
 
         If cancelled, it waits for the slots that were sent.
         """
@@ -112,18 +105,7 @@ class Cron:
             _started(task_status)
 
     async def round(self, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> float:
-        """Read the clock, and add the jobs of all slots up to now.
-
-        Args:
-            task_status: Started when the items are known.
-
-        Returns:
-            The seconds until the next round.
-
-        Raises:
-            StoreError: The database cannot be used.
-            TimeoutError: It did not answer.
-        """
+        """Read the clock, add the jobs of all slots up to now, and return the seconds until the next round."""
         self._stir.clear()
         with anyio.fail_after(CLOCK_DEADLINE_S):
             await self._declare()
@@ -264,12 +246,7 @@ def until_next_minute_s(now: datetime) -> float:
 
 
 def jump(last: datetime, now: datetime) -> timedelta | None:
-    """How much too late a round came, if it missed a whole minute; negative if the clock went back.
-
-    Args:
-        last: The clock at the last round.
-        now: The clock.
-    """
+    """How much too late a round came, if it missed a whole minute; negative if the clock went back."""
     if now < last - TOLERATED:
         return now - last
     late = now - (last.replace(second=0, microsecond=0) + MINUTE)

@@ -18,12 +18,7 @@ DEADLINE_S = 30.0
 
 
 class SlotAdder:
-    """Adds the jobs of slots.
-
-    Args:
-        database: The database of the jobs.
-        observers: Receive events about the jobs.
-    """
+    """Adds the jobs of slots."""
 
     def __init__(self, database: Database, observers: Observers) -> None:
         # An item that waits for a lock fails alone, and is tried again, so that the others do not wait long.
@@ -31,12 +26,7 @@ class SlotAdder:
         self._observers = observers
 
     async def register(self, own: Sequence[str], stored: Sequence[str]) -> dict[str, Known]:
-        """Register the items of the worker's own crontab; returns the records of these and of stored ones.
-
-        Raises:
-            StoreError: The database cannot be used.
-            TimeoutError: It did not answer.
-        """
+        """Register the items of the worker's own crontab; returns the records of these and of stored ones."""
         known: dict[str, Known] = {}
         if not own and not stored:
             return known
@@ -45,18 +35,13 @@ class SlotAdder:
         return known
 
     async def add(self, slots: Sequence[Slot], items: set[str]) -> dict[str, str]:
-        """Add the jobs of slots, in their order, a chunk in each transaction.
+        """Add the jobs of slots, in their order, a chunk in each transaction; after an error earlier chunks are added.
 
         Args:
-            slots: The slots, in order.
             items: Receives the identifiers of items of which this call was the first to add a slot.
 
         Returns:
             The items that failed, with their errors. Their later slots are skipped: they would hide the failed one.
-
-        Raises:
-            StoreError: The database cannot be used; earlier chunks are added.
-            TimeoutError: It did not answer.
 
         If cancelled, it waits for the chunk that was sent.
         """
@@ -75,12 +60,7 @@ class SlotAdder:
         return refused
 
     async def publish(self, items: Sequence[Told]) -> None:
-        """Publish the next runs of items, for those who read their status.
-
-        Raises:
-            StoreError: The database cannot be used.
-            TimeoutError: It did not answer.
-        """
+        """Publish the next runs of items, for those who read their status."""
         async with shielded(self._line, DEADLINE_S):
             await store.tell(self._line, items)
 

@@ -20,16 +20,7 @@ from asyncq.store.database import ReconnectingConnection
 
 
 class StoredItems:
-    """The stored items as this worker reads them.
-
-    Args:
-        tasks: The worker's tasks by name.
-        own: The identifiers of its own crontab, which stored items must not have.
-        observers: Receive one event for each item that cannot be scheduled.
-
-    Attributes:
-        unpublished: The problems that are to be published in the database, for users who ask for them.
-    """
+    """The stored items as this worker reads them."""
 
     def __init__(self, tasks: Mapping[str, CronTask], own: Collection[str], observers: Observers) -> None:
         self._tasks = tasks
@@ -39,11 +30,7 @@ class StoredItems:
         self.unpublished: list[Told] = []
 
     async def read(self, line: ReconnectingConnection) -> list[StoredItem]:
-        """Read all items that can be scheduled here.
-
-        Raises:
-            StoreError: The database cannot be used.
-        """
+        """Read all items that can be scheduled here."""
         found: list[StoredItem] = []
         refused: list[Told] = []
         seen: set[tuple[str, int]] = set()

@@ -24,11 +24,6 @@ SLOWEST_RETRY_S = 60.0
 class Entry:
     """An item and its progress.
 
-    Args:
-        item: The item.
-        progress: Its progress.
-        revision: For a stored item: the revision of its definition.
-
     Attributes:
         failures: The number of its failures in a row.
         retry_at: The time of the next try, on the event loop's clock; 0 if it has not failed.
@@ -88,11 +83,7 @@ class Entry:
 
 
 class Timetable:
-    """All items of a run, in their order: those of the worker's own crontab, then stored ones.
-
-    Args:
-        items: The items of the worker's own crontab.
-    """
+    """All items of a run, in their order: those of the worker's own crontab, then stored ones."""
 
     def __init__(self, items: Iterable[CronItem]) -> None:
         self._own = tuple(items)
@@ -116,13 +107,9 @@ class Timetable:
         return tuple(self._entries.values())
 
     def store(self, stored: Sequence[StoredItem]) -> tuple[Sequence[str], Sequence[str]]:
-        """Replace the stored items.
+        """Replace the stored items, none of which has an identifier of the worker's own crontab.
 
-        Args:
-            stored: All stored items; none has an identifier of the worker's own crontab.
-
-        Returns:
-            The identifiers of new or changed items, which have to begin, and of removed ones.
+        Returns the identifiers of new or changed items, which have to begin, and of removed ones.
         """
         before, self._stored = self._stored, {one.item.identifier: one for one in stored}
         gone = before.keys() - self._stored.keys()
@@ -137,12 +124,7 @@ class Timetable:
         return changed, sorted(gone)
 
     def begin(self, known: Mapping[str, Known], now: datetime) -> None:
-        """Set the start of each of these items, at the beginning or after an outage.
-
-        Args:
-            known: The database's records; items without one are not changed.
-            now: The time.
-        """
+        """Set the start of items of which the database has records, at the beginning or after an outage."""
         items = [(item, None) for item in self._own] + [(one.item, one.revision) for one in self._stored.values()]
         entries: dict[str, Entry] = {}
         for item, revision in items:
@@ -165,12 +147,7 @@ class Timetable:
         return Progress(just_before, just_before)
 
     def behind(self, now: datetime, now_s: float) -> list[Entry]:
-        """The items to handle now; without those that failed a moment ago.
-
-        Args:
-            now: The time.
-            now_s: The same time on the event loop's clock.
-        """
+        """The items to handle now, without those that failed a moment ago; `now_s` is the event loop's clock."""
         entries = self._entries.values()
         for entry in entries:
             entry.progress = keep_up(entry.item, entry.progress, now)
@@ -182,10 +159,5 @@ class Timetable:
 
 
 def next_window(entries: Iterable[Entry], now: datetime) -> datetime:
-    """The end of the next step: all items together, so that their jobs are added in order.
-
-    Args:
-        entries: The items that are behind; at least one.
-        now: The time.
-    """
+    """The end of the next step of the items that are behind: all together, so that their jobs are added in order."""
     return min(now, min(entry.after for entry in entries) + WINDOW)

@@ -144,14 +144,7 @@ class Buffer:
         return [self._claims.pop() for _ in range(len(self._claims) - self._taking)][::-1]
 
     def remove(self, jobs: Collection[tuple[int, int]]) -> list[Claim]:
-        """Take out the claims of some jobs.
-
-        Args:
-            jobs: The id of each, and the token of its claim.
-
-        Returns:
-            Those that were there.
-        """
+        """Take out the claims of some jobs, given the id of each, and the token of its claim."""
         removed = [claim for claim in self._claims if (claim.id, claim.token) in jobs]
         if removed:
             self._claims = deque(claim for claim in self._claims if (claim.id, claim.token) not in jobs)

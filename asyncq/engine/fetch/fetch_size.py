@@ -15,11 +15,7 @@ LEAST = 300
 
 
 class FetchSize:
-    """The size of one worker's fetches.
-
-    Attributes:
-        size: The largest number of jobs of the next fetch.
-    """
+    """The largest number of jobs of one worker's next fetch."""
 
     def __init__(self) -> None:
         self.size = MOST

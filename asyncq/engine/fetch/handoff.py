@@ -41,15 +41,6 @@ STOP_S = 2.0
 class Handoff:
     """The hand-off slot of one worker.
 
-    Args:
-        line: A connection on which the slot can be closed while nothing listens.
-        identity: The worker's id, tokens and tasks.
-        observers: Notified when the slot cannot be closed.
-        unconfirmed: Records claims whose notification was lost.
-        inbox: Takes the claim.
-        schedule: Knows whether the worker has nothing to do.
-        start_soon: Starts tasks.
-
     Attributes:
         token: The token of the slot that may be open; 0 if it is closed.
     """

@@ -19,19 +19,7 @@ CANCELLED = "they were cancelled"
 
 
 class Inbox:
-    """The inbox of one worker.
-
-    Args:
-        identity: The worker.
-        lease: Its lease.
-        give_back: Returns claims to the database; with the reason, and the worker's id under which they were claimed.
-
-    Attributes:
-        buffer: Claims that have come and have not started.
-        changed: Set when the fetcher may have something to do.
-        is_closed: Whether the worker stops.
-        give_back: See above.
-    """
+    """The inbox of one worker. `give_back` returns claims to the database, given the reason and the worker's id."""
 
     def __init__(
         self, identity: Identity, lease: Lease, give_back: Callable[[Collection[Claim], str, int], None]
@@ -60,11 +48,7 @@ class Inbox:
         self._expected.pop(token, None)
 
     def receive(self, worker_id: int, claims: list[Claim]) -> bool:
-        """Take claims, or give them back if the worker stops or has lost this id.
-
-        Returns:
-            Whether they were taken.
-        """
+        """Take claims, or give them back and return False if the worker stops or has lost this id."""
         if worker_id != self._identity.worker_id or self.is_closed:
             reason = "the worker stops" if self.is_closed else "the worker was declared dead"
             self.give_back(claims, reason, worker_id)
@@ -75,24 +59,14 @@ class Inbox:
         return True
 
     def take_over(self, worker_id: int, claim: Claim, made_at: float) -> None:
-        """Take a claim that an add has made, or give it back if a rescue may have taken it since.
-
-        Args:
-            worker_id: The worker's id under which it was made.
-            claim: The claim.
-            made_at: When, by the server's clock.
-        """
+        """Take a claim that an add has made, by the server's clock, or give it back if a rescue may have taken it."""
         if self._lease.is_late(made_at):
             self.give_back([claim], "the message about it came late", worker_id)
         else:
             self.receive(worker_id, [claim])
 
     def cancel(self, jobs: Collection[tuple[int, int]]) -> None:
-        """Give back the claims of cancelled jobs that have not started, now or when they come.
-
-        Args:
-            jobs: The id of each, and the token of its claim.
-        """
+        """Give back the claims, by job id and token, of cancelled jobs that have not started, now or when they come."""
         self._return(self.buffer.remove(jobs), CANCELLED)
         self._cancelled = {job for job in self._cancelled.union(jobs) if job[1] in self._expected}
 

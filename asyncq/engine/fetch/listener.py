@@ -44,11 +44,6 @@ async def listen(
     """Listen without end, or return if the server or the DSN does not permit it; the worker polls then.
 
     Args:
-        database: The database; None if each connection leads to a pooler by transaction.
-        observers: Called when the connection works and when it is lost.
-        identity: The worker.
-        on_call: Notified when the connection works, so that the worker fetches, and when it is lost.
-        handoff: Notified when the connection works and when it is lost.
         heard: Called for each notification that jobs may be due, with its text.
         cancelled: Called for each running job that was cancelled; see `store.listen.listening`.
         look: Called for each connect, as jobs may have been cancelled before it, and when all workers have to beat.

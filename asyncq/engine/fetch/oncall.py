@@ -25,13 +25,7 @@ ASK_AGAIN_S = 30.0
 
 
 class OnCall:
-    """The on-call state of one worker.
-
-    Args:
-        wake: Makes the fetcher look for jobs.
-        wake_in: The same, after a delay.
-        start_soon: Starts tasks.
-    """
+    """The on-call state of one worker."""
 
     def __init__(
         self, wake: Callable[[], object], wake_in: Callable[[float], object], start_soon: Callable[..., object]
@@ -76,10 +70,9 @@ class OnCall:
         self._wake()
 
     async def may_rest(self) -> bool:
-        """Make sure, before the worker sleeps with a free slot, that it is notified of adds, or another worker is.
+        """Make sure, before the worker sleeps with a free slot, that it or another worker is notified of adds.
 
-        Returns:
-            Whether it may sleep; otherwise it has to fetch once more.
+        False if it has to fetch once more instead of sleeping.
 
         If cancelled, the answer is waited for.
         """

@@ -22,12 +22,7 @@ FORGET_S = 60.0
 
 
 class UnconfirmedFetches:
-    """The unconfirmed fetches of one worker.
-
-    Args:
-        line: A connection.
-        observers: Called with the returned jobs.
-    """
+    """The unconfirmed fetches of one worker."""
 
     def __init__(self, line: ReconnectingConnection, observers: Observers) -> None:
         self._line = line
@@ -46,11 +41,7 @@ class UnconfirmedFetches:
         return bool(self._noted) and asyncio.get_running_loop().time() >= self._look_at
 
     async def give_back(self) -> None:
-        """Return the lost claims.
-
-        Raises:
-            StoreError: The database cannot be used; the claims stay noted.
-            TimeoutError: It did not answer.
+        """Return the lost claims; after an error they stay noted.
 
         If cancelled, it still waits for the statement.
         """

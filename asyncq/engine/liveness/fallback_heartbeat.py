@@ -20,10 +20,6 @@ class FallbackHeartbeat:
 
     Args:
         lines: The connections that it may use, the least busy one first; it opens none.
-        identity: The worker.
-        start_gate: Knows which claims have started.
-        heartbeat: Receives the answer.
-        stuck: Knows which handlers are stuck.
     """
 
     def __init__(

@@ -23,14 +23,7 @@ from asyncq.store.workers import Cancelled
 
 
 class Heartbeat:
-    """The heartbeat of one worker, as the worker's event loop uses it; `HeartbeatThread` is the thread's part.
-
-    Args:
-        database: The database.
-        options: The lease, and the facts that are stored about the worker.
-        tasks: The names of its tasks.
-        lease: The lease that its beats extend.
-    """
+    """The heartbeat of one worker, as the worker's event loop uses it; `HeartbeatThread` is the thread's part."""
 
     def __init__(self, database: Database, options: WorkerOptions, tasks: Collection[str], lease: Lease) -> None:
         self._database = database
@@ -42,12 +35,7 @@ class Heartbeat:
         self._thread: threading.Thread | None = None
 
     def start(self, callbacks: HeartbeatCallbacks, watchdog: LoopWatchdog) -> None:
-        """Begin.
-
-        Args:
-            callbacks: The callbacks of the worker's parts.
-            watchdog: Watches the worker's event loop from the thread.
-        """
+        """Begin."""
         self._heartbeat_thread = HeartbeatThread(
             self._database,
             self._options,
@@ -62,13 +50,9 @@ class Heartbeat:
         self._thread = thread
 
     async def register(self) -> int:
-        """Make the worker known, with its lock in hand; from then on it beats.
-
-        Returns:
-            Its id, never used before.
+        """Make the worker known, with its lock in hand; from then on it beats. Returns its id, never used before.
 
         Raises:
-            StoreError: The database cannot be used.
             StoreUnavailable: The heartbeat has stopped.
 
         If cancelled, the worker may be known; its lock is free when the heartbeat stops.

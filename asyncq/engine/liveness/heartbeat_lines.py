@@ -22,12 +22,7 @@ class HeartbeatLines:
     """The connections of one heartbeat; of its thread.
 
     Args:
-        database: Where they lead to.
-        lease_state: Changed when the lock is free, or held again.
         hurry: Called when the connection in use has ended.
-
-    Attributes:
-        line: The connection in use.
     """
 
     def __init__(self, database: Database, lease_state: LeaseState, hurry: Callable[[], None]) -> None:

@@ -95,17 +95,7 @@ class HeartbeatCommands:
 
 
 class HeartbeatThread:
-    """The heartbeat thread of one worker; made in its event loop. Once it runs, other threads may only use `call`.
-
-    Args:
-        database: The database.
-        options: The lease, and the facts that are stored about the worker.
-        tasks: The names of its tasks.
-        lease: The lease that its beats extend.
-        callbacks: The callbacks.
-        watchdog: Watches the worker's event loop from here.
-        commands: The commands of the worker.
-    """
+    """The heartbeat thread of one worker; made in its event loop. Once it runs, other threads may only use `call`."""
 
     def __init__(
         self,

@@ -38,12 +38,8 @@ class LeaseState:
     """The lease state of one worker; used in the heartbeat's thread, with timers in the event loop of that thread.
 
     Args:
-        lease: Ended when the worker is given up.
         doubted: Called when a sign of life is wanted at once.
         gave_up: Called with the reason when it did not come in time.
-
-    Attributes:
-        state: See the table.
     """
 
     def __init__(self, lease: Lease, doubted: Callable[[], None], gave_up: Callable[[str], None]) -> None:
@@ -61,15 +57,7 @@ class LeaseState:
         _in(TICK_S, self.tick)
 
     def proven(self, sent_at: float, *, holds: bool) -> bool:
-        """A sign of life was written.
-
-        Args:
-            sent_at: When it was sent.
-            holds: Whether the connection that wrote it holds the lock, and the row says so.
-
-        Returns:
-            Whether the worker had lost its lease before.
-        """
+        """A sign of life was written, with the lock if `holds`; returns whether the worker had lost its lease."""
         had_lost = not self._lease.is_held
         self._lease.prove(sent_at)
         self._become("locked" if holds else "leased")

@@ -55,13 +55,6 @@ class _Question:
 class LoopWatchdog:
     """The guardian of one worker's event loop; made in that loop.
 
-    Args:
-        after_s: How long the loop may be silent; None watches nothing.
-        identity: The worker.
-        executor: Knows what runs.
-        child_tasks: Knows what those have started.
-        emit: Takes events, in the loop.
-
     Attributes:
         note: What is to be written into a job; of the heartbeat's thread.
     """
@@ -87,11 +80,7 @@ class LoopWatchdog:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, noted: Callable[[], None]) -> None:
-        """Watch from now on; called in the thread, in whose event loop the watch goes on.
-
-        Args:
-            noted: Called there when there is a note.
-        """
+        """Watch from now on in the event loop of the calling thread, where `noted` is called when there is a note."""
         _all.append(self)
         if self._after_s is not None:
             self._next(noted, self._after_s / 2)

@@ -31,20 +31,6 @@ FIRST_RETRY_S = 0.04
 class Membership:
     """The registration of one worker.
 
-    Args:
-        line: A connection, to learn the ids of tasks.
-        identity: The worker's id, tokens and tasks.
-        observers: Called with the events.
-        lease: Its lease.
-        heartbeat: Registers it.
-        inbox: Holds claims that have not started.
-        schedule: Decides when it fetches.
-        unconfirmed: Returns claims after a lost answer.
-        executor: Runs the claims that have started.
-        start_gate: Holds claims that wait until a beat has named them.
-        rejoined: Called when it is registered again, under another id.
-        start_soon: Starts tasks.
-
     Attributes:
         registered: Set while the worker is known, or will not be known again.
     """
@@ -90,11 +76,7 @@ class Membership:
             self._start_soon(self._join_again)
 
     async def join(self) -> None:
-        """Become known, then learn the ids of the tasks: names that a known worker uses are never collected.
-
-        Raises:
-            StoreError: The database cannot be used.
-        """
+        """Become known, then learn the ids of the tasks: names that a known worker uses are never collected."""
         while not self._identity.worker_id:
             if self._next_id in self._dead_ids:
                 self._next_id = await self._heartbeat.register()
@@ -164,11 +146,7 @@ class Membership:
         self._executor.cancel_all()
 
     async def leave(self) -> None:
-        """Be forgotten, and leave no claim; a connection that was lost on the way is tried again, a few times.
-
-        Raises:
-            StoreError: The database cannot be used.
-        """
+        """Be forgotten, and leave no claim; a connection that was lost on the way is tried again, a few times."""
         for tries in range(1, LEAVE_TRIES + 1):
             try:
                 await self.registered.wait()

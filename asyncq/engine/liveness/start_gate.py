@@ -21,13 +21,7 @@ MOST_NAMED = 1000
 
 
 class StartGate:
-    """The admission of one worker.
-
-    Args:
-        lease: Whether the worker may start jobs.
-        running: What runs.
-        beat_now: Asks for a beat.
-    """
+    """The admission of one worker."""
 
     def __init__(self, lease: Lease, running: AbstractSet[Run], beat_now: Callable[[], None]) -> None:
         self._lease = lease
@@ -50,11 +44,7 @@ class StartGate:
     async def admit(self, claim: Claim) -> bool:
         """Name a claim that has to be named; let others start if the lease is held.
 
-        Args:
-            claim: The claim of a job.
-
-        Returns:
-            Whether it may start; False when the worker stops, or cannot prove that it lives.
+        False when the worker stops, or cannot prove that it lives: then the claim may not start.
 
         If cancelled, it may stay named until the next beat.
         """
@@ -65,13 +55,10 @@ class StartGate:
         return await self._is_named(_name(claim.id, claim.token))
 
     async def is_proven(self) -> bool:
-        """Wait for a beat that is sent from now on.
+        """Wait for a beat that is sent from now on; False when the worker stops, or cannot prove that it lives.
 
         Claims of a late answer, or of a process that was stopped, may belong to another worker: a rescue may have
         declared this one dead meanwhile.
-
-        Returns:
-            Whether the claims may start; False when the worker stops, or cannot prove that it lives.
 
         If cancelled, the next beat may still name a claim of job 0, which does not exist.
         """
@@ -89,14 +76,7 @@ class StartGate:
             self._cancelled.discard(name)
 
     def cancel(self, jobs: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
-        """Let none of these jobs start that waits to be named.
-
-        Args:
-            jobs: The id of each, and the token of its claim.
-
-        Returns:
-            Those that waited.
-        """
+        """Let none of these jobs, by id and token, start that waits to be named; returns those that waited."""
         found = {job: name for job in jobs if (name := _name(*job)) in self._asked}
         # They may have been named already, and not have gone on yet.
         self._cancelled.update(found.values())

@@ -23,8 +23,6 @@ class Pruner:
 
     Args:
         line: A connection, shared with the fetcher, which has a turn after each batch.
-        observers: Receive an event with the numbers of removed rows.
-        discarded_retention_s: How long discarded jobs are kept, in seconds; None for ever.
     """
 
     def __init__(self, line: ReconnectingConnection, observers: Observers, discarded_retention_s: float | None) -> None:
@@ -35,11 +33,7 @@ class Pruner:
         self._gate: int | None = None
 
     async def run_when_due(self) -> None:
-        """Prune, unless that was done lately.
-
-        Raises:
-            StoreError: The database cannot be used; rows that were removed before are reported.
-            TimeoutError: It did not answer.
+        """Prune, unless that was done lately. After an error, rows that were removed before are reported.
 
         If cancelled, it waits for the running statement.
         """
@@ -50,10 +44,6 @@ class Pruner:
 
     async def run(self, longest_s: float) -> None:
         """Prune until nothing is left, or for about this long; at least one batch of each kind.
-
-        Raises:
-            StoreError: The database cannot be used; rows that were removed before are reported.
-            TimeoutError: It did not answer.
 
         If cancelled, it waits for the running statement.
         """

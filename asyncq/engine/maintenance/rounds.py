@@ -33,11 +33,6 @@ class Rounds:
 
     Args:
         database: The database, for the connection of a rescue that may return many claims: no fetch waits for it.
-        line: A connection, shared with the fetcher.
-        identity: The tasks that are known.
-        observers: Receive events about the results.
-        discarded_retention_s: How long discarded jobs are kept, in seconds; None for ever.
-        cursor: Knows the cost of this worker's fetches.
     """
 
     def __init__(
@@ -88,12 +83,7 @@ class Rounds:
             self._wanted.set()
 
     async def once(self) -> None:
-        """Do the maintenance of a short-lived worker: a thorough round, and a little pruning.
-
-        Raises:
-            StoreError: The database cannot be used.
-            TimeoutError: It did not answer.
-        """
+        """Do the maintenance of a short-lived worker: a thorough round, and a little pruning."""
         self._rounds = 0
         await self.round()
         await self._pruner.run(0.0)

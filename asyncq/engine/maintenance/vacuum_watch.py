@@ -22,14 +22,7 @@ DEADLINE_S = 10.0
 
 
 class VacuumWatch:
-    """The watch of one worker over the cost of its fetches.
-
-    Args:
-        line: A connection, shared with the fetcher.
-        identity: The worker.
-        observers: Receive an event with the holders.
-        cursor: Knows the current and the lowest cost of fetches.
-    """
+    """The watch of one worker over the cost of its fetches."""
 
     def __init__(
         self, line: ReconnectingConnection, identity: Identity, observers: Observers, cursor: FetchCursor
@@ -43,10 +36,6 @@ class VacuumWatch:
 
     async def look_when_due(self) -> None:
         """Find the holders, if fetches have become slow and that was not done lately.
-
-        Raises:
-            StoreError: The database cannot be used.
-            TimeoutError: It did not answer.
 
         If cancelled, it waits for the running statement.
         """

@@ -32,19 +32,10 @@ class Executor:
     """Runs jobs, one for each call.
 
     Args:
-        identity: The worker.
-        resources: The resources of contexts.
-        observers: Called for each start.
-        threads: Limits the threads of plain functions.
-        child_tasks: Records which asyncio tasks belong to which run.
-        lease: Knows whether the process was stopped lately.
-        running: The set for running jobs; empty.
-        watch: Called with each run whose handler was just cancelled.
         is_proven: Waits for a beat before a handler begins in a process that was stopped, because a rescue may have
             returned the claim. Returns whether the handler may begin.
 
     Attributes:
-        running: The running jobs, also those whose job loop was cancelled.
         finished: The number of runs that have ended.
     """
 
@@ -75,14 +66,9 @@ class Executor:
         self.finished = 0
 
     def start(self, claim: Claim) -> tuple[Run, Outcome | None]:
-        """Start a job.
+        """Start a job, and return the run, and its outcome if it has ended already; else await `end`.
 
-        Args:
-            claim: The job.
-
-        Returns:
-            The run, and its outcome if it has ended already; else await `end`. It never raises because of a handler;
-            a KeyboardInterrupt that came from a real SIGINT continues.
+        It never raises because of a handler; a KeyboardInterrupt that came from a real SIGINT continues.
         """
         run = self._make_run(claim)
         if self._observers.wanted(JobStarted):
@@ -115,17 +101,7 @@ class Executor:
         return run, outcome
 
     async def end(self, run: Run) -> Outcome:
-        """Wait for the end of a run.
-
-        Args:
-            run: A run that `start` returned without an outcome.
-
-        Returns:
-            The outcome of the run.
-
-        Raises:
-            ValueError: The run was not started, or has ended.
-            KeyboardInterrupt: As `start` does.
+        """Wait for the end of a run that `start` returned without an outcome, and return the outcome.
 
         If cancelled, the handler continues: use `Run.cancel` to stop it.
         """
@@ -227,14 +203,7 @@ class Executor:
             run.ask_to_end()
 
     def cancel_jobs(self, jobs: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
-        """Cancel the handlers of jobs that were cancelled.
-
-        Args:
-            jobs: The id of each, and the token of its claim, because a later run of the same job has another token.
-
-        Returns:
-            Those that run here.
-        """
+        """Cancel the handlers of these jobs, by id and token, that run here, and return the jobs."""
         found: set[tuple[int, int]] = set()
         for run in self.running:
             if (job := (run.claim.id, run.claim.token)) in jobs:

@@ -18,19 +18,13 @@ class Run(msgspec.Struct, eq=False):
     """A running job.
 
     Attributes:
-        claim: The claim of the job.
-        task: The task of the job.
         worker_id: The worker's id under which it was claimed.
-        context: The context of the handler.
-        handler: The asyncio task of the handler, once it was created.
-        cancelled: Whether its job was cancelled.
         interrupted: Whether the worker cancelled it.
         in_thread: Whether its thread runs, which cannot be cancelled.
         thread_id: The id of that thread, once it has begun.
         error: The exception of its handler, if the run failed; released when observers were called.
         is_waiting: Whether its handler waits for a beat before it begins; beats do not name it meanwhile.
         is_replaced: Whether it is stuck, and another job loop has replaced its own.
-        started_at: The start, on the performance counter.
         ended_at: The end, on the performance counter, once it has ended.
     """
 

@@ -20,11 +20,7 @@ UNKNOWN = "  (its stack is not known)\n"
 def of_thread(ident: int) -> str:
     """The stack of a thread, from the handler, or from the callback of its event loop, to the current line.
 
-    Args:
-        ident: The id of the thread, as in `threading.get_ident()`; it may be another thread than the caller's.
-
-    Returns:
-        Lines as in a traceback, of at most the innermost 30 frames; without values of variables.
+    Lines as in a traceback, of at most the innermost 30 frames; without values of variables.
     """
     frame = sys._current_frames().get(ident)  # pyright: ignore[reportPrivateUsage] - there is no other way
     found: list[tuple[FrameType, int]] = []
@@ -42,14 +38,7 @@ def is_in_loop(ident: int) -> bool:
 
 
 def of_task(task: asyncio.Task[Any]) -> str:
-    """The stack of an asyncio task that waits: the coroutines, from the handler to the innermost one.
-
-    Args:
-        task: A task of the caller's event loop.
-
-    Returns:
-        Lines as in `of_thread`.
-    """
+    """The coroutines of an asyncio task that waits, from the handler to the innermost one, as in `of_thread`."""
     found: list[tuple[FrameType, int]] = []
     waits: Any = task.get_coro()
     while waits is not None:

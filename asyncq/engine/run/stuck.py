@@ -22,16 +22,7 @@ STUCK_S = 5.0  # how long a cancelled handler may take to end
 
 
 class Stuck:
-    """The stuck handlers of one worker.
-
-    Args:
-        limit: The number of stuck handlers at which the worker fetches nothing.
-        identity: The worker.
-        threads: Limits threads; a stuck thread is not counted.
-        observers: Receive events about stuck handlers.
-        replace: Starts another job loop.
-        changed: Called when the number of stuck handlers changes.
-    """
+    """The stuck handlers of one worker; at `limit` it fetches nothing. A stuck thread is not one of `threads`."""
 
     def __init__(
         self,

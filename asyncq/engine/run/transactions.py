@@ -52,15 +52,7 @@ Settled = Literal["completed", "rerun", "cancelled here", "lost"]
 
 
 class HandlerResources:
-    """The resources that all runs of a worker share.
-
-    Args:
-        database: The database of the jobs.
-        pool: The connections of handlers.
-        line: A connection for questions about transactions.
-        observers: Receive events about unusual ends.
-        lease_s: How long a transaction whose connection was lost may stay open until it is ended.
-    """
+    """The resources that all runs of a worker share; a lost transaction may stay open for `lease_s`."""
 
     def __init__(
         self, database: Database, pool: HandlerPool, line: ReconnectingConnection, observers: Observers, lease_s: float
@@ -77,12 +69,7 @@ class HandlerResources:
     ) -> store.CommitStatus:
         """Ask how a transaction ended; wait for its end, and force it when the lease is over.
 
-        Args:
-            worker_id: The worker id of the claim that it was to end.
-            claim: The claim.
-            locked: The transaction.
-            since: The time at which its last statement was sent, on the loop's clock.
-            is_open: Called once if it has not ended yet.
+        `since` is the time of its last statement by the loop's clock; `is_open` is called once if it goes on.
 
         Repeats the question until the database answers. If cancelled, the claim stays as it is.
         """
@@ -108,18 +95,10 @@ class HandlerResources:
             await anyio.sleep(wait_s)
 
     async def split_batch(self, worker_id: int, claim: Claim) -> bool:
-        """Make a claim in a batch a row; wait for a transaction that locks the batch.
-
-        Args:
-            worker_id: The worker id of the claim.
-            claim: The claim.
-
-        Returns:
-            Whether the claim still exists.
+        """Make a claim in a batch a row, after transactions that lock the batch; returns whether it still exists.
 
         Raises:
             TransactionUnusable: Another transaction locks the batch for too long.
-            StoreError: See `failures.calling`.
 
         If cancelled, the claim still exists, in a batch or as a row.
         """
@@ -174,14 +153,7 @@ class Settling:
         raise NotImplementedError
 
     async def end(self, outcome: Outcome, error: BaseException | None) -> Outcome:
-        """Settle the job, if the handler's transaction settles it.
-
-        Args:
-            outcome: The outcome of the handler.
-            error: The exception of the handler.
-
-        Returns:
-            The outcome of the run.
+        """Settle the job, if the handler's transaction settles it, and return the outcome of the run.
 
         If cancelled, nothing more is committed.
         """

@@ -32,11 +32,7 @@ _ENGINE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 def outcome_of(error: BaseException, *, interrupted: bool) -> Outcome:
-    """The outcome of a run whose handler raised.
-
-    Args:
-        error: The exception of the handler.
-        interrupted: Whether the worker has cancelled it.
+    """The outcome of a run whose handler raised, or was interrupted by the worker.
 
     Raises:
         KeyboardInterrupt: The handler raised one, which may come from a real SIGINT.
@@ -66,14 +62,7 @@ def outcome_of(error: BaseException, *, interrupted: bool) -> Outcome:
 
 
 def describe(error: BaseException) -> str:
-    """Write an error as it is stored in `last_error`: type, message, traceback.
-
-    Args:
-        error: Any exception, even one whose `__str__` raises.
-
-    Returns:
-        Text that PostgreSQL can store, cut at 16 KiB.
-    """
+    """Write an error, even one whose `__str__` raises, as `last_error`: type, message, traceback, cut at 16 KiB."""
     return clean_error(f"{type(error).__name__}: {text_of(error)}\n\n{_traceback(error)}")
 
 
