@@ -164,18 +164,6 @@ class JobsPruned(Event, frozen=True, kw_only=True):
     key_locks: int
 
 
-class VacuumBlocked(Event, frozen=True, kw_only=True):
-    """Fetches are slow over dead rows, which the holders keep; emitted by one worker, at most every ten minutes."""
-
-    worker_id: int
-    holders: tuple[str, ...]
-    sees_all: bool
-    table: str
-    dead_rows: int
-    look_s: float
-    usual_s: float
-
-
 class MaintenanceFailed(Event, frozen=True, kw_only=True):
     """A round of maintenance failed; the next round tries again."""
 

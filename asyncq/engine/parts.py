@@ -72,9 +72,7 @@ class Parts:
         # A worker without LISTEN checks for changed items as often as for jobs.
         longest_s = LONGEST_POLL_S if listens else options.poll_s
         self.cron = Cron(database, self.reading, items, identity, observers, longest_s=longest_s)
-        self.maintenance = Rounds(
-            database, self.reading, identity, observers, options.discarded_retention_s, self.fetcher.cursor
-        )
+        self.maintenance = Rounds(database, self.reading, identity, observers, options.discarded_retention_s)
         self.membership = Membership(
             self.reading,
             identity,

@@ -5,16 +5,6 @@ from __future__ import annotations
 from asyncq.domain import events as on
 from asyncq.log.sentences import Table, debug, error, info, listed, warning
 
-
-def _blame(event: on.VacuumBlocked) -> str:
-    hidden = "" if event.sees_all else "; other roles are hidden: grant pg_read_all_stats to the worker's"
-    if event.holders:
-        return f"they cannot be removed because of {'; '.join(event.holders)}{hidden}"
-    if hidden:
-        return f"no session of this role keeps them{hidden}"
-    return "no session keeps them: is autovacuum off, or too slow?"
-
-
 SENTENCES: Table = {
     on.WorkerStarted: info(
         "worker %(worker_id)s takes jobs of %(count)s tasks (%(tasks)s) from schema '%(schema)s'; concurrency "
@@ -73,13 +63,6 @@ SENTENCES: Table = {
     on.JobsPruned: info(
         "removed old data: %(discarded)s jobs that were discarded long ago, %(ended)s ended jobs, "
         "%(requests)s requests, %(key_locks)s key locks"
-    ),
-    on.VacuumBlocked: warning(
-        "%(dead_rows)s dead rows of %(table)s slow fetches down to %(look_ms).0f ms from %(usual_ms).1f; %(blame)s",
-        dead_rows=lambda e: f"{e.dead_rows:,}",
-        look_ms=lambda e: e.look_s * 1000,
-        usual_ms=lambda e: e.usual_s * 1000,
-        blame=_blame,
     ),
     on.MaintenanceFailed: warning("maintenance failed; the next round tries again: %(error)s"),
     on.TasksLeftBehind: warning(

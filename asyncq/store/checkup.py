@@ -6,7 +6,7 @@ import msgspec
 
 from asyncq.domain.checkup import Checkup, DeadRows, FirstJobs, Holder, Repaired, Violation
 from asyncq.store.arrays import array_text
-from asyncq.store.database import Connection, Database, ReconnectingConnection
+from asyncq.store.database import Connection, Database
 from asyncq.store.failures import calling
 from asyncq.store.policies import secured_tables
 from asyncq.store.probe import probe
@@ -73,29 +73,6 @@ async def first_jobs(database: Database, connection: Connection) -> FirstJobs:
         text = await connection.fetchval("explain (analyze, buffers, format json)\n" + statement, FIRST_JOBS)
     plan, *_ = _plans.decode(text)
     return FirstJobs(round(plan.root.rows), plan.root.hit + plan.root.read, plan.took_ms / 1000)
-
-
-class Blockers(msgspec.Struct, frozen=True):
-    """The transactions that keep VACUUM from removing dead rows, as one worker sees them.
-
-    Attributes:
-        holders: The oldest first; without those of other roles unless `sees_all` is true.
-        sees_all: Whether the worker's role may see the transactions of all roles.
-    """
-
-    holders: tuple[Holder, ...]
-    sees_all: bool
-    dead_rows: tuple[DeadRows, ...]
-
-
-async def vacuum_blockers(line: ReconnectingConnection, worker_id: int, held_s: float, most: int) -> Blockers | None:
-    """The oldest transactions that block VACUUM; None if an older worker is alive, which looks for them."""
-    ((is_oldest, sees_all),) = await line.fetch("is_oldest", worker_id)
-    if not is_oldest:
-        return None
-    holders = await line.fetch("holders", held_s, HELD_XIDS, most)
-    dead = await line.fetch("dead_rows")
-    return Blockers(tuple(Holder(*row) for row in holders), sees_all, tuple(DeadRows(*row) for row in dead))
 
 
 async def violations(database: Database, connection: Connection) -> list[Violation]:

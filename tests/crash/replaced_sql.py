@@ -93,10 +93,10 @@ $$""",
         ("tests/sql/claim/test_wake_workers.py::test_a_worker_that_begins_to_rest_while_an_add_asks_for_one_is_told",),
     ),
     ReplacedSql(
-        "a dead worker is the eldest",
+        "a dead worker lives",
         "_is_live",
         "(worker asyncq._workers) returns boolean language sql volatile as $$ select true $$",
-        ("tests/sql/test_queries.py::test_the_eldest_worker_is_the_oldest_one_that_lives",),
+        ("tests/sql/workers/test_is_live.py::test_a_worker_lives_for_its_lease_after_its_last_beat",),
     ),
     ReplacedSql(
         "what a batch has no room for is handed over in one",

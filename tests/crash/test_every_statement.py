@@ -42,7 +42,6 @@ NOT_HERE = {
     "lock_listener",
     "holders",
     "insert_job",
-    "is_oldest",
     "list_jobs",
     "list_workers",
     "may_add",

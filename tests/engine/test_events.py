@@ -15,8 +15,8 @@ from asyncq.domain import events
 from asyncq.domain.events import Event, JobEvent
 from asyncq.engine import supervisor
 from asyncq.engine.cron import slot_adder
-from asyncq.engine.fetch import cursor, fetcher
-from asyncq.engine.maintenance import rounds, vacuum_watch
+from asyncq.engine.fetch import fetcher
+from asyncq.engine.maintenance import rounds
 from asyncq.engine.run import stuck, transactions
 from asyncq.engine.settle import completer
 from asyncq.testing import MovableClock
@@ -27,7 +27,6 @@ from tests.support.faults import link_to, terminate
 from tests.support.lacking import database_of_its_own
 from tests.support.pooler import pooled
 from tests.support.seen import Seen
-from tests.support.session import session
 
 
 class Scene(msgspec.Struct):
@@ -159,28 +158,6 @@ async def _(scene: Scene) -> None:
             await terminate(scene.db, scene.schema, "heartbeat")
             await asyncio.sleep(0.01)
         await scene.seen.wait_for(events.PartRecovered)
-
-
-@provokes(events.VacuumBlocked)
-async def _(scene: Scene) -> None:
-    scene.patch.setattr(cursor, "SLOW_S", -1.0)
-    scene.patch.setattr(vacuum_watch, "MANY_DEAD", 1)
-    scene.patch.setattr(vacuum_watch, "HELD_S", 0.0)
-    scene.patch.setattr(vacuum_watch, "EVERY_S", 0.0)
-    async with (
-        session(scene.dsn, scene.schema, application_name="report") as report,
-        report.connection.transaction(isolation="repeatable_read"),
-    ):
-        await report.value("select 1")
-        async with session(scene.dsn, scene.schema) as brief:  # Its end counts what it did.
-            await brief.rows("select asyncq.add_job('t') from generate_series(1, 9)")
-            await brief.execute("delete from asyncq._jobs")
-        async with scene.make_worker(lease=1).start(), scene.make_worker(lease=1).start():
-            told = await scene.seen.wait_for(events.VacuumBlocked)
-
-    assert ("_jobs", True, True) == (told.table, told.dead_rows >= 9, told.sees_all)
-    assert any(", report), idle in transaction, for " in holder for holder in told.holders)
-    assert 1 == len({event.worker_id for event in scene.seen.of(events.VacuumBlocked)})
 
 
 @provokes(events.JobsRescued)

@@ -66,16 +66,6 @@ async def test_a_worker_is_found_until_it_was_declared_dead(sql: Session) -> Non
     assert ["known", "gone", "gone"] == found
 
 
-async def test_the_eldest_worker_is_the_oldest_one_that_lives(sql: Session) -> None:
-    """What one does for all must not be left to one that is dead."""
-    ids = [(await sql.run("register_worker", 30.0, 1, 1, "h", [], 0))[0]["id"] for _ in range(3)]
-    before = [(await sql.run("is_oldest", id_))[0]["is_oldest"] for id_ in ids]
-    await sql.rows("update asyncq._workers set last_seen = now() - interval '31 s' where id = $1", ids[0])
-    after = [(await sql.run("is_oldest", id_))[0]["is_oldest"] for id_ in ids[1:]]
-
-    assert ([True, False, False], [True, False]) == (before, after)
-
-
 async def test_a_beat_names_the_running_jobs_of_its_worker_that_were_cancelled(sql: Session) -> None:
     """Its own, those that were cancelled, and with the claim: the message about them may have been lost."""
     (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)

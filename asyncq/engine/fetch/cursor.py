@@ -32,9 +32,6 @@ from asyncq.store.claim import START, Place
 FROM_START_S = 0.1
 # A longer look from the start is not made for every wake-up.
 CHEAP_S = 0.01
-# A longer look from the start is slow, and so is one that takes SLOWER times the shortest one, unless it is cheap.
-SLOW_S = 0.05
-SLOWER = 5
 # The largest share of the time for looks from the start: one part of SHARE, of IDLE_SHARE while nothing asks for them.
 SHARE = 10
 IDLE_SHARE = 100
@@ -134,13 +131,11 @@ class FetchCursor:
     Attributes:
         full_at: The earliest time of the next look from the start, by its cost, if something asks for it.
         cost_s: The duration of the last look from the start.
-        usual_s: The shortest duration of a look from the start.
     """
 
     def __init__(self) -> None:
         self._seen = Seen()
         self.cost_s = 0.0
-        self.usual_s = float("inf")
         self.full_at = float("-inf")
         self._idle_at = float("-inf")  # As `full_at`, if nothing asks for one.
         self._wide_at = float("-inf")  # The earliest time of a look with the full margin.
@@ -192,7 +187,6 @@ class FetchCursor:
         """Record the duration of a look, without the time for other work."""
         if look.reach == "everything":
             self.cost_s = cost_s
-            self.usual_s = min(self.usual_s, cost_s)
             self.full_at = now + (SHARE - 1) * cost_s
             self._idle_at = now + (IDLE_SHARE - 1) * cost_s
             if self._seen.is_at_end and self.is_cheap:
@@ -200,11 +194,6 @@ class FetchCursor:
                 self._seen = replace(self._seen, cursor=START, all_at=None)
         elif look.is_wide:
             self._wide_at = now + (SHARE - 1) * cost_s if cost_s > CHEAP_S else now
-
-    @property
-    def is_slow(self) -> bool:
-        """Whether the last look from the start took much longer than it would over a tidy table."""
-        return self.cost_s > min(SLOW_S, max(CHEAP_S, SLOWER * self.usual_s))
 
     def may_begin_at_start(self, now: float) -> bool:
         """Return whether the next look may begin at the start; called after a look that reached its end."""

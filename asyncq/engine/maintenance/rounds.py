@@ -1,4 +1,4 @@
-"""Maintenance that each worker does for all, on a jittered timer and without a leader: rescue, prune, watch vacuum."""
+"""Maintenance that each worker does for all, on a jittered timer and without a leader: rescue, prune."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.outage import Outage
 from asyncq.engine.base.shield import shielded
-from asyncq.engine.fetch.cursor import FetchCursor
 from asyncq.engine.maintenance.pruner import Pruner
-from asyncq.engine.maintenance.vacuum_watch import VacuumWatch
 from asyncq.store.database import Database, ReconnectingConnection
 from asyncq.store.transactions import end_transactions
 from asyncq.store.workers import Rescued, rescue_jobs, unknown_tasks
@@ -42,14 +40,12 @@ class Rounds:
         identity: Identity,
         observers: Observers,
         discarded_retention_s: float | None,
-        cursor: FetchCursor,
     ) -> None:
         self._line = line
         self._apart = ReconnectingConnection(database, "rescue", answer_s=DEADLINE_S)
         self._identity = identity
         self._observers = observers
         self._pruner = Pruner(line, observers, discarded_retention_s)
-        self._horizon = VacuumWatch(line, identity, observers, cursor)
         self._rounds = -random.randint(1, FIRST_WITHIN)
         self._outage = Outage("maintenance", observers.emit)
         self._wanted = asyncio.Event()
@@ -67,7 +63,6 @@ class Rounds:
                     # Another worker was faster, or locks the remaining jobs.
                     self._rests_until = asyncio.get_running_loop().time() + REST_S
                 await self._pruner.run_when_due()
-                await self._horizon.look_when_due()
                 self._outage.over()
             except (AsyncqError, TimeoutError) as error:
                 self._observers.emit(MaintenanceFailed(error=error_text(error), failures=self._outage.failed()))

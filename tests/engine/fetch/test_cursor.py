@@ -11,7 +11,7 @@ from asyncq.domain.events import JobCompleted
 from asyncq.domain.job import Claim
 from asyncq.domain.moment import moment_of
 from asyncq.engine.fetch import cursor
-from asyncq.engine.fetch.cursor import CHEAP_S, FROM_START_S, IDLE_SHARE, MARGIN_S, NARROW_S, SHARE, SLOW_S, FetchCursor
+from asyncq.engine.fetch.cursor import CHEAP_S, FROM_START_S, IDLE_SHARE, MARGIN_S, NARROW_S, SHARE, FetchCursor
 from asyncq.store.claim import START, Place
 from tests.engine.conftest import MakeWorker
 from tests.support.seen import Seen
@@ -183,25 +183,6 @@ def test_jobs_of_queues_do_not_move_the_cursor() -> None:
     look(made, 2.0, 0.001, claim(5, queue="q"))
 
     assert Place(since_s=0.5 + MARGIN_S) == made.begin(2.5).after
-
-
-def test_a_look_that_takes_much_longer_than_at_its_best_is_slow() -> None:
-    """Then somebody asks who keeps the dead rows."""
-    made = FetchCursor()
-    said: list[bool] = [made.is_slow]
-    for took_s in (0.003, 0.012, 0.016, 0.009, SLOW_S + 0.001):
-        look(made, 100.0 * len(said), took_s)
-        said.append(made.is_slow)
-
-    assert [False, False, False, True, False, True] == said
-
-
-def test_a_worker_that_never_saw_a_tidy_table_knows_slow_looks_too() -> None:
-    """It was started while a snapshot was held."""
-    made = FetchCursor()
-    look(made, 0.0, 2 * SLOW_S)
-
-    assert made.is_slow
 
 
 @pytest.mark.parametrize("priority", [-5, 0, 5])
