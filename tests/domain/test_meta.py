@@ -53,7 +53,7 @@ def test_what_a_reader_may_refuse_is_refused_at_the_door(text: str, said: str) -
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (nested(3000), "maximum recursion depth exceeded"),
+        (nested(100_000), "maximum recursion depth exceeded"),  # Python 3.13 reads lists that are 3,000 deep.
         ('{"n": 1' + "0" * 5000 + "}", "out of range"),
         ("[]", "Expected `object`"),
     ],
