@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.house.prose import faults
 
 CHECKOUT = Path(__file__).parents[2]
@@ -35,30 +33,28 @@ def faults_of_decision(page: str) -> list[str]:
     return faults(LABEL.sub("", page)) + [f"former term: {word[0]}" for word in FORMER_TERMS.finditer(page)]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_decision_has_status_date_and_its_four_parts(page: Path) -> None:
+def test_a_decision_has_status_date_and_its_four_parts() -> None:
     """Readers ask first whether it is still true, and then why."""
-    head = HEAD.match(page.read_text())
-    assert head
+    for page in PAGES:
+        head = HEAD.match(page.read_text())
+        assert head, page
 
-    assert int(page.name[:4]) == int(head["number"])
-    assert head["successor"] is None or (ADRS / head["successor"]).is_file()
-    assert re.findall(r"^\*\*(\w+)\.?\*\*", page.read_text(), re.MULTILINE) == PARTS
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_decision_fits_on_a_page(page: Path) -> None:
-    """What is longer is a notebook: experiments go to benchmarks/notes."""
-    lines = page.read_text().splitlines()
-
-    assert len(lines) <= LINES
-    assert [] == [line for line in lines if len(line) > COLUMNS and not line.startswith("|")]
+        assert int(page.name[:4]) == int(head["number"])
+        assert head["successor"] is None or (ADRS / head["successor"]).is_file(), page
+        assert (page, re.findall(r"^\*\*(\w+)\.?\*\*", page.read_text(), re.MULTILINE)) == (page, PARTS)
 
 
-@pytest.mark.parametrize("page", [*PAGES, INDEX], ids=lambda page: page.stem)
-def test_decisions_are_written_in_plain_english(page: Path) -> None:
+def test_a_decision_fits_on_a_page() -> None:
+    """A longer one is a notebook: experiments belong to benchmarks/notes."""
+    lines = [(page, page.read_text().splitlines()) for page in PAGES]
+
+    assert [] == [page for page, those in lines if len(those) > LINES]
+    assert [] == [line for _, those in lines for line in those if len(line) > COLUMNS and not line.startswith("|")]
+
+
+def test_decisions_are_written_in_plain_english() -> None:
     """Short sentences with the field's terms: nobody has to decode them."""
-    assert [] == faults_of_decision(page.read_text())
+    assert [] == [(page, fault) for page in [*PAGES, INDEX] for fault in faults_of_decision(page.read_text())]
 
 
 def test_the_index_lists_every_decision_with_its_title_and_status() -> None:
@@ -71,12 +67,16 @@ def test_the_index_lists_every_decision_with_its_title_and_status() -> None:
     assert expected == [(name, number, title, status) for number, title, name, status in rows]
 
 
-@pytest.mark.parametrize("page", [*PAGES, INDEX, *NOTES], ids=lambda page: f"{page.parent.name}/{page.name}")
-def test_links_of_decisions_and_notes_lead_to_files(page: Path) -> None:
+def test_links_of_decisions_and_notes_lead_to_files() -> None:
     """A decision without its figures cannot be judged."""
-    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
+    links = [
+        page.parent / target
+        for page in [*PAGES, INDEX, *NOTES]
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
+    ]
 
-    assert [] == [target for target in targets if not (page.parent / target).is_file()]
+    assert links
+    assert [] == [link for link in links if not link.is_file()]
 
 
 def test_every_file_that_names_a_decision_names_one_that_exists() -> None:

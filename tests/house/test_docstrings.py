@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, is_typeddict
 
 import msgspec
-import pytest
 
 import asyncq
 from asyncq.domain.events import Event
@@ -92,65 +91,84 @@ def is_context_manager(function: Callable[..., Any]) -> bool:
     return written is not function and (inspect.isasyncgenfunction(written) or inspect.isgeneratorfunction(written))
 
 
-@pytest.mark.parametrize("name", [name for name in asyncq.__all__ if not name.isupper()])
-def test_a_public_name_has_a_docstring(name: str) -> None:
-    """One sentence first, that ends as sentences do."""
-    first, _, _ = (inspect.getdoc(getattr(asyncq, name)) or "").partition("\n\n")
+def test_a_public_name_has_a_docstring() -> None:
+    """Its first sentence ends as sentences do."""
+    documents = {name: inspect.getdoc(getattr(asyncq, name)) or "" for name in asyncq.__all__ if not name.isupper()}
+    first = {name: words.partition("\n\n")[0] for name, words in documents.items()}
 
-    assert re.search(r"\w.*[.;:]$", first, re.DOTALL), first
+    assert {} == {name: words for name, words in first.items() if not re.search(r"\w.*[.;:]$", words, re.DOTALL)}
 
 
-@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
-def test_the_public_methods_and_properties_of_a_class_have_docstrings(kind: type) -> None:
+def test_the_public_methods_and_properties_of_a_class_have_docstrings() -> None:
     """A name says what; the docstring says what it is in which unit, and what it costs."""
-    wordless = [
-        name
+    assert [] == [
+        (kind, name)
+        for kind in CLASSES
         for name, item in methods_of(kind)
         if (inspect.isfunction(item) or isinstance(item, property | classmethod | staticmethod)) and not item.__doc__
     ]
 
-    assert [] == wordless
 
-
-@pytest.mark.parametrize("documented", FUNCTIONS, ids=lambda documented: documented.name)
-def test_the_arguments_of_a_function_are_explained(documented: Documented) -> None:
-    """Each one, with its unit and its default; and none that is not there."""
+def arguments_explained_for(documented: Documented) -> set[str]:
+    """The arguments that a docstring has to explain."""
     # `task` passes its options on to the class.
     explained_there = asyncq.Task if documented.function is asyncq.task else documented.function
-    expected = set[str]() if refers(documented.words) else parameters_of(explained_there)
-
-    assert expected == entries(documented.words, "Args")
+    return set() if refers(documented.words) else parameters_of(explained_there)
 
 
-@pytest.mark.parametrize("documented", FUNCTIONS, ids=lambda documented: documented.name)
-def test_what_a_function_returns_is_explained(documented: Documented) -> None:
-    """Or what it yields."""
+def test_the_arguments_of_a_function_are_explained() -> None:
+    """Each one, with its unit and its default; and none that is not there."""
+    expected = {each.name: arguments_explained_for(each) for each in FUNCTIONS}
+
+    assert expected == {each.name: entries(each.words, "Args") for each in FUNCTIONS}
+
+
+def answer_to_explain(documented: Documented) -> str | None:
+    """The section that a docstring needs for what the function returns or yields."""
     answer = str(inspect.signature(documented.function).return_annotation)
-    title = "Yields" if is_context_manager(documented.function) else "Returns"
-    expected = answer not in ("None", "<class 'NoneType'>") and not refers(documented.words)
+    if answer in ("None", "<class 'NoneType'>") or refers(documented.words):
+        return None
+    return "Yields" if is_context_manager(documented.function) else "Returns"
 
-    assert expected == bool(section(documented.words, title))
 
-
-@pytest.mark.parametrize("documented", FUNCTIONS, ids=lambda documented: documented.name)
-def test_what_a_function_raises_itself_is_explained(documented: Documented) -> None:
-    """What those raise that it calls, only its author can know; `raise` in its own body can be seen."""
-    raised = {
-        ast.unparse(node.exc).partition("(")[0]
-        for node in ast.walk(body_of(documented.function))
-        if isinstance(node, ast.Raise) and node.exc is not None
+def test_what_a_function_returns_is_explained() -> None:
+    """Or the value that it yields; a function that returns nothing has no such section."""
+    expected = {each.name: answer_to_explain(each) for each in FUNCTIONS}
+    found = {
+        each.name: next((title for title in ("Yields", "Returns") if section(each.words, title)), None)
+        for each in FUNCTIONS
     }
 
-    assert set() == {name for name in raised if name[0].isupper()} - entries(documented.words, "Raises")
+    assert expected == found
 
 
-@pytest.mark.parametrize("documented", FUNCTIONS, ids=lambda documented: documented.name)
-def test_an_async_function_says_what_holds_if_it_is_cancelled(documented: Documented) -> None:
-    """Timeouts cancel: who writes one has to know whether the job was added."""
-    function = inspect.unwrap(documented.function)
-    waits = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+def errors_raised_by(function: Callable[..., Any]) -> set[str]:
+    """The names of the errors in the `raise` statements of a function."""
+    nodes = ast.walk(body_of(function))
+    raised = {ast.unparse(node.exc).partition("(")[0] for node in nodes if isinstance(node, ast.Raise) and node.exc}
+    return {name for name in raised if name[0].isupper()}
 
-    assert not waits or re.search(r"(?i)cancelled|at the end of the block", documented.words)
+
+def test_what_a_function_raises_itself_is_explained() -> None:
+    """What those raise that it calls, only its author can know; `raise` in its own body can be seen."""
+    assert [] == [
+        (each.name, name)
+        for each in FUNCTIONS
+        for name in errors_raised_by(each.function) - entries(each.words, "Raises")
+    ]
+
+
+def waits(function: Callable[..., Any]) -> bool:
+    """Whether a function is asynchronous."""
+    inner = inspect.unwrap(function)
+    return inspect.iscoroutinefunction(inner) or inspect.isasyncgenfunction(inner)
+
+
+def test_an_async_function_says_what_holds_if_it_is_cancelled() -> None:
+    """Timeouts cancel: the author of a timeout has to know whether the job was added."""
+    said = r"(?i)cancelled|at the end of the block"
+
+    assert [] == [each.name for each in FUNCTIONS if waits(each.function) and not re.search(said, each.words)]
 
 
 # What is clear by its name, is explained elsewhere, or is given by asyncq alone.
@@ -162,19 +180,26 @@ SPEAKING: dict[type, set[str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
-def test_what_a_class_is_made_of_is_explained(kind: type) -> None:
-    """The arguments of a constructor that users call; the fields of a struct. Events have their table in the guide."""
-    explained = entries(kind.__doc__ or "", "Args") | entries(kind.__doc__ or "", "Attributes")
-    made_of: set[str] = set()
+def parts_of(kind: type) -> set[str]:
+    """The arguments of a constructor that users call, the fields of a struct. The guide has a table of the events."""
     if issubclass(kind, msgspec.Struct) and not issubclass(kind, Event):
-        made_of = {*kind.__struct_fields__}
-    elif is_typeddict(kind):
-        made_of = {*kind.__annotations__}
-    elif "__init__" in vars(kind) and not issubclass(kind, asyncq.AsyncqError) and not is_protocol(kind):
-        made_of = parameters_of(kind)
+        return {*kind.__struct_fields__}
+    if is_typeddict(kind):
+        return {*kind.__annotations__}
+    if "__init__" in vars(kind) and not issubclass(kind, asyncq.AsyncqError) and not is_protocol(kind):
+        return parameters_of(kind)
+    return set()
 
-    assert set() == made_of - explained - SPEAKING.get(kind, set())
+
+def test_what_a_class_is_made_of_is_explained() -> None:
+    """Its docstring is the place where an editor shows it."""
+    explained = {
+        kind: entries(kind.__doc__ or "", "Args") | entries(kind.__doc__ or "", "Attributes") for kind in CLASSES
+    }
+
+    assert [] == [
+        (kind, name) for kind in CLASSES for name in parts_of(kind) - explained[kind] - SPEAKING.get(kind, set())
+    ]
 
 
 def attributes_set_by(function: Callable[..., Any]) -> set[str]:
@@ -186,14 +211,15 @@ def attributes_set_by(function: Callable[..., Any]) -> set[str]:
     }
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [kind for kind in CLASSES if issubclass(kind, asyncq.AsyncqError) and "__init__" in vars(kind)],
-    ids=lambda kind: kind.__name__,
-)
-def test_the_attributes_of_an_error_are_explained(kind: type) -> None:
+def test_the_attributes_of_an_error_are_explained() -> None:
     """Programs read them; no program should have to read sentences."""
-    assert set() == attributes_set_by(kind.__init__) - entries(kind.__doc__ or "", "Attributes")
+    errors = [kind for kind in CLASSES if issubclass(kind, asyncq.AsyncqError) and "__init__" in vars(kind)]
+
+    assert [] == [
+        (kind, name)
+        for kind in errors
+        for name in attributes_set_by(kind.__init__) - entries(kind.__doc__ or "", "Attributes")
+    ]
 
 
 def test_the_scan_sees_a_missing_argument() -> None:

@@ -1,5 +1,6 @@
 """The documents for users are plain technical English: short sentences, and the terms of the field."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -44,22 +45,24 @@ MODULES = [path for folder in FOLDERS for path in sorted((CHECKOUT / folder).glo
 STATEMENTS = sorted((CHECKOUT / "sql").rglob("*.sql"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(CHECKOUT).as_posix())
-def test_a_page_is_written_in_plain_english(page: Path) -> None:
+def in_files(paths: Sequence[Path], find: Callable[[str], list[str]]) -> list[str]:
+    """The faults of files, each with the name of its file."""
+    return [f"{path.relative_to(CHECKOUT)}: {fault}" for path in paths for fault in find(path.read_text())]
+
+
+def test_pages_are_written_in_plain_english() -> None:
     """A reader knows other queues, and may not be a native speaker."""
-    assert [] == faults(page.read_text())
+    assert [] == in_files(PAGES, faults)
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.relative_to(CHECKOUT).as_posix())
-def test_a_module_is_written_in_plain_english(module: Path) -> None:
+def test_modules_are_written_in_plain_english() -> None:
     """Docstrings, comments, errors and log sentences have the same readers as the documents."""
-    assert [] == faults_of_code(module.read_text())
+    assert [] == in_files(MODULES, faults_of_code)
 
 
-@pytest.mark.parametrize("path", STATEMENTS, ids=lambda path: path.relative_to(CHECKOUT).as_posix())
-def test_comments_of_sql_are_written_in_plain_english(path: Path) -> None:
+def test_comments_of_sql_are_written_in_plain_english() -> None:
     """They explain locks and races, which are hard enough in plain words."""
-    assert [] == faults_of_sql(path.read_text())
+    assert [] == in_files(STATEMENTS, faults_of_sql)
 
 
 def test_faults_of_sql_are_named() -> None:

@@ -6,7 +6,6 @@ import pickle
 from pathlib import Path
 
 import msgspec
-import pytest
 
 import asyncq
 from asyncq.domain import errors
@@ -54,23 +53,21 @@ def test_every_error_is_a_public_name() -> None:
     assert {"HandlerSignal", "_Copied"} == raised - set(asyncq.__all__)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_public_name_belongs_to_asyncq(name: str) -> None:
-    """In tracebacks, in `help()` and in pickles stands the name that users write."""
-    assert ("asyncq", name) == (getattr(asyncq, name).__module__, getattr(asyncq, name).__name__)
+def test_a_public_name_belongs_to_asyncq() -> None:
+    """Tracebacks, `help()` and pickles show the name that users write."""
+    things = {name: getattr(asyncq, name) for name in NAMES}
+
+    assert [("asyncq", name) for name in NAMES] == [(each.__module__, each.__name__) for each in things.values()]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_public_name_is_found_by_pickle(name: str) -> None:
+def test_a_public_name_is_found_by_pickle() -> None:
     """`multiprocessing` and caches look classes up by module and name."""
-    assert getattr(asyncq, name) is pickle.loads(pickle.dumps(getattr(asyncq, name)))
+    things = [getattr(asyncq, name) for name in NAMES]
+
+    assert [] == [each for each in things if each is not pickle.loads(pickle.dumps(each))]
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [asyncq.Added, asyncq.Job, *(kind for kind in asyncq.JobEvent.__subclasses__())],
-    ids=lambda k: k.__name__,
-)
-def test_the_annotations_of_a_public_struct_can_be_read(kind: type[msgspec.Struct]) -> None:
+def test_the_annotations_of_a_public_struct_can_be_read() -> None:
     """msgspec looks them up in the module that the class says it is from."""
-    assert msgspec.json.Decoder(kind) is not None
+    for kind in [asyncq.Added, asyncq.Job, *asyncq.JobEvent.__subclasses__()]:
+        assert msgspec.json.Decoder(kind) is not None

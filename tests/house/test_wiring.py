@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.house.tree import nodes
+
 PACKAGE = Path(__file__).parents[2] / "asyncq"
 FILES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if "testing" not in path.parts)
 
@@ -24,14 +26,14 @@ def methods(source: str) -> set[str]:
     """The names of the functions and methods in a file, properties left out."""
     return {
         node.name
-        for node in ast.walk(ast.parse(source))
+        for node in nodes(source)
         if isinstance(node, Function) and not any("property" in ast.unparse(each) for each in node.decorator_list)
     }
 
 
-def assigned(tree: ast.AST) -> Iterator[tuple[ast.Attribute, ast.expr]]:
+def assigned(source: str) -> Iterator[tuple[ast.Attribute, ast.expr]]:
     """Yield each attribute that is assigned, with the value that it gets."""
-    for node in ast.walk(tree):
+    for node in nodes(source):
         if isinstance(node, ast.AnnAssign) and node.value is not None and isinstance(node.target, ast.Attribute):
             yield node.target, node.value
         for target in node.targets if isinstance(node, ast.Assign) else ():
@@ -44,7 +46,7 @@ def assigned(tree: ast.AST) -> Iterator[tuple[ast.Attribute, ast.expr]]:
 
 def callable_arguments(source: str) -> set[str]:
     """The names of the arguments in a file that are declared as `Callable`."""
-    arguments = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.arg) and node.annotation)
+    arguments = (node for node in nodes(source) if isinstance(node, ast.arg) and node.annotation)
     return {each.arg for each in arguments if ast.unparse(each.annotation).startswith("Callable[")}
 
 
@@ -58,7 +60,7 @@ def bound_late(source: str, known: set[str]) -> list[str]:
 
     return [
         f"{ast.unparse(target)} = {ast.unparse(value)}"
-        for target, value in assigned(ast.parse(source))
+        for target, value in assigned(source)
         if ast.unparse(target.value) not in ("self", "cls") and is_callback(value)
     ]
 
@@ -67,7 +69,7 @@ def placeholders(source: str) -> list[str]:
     """The attributes that are declared as callable and get something else than an argument."""
     return [
         ast.unparse(node)
-        for function in ast.walk(ast.parse(source))
+        for function in nodes(source)
         if isinstance(function, Function)
         for node in ast.walk(function)
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Attribute) and node.value is not None
@@ -76,19 +78,17 @@ def placeholders(source: str) -> list[str]:
     ]
 
 
-KNOWN = {name for path in FILES for name in methods((PACKAGE / path).read_text())}
-
-
-@pytest.mark.parametrize("path", FILES, ids=str)
-def test_no_callback_is_assigned_to_another_object(path: Path) -> None:
+def test_no_callback_is_assigned_to_another_object() -> None:
     """Such a part works only after something far away has completed it, and its reader cannot see what it calls."""
-    assert [] == bound_late((PACKAGE / path).read_text(), KNOWN)
+    sources = {path: (PACKAGE / path).read_text() for path in FILES}
+    known = {name for source in sources.values() for name in methods(source)}
+
+    assert [] == [(path, late) for path, source in sources.items() for late in bound_late(source, known)]
 
 
-@pytest.mark.parametrize("path", FILES, ids=str)
-def test_no_attribute_waits_for_its_callback(path: Path) -> None:
+def test_no_attribute_waits_for_its_callback() -> None:
     """A placeholder hides that the wiring has been forgotten."""
-    assert [] == placeholders((PACKAGE / path).read_text())
+    assert [] == [(path, each) for path in FILES for each in placeholders((PACKAGE / path).read_text())]
 
 
 @pytest.mark.parametrize(
