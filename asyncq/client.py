@@ -133,11 +133,7 @@ class Client:
                 await self._open()
 
     def _use(self) -> _Use:
-        """The state of the client in this process and event loop; the state of another process has no effect.
-
-        Raises:
-            ConfigurationError: The client is open in another event loop.
-        """
+        """The state of the client in this process and event loop; the state of another process has no effect."""
         self._is_home()
         here = (os.getpid(), asyncio.get_running_loop())
         if self._used is None or self._used.where != here:

@@ -29,10 +29,8 @@ _PART = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 def load(what: str) -> Sequence[Task[...]] | Worker:
     """Load the tasks, at least one, or the Worker that the argument names: a folder or file of tasks, or `module:name`.
 
-    If a folder of that name exists, it is used. Modules are searched in the current folder first.
-
-    Raises:
-        TaskError: Nothing has this name, it has no task, or it cannot be loaded; the message has the file and the line.
+    If a folder of that name exists, it is used. Modules are searched in the current folder first. TaskError has the
+    file and the line.
     """
     importlib.invalidate_caches()
     _search_first(Path.cwd())
@@ -51,13 +49,10 @@ def load(what: str) -> Sequence[Task[...]] | Worker:
 
 
 def load_folder(folder: Path) -> list[Task[...]]:
-    """Load the tasks of all task files below a folder, in the order of their paths.
+    """Load the tasks of all task files below a folder, in the order of their paths; TaskError if one has no task.
 
     Below the current folder, files are imported as modules of that (`tasks/mail.py` as `tasks.mail`), else as
     modules of the folder's parent.
-
-    Raises:
-        TaskError: A file cannot be loaded, has no task, or its name is not valid for a task; or there is no file.
     """
     root = _root(folder)
     _search_first(root)
@@ -74,11 +69,7 @@ def crontab_beside(folder: Path) -> Path | None:
 
 
 def load_crontab(path: Path, *, dialect: Dialect = "crontab") -> tuple[CronItem, ...]:
-    """Read the items of a crontab in UTF-8, in the order of the lines.
-
-    Raises:
-        InvalidCrontab: The file cannot be read or is not valid; the message has the file, the lines and the columns.
-    """
+    """Read the items of a crontab in UTF-8, in the order of the lines; InvalidCrontab has lines and columns."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

@@ -18,13 +18,7 @@ NOTHING: Any = object()
 def make_spec(
     what: Any, payload: Any, options: Mapping[str, Any], *, registry: Registry | None, strict: bool, max_payload: int
 ) -> JobSpec:
-    """Make and check the spec of one add; with `strict`, names that the registry lacks are refused.
-
-    Raises:
-        InvalidJob: The job breaks a rule.
-        UnknownTask: The registry lacks the name.
-        TypeError: An option does not exist.
-    """
+    """Make and check the spec of one add; with `strict`, names that the registry lacks raise UnknownTask."""
     if not isinstance(what, Task):
         return _spec(what, payload, registry, strict, max_payload).with_options(**options)
     if options and (unknown := options.keys() - OPTIONS):
@@ -40,13 +34,7 @@ def make_spec(
 
 
 def make_specs(given: Iterable[Any], *, registry: Registry | None, strict: bool, max_payload: int) -> list[JobSpec]:
-    """Make the specs of a bulk add, nearly always of specs, as `make_spec` does for each, but faster.
-
-    Raises:
-        InvalidJob: A job breaks a rule; the error is that of the first such job.
-        UnknownTask: The registry lacks a name.
-        TypeError: The argument is one job instead of a list.
-    """
+    """Make the specs of a bulk add, nearly always of specs, faster than `make_spec`; raises for the first bad job."""
     if isinstance(given, JobSpec | Task | str):
         raise TypeError("add_jobs takes a list of jobs; add_job adds one")
     specs: list[JobSpec] = []

@@ -74,11 +74,7 @@ def parse_duration(text: str) -> Duration:
 
 
 def write_duration(delta: timedelta) -> str:
-    """Write a timedelta as an ISO 8601 duration such as `P1DT30M`, without the parts that are 0.
-
-    Raises:
-        ValueError: The timedelta is negative.
-    """
+    """Write a timedelta, not a negative one, as an ISO 8601 duration such as `P1DT30M`, without parts that are 0."""
     if delta < timedelta(0):
         raise ValueError(f"{delta!r} is negative")
     minutes, seconds = divmod(delta.seconds, 60)

@@ -297,11 +297,7 @@ class Discard(HandlerSignal):
 
 
 def seconds(delay: timedelta | float, name: str = "a delay") -> float:
-    """Convert a delay, which is not negative, to seconds.
-
-    Raises:
-        ConfigurationError: The delay is negative, not finite, longer than a century, or not a delay.
-    """
+    """Convert a delay to seconds; ConfigurationError if it is negative, longer than a century, or no delay."""
     value: Any = delay.total_seconds() if isinstance(delay, timedelta) else delay
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ConfigurationError(f"{name} is a timedelta or a number of seconds, got {delay!r}")

@@ -467,11 +467,7 @@ def observer(*wants: type[Event]) -> Callable[[Callable[[Any], None]], Observer]
 
 
 def as_observer(given: Any) -> Observer:
-    """Make an observer of a function, which receives all events, or of an object with `wants`.
-
-    Raises:
-        ConfigurationError: It cannot receive events.
-    """
+    """Make an observer of a function, which receives all events, or an object with `wants`, or raise ConfigurationError."""
     if not isinstance(given, Observer):
         return observer()(given)
     _check_call(given)

@@ -35,11 +35,7 @@ class Fields:
             self._known = msgspec.json.Decoder(known)
 
     def check(self, payload: str) -> None:
-        """Check the names in a payload as JSON text; values that are not objects are accepted.
-
-        Raises:
-            InvalidJob: With code GWBPL: the payload has an unknown field.
-        """
+        """Raise InvalidJob (GWBPL) for an unknown field of a payload; values that are not objects are accepted."""
         if self._known is None:
             return
         try:
@@ -49,11 +45,7 @@ class Fields:
                 self.check_names(_members.decode(payload))
 
     def check_names(self, given: Iterable[str], kind: str = "field") -> None:
-        """Check names; `kind` is the noun for a name in the error.
-
-        Raises:
-            InvalidJob: With code GWBPL: a name is unknown; the message suggests the nearest known one.
-        """
+        """Raise InvalidJob (GWBPL) with the nearest known name for an unknown name; `kind` is the noun for it."""
         for name in given:
             if self._names is None or name in self._names or name == MARK:
                 continue

@@ -75,11 +75,8 @@ def switch(name: str, value: Any) -> bool:
 def worker_options(**given: Any) -> WorkerOptions:
     """Make the options from the arguments of `Worker`: delays are timedeltas or seconds, None is the default.
 
-    None for `discarded_retention` is for ever, None for `blocked_after` is never.
-
-    Raises:
-        ConfigurationError: A value is not valid.
-        TypeError: An option does not exist.
+    None for `discarded_retention` is for ever, None for `blocked_after` is never. ConfigurationError names a bad
+    value.
     """
     delays = {"poll", "lease", "grace", "pool_wait", "discarded_retention", "blocked_after"}
     named: dict[str, Any] = {

@@ -34,10 +34,7 @@ class Context:
 
 
 class Signature:
-    """How a handler is called.
-
-    Raises:
-        TaskError: The handler cannot be served.
+    """How a handler is called; TaskError if it cannot be served.
 
     Attributes:
         takes_context: Whether it has a parameter for the context.
@@ -71,11 +68,7 @@ class Signature:
 
     @functools.cached_property
     def returned(self) -> Any:
-        """The return type of the handler; `inspect.Signature.empty` without one.
-
-        Raises:
-            TaskError: It cannot be evaluated. It is evaluated only here: a worker does not need it.
-        """
+        """The return type of the handler, evaluated only here, or TaskError; `inspect.Signature.empty` without one."""
         try:
             return returned_by(self._handler)
         except UnreadableAnnotation as error:
@@ -96,12 +89,7 @@ class Signature:
         return (decoded,) if self.whole_payload else msgspec.structs.astuple(decoded)
 
     def decode(self, payload: str, context: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The positional and keyword arguments of a call, with the context in its parameter, if there is one.
-
-        Raises:
-            msgspec.ValidationError: The payload does not fit; the message holds the path of the field.
-            msgspec.DecodeError: It is no JSON.
-        """
+        """The positional and keyword arguments of a call, with the context in its place; raises msgspec's errors."""
         if self._empty_means_default and payload == EMPTY:
             values: tuple[Any, ...] = (self._default,)
         else:
@@ -119,11 +107,8 @@ class Signature:
     def encode_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], limit: int = DEFAULT_MAX_PAYLOAD) -> str:
         """The payload that makes the worker call the handler with these arguments, without the context.
 
-        It is checked against the handler's types. Parameters that were not given are left out: their defaults are
-        those of the handler that runs it.
-
-        Raises:
-            InvalidJob: With code GWBPL: an argument is missing, unknown, or of another type.
+        It is checked against the handler's types (InvalidJob, code GWBPL). Parameters that were not given are left
+        out: their defaults are those of the handler that runs it.
         """
         if not self.whole_payload:
             # What becomes an object with a member for each parameter that was given.
@@ -163,13 +148,10 @@ class Signature:
         self._fields.check(payload)
 
     def encode_payload(self, value: Any, limit: int = DEFAULT_MAX_PAYLOAD, *, is_strict: bool = False) -> str:
-        """A payload as JSON text, checked against the handler's types.
+        """A payload as JSON text, checked against the handler's types; InvalidJob (GWBPL) names the path of the field.
 
         The value is an instance of the handler's type, or anything that encodes to the same JSON. With `is_strict`,
         a field that the handler does not take is refused.
-
-        Raises:
-            InvalidJob: With code GWBPL: it does not fit; the message holds the path of the field.
         """
         text = encode(value, limit=limit)
         if is_strict:

@@ -363,11 +363,7 @@ def _name_of(handler: Any) -> str:
 
 
 class Registry(Mapping[str, Task[...]]):
-    """The tasks of a worker or a client, by name.
-
-    Raises:
-        TaskError: Two tasks share a name, or an element is not a task.
-    """
+    """The tasks of a worker or a client, by name; TaskError if two share one, or an element is not a task."""
 
     def __init__(self, tasks: Iterable[Task[...]]) -> None:
         self._tasks: dict[str, Task[...]] = {}

@@ -15,11 +15,7 @@ T = TypeVar("T")
 
 
 class StopRequest:
-    """Whether a worker has to stop, and whether at once.
-
-    Attributes:
-        error: The error that is the reason, if there is one; the worker raises it when it has stopped.
-    """
+    """Whether a worker has to stop, and whether at once; the stopped worker raises `error`, if there is one."""
 
     def __init__(self) -> None:
         self.reason = ""

@@ -16,17 +16,8 @@ async def check_server_and_schema(
 ) -> None:
     """Refuse a schema or a server with which this worker cannot work; report features that are limited.
 
-    Args:
-        database: The database with the jobs.
-        connection: A connection to the database.
-        registry: The tasks of the worker.
-        observers: The receivers of the report.
-
-    Raises:
-        SchemaError: The schema is missing, or not that of this release.
-        UnsupportedServer: The server lacks a feature that asyncq, or a transactional task of the worker, needs.
-        StoreUnavailable: The server is read only.
-        StoreError: See `failures.calling`.
+    SchemaError, StoreUnavailable if the server is read only, or UnsupportedServer if it lacks a feature that asyncq,
+    or a transactional task of the worker, needs.
     """
     await check_version(connection, database.schema)
     found = await check_capabilities(database, connection)

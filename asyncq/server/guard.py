@@ -48,8 +48,7 @@ class Guard:
     def ask(self, line: str) -> int | None:
         """Send one line, and return the process id of the postmaster, or None when the server is down.
 
-        Raises:
-            ServerFailed: The reaper reports an error, or has ended; then the server is stopped.
+        After a ServerFailed the server is stopped.
         """
         if self._to.closed:
             raise ServerFailed(f"The server in {self._folder} was stopped before.")
@@ -65,11 +64,7 @@ class Guard:
         return answer["pid"]
 
     def close(self) -> None:
-        """Close the pipe and wait until the reaper has finished; does nothing in a forked process.
-
-        Raises:
-            ServerFailed: The server or its folder remained.
-        """
+        """Close the pipe and wait until the reaper has finished; does nothing in a forked process."""
         if self._to.closed or self._owner != os.getpid():
             return
         try:

@@ -122,9 +122,6 @@ class ClientPool:
 class Loan:
     """A connection of a pool until the block ends; waits until one is free.
 
-    Raises:
-        StoreError: See `failures.connecting`, if no connection can be opened; see `failures.on_our_own`, in the block.
-
     If cancelled at the beginning of the block, no connection was taken.
     """
 

@@ -17,11 +17,7 @@ _json = msgspec.json.Encoder()
 
 
 class AddedSlot(msgspec.Struct, frozen=True):
-    """A slot that this call was the first to add.
-
-    Attributes:
-        added: The result of the add; with a job key or a unique policy it need not be a new job.
-    """
+    """A slot that this call was the first to add; the job need not be a new one."""
 
     slot: Slot
     added: Added
@@ -101,17 +97,11 @@ def first_slots(slots: Sequence[Slot], most: int) -> Sequence[Slot]:
 
 
 async def add_slots(line: ReconnectingConnection, slots: Sequence[Slot]) -> tuple[list[AddedSlot], dict[str, str]]:
-    """Add the jobs of slots that no worker has added yet, in one transaction.
+    """Add the jobs of slots that no worker has added yet, in one transaction; a repetition adds nothing twice.
 
     Returns:
         The slots that this call added, and the errors of the items that failed, by identifier; these do not affect the
         others. Another worker had added those that are in neither.
-
-    Raises:
-        StoreError: See `failures.calling`. It may be unknown whether something was committed: a repetition adds nothing
-            twice.
-
-    If cancelled, the same holds.
     """
     columns = zip(*(_columns(slot) for slot in slots), strict=True)
     added: list[AddedSlot] = []

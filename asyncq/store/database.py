@@ -250,9 +250,6 @@ class ReconnectingConnection:
     async def fetch(self, name: str, *args: Any) -> list[asyncpg.Record]:
         """Run a statement of sql/queries, named by its file without the ending, and return its rows.
 
-        Raises:
-            InvalidJob: The parameters exceed 256 MiB; nothing was sent.
-
         If cancelled, it is unknown whether the server ran the statement. Callers shield statements that must not be
         lost.
         """

@@ -118,11 +118,7 @@ class Dsn(msgspec.Struct, frozen=True):
 
 
 def read_dsn(dsn: str) -> Dsn:
-    """Read a URI of libpq, asyncpg or SQLAlchemy, or libpq's `host=... dbname=...`.
-
-    Raises:
-        ConfigurationError: A parameter cannot be used; the message names it.
-    """
+    """Read a URI of libpq, asyncpg or SQLAlchemy, or libpq's `host=... dbname=...`; ConfigurationError if it is bad."""
     if not is_storable(unquote(dsn, errors="surrogateescape")):
         raise ConfigurationError("the DSN cannot be used: it holds U+0000, or a character that UTF-8 cannot encode")
     if scheme := _SCHEME.match(dsn):

@@ -163,9 +163,7 @@ def target(dsn: str) -> str:
 class Translating:
     """Replaces the errors of a block by asyncq's own. No generator: that would slow down most calls.
 
-    Args:
-        translate: Called with an error and `context`: raises another error in its place, or returns.
-        context: The second argument of `translate`.
+    `translate` gets an error and `context`: it raises another error in its place, or returns.
     """
 
     __slots__ = ("_context", "_translate")
@@ -270,11 +268,8 @@ def _is_gone(error: BaseException) -> bool:
 def on_our_own(connection: asyncpg.Connection | None = None) -> Translating:
     """Translate the errors of `calling` outside of the caller's transactions.
 
-    If nothing can be written there, the cause is the server or a pooler. The connection is closed then: the next one
-    may reach a new primary.
-
-    Raises:
-        StoreUnavailable: The server is read only, or a standby; or a pooler left a failed transaction open.
+    If nothing can be written there, the cause is the server or a pooler: StoreUnavailable. The connection is closed
+    then: the next one may reach a new primary.
     """
     return Translating(tell_of_our_own, connection)
 

@@ -41,11 +41,7 @@ class Host(NamedTuple):
 
 
 class Hosts:
-    """Opens connections to the hosts of one DSN.
-
-    Args:
-        each_s: The time limit of one of several hosts; None for an equal share, at most 3 s.
-    """
+    """Opens connections to the hosts of one DSN; `each_s` limits an attempt at one of several, 3 s by default."""
 
     def __init__(self, dsn: str, service: Mapping[str, str], timeout_s: float, each_s: float | None = None) -> None:
         self._dsn = dsn

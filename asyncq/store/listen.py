@@ -63,12 +63,7 @@ class OnCallStatus(msgspec.Struct, frozen=True):
 
 
 class Listening:
-    """A LISTEN connection. Its worker may be on call while the connection lasts.
-
-    Attributes:
-        broken: Set when the connection has ended.
-        secret_channel: The channel on which adds send jobs to the worker.
-    """
+    """A LISTEN connection; its worker may be on call until `broken` is set. Adds send jobs to `secret_channel`."""
 
     def __init__(self, database: Database, connection: asyncpg.Connection) -> None:
         self._database = database
@@ -84,11 +79,7 @@ class Listening:
         self.broken.set()
 
     async def probe(self, worker_id: int, timeout_s: float) -> None:
-        """Check that the server answers in time, and take the lock of the worker's listener; id 0 takes none.
-
-        Raises:
-            StoreUnavailable: No answer came in time.
-        """
+        """Check that the server answers in time, or raise StoreUnavailable; take the lock of the worker's listener."""
         async with self._free:
             with on_our_own(), calling(self._database.schema):
                 if worker_id == self._speaks_for or not worker_id:
@@ -205,14 +196,9 @@ async def _check_session(database: Database, connection: asyncpg.Connection) -> 
 async def check_hearing(connection: asyncpg.Connection, other: asyncpg.Connection) -> None:
     """Check that a notification of one connection arrives on another.
 
-    Args:
-        connection: The connection that listens.
-        other: The connection that notifies; it may be the same.
-
     Raises:
         UnsupportedServer: The server refuses LISTEN or NOTIFY.
         ConfigurationError: Both succeed, but no notification arrives.
-        asyncpg.PostgresError: The server refused the statement; the driver may also raise its other errors.
     """
     channel_name, echo = f"asyncq:echo:{secrets.token_hex(4)}", asyncio.Event()
 

@@ -66,10 +66,8 @@ async def _become(connection: asyncpg.Connection, schema: str, how: str) -> bool
 async def hand_over(connection: asyncpg.Connection, schema: str, names: Collection[str]) -> None:
     """Give the schema's owner the objects of other roles, such as a superuser that restored a dump without owners.
 
-    Only objects with these names are asyncq's own. The transaction does not act as the owner yet.
-
-    Raises:
-        AccessDenied: An object belongs to a role for which this one cannot act.
+    Only objects with these names are asyncq's own. The transaction does not act as the owner yet. AccessDenied if an
+    object belongs to a role for which this one cannot act.
     """
     owner = await connection.fetchrow(_OWNER, schema)
     if owner is None:

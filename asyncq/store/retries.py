@@ -28,10 +28,7 @@ class Retries:
         self._lost: AsyncqError | None = None  # the first error after which the outcome is unknown
 
     async def pause(self, error: AsyncqError) -> None:
-        """Wait for the time of the next try.
-
-        Raises:
-            AsyncqError: There is no next try: the error, or an earlier one with an unknown outcome.
+        """Wait for the time of the next try, or raise the error, or an earlier one with an unknown outcome.
 
         If cancelled, nothing was done.
         """
@@ -61,13 +58,7 @@ def pause_before_another_try(
         any other                             never
 
     Args:
-        tries: The number of tries.
-        left_s: The rest of `retry_for`.
-        has_keys: Whether each job has an idempotency key: without one a second add could add it twice.
         is_lost: Whether the outcome of this try or an earlier one is unknown.
-
-    Returns:
-        The pause; None if this was the last try.
     """
     may_repeat = has_keys if is_unknown(error) else is_conflict(error) or isinstance(error, StoreUnavailable)
     if not may_repeat:

@@ -49,9 +49,6 @@ def texts(kind: str) -> dict[str, str]:
     """Read the SQL files of a kind (queries, functions or migrations) once: name without its ending -> text, sorted.
 
     The first two have a folder for each topic; no two files of a kind share a name.
-
-    Raises:
-        ConfigurationError: The folder is empty or missing: asyncq was packed without its files.
     """
     found = sorted(_below(folder() / kind), key=lambda file: file.name)
     read = {file.name.removesuffix(".sql"): file.read_text("utf-8") for file in found}

@@ -21,11 +21,7 @@ ENDED = "25P01"  # the handler has ended the transaction
 
 
 class LockedClaim(msgspec.Struct, frozen=True):
-    """A transaction that locks a claim.
-
-    Attributes:
-        state: The state of the claim when it was locked, see sql/functions/settle/lock_claim.sql.
-    """
+    """A transaction that locks a claim, whose state is that of sql/functions/settle/lock_claim.sql."""
 
     xid: str
     pid: int
@@ -91,11 +87,7 @@ async def complete_claim(
 
 
 class Transaction:
-    """A transaction on a connection for handlers.
-
-    Attributes:
-        was_lost: Whether the connection was lost, so that no rollback was possible.
-    """
+    """A transaction on a connection for handlers; after `was_lost` no rollback was possible."""
 
     def __init__(self, database: Database, connection: Connection, isolation: str) -> None:
         self._database = database
@@ -156,13 +148,9 @@ class Transaction:
 
 
 async def commit_status(line: ReconnectingConnection, worker_id: int, claim: Claim, xid: str) -> CommitStatus:
-    """Read the status of a transaction that should have completed a job.
+    """Read the status of a transaction that should have completed a job; raises on a standby too.
 
-    Returns:
-        After `"aborted"` and `"unknown"` the claim still exists. `"lost"`: it ended, but not by this transaction.
-
-    Raises:
-        StoreError: See `failures.calling`; also on a standby.
+    After `"aborted"` and `"unknown"` the claim still exists. `"lost"`: it ended, but not by this transaction.
     """
     rows = await line.fetch("commit_status", worker_id, claim.id, claim.token, xid)
     status: CommitStatus = rows[0]["commit_status"]

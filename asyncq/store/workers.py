@@ -18,12 +18,7 @@ REAL_CLOCK = {"select pg_catalog.now()", "select pg_catalog.clock_timestamp()"}
 
 
 class Rescued(msgspec.Struct, frozen=True):
-    """A job that was returned for a dead worker.
-
-    Attributes:
-        attempts: The number of failed attempts, with this one if it counts.
-        ran: Whether the job certainly ran, so that the attempt counts.
-    """
+    """A job that was returned for a dead worker; if it `ran` for certain, `attempts` has this attempt too."""
 
     job_id: int
     worker_id: int

@@ -22,9 +22,7 @@ class RecurringTask(CronTask, Protocol):
 def gather(crontab: Crontab | None, tasks: Mapping[str, RecurringTask]) -> tuple[CronItem, ...]:
     """Collect the items of a worker: those of its tasks, then those of the crontab, with the defaults of known tasks.
 
-    Raises:
-        InvalidCrontab: A text cannot be read, an item does not fit its task, or two have the same identifier; with all
-            problems.
+    InvalidCrontab names all problems, of two items with the same identifier too.
     """
     items: list[Any] = [item for task in tasks.values() for item in task.cron_items]
     problems: list[CrontabProblem] = []

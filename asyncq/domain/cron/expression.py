@@ -81,8 +81,7 @@ class _Refused(Exception):
 def expand(text: str, dialect: Dialect, identifier: str) -> Times:
     """The minutes of an expression; blanks and tabs may be around its fields, and `H` depends on the identifier.
 
-    Raises:
-        BadExpression: The expression is not valid in the dialect, or never fires; with all faults.
+    BadExpression has all faults; an expression that never fires is one.
     """
     if len(text) > MAX_EXPRESSION:
         said = f"the expression is {len(text)} characters long, at most {MAX_EXPRESSION} are allowed"

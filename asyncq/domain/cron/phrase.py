@@ -13,10 +13,7 @@ _PHRASE = re.compile(f"(?:{_PART.pattern})+")
 
 
 def parse_time_phrase(text: str) -> timedelta:
-    """Read numbers, each followed by its unit (s, m, h, d, w), in any order; repeated units add up.
-
-    Raises:
-        ValueError: The text is not a time phrase, or is longer than 36,525 days.
+    """Read numbers, each followed by its unit (s, m, h, d, w), in any order and added up, to 36,525 days at most.
 
     Source: the section "Recurring tasks" in the README of graphile-worker.
     """

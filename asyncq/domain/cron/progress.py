@@ -18,12 +18,7 @@ CATCH_UP = timedelta(hours=1)
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """The progress of an item.
-
-    Attributes:
-        after: Slots up to here are done.
-        missed_until: Later slots up to here were missed: their jobs say `backfilled`.
-    """
+    """The progress of an item: slots up to `after` are done, later ones up to `missed_until` are `backfilled`."""
 
     after: datetime
     missed_until: datetime

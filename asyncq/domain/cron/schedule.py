@@ -25,10 +25,7 @@ _DAY = timedelta(days=1)
 def instants(pattern: Times | Matcher, zone: tzinfo, after: datetime, until: datetime) -> Iterator[datetime]:
     """Yield the instants in UTC after `after`, up to and including `until`, at which a pattern is due, in order.
 
-    A function as the pattern is called for each minute.
-
-    Raises:
-        ValueError: A time has no time zone.
+    A function as the pattern is called for each minute. Times need a zone.
     """
     if after.utcoffset() is None or until.utcoffset() is None:
         raise ValueError(f"an interval needs times with a zone, got {after.isoformat()} and {until.isoformat()}")

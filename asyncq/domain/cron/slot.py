@@ -49,12 +49,7 @@ class Known(msgspec.Struct, frozen=True):
 
 
 def slots(item: CronItem, after: datetime, until: datetime) -> Iterator[Slot]:
-    """Yield the slots of an item after `after`, up to and including `until`, in order.
-
-    Raises:
-        ValueError: A time has no time zone.
-        Exception: The error of the item's own function.
-    """
+    """Yield the slots of an item after `after`, up to and including `until`, in order; its own function may raise."""
     for at in instants(item.when, item.zone, after, until):
         yield Slot(item, at)
 

@@ -67,11 +67,7 @@ def definition(item: CronItem) -> dict[str, Any]:
 
 
 def job_document(item: CronItem) -> dict[str, Any]:
-    """The members of a definition that concern the job, with its task's defaults, and `options` for SQL's `add_job`.
-
-    Raises:
-        InvalidJob: The task cannot make its job.
-    """
+    """The members of a definition that concern the job, with its task's defaults, and `options` for SQL's `add_job`."""
     spec = item.template
     said = {name: getattr(spec, name) for name in JOB_OPTIONS} | {"options": options(spec)}
     return {name: value for name, value in said.items() if value or value == 0}
@@ -90,12 +86,7 @@ def fields_of(text: str) -> dict[str, Any]:
 
 
 def item_of(identifier: str, text: str, tasks: Mapping[str, CronTask]) -> CronItem:
-    """Make the item of a definition as JSON; an item of an unknown task gets no defaults.
-
-    Raises:
-        InvalidCrontab: It cannot be scheduled: a wrong expression, an unknown zone, or a payload that its task refuses;
-            with all problems.
-    """
+    """Make the item of a definition as JSON, or raise InvalidCrontab; an item of an unknown task gets no defaults."""
     fields = fields_of(text)
     fields |= {"identifier": identifier, "task": tasks.get(fields["task"], fields["task"])}
     return CronItem(**fields)

@@ -11,11 +11,7 @@ _MINUTE = timedelta(minutes=1)
 
 
 def find_zone(name: str) -> tzinfo:
-    """Find a time zone by its IANA name, such as `Europe/Berlin`; `UTC` needs no time zone data.
-
-    Raises:
-        ValueError: The zone does not exist, or this machine has no time zone data; the message says what to do.
-    """
+    """Find a time zone by its IANA name, or raise ValueError with advice; `UTC` needs no time zone data."""
     if name == "UTC":
         return UTC
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]

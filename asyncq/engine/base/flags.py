@@ -12,9 +12,6 @@ from asyncq.engine.base import user_code
 async def current_flags(forbidden: ForbiddenFlags) -> list[str] | None:
     """The flags that are forbidden now; None if there are none.
 
-    Raises:
-        AsyncqError: The user's function failed.
-
     If cancelled, the user's function is cancelled too, and not awaited.
     """
     if not callable(forbidden):

@@ -15,14 +15,7 @@ from asyncq.engine.base.user_code import USERS_ERRORS
 
 
 class Observers:
-    """The observers of one worker.
-
-    Attributes:
-        wanted: Whether an observer wants events of a type; others need not be built.
-
-    Raises:
-        ConfigurationError: An observer cannot receive events.
-    """
+    """The observers of one worker; ConfigurationError if one cannot receive events."""
 
     def __init__(self, observers: Iterable[Observer | Callable[[Any], None]]) -> None:
         self._observers = [as_observer(item) for item in observers]

@@ -14,10 +14,6 @@ class Patience:
     """How long a statement may take before its connection counts as dead: longer after each missing answer.
 
     A half open connection is replaced soon, and a slow server gets more time after each attempt.
-
-    Args:
-        first_s: The limit at first, and after each answer, in seconds.
-        longest_s: The longest limit, in seconds.
     """
 
     def __init__(self, first_s: float, longest_s: float) -> None:

@@ -22,12 +22,7 @@ SLOWEST_RETRY_S = 60.0
 
 
 class Entry:
-    """An item and its progress.
-
-    Attributes:
-        failures: The number of its failures in a row.
-        retry_at: The time of the next try, on the event loop's clock; 0 if it has not failed.
-    """
+    """An item and its progress."""
 
     def __init__(self, item: CronItem, progress: Progress, revision: int | None = None) -> None:
         self.item = item

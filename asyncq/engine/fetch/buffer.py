@@ -17,11 +17,8 @@ PAUSE = 3  # rounds of the loop: what others wait for mostly takes them more tha
 class Buffer:
     """A queue of claims that knows how many workers wait at it.
 
-    Args:
-        low: Called when a worker took a claim or waits for one, and few are left: the fetcher may want to fetch.
-
-    Attributes:
-        low_water: How many are few.
+    `low` is called when at most `low_water` claims are left, or a worker waits for one: the fetcher may want to
+    fetch.
     """
 
     def __init__(self, low: Callable[[], None]) -> None:

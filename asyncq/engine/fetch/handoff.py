@@ -39,11 +39,7 @@ STOP_S = 2.0
 
 
 class Handoff:
-    """The hand-off slot of one worker.
-
-    Attributes:
-        token: The token of the slot that may be open; 0 if it is closed.
-    """
+    """The hand-off slot of one worker; `token` is that of a slot that may be open, 0 if it is closed."""
 
     def __init__(
         self,

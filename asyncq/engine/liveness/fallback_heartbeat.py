@@ -16,11 +16,7 @@ from asyncq.store.workers import beat
 
 
 class FallbackHeartbeat:
-    """The fallback of one worker's heartbeat.
-
-    Args:
-        lines: The connections that it may use, the least busy one first; it opens none.
-    """
+    """The fallback of one worker's heartbeat on its open connections, the least busy one first."""
 
     def __init__(
         self,

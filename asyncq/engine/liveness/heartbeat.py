@@ -52,9 +52,6 @@ class Heartbeat:
     async def register(self) -> int:
         """Make the worker known, with its lock in hand; from then on it beats. Returns its id, never used before.
 
-        Raises:
-            StoreUnavailable: The heartbeat has stopped.
-
         If cancelled, the worker may be known; its lock is free when the heartbeat stops.
         """
         asked: concurrent.futures.Future[int] = concurrent.futures.Future()

@@ -19,11 +19,7 @@ from asyncq.store.heartbeat_connection import HeartbeatConnection
 
 
 class HeartbeatLines:
-    """The connections of one heartbeat; of its thread.
-
-    Args:
-        hurry: Called when the connection in use has ended.
-    """
+    """The connections of one heartbeat; of its thread. `hurry` is called when the one in use has ended."""
 
     def __init__(self, database: Database, lease_state: LeaseState, hurry: Callable[[], None]) -> None:
         self._database = database

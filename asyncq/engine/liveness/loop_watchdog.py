@@ -53,11 +53,7 @@ class _Question:
 
 
 class LoopWatchdog:
-    """The guardian of one worker's event loop; made in that loop.
-
-    Attributes:
-        note: What is to be written into a job; of the heartbeat's thread.
-    """
+    """The guardian of one worker's event loop, made in that loop; the heartbeat's thread writes `note` into a job."""
 
     def __init__(
         self,

@@ -29,11 +29,7 @@ FIRST_RETRY_S = 0.04
 
 
 class Membership:
-    """The registration of one worker.
-
-    Attributes:
-        registered: Set while the worker is known, or will not be known again.
-    """
+    """The registration of one worker; `registered` is set while it is known, or will not be known again."""
 
     def __init__(
         self,

@@ -19,11 +19,7 @@ DEADLINE_S = 60.0
 
 
 class Pruner:
-    """The pruner of one worker. There is no leader: workers skip rows that another one has locked.
-
-    Args:
-        line: A connection, shared with the fetcher, which has a turn after each batch.
-    """
+    """The pruner of one worker. There is no leader: workers skip rows that another one has locked."""
 
     def __init__(self, line: ReconnectingConnection, observers: Observers, discarded_retention_s: float | None) -> None:
         self._line = line

@@ -27,11 +27,7 @@ REST_S = 2.0
 
 
 class Rounds:
-    """The rounds of one worker.
-
-    Args:
-        database: The database, for the connection of a rescue that may return many claims: no fetch waits for it.
-    """
+    """The rounds of one worker. A large rescue has a connection of its own, so that no fetch waits for it."""
 
     def __init__(
         self,

@@ -97,8 +97,7 @@ class HandlerResources:
     async def split_batch(self, worker_id: int, claim: Claim) -> bool:
         """Make a claim in a batch a row, after transactions that lock the batch; returns whether it still exists.
 
-        Raises:
-            TransactionUnusable: Another transaction locks the batch for too long.
+        TransactionUnusable if another transaction locks the batch for too long.
 
         If cancelled, the claim still exists, in a batch or as a row.
         """
@@ -122,11 +121,7 @@ class HandlerResources:
 
 
 class Settling:
-    """The handler's part in settling a run.
-
-    Attributes:
-        settled: The settlement by a transaction of the handler; None if the completer settles the job.
-    """
+    """The handler's part in settling a run; `settled` is None if the completer settles the job."""
 
     def __init__(self, resources: HandlerResources, claim: Claim, task: str, worker_id: int) -> None:
         self._resources = resources
@@ -231,12 +226,7 @@ class JobTransaction(Settling):
         return self._transaction.connection
 
     async def begin(self) -> None:
-        """Begin the transaction, and lock the claim in it.
-
-        Raises:
-            ClaimLost: The claim does not exist any more.
-            PoolExhausted: No connection for handlers became free in time.
-            StoreError: The database refused.
+        """Begin the transaction, and lock the claim in it; raises ClaimLost, or PoolExhausted after `pool_wait`.
 
         If cancelled, `end` cleans up.
         """
