@@ -467,7 +467,7 @@ def observer(*wants: type[Event]) -> Callable[[Callable[[Any], None]], Observer]
 
 
 def as_observer(given: Any) -> Observer:
-    """Make an observer of a function, which receives all events, or an object with `wants`, or raise ConfigurationError."""
+    """Make an observer of a function, which receives all events, or of an object with `wants`, or refuse it."""
     if not isinstance(given, Observer):
         return observer()(given)
     _check_call(given)
