@@ -122,8 +122,9 @@ create index jobs_unique_key_unready on asyncq._jobs (unique_key)
 create index jobs_cancelled on asyncq._jobs (locked_by) where cancelled_at is not null;
 
 -- rescue_jobs, return_lost, list_workers, force_unlock_workers: the claims of a worker, however many jobs wait. These
--- statements ask for a lock_token, which every claim has; other statements do not, and keep their own indexes.
-create index jobs_claims on asyncq._jobs (locked_by) where lock_token is not null;
+-- statements name locked_at, which every claim has. Statements that end a claim do not, and find its job by its id: by
+-- this index they would read all claims of the worker for each job.
+create index jobs_claims on asyncq._jobs (locked_by) where locked_at is not null;
 
 -- prune: jobs that were discarded long ago. Written only when a job is discarded.
 create index jobs_discarded on asyncq._jobs (updated_at) where attempts >= max_attempts and locked_by is null;

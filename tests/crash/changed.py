@@ -220,8 +220,8 @@ CHANGED = [
     Changed(
         "the claims of another worker go back as lost ones",
         "sql/functions/settle/settle_rest.sql",
-        "where locked_by = worker and lock_token = any(tokens)\n",
-        "where lock_token = any(tokens)\n",
+        "where locked_by = worker and locked_at is not null and lock_token = any(tokens)\n",
+        "where locked_at is not null and lock_token = any(tokens)\n",
         ("tests/sql/settle/test_return_lost.py",),
     ),
     Changed(

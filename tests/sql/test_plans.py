@@ -9,6 +9,7 @@ import pytest
 
 from asyncq.store.statements import query
 from asyncq.testing import temporary_schema
+from tests.support.plans import cost
 from tests.support.session import Session, session
 
 QUEUES = 500
@@ -211,6 +212,21 @@ async def test_a_batch_of_failures_is_settled_by_its_ids(full: Explainer, marked
         await full.execute("update asyncq._jobs set cancelled_at = null where locked_by = 7")
 
     assert plan.buffers <= 8000
+
+
+async def test_failures_are_settled_by_their_ids_though_the_plan_was_made_without_claims(dsn: str) -> None:
+    """An index on claims looked free then: for each failed job all claims of the worker were read."""
+    async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
+        await sql.execute(FILL + READY)
+        await sql.execute("vacuum analyze asyncq._jobs")
+        ids = await sql.values("""
+            update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 1
+              where id in (select id from asyncq._jobs where queue is null order by id limit 500) returning id""")
+        ones = [1] * len(ids)
+        failed = sql.run("settle_rest", 7, sorted(ids), ones, [False] * len(ids), ones, ones, ["e"] * len(ids), ones)
+        (_, rows) = (await cost(sql, failed))["_jobs"]
+
+    assert rows <= 4 * len(ids)
 
 
 async def test_a_beat_looks_at_the_cancelled_jobs_of_its_worker_only(full: Explainer) -> None:

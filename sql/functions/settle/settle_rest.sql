@@ -57,7 +57,7 @@ begin
   perform asyncq._split_batches_of_worker(worker, tokens);
   return query
     select id from asyncq._release(array(
-      select id from asyncq._jobs where locked_by = worker and lock_token = any(tokens)
+      select id from asyncq._jobs where locked_by = worker and locked_at is not null and lock_token = any(tokens)
       order by id for update skip locked));
 end
 $$;

@@ -43,7 +43,7 @@ begin
       select batch.ctid from asyncq._batches as batch where batch.locked_by::text = any(worker_ids)
       order by batch.locked_by, batch.lock_token for update));
     held := array(
-      select job.id from asyncq._jobs as job where job.locked_by = any(numbers) and job.lock_token is not null
+      select job.id from asyncq._jobs as job where job.locked_by = any(numbers) and job.locked_at is not null
       order by job.id for update);
   exception when lock_not_available then
     select activity.pid, activity.usename, activity.application_name as name into holder

@@ -25,7 +25,7 @@ create or replace function asyncq._list_workers()
     worker.locks, worker.tasks, coalesce(worker.stuck, '{}')
   from asyncq._workers as worker
   full join (
-    select job.locked_by, count(*) as running from asyncq._all_jobs() as job where job.lock_token is not null
+    select job.locked_by, count(*) as running from asyncq._all_jobs() as job where job.locked_at is not null
     group by job.locked_by) as claims on claims.locked_by = worker.id
   order by 1
   $$;

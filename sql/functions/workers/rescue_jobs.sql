@@ -67,7 +67,7 @@ begin
     end if;
     gone := gone || array(
       select claim.locked_by from (
-        select locked_by from asyncq._jobs where lock_token is not null
+        select locked_by from asyncq._jobs where locked_at is not null
         union
         select locked_by from asyncq._batches
         union
@@ -90,7 +90,7 @@ begin
         and not exists (select from asyncq._batches as batch where batch.locked_by = slot.worker_id)
       order by slot.worker_id for update skip locked));
   held := array(
-    select id from asyncq._jobs where locked_by = any(gone) and lock_token is not null order by id for update skip locked);
+    select id from asyncq._jobs where locked_by = any(gone) and locked_at is not null order by id for update skip locked);
   select array_agg(lost.id), array_agg(lost.worker_id), array_agg(lost.ran), array_agg(lost.is_marked),
       array_agg('WorkerLost: worker ' || lost.worker_id || case when lost.left_its_lock
           then ' has died, or lost every connection' else ' was not heard of for longer than its lease' end
@@ -121,7 +121,7 @@ begin
       order by queue.name for update skip locked));
   delete from asyncq._workers as worker
     where worker.id = any(gone)
-      and not exists (select from asyncq._jobs as job where job.locked_by = worker.id and job.lock_token is not null offset 0)
+      and not exists (select from asyncq._jobs as job where job.locked_by = worker.id and job.locked_at is not null offset 0)
       and not exists (select from asyncq._batches as batch where batch.locked_by = worker.id)
       and not exists (select from asyncq._queues as queue where queue.locked_by = worker.id)
       and not exists (select from asyncq._handoff_slots as slot where slot.worker_id = worker.id);

@@ -3,4 +3,4 @@
 -- row or batch.
 select lock_token from asyncq._batches where locked_by = $1 and lock_token = any($2)
 union
-select lock_token from asyncq._jobs where locked_by = $1 and lock_token = any($2)
+select lock_token from asyncq._jobs where locked_by = $1 and locked_at is not null and lock_token = any($2)
