@@ -30,7 +30,7 @@ import copyreg
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from asyncq.domain.states import JobState
 
@@ -294,6 +294,19 @@ class Discard(HandlerSignal):
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+def members_of(error: BaseException) -> list[BaseException]:
+    """The errors of a group and of the groups in it, in their order; any other error alone."""
+    found: list[BaseException] = []
+    left = [error]
+    while left:
+        one = left.pop()
+        if isinstance(one, BaseExceptionGroup):
+            left.extend(reversed(cast("BaseExceptionGroup[BaseException]", one).exceptions))
+        else:
+            found.append(one)
+    return found
 
 
 def seconds(delay: timedelta | float, name: str = "a delay") -> float:

@@ -11,18 +11,12 @@ import msgspec
 from asyncq.domain.cron.status import CronStatus, read_status
 from asyncq.domain.job import Added
 from asyncq.domain.states import JobState
+from asyncq.store.crontabs import Definition
 from asyncq.store.database import Connection, Database, Record
 from asyncq.store.failures import calling
 from asyncq.store.sizes import check_size
 
 Act = Literal["pause", "resume", "remove"]
-
-
-class Definition(msgspec.Struct, frozen=True):
-    """The definition of a stored item as JSON, and its revision."""
-
-    text: str
-    revision: int
 
 
 async def statuses(database: Database, connection: Connection, items: Sequence[str] | None) -> list[CronStatus]:
@@ -34,7 +28,7 @@ async def statuses(database: Database, connection: Connection, items: Sequence[s
 async def stored(database: Database, connection: Connection, item: str) -> Definition | None:
     """Read the definition of a stored item; None if there is none."""
     rows = await _fetch(database, connection, "stored_item", item)
-    return Definition(rows[0]["definition"], rows[0]["revision"]) if rows else None
+    return Definition(item, rows[0]["revision"], rows[0]["definition"]) if rows else None
 
 
 async def add(database: Database, connection: Connection, item: str, definition: str, job: str | None) -> None:

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from asyncq.store.database import ReconnectingConnection
 
 FIRST_KEY_LOCK = -(2**63)
 
 
-class Pruned(msgspec.Struct, frozen=True):
-    """The number of removed rows of each kind."""
-
-    discarded: int = 0
-    ended: int = 0
-    requests: int = 0
-
-
-async def prune(line: ReconnectingConnection, discarded_retention_s: float | None, most: int) -> Pruned:
+async def prune(line: ReconnectingConnection, discarded_retention_s: float | None, most: int) -> dict[str, int]:
     """Remove old discarded jobs, and ended jobs and requests after their retention, at most `most` of each kind.
 
-    If a number equals `most`, more may be left. None keeps discarded jobs.
+    Returns the number of each kind; if one equals `most`, more may be left. None keeps discarded jobs.
 
     If cancelled, it is unknown whether the rows were removed; the next call removes the rest.
     """
-    rows = await line.fetch("prune", discarded_retention_s, most)
-    return Pruned(*rows[0])
+    return dict((await line.fetch("prune", discarded_retention_s, most))[0])
 
 
 async def prune_key_locks(line: ReconnectingConnection, after: int, most: int) -> tuple[int, int | None]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Literal, cast
+from typing import Literal
 
 import msgspec
 
-from asyncq.domain.errors import ClaimLost, TransactionUnusable
+from asyncq.domain.errors import ClaimLost, TransactionUnusable, members_of
 from asyncq.domain.job import Claim
 from asyncq.store.database import Connection, Database, ReconnectingConnection, cut_off, is_closed
 from asyncq.store.failures import CONFLICTS, UNTIDY, calling
@@ -38,17 +38,10 @@ def is_conflict(error: BaseException) -> bool:
 
     In a group of errors, one such error is enough.
     """
-    left = [error]
     try:
-        while left:
-            one = left.pop()
-            if isinstance(one, BaseExceptionGroup):
-                left.extend(cast("BaseExceptionGroup[BaseException]", one).exceptions)
-            elif getattr(one, "sqlstate", None) in CONFLICTS:
-                return True
+        return any(getattr(one, "sqlstate", None) in CONFLICTS for one in members_of(error))
     except (Exception, asyncio.CancelledError):  # noqa: BLE001 - of a property of the user's error
         return False
-    return False
 
 
 async def lock_claim(database: Database, connection: Connection, worker_id: int, claim: Claim) -> LockedClaim:

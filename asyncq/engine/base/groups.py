@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, cast
+from typing import Any
 
 from anyio.abc import TaskGroup
+
+from asyncq.domain.errors import members_of
 
 
 class WorkerTasks:
@@ -26,14 +28,6 @@ class WorkerTasks:
 
 
 def innermost(error: BaseException) -> BaseException:
-    """Unwrap groups that contain a single error, which says more than they do."""
-    while len(parts := _parts(error)) == 1:
-        error = parts[0]
-    return error
-
-
-def _parts(error: BaseException) -> tuple[BaseException, ...]:
-    """The errors in a group; none for any other error."""
-    if isinstance(error, BaseExceptionGroup):
-        return cast("BaseExceptionGroup[BaseException]", error).exceptions
-    return ()
+    """The only error of a group and of the groups in it, which says more than they do; otherwise the group."""
+    first, *others = members_of(error)
+    return error if others else first

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 
 from asyncq.domain.events import JobsPruned
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.shield import shielded
 from asyncq.store.database import ReconnectingConnection
-from asyncq.store.pruning import FIRST_KEY_LOCK, Pruned, prune, prune_key_locks
+from asyncq.store.pruning import FIRST_KEY_LOCK, prune, prune_key_locks
 
 BATCH = 500
 EVERY_S = 60.0
@@ -45,27 +46,24 @@ class Pruner:
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + longest_s
-        pruned = total = Pruned()
-        key_locks = 0
+        total = Counter({"discarded": 0, "ended": 0, "requests": 0, "key_locks": 0})
+        pruned: dict[str, int] = {}
+        more = True
         try:
-            more = True
             while True:
                 if more:
                     async with shielded(self._line, DEADLINE_S):
                         pruned = await prune(self._line, self._discarded_retention_s, BATCH)
-                    more = BATCH in (pruned.discarded, pruned.ended, pruned.requests)
-                    total = _sum(total, pruned)
+                    total.update(pruned)
+                    more = BATCH in pruned.values()
                 after = self._next_gate(loop.time())
                 if after is not None:
-                    key_locks += await self._step(after, loop.time())
+                    total["key_locks"] += await self._step(after, loop.time())
                 if loop.time() >= until or not (more or self._gate is not None):
                     break
         finally:
-            if key_locks or total != Pruned():
-                event = JobsPruned(
-                    discarded=total.discarded, ended=total.ended, requests=total.requests, key_locks=key_locks
-                )
-                self._observers.emit(event)
+            if total.total():
+                self._observers.emit(JobsPruned(**total))
 
     def _next_gate(self, now: float) -> int | None:
         """The next key of the walk. The first walk begins anywhere, because a worker may not live long."""
@@ -81,7 +79,3 @@ class Pruner:
         if self._gate is None:
             self._walk_at = now + WALK_EVERY_S * random.uniform(0.8, 1.2)
         return removed
-
-
-def _sum(one: Pruned, other: Pruned) -> Pruned:
-    return Pruned(one.discarded + other.discarded, one.ended + other.ended, one.requests + other.requests)

@@ -21,9 +21,8 @@ import threading
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
-from asyncq.domain.errors import Discard, RetryAfter, Snooze, seconds
+from asyncq.domain.errors import Discard, RetryAfter, Snooze, members_of, seconds
 from asyncq.domain.outcome import Discarded, Failed, Interrupted, Outcome, RetryLater, Snoozed, clean_error, text_of
 from asyncq.engine.base import user_code
 
@@ -38,7 +37,7 @@ def outcome_of(error: BaseException, *, interrupted: bool) -> Outcome:
         KeyboardInterrupt: The handler raised one, which may come from a real SIGINT.
         Exception: An attribute of the user's exception raised it.
     """
-    members = _members(error)
+    members = members_of(error)
     for member in members:
         if isinstance(member, KeyboardInterrupt) and _may_be_real():
             raise member
@@ -64,19 +63,6 @@ def outcome_of(error: BaseException, *, interrupted: bool) -> Outcome:
 def describe(error: BaseException) -> str:
     """Write an error, even one whose `__str__` raises, as `last_error`: type, message, traceback, cut at 16 KiB."""
     return clean_error(f"{type(error).__name__}: {text_of(error)}\n\n{_traceback(error)}")
-
-
-def _members(error: BaseException) -> list[BaseException]:
-    """The errors of a group and of the groups in it, in their order; any other error alone."""
-    found: list[BaseException] = []
-    left = [error]
-    while left:
-        one = left.pop()
-        if isinstance(one, BaseExceptionGroup):
-            left.extend(reversed(cast("BaseExceptionGroup[BaseException]", one).exceptions))
-        else:
-            found.append(one)
-    return found
 
 
 def _decisive(errors: Sequence[BaseException]) -> Discard | RetryAfter | Snooze | None:

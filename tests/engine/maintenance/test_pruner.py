@@ -110,7 +110,7 @@ async def test_pruning_is_not_done_in_every_round(
         made.release()
         return names
 
-    async def count_prune(*args: Any) -> pruner.Pruned:
+    async def count_prune(*args: Any) -> dict[str, int]:
         calls.append(1)
         return await real_prune(*args)
 
@@ -131,7 +131,7 @@ async def test_pruning_that_fails_is_told_with_what_was_done_and_ends_nothing(
     await db.execute(ENDED.format(schema=schema, count=25))
     real, answers = pruner.prune, [None, StoreUnavailable("away")]
 
-    async def fail_second(*args: Any) -> pruner.Pruned:
+    async def fail_second(*args: Any) -> dict[str, int]:
         if answers and (error := answers.pop(0)):
             raise error
         return await real(*args)
