@@ -37,4 +37,12 @@ class LogObserver:
         if isinstance(event, on.JobEvent):
             fields |= job_fields(event.job_id, event.task, event.attempt)
         template, *arguments = sentence(event)
-        write(LOGGER, level, template, arguments, fields, event.exception)
+        write(LOGGER, level, template, arguments, fields, event.exception, _traceback(event))
+
+
+def _traceback(event: on.Event) -> str | None:
+    """The traceback that an event has as text; to format it again takes longer than to settle the failed job."""
+    if event.exception is None or not isinstance(event, on.JobRetried | on.JobDiscarded):
+        return None
+    text = event.error.partition("\n\n")[2].rstrip("\n")
+    return text if "Traceback (most recent call last)" in text else None

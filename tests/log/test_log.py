@@ -1,8 +1,10 @@
 """What the log says of names and errors that come from strangers: a record stays one record."""
 
+import logging
+
 import pytest
 
-from asyncq.domain.events import CronItemFailed, JobDiscarded, UnknownTasks
+from asyncq.domain.events import CronItemFailed, JobDiscarded, UnknownTasks, carrying
 from asyncq.domain.job import Claim
 from asyncq.log import LogObserver
 
@@ -33,6 +35,34 @@ def test_nothing_in_a_record_looks_like_another_one(event: object, caplog: pytes
     assert "forged" in "".join([first, *others])
     assert [] == [line for line in others if line and not line.startswith("    ")]
     assert all(char.isprintable() for line in (first, *others) for char in line)
+
+
+def raised() -> ValueError:
+    """An exception with a traceback."""
+    try:
+        raise ValueError("x")
+    except ValueError as error:
+        return error
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        ("ValueError: x\n\nTraceback (most recent call last):\n  of the job\n", "  of the job"),
+        ("Discard: a\n\nb", "ValueError: x"),
+    ],
+    ids=["with a traceback", "without"],
+)
+def test_a_record_shows_the_traceback_that_is_stored(error: str, shown: str, caplog: pytest.LogCaptureFixture) -> None:
+    """It has the frames of the handler alone, and is formatted already; handlers still get the exception."""
+    event, exception = failed("t", error), raised()
+    with carrying(event, exception):
+        LogObserver()(event)
+    (record,) = caplog.records
+
+    assert shown == logging.Formatter("").format(record).rpartition("\n")[2]
+    assert record.exc_info is not None
+    assert (exception, "observer.py") == (record.exc_info[1], record.filename)
 
 
 def test_a_traceback_keeps_its_lines(caplog: pytest.LogCaptureFixture) -> None:

@@ -46,12 +46,20 @@ def write(
     arguments: Sequence[object],
     fields: Mapping[str, Any],
     error: BaseException | None = None,
+    traceback: str | None = None,
 ) -> None:
-    """Write a record of asyncq; line breaks in texts are escaped, so that no text can look like a record."""
+    """Write a record of asyncq; line breaks in texts are escaped, so that no text can look like a record.
+
+    `traceback` is that of the error as text, which the formatters of `logging` need not format again.
+    """
     logger = logging.getLogger(name)
     if logger.isEnabledFor(level):
         shown = tuple(plain(value) if isinstance(value, str) else value for value in arguments)
-        logger.log(level, template, *shown, exc_info=error, extra=_free(fields), stacklevel=2)
+        exc_info = None if error is None else (type(error), error, error.__traceback__)
+        path, line, function, _ = logger.findCaller(stacklevel=2)
+        record = logger.makeRecord(name, level, path, line, template, shown, exc_info, function, _free(fields))
+        record.exc_text = traceback
+        logger.handle(record)
 
 
 def _free(fields: Mapping[str, Any]) -> dict[str, Any]:

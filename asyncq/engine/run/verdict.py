@@ -100,6 +100,11 @@ def _traceback(error: BaseException) -> str:
         shown = error.__traceback__
         while shown is not None and shown.tb_frame.f_code.co_filename.startswith(_ENGINE):
             shown = shown.tb_next
-        return "".join(traceback.format_exception(type(error), error, shown, limit=-30))
+        whole = traceback.TracebackException(type(error), error, shown, limit=-30, compact=True)
+        for frame in whole.stack:
+            frame.colno = (
+                None  # Python parses the line again to mark the columns: half of the time of a failed attempt.
+            )
+        return "".join(whole.format())
     except user_code.USERS_ERRORS:  # of a __str__ or __repr__
         return "".join(traceback.format_tb(error.__traceback__, limit=-30))
