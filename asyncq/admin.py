@@ -1,7 +1,5 @@
 """`Admin`: reads and changes jobs, on the client's pool or on the caller's connection."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime

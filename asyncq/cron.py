@@ -1,7 +1,5 @@
 """`CronAdmin`: reads and changes recurring items, on the client's pool or on the caller's connection."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta

@@ -4,8 +4,6 @@ A task in a file with one task has the path as its name. Tasks in a file with se
 was given by `@task(name=...)` is always kept. Files and folders that begin with `_` or a dot are not task files.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

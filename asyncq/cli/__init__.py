@@ -1,7 +1,5 @@
 """The command `asyncq`: runs the command that was named, and turns errors into sentences and exit codes."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import sys

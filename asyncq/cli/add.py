@@ -1,7 +1,5 @@
 """`asyncq add`: add a job."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Calls of a client: for commands that need one call."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 from collections.abc import Awaitable, Callable

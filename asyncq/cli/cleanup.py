@@ -1,7 +1,5 @@
 """`asyncq cleanup`: remove data that is no longer needed."""
 
-from __future__ import annotations
-
 import argparse
 
 import msgspec

@@ -1,7 +1,5 @@
 """`asyncq cron`: list recurring items, and change them (`cron_change.py`)."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from datetime import UTC, datetime

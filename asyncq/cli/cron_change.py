@@ -1,7 +1,5 @@
 """The commands of `asyncq cron` that change recurring items, or run one."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from datetime import timedelta

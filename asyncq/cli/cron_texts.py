@@ -1,7 +1,5 @@
 """Recurring items as JSON and as a table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
 from typing import Any

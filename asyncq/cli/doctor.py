@@ -1,7 +1,5 @@
 """`asyncq doctor`: check the store, and repair what can be repaired."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 

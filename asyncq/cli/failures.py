@@ -1,7 +1,5 @@
 """Errors of commands: their texts, as a sentence or as JSON, and their exit codes."""
 
-from __future__ import annotations
-
 import json
 import sys
 import traceback

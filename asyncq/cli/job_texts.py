@@ -1,7 +1,5 @@
 """Jobs as JSON, as a table, and in detail."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

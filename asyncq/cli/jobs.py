@@ -1,7 +1,5 @@
 """`asyncq jobs`: list jobs, and change them (`jobs_change.py`)."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from typing import Any

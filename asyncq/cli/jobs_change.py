@@ -1,7 +1,5 @@
 """The commands of `asyncq jobs` that change jobs."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The log of the command line: one handler on the standard error, text or JSON lines."""
 
-from __future__ import annotations
-
 import copy
 import json
 import logging

@@ -1,7 +1,5 @@
 """`asyncq migrate`: install or upgrade the schema, or check whether it is up to date."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

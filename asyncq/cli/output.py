@@ -1,7 +1,5 @@
 """The standard output: its disk may be full, and its encoding may lack characters."""
 
-from __future__ import annotations
-
 import codecs
 import errno
 import json

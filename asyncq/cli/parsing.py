@@ -1,7 +1,5 @@
 """The parts of all commands: the parser, common options, types of values, texts of the help."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Callable, Sequence

@@ -3,8 +3,6 @@
 Python waits for ever for a thread, which cannot be stopped, and for a coroutine that refuses to be cancelled.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

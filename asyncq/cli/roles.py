@@ -1,7 +1,5 @@
 """`asyncq roles`: print or run the SQL that grants the rights of a worker role and an enqueuer role."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 

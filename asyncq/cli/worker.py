@@ -1,7 +1,5 @@
 """`asyncq worker`: run jobs until a signal arrives, or until no job is due."""
 
-from __future__ import annotations
-
 import argparse
 import logging
 import os

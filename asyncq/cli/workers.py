@@ -1,7 +1,5 @@
 """`asyncq workers`: list the workers, and return the jobs of those that are gone."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

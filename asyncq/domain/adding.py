@@ -1,7 +1,5 @@
 """Makes one checked spec of the arguments of `add_job`: a task, a name or a spec, with a payload and options."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any

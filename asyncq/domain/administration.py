@@ -1,7 +1,5 @@
 """The results of administration: numbers of jobs by state, reasons why a job does not run, workers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """The annotations of a handler: parameters are evaluated at import, the return type when it is needed."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import sys

@@ -4,8 +4,6 @@ Frameworks have such classes: markup that is a str, numbers that are floats, dat
 encodes exact types only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal

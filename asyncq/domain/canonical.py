@@ -3,8 +3,6 @@
 sql/functions/unique/canonical.sql has the same rules: it accepts, refuses and writes the same, to the byte.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Collection, Iterable
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """The findings of `doctor`: the state of the server, of the workers, and of the laws of the store."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Literal, assert_never

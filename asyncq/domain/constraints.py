@@ -5,8 +5,6 @@ has an attribute by which other libraries define constraints for these. All othe
 No library is imported.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import typing

@@ -1,7 +1,5 @@
 """Durations in ISO 8601, such as `PT1H` or `P3W4DT5H6M7.5S`; `_period` is the same rule in SQL."""
 
-from __future__ import annotations
-
 import re
 from calendar import monthrange
 from datetime import UTC, datetime, timedelta

@@ -24,8 +24,6 @@
 Handlers raise RetryAfter, Snooze and Discard to decide about their job; these are not errors of asyncq.
 """
 
-from __future__ import annotations
-
 import copyreg
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A worker ignores such a field, because the job may come from another release that knows it.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Suggests asyncq's name for a word of another library, or the most similar known word."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Collection, Mapping
 

@@ -1,7 +1,5 @@
 """The object that is stored with a job: an add refuses one that a reader could not read."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any, NoReturn

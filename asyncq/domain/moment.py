@@ -1,7 +1,5 @@
 """Moments as the server stores them, in microseconds since 2000: decoding a datetime for each job would cost more."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 _BEGIN = datetime(2000, 1, 1, tzinfo=UTC)

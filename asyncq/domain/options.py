@@ -1,7 +1,5 @@
 """The options of a worker: defaults with units, checked once."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, cast

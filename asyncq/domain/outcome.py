@@ -20,8 +20,6 @@ A job that a shutdown interrupted ten times in a row, or whose transaction was a
 cause: the eleventh time counts.
 """
 
-from __future__ import annotations
-
 from typing import Literal, assert_never
 
 import msgspec

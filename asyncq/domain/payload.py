@@ -4,8 +4,6 @@ Equal values have equal texts, except for the order of the members of an object,
 of a set are sorted: their order in memory differs between processes.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 import re

@@ -7,8 +7,6 @@
 What cannot be served is refused with a sentence when the module is imported.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import types

@@ -5,8 +5,6 @@ the same rules in SQL. Every error is `InvalidJob` with the code GWBUP. Its fiel
 breaks a rule, such as `unique.period`, or the part of the job without a canonical form: type, queue, args or meta.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet

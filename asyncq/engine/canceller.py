@@ -4,8 +4,6 @@ A message names the job's id and the token of its claim, so an old message never
 too: whatever its result, the run is settled as cancelled. So a message may be lost, late or repeated.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """The job loops of a worker, one for each slot: take a claim, run its job, pass the result on, repeat."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import anyio

@@ -1,7 +1,5 @@
 """Makes all parts of one worker, each with the parts that it uses. No part replaces parts of another one later."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from anyio import CapacityLimiter

@@ -4,8 +4,6 @@ The worker then stops fetching, returns claims that have not started, waits for 
 that still run, writes all settlements, and ends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable
 from typing import TypeVar
 

@@ -6,8 +6,6 @@ service with a handler, would replace the function of the first worker, and remo
 A forked child gets the earlier handlers back: its copy of a worker does not run, and could not stop.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

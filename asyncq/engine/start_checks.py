@@ -1,7 +1,5 @@
 """The checks of a worker before it registers."""
 
-from __future__ import annotations
-
 from asyncq.domain.errors import UnsupportedServer
 from asyncq.domain.events import LeaseOnly
 from asyncq.domain.task import Registry

@@ -4,8 +4,6 @@ The parts run shielded in one task group. A cancellation of the worker from outs
 order, within the grace period and a few seconds.
 """
 
-from __future__ import annotations
-
 import asyncio
 import platform
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,7 +1,5 @@
 """The sentences about recurring jobs."""
 
-from __future__ import annotations
-
 import logging
 
 from asyncq.domain import events as on

@@ -1,7 +1,5 @@
 """One line on stderr for a program that has not set up logging, where a worker would otherwise log nothing."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from contextlib import suppress

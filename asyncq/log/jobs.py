@@ -1,7 +1,5 @@
 """The sentences about single jobs."""
 
-from __future__ import annotations
-
 from asyncq.domain import events as on
 from asyncq.log.sentences import Table, debug, error, first_line, info, warning
 

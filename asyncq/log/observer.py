@@ -1,7 +1,5 @@
 """The observer that writes all log sentences. INFO needs a human, or reassures one. Never a payload or a key."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection
 from typing import Any

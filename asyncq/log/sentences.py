@@ -1,7 +1,5 @@
 """The parts of a table of sentences."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Callable, Collection

@@ -1,7 +1,5 @@
 """The sentences about workers, their connections and their maintenance."""
 
-from __future__ import annotations
-
 from asyncq.domain import events as on
 from asyncq.log.sentences import Table, debug, error, info, listed, warning
 

@@ -1,7 +1,5 @@
 """Reads jobs, and changes them by their ids, on any connection."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal

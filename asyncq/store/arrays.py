@@ -4,8 +4,6 @@ The driver looks up the type of an array before it sends or reads the first one 
 eight milliseconds for each new connection; a text costs nothing.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable
 from typing import Literal

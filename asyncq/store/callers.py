@@ -1,7 +1,5 @@
 """Checks connections that callers give: their type, and whether they are in a transaction."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import cast

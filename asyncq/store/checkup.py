@@ -1,7 +1,5 @@
 """The statements of `doctor`: its questions to the database, and its repairs."""
 
-from __future__ import annotations
-
 import msgspec
 
 from asyncq.domain.checkup import Checkup, DeadRows, FirstJobs, Holder, Repaired, Violation

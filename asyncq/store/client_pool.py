@@ -4,8 +4,6 @@ asyncpg's acquire and release create a task, a timer and a shield, which cost ab
 asyncpg's pool only opens connections; it gets them back when they are idle, broken or cancelled.
 """
 
-from __future__ import annotations
-
 import asyncio
 from contextvars import ContextVar
 from typing import cast

@@ -1,7 +1,5 @@
 """Recurring items as administrators see them, on any connection: list, add, change, pause, resume, remove, run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Recurring items as workers see them: their state, and their slots. Each slot becomes a job once."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Opens single connections and pools; each application_name says the purpose of a connection."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping

@@ -5,8 +5,6 @@ the server, as settings. So asyncq uses such a parameter itself, ignores it with
 refuses it by name.
 """
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Mapping

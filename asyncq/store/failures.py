@@ -1,7 +1,5 @@
 """Turns asyncpg's errors into asyncq's errors: no error of the driver leaves the store."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import os

@@ -1,7 +1,5 @@
 """Closes the hand-off slot of an idle worker, and reads the message of an add that filled it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import msgspec

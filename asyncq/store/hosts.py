@@ -4,8 +4,6 @@ The driver's time limit covers the whole list, so a host that accepts a connecti
 each attempt. The driver itself opens a DSN with one host.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

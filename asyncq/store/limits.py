@@ -1,7 +1,5 @@
 """Time limits of statements. The limits of a role may suit its web requests, and be too short for maintenance."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, cast

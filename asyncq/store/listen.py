@@ -1,7 +1,5 @@
 """The LISTEN connection: calls a function for each notification, and reports when the connection breaks."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import secrets

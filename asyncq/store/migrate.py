@@ -5,8 +5,6 @@ runs alone after the other migrations. A file with `-- breaking: needs 000007 of
 that do not know the migration 000007.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import re

@@ -4,8 +4,6 @@ While any process has a copy of a socket open, the server does not notice the de
 and its locks, and notifications for it accumulate, until the child ends too.
 """
 
-from __future__ import annotations
-
 import os
 from typing import Any
 from weakref import WeakSet

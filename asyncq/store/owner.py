@@ -3,8 +3,6 @@
 Otherwise the owner could not replace the objects of other roles, and `enqueue` would run with the rights of those.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
 

@@ -1,7 +1,5 @@
 """Checks row level security on asyncq's tables: it hides rows from a role without an error."""
 
-from __future__ import annotations
-
 import asyncpg
 
 from asyncq.domain.errors import ConfigurationError

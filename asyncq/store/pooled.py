@@ -5,8 +5,6 @@ statement and its parameters in two messages. Between them a pooler may change t
 used for another client's statement. So each statement runs in its own transaction, which begins with the settings.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager

@@ -3,8 +3,6 @@
 A server without a feature on which claims depend is refused. Without another feature asyncq works, and logs one line.
 """
 
-from __future__ import annotations
-
 import secrets
 
 import asyncpg

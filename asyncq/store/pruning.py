@@ -1,7 +1,5 @@
 """Removes expired rows, a part at a time; it skips locked rows."""
 
-from __future__ import annotations
-
 from asyncq.store.database import ReconnectingConnection
 
 FIRST_KEY_LOCK = -(2**63)

@@ -1,7 +1,5 @@
 """Repeats adds after a failure."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from itertools import chain, repeat

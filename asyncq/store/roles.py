@@ -1,7 +1,5 @@
 """Grants roles their privileges, and reads which function a role may use to add jobs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Literal

@@ -1,7 +1,5 @@
 """Reads libpq's service file. The driver would ignore a service that the file lacks."""
 
-from __future__ import annotations
-
 import configparser
 import os
 from pathlib import Path

@@ -3,8 +3,6 @@
 This is checked before the first `set`: a setting in a shared session would reach other programs.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 

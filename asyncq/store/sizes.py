@@ -4,8 +4,6 @@ PostgreSQL ends the connection of a client that sends a message of 1 GiB, after 
 larger. Until a message is in a table, the server needs several times its size in memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 

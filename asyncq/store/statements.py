@@ -4,8 +4,6 @@ In sql/ the word `asyncq` always means the schema, so each file is valid SQL. Re
 identifiers, function bodies and string literals. For the default schema it changes nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache

@@ -1,7 +1,5 @@
 """Transactions that also settle a job: they lock its claim, complete it, and read the status of a COMMIT."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Literal

@@ -1,7 +1,5 @@
 """Workers in the database: they send beats, and rescue the jobs of dead workers. Leases use the real clock."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 import msgspec

@@ -1,7 +1,5 @@
 """Assertions about waiting jobs: was this job added?"""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import typing

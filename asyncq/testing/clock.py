@@ -1,7 +1,5 @@
 """A clock that a test can move: it replaces `now()` and `clock()` in the test's own schema."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta

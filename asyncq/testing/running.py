@@ -1,7 +1,5 @@
 """Runs due jobs inside a test, until none is runnable, and reports their ends."""
 
-from __future__ import annotations
-
 import copy
 import functools
 from collections.abc import Awaitable, Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """A schema for one test: installed, marked as one whose clock may be moved, dropped at the end."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager

@@ -1,7 +1,5 @@
 """Cron expressions by name: each function returns the five fields, for use wherever an expression is expected."""
 
-from __future__ import annotations
-
 from typing import Literal, NoReturn, get_args
 
 from asyncq.domain.errors import CrontabProblem, InvalidCrontab

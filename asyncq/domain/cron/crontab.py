@@ -1,7 +1,5 @@
 """The recurring items of a worker: those of its tasks, and those of its crontab."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, cast
 

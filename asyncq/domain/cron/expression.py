@@ -4,8 +4,6 @@ crontab    exactly the five fields of graphile-worker: `*`, `*/n`, `a`, `a-b`, a
 extended   also names (jan, mon), `a-b/n`, `@daily` and the like, and `H`: a value that depends on the identifier
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The options of a line, `?fill=2d&max=10`: names and values of a text -> the fields of a `CronItem`."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Callable, Iterator

@@ -3,8 +3,6 @@
 sql/functions/cron/run_cron_item.sql has the same rules.
 """
 
-from __future__ import annotations
-
 import hashlib
 from typing import Literal, get_args
 

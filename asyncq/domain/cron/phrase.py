@@ -1,7 +1,5 @@
 """Time phrases: `4w3d2h1m` is four weeks, three days, two hours and a minute."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 

@@ -4,8 +4,6 @@ A worker may be late, because its machine slept, its loop was blocked or the clo
 most an hour old as if it were in time. Older slots were missed: they are skipped, unless the item has a `fill`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 

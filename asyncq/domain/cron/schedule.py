@@ -8,8 +8,6 @@ Users expect that a daily job is neither skipped nor run twice, and that "every 
 the rule of Debian's cron. An instant is always a whole minute of UTC.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from itertools import pairwise

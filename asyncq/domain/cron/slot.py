@@ -1,7 +1,5 @@
 """Slots: an item with a minute at which it is due; each becomes one job, added by the first worker."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 

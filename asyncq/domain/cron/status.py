@@ -1,7 +1,5 @@
 """`CronStatus`: a recurring item as the database knows it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 

@@ -3,8 +3,6 @@
 The members of that object are those of sql/functions/cron/check_cron_item.sql.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any

@@ -3,8 +3,6 @@
 All problems of a text are found at once, and reported with their lines and columns.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Any

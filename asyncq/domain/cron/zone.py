@@ -1,7 +1,5 @@
 """Time zones by name, and the minutes of their clocks as instants."""
 
-from __future__ import annotations
-
 import difflib
 import zoneinfo
 from bisect import bisect_left

@@ -1,7 +1,5 @@
 """The wait before the engine repeats a statement that failed."""
 
-from __future__ import annotations
-
 import random
 
 

@@ -1,7 +1,5 @@
 """The flags that a worker forbids now: a list, or the result of a function of the user."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from asyncq.domain.errors import AsyncqError

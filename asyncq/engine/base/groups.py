@@ -1,7 +1,5 @@
 """The task group of a worker, and the error inside of an exception group."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine
 from typing import Any
 

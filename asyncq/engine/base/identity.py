@@ -1,7 +1,5 @@
 """The identity of this worker in the database, and the numbers of its fetches."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

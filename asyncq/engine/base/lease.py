@@ -1,7 +1,5 @@
 """How long a worker may rely on its claims, by a clock that runs while the machine sleeps."""
 
-from __future__ import annotations
-
 import time
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Calls the observers of one worker; an error of one affects no other, and no job."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable
 from functools import cache

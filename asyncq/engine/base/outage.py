@@ -1,7 +1,5 @@
 """Counts the failures of one part of a worker in a row, so that an outage takes two lines of the log."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """How many jobs a second the handlers have finished lately; it decides how many jobs are fetched in advance."""
 
-from __future__ import annotations
-
 WINDOW_S = 0.05  # the pace is measured over one to two windows
 SHORTEST_S = 0.02  # two jobs that end at the same time are not a pace
 

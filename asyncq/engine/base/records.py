@@ -7,8 +7,6 @@ a program's record factory has set. Here such a field is written as `asyncq_<nam
 asyncq first and set up logging afterwards.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Waits for the answer to statements that were sent, in spite of a cancellation: no claim or settlement is lost."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 

@@ -1,7 +1,5 @@
 """Measures durations without the time in which the event loop was blocked, because an end is not seen then."""
 
-from __future__ import annotations
-
 import asyncio
 from types import TracebackType
 from typing import Self

@@ -4,8 +4,6 @@ Only this module catches BaseException and keeps it: SystemExit must not end the
 not look like a cancellation of the worker's own parts.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import sys

@@ -4,8 +4,6 @@ The clock is the server's, so that all workers of a database agree. Each slot be
 worker. Each round also notices changes of stored items.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Adds the jobs of slots, on its own connection: a transaction that holds a key of such a job delays nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from asyncq.domain.cron.slot import Known, Slot

@@ -1,7 +1,5 @@
 """Reads the stored recurring items whose tasks the worker knows, and reports those that cannot be scheduled."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 import msgspec

@@ -1,7 +1,5 @@
 """The recurring items of one run: the progress of each, its next slots, and the retry of a failed one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 

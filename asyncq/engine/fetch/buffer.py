@@ -1,7 +1,5 @@
 """Claimed jobs on their way from the fetcher to the coroutine workers."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Iterable

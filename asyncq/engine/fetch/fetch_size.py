@@ -5,8 +5,6 @@ below the number that pays for the statement. Jobs without a queue cost a few mi
 long, the machine is busy, and smaller fetches would cost it more statements and commits.
 """
 
-from __future__ import annotations
-
 # The aim for the duration. The longest fetches take 10 ms more, when the server begins another file of its log.
 AIM_S = 0.007
 MOST = 500

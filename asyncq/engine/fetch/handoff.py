@@ -5,8 +5,6 @@ to the worker then, at most one job waits for it. The worker opens the slot agai
 notification is lost, as when the LISTEN connection breaks, the worker returns the claim by its token.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any

@@ -4,8 +4,6 @@ A claim comes by a fetch, with the end of another job of its queue, or by a hand
 slot is free. A claim that must not start is given back.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Collection
 

@@ -3,8 +3,6 @@
 So is every (re)connect, of all: nothing was heard before.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

@@ -5,8 +5,6 @@ fetch, made when some worker was on call and every add that notified nobody had 
 flags cannot fetch for each other: then one is always on call, and every notification reaches all of them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Callable

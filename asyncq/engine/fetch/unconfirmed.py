@@ -3,8 +3,6 @@
 The worker does not know the jobs of these claims, and while it is alive no rescue returns them.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 from asyncq.domain.events import JobsReturned

@@ -1,7 +1,5 @@
 """Sends a beat over another connection of the worker when the heartbeat has lost its own."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ that it lives. Each beat also finds the jobs that were cancelled without the wor
 schema needs a newer release by now. Between beats the thread looks whether other workers have died.
 """
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import threading

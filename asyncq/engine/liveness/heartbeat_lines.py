@@ -5,8 +5,6 @@ still hold the lock for it. A connection on which the server refuses a statement
 the session is alive, and holds the lock.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import assert_never

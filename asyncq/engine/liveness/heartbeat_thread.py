@@ -4,8 +4,6 @@ Each beat lists the claims that have started, and returns those whose jobs were 
 checks whether other workers have died. It uses one connection, which holds the worker's lock (`HeartbeatLines`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import os

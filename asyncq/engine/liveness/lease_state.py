@@ -23,8 +23,6 @@ Any other event changes nothing. One of them is a beat that the server refuses: 
 lock.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Literal

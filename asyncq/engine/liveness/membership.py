@@ -1,7 +1,5 @@
 """Registers a worker, and reacts when other workers declare it dead, or may do that soon."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import anyio

@@ -5,8 +5,6 @@ Each beat names the running jobs. Two kinds of jobs are named before they begin,
 the last attempt of a job, which must not run twice; and a job whose last worker died while it ran.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import Callable, Collection

@@ -1,7 +1,5 @@
 """Prunes: removes old data in small batches, so that no other statement waits for long."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """Maintenance that each worker does for all, on a jittered timer and without a leader: rescue, prune."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Sequence

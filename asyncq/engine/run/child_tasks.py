@@ -1,7 +1,5 @@
 """Finds the asyncio tasks of handlers that have ended, by a mark in the context that such tasks inherit."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from contextvars import Context, ContextVar, copy_context

@@ -4,8 +4,6 @@ A handler that calls `os.fork` must end the child by `os._exit` or `os.exec...`.
 raises, or awaits would be a second worker with the same id and the same claims.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -1,7 +1,5 @@
 """Runs a job: decodes the payload, calls the handler in its own task, and turns any end of it into an outcome."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Collection

@@ -1,7 +1,5 @@
 """One run of a job, from its start until its settlement is written."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """Shows where code of the user is now: the stack of a thread, or of a coroutine that waits."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import traceback

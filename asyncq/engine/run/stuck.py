@@ -3,8 +3,6 @@
 It keeps its claim and its serial queue until it ends. Then it is settled as usual, and its own job loop ends.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from functools import partial

@@ -12,8 +12,6 @@ After that the claim decides, because the same transaction ends it: the worker a
 Each later write for such a run is fenced by its claim, as all others are.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -12,8 +12,6 @@ A handler may raise a verdict (`Discard`, `RetryAfter`, `Snooze`) alone or in ex
 A CancelledError beside other errors changes nothing.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
