@@ -137,8 +137,8 @@ class Parts:
         line, observers, inbox, outbox = self.writing, self._observers, self.inbox, self.outbox
         self.wake_ups = WakeUps(line, observers, self.schedule, self.on_call, start_soon, once=once)
         claim_next = ClaimNext(line, self.identity, inbox, self.schedule, self.unconfirmed)
-        settled, is_held = self.wake_ups.settled, inbox.buffer.is_held
-        self.completer = Completer(line, outbox, observers, self.reporter, claim_next, settled=settled, is_held=is_held)
+        settled = self.wake_ups.settled
+        self.completer = Completer(line, outbox, observers, self.reporter, claim_next, settled=settled)
         self.loops = JobLoops(
             self.identity, inbox, outbox, self.executor, self.completer, self.start_gate, start_soon=start_soon
         )

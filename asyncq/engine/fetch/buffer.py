@@ -3,7 +3,6 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
-from time import perf_counter
 
 from asyncq.domain.job import Claim
 
@@ -27,7 +26,6 @@ class Buffer:
         self._filled_at = 0.0
         self._turn = 1  # the next claim's place among eight; before the last one is taken, others may run
         self._held_s = 0.0  # by handlers, since others had the loop
-        self._paused_at = float("-inf")
         self._pausing = False
         self._taking = 0
         self.low_water = 0
@@ -44,10 +42,6 @@ class Buffer:
     def filled_at(self) -> float:
         """When claims were put in last, on the loop's clock."""
         return self._filled_at
-
-    def is_held(self) -> bool:
-        """Whether handlers have held the event loop for much of the time, lately."""
-        return perf_counter() - self._paused_at < 3 * LONGEST_HOLD_S
 
     def held(self, for_s: float) -> None:
         """A handler has ended that kept everything else from running for so long."""
@@ -109,7 +103,7 @@ class Buffer:
                 await asyncio.sleep(0)
         finally:
             self._pausing = False
-            self._held_s, self._paused_at = 0.0, perf_counter()
+            self._held_s = 0.0
 
     def _first(self) -> Claim:
         claim = self._claims.popleft()

@@ -13,11 +13,13 @@ from asyncq.domain.job import Claim
 from asyncq.domain.options import WorkerOptions
 from asyncq.engine.base.pace import Pace
 from asyncq.engine.fetch.cursor import Reach
-from asyncq.engine.fetch.fetch_size import FetchSize
 from asyncq.engine.fetch.inbox import Inbox
 from asyncq.store.claim import START, Place, next_due_s
 from asyncq.store.database import ReconnectingConnection
 
+# The size of a fetch, and that after a job of a queue. Such a fetch is slower, and no job of it runs until it ends.
+MOST = 500
+MOST_OF_QUEUES = 300
 # The worker fetches jobs for this much time ahead of free slots.
 AHEAD_S = 0.025
 # For this long after a check for due jobs `claim_next` needs no other check.
@@ -67,7 +69,7 @@ class Schedule:
         self._look_at = 0.0
         self._sent_at = self._looked_at = float("-inf")
         self._took_s = 0.0
-        self._size = FetchSize()
+        self._most = MOST
         self._pace = Pace()
 
     # What other parts report
@@ -125,7 +127,7 @@ class Schedule:
         """The fetch has brought these claims; it began at this place."""
         self._after = after
         self._took_s = _now() - self._sent_at
-        self._size.took(len(claims), self._took_s, of_queues=any(claim.queue is not None for claim in claims))
+        self._most = MOST_OF_QUEUES if any(claim.queue is not None for claim in claims) else MOST
 
     def poll_later(self) -> None:
         """Nothing that was known to become due is left: look after the poll interval."""
@@ -188,7 +190,7 @@ class Schedule:
     def _wanted(self, coming: int) -> int:
         """How many to fetch now, if so many claims may come without that."""
         buffer, pace = self._inbox.buffer, self._pace.look(_now(), self._finished())
-        return wanted_now(buffer.waiting, len(buffer) + coming, pace, self._size.size, self._took_s)
+        return wanted_now(buffer.waiting, len(buffer) + coming, pace, self._most, self._took_s)
 
 
 def left_by(saw_all: bool, reach: Reach, *, may_begin_at_start: bool) -> Left:

@@ -53,9 +53,6 @@ IDLE_S = 30.0
 MANY = 2_000
 GATHER_S = 0.004
 ENOUGH = 50
-# The same where handlers hold the loop.
-MANY_OF_HELD = 200
-GATHER_HELD_S = 0.02
 
 _worker_id = attrgetter("worker_id")
 
@@ -70,7 +67,6 @@ class Completer:
         reporter: Reports what was committed.
         claim_next: Claims the next jobs of queues.
         settled: Called with the written settlements, which may free a queue or plan a retry.
-        is_held: Whether handlers have recently held the event loop for much of the time.
     """
 
     def __init__(
@@ -82,7 +78,6 @@ class Completer:
         claim_next: ClaimNext,
         *,
         settled: Callable[[Iterable[Settlement]], None],
-        is_held: Callable[[], bool],
     ) -> None:
         self._line = line
         self._outbox = outbox
@@ -90,7 +85,6 @@ class Completer:
         self._reporter = reporter
         self._claim_next = claim_next
         self._settled = settled
-        self._is_held = is_held
         self._pace = Pace()
         self._outage = Outage("writing results of jobs", observers.emit)
         self._patience = Patience(WRITE_DEADLINE_S, LONGEST_DEADLINE_S)
@@ -151,15 +145,14 @@ class Completer:
 
     def _has_time(self) -> bool:
         """Return whether to gather more ends first: very many runs complete, and no queue waits for one of them."""
-        many = MANY_OF_HELD if self._is_held() else MANY
         pace = self._pace.look(time.perf_counter(), self._outbox.ended_well)
-        if pace < many or self._closing or self._outbox.pending or len(self._outbox.well) >= ENOUGH:
+        if pace < MANY or self._closing or self._outbox.pending or len(self._outbox.well) >= ENOUGH:
             return False
         return all(run.claim.queue is None for run in self._outbox.well.values())
 
     async def _gather(self) -> None:
         """Wait for more ends; the end of a queue's job, or a failure, ends the wait."""
-        with anyio.move_on_after(GATHER_HELD_S if self._is_held() else GATHER_S):
+        with anyio.move_on_after(GATHER_S):
             await self._outbox.changed.wait()
 
     async def _rest(self) -> None:

@@ -4,10 +4,7 @@ import asyncio
 import time
 from typing import Any
 
-import pytest
-
 from asyncq.domain.job import Claim
-from asyncq.engine.fetch import buffer as buffer_module
 from asyncq.engine.fetch.buffer import BREATH, LONGEST_HOLD_S, PAUSE, Buffer
 from tests.support.waiting import LIMIT_S
 
@@ -182,18 +179,6 @@ async def test_others_have_the_loop_for_several_rounds() -> None:
     pauses = [part.count("round") for part in " ".join(log).split("claim")[1:-1]]
 
     assert min(pauses) >= PAUSE
-
-
-async def test_it_is_known_whether_handlers_hold_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who writes their ends takes the loop from them each time. It is forgotten soon after the last pause."""
-    now_s = 1000.0
-    monkeypatch.setattr(buffer_module, "perf_counter", lambda: now_s)
-    _, held = await rounds_of(1.1 * LONGEST_HOLD_S, claims=4)
-    _, free = await rounds_of(0.0, claims=4)
-    at_once = held.is_held(), free.is_held()
-    now_s += 3.1 * LONGEST_HOLD_S
-
-    assert ((True, False), False) == (at_once, held.is_held())
 
 
 async def test_whoever_else_holds_the_loop_makes_no_slot_wait() -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from asyncq import Client, task
 from asyncq.domain.events import JobCompleted, JobDiscarded, JobStarted
-from asyncq.engine.fetch.buffer import Buffer
 from asyncq.engine.settle import completer
 from tests.engine.conftest import MakeWorker
 from tests.support.seen import Seen
@@ -39,14 +38,6 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(completer, "MANY", 0)
     monkeypatch.setattr(completer, "GATHER_S", FAR_S)
     monkeypatch.setattr(completer, "ENOUGH", 1_000)
-
-
-@pytest.fixture
-def holding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Handlers hold the event loop; their ends are gathered for an hour, or until there are five."""
-    monkeypatch.setattr(Buffer, "is_held", lambda _: True)
-    monkeypatch.setattr(completer, "GATHER_HELD_S", FAR_S)
-    monkeypatch.setattr(completer, "ENOUGH", 5)
 
 
 async def run_some(client: Client, seen: Seen, before: int = 0) -> None:
@@ -91,28 +82,6 @@ async def test_at_an_easy_pace_an_end_is_written_at_once(
 ) -> None:
     """There is nothing to gain, and a crash in between would run the job again."""
     monkeypatch.setattr(completer, "GATHER_S", FAR_S)
-    async with make_worker(nothing).start():
-        await client.add_job(nothing)
-        await seen.wait_for(JobCompleted)
-
-    assert 1 == len(seen.of(JobCompleted))
-
-
-@pytest.mark.usefixtures("holding")
-async def test_where_handlers_hold_the_loop_ends_are_gathered_at_a_lower_pace(
-    client: Client, make_worker: MakeWorker, seen: Seen, gate: Gate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each write takes the loop from them."""
-    monkeypatch.setattr(completer, "MANY_OF_HELD", 0)
-
-    assert [5] == await batches_of_five(client, make_worker, seen, gate)
-
-
-@pytest.mark.usefixtures("holding")
-async def test_the_end_of_a_handler_that_held_the_loop_for_very_long_waits_for_no_other(
-    client: Client, make_worker: MakeWorker, seen: Seen
-) -> None:
-    """The next one may hold it for as long."""
     async with make_worker(nothing).start():
         await client.add_job(nothing)
         await seen.wait_for(JobCompleted)
