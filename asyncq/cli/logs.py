@@ -63,7 +63,6 @@ class TextFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)-7s %(origin)s%(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format one record as text."""
         record = copy.copy(record)
         record.origin = _origin(record)
         record.exc_text = None  # A cache of another formatter.
@@ -92,7 +91,6 @@ class JsonFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format one record as JSON."""
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

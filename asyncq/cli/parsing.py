@@ -78,9 +78,7 @@ class Parser(argparse.ArgumentParser):
 class Commands(Protocol):
     """The result of `add_subparsers`."""
 
-    def add_parser(self, name: str, **options: Any) -> argparse.ArgumentParser:
-        """Add the parser of a command."""
-        ...
+    def add_parser(self, name: str, **options: Any) -> argparse.ArgumentParser: ...
 
 
 Run = Callable[[argparse.Namespace], int | None]

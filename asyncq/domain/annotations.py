@@ -52,7 +52,6 @@ class _Scope:
         self._locals = ChainMap(generic, layers[-1].__globals__ if layers else {})
 
     def evaluate(self, annotation: Any, where: str) -> Any:
-        """Evaluate an annotation."""
         if isinstance(annotation, typing.ForwardRef):
             annotation = annotation.__forward_arg__
         if not isinstance(annotation, str):

@@ -175,7 +175,6 @@ class DefaultRetry(msgspec.Struct, frozen=True):
     """
 
     def delay_s(self, attempt: int, random: float) -> float:  # noqa: ARG002
-        """See `RetryPolicy.delay_s`."""
         return math.exp(min(attempt, 10))
 
 

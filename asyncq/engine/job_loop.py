@@ -39,7 +39,6 @@ class JobLoops:
         self.ended = anyio.Event()
 
     def start(self) -> None:
-        """Start another loop."""
         self.running += 1
         self._start_soon(self._loop)
 

@@ -24,7 +24,6 @@ class StopRequest:
 
     @property
     def is_asked(self) -> bool:
-        """Whether the worker was asked to stop."""
         return self._asked.is_set()
 
     def ask(self, reason: str) -> None:
@@ -52,7 +51,6 @@ class StopRequest:
         return None
 
     async def asked(self) -> None:
-        """Wait until the worker is asked to stop."""
         await self._asked.wait()
 
     async def forced(self) -> None:

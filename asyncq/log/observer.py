@@ -27,7 +27,6 @@ class LogObserver:
         return [*loud, *_QUIET] if logging.getLogger(LOGGER).isEnabledFor(logging.DEBUG) else loud
 
     def __call__(self, event: on.Event, /) -> None:
-        """Write one event."""
         level, sentence = _SENTENCES[type(event)]
         if getattr(event, "failures", 1) > 1 and not isinstance(event, on.PartRecovered):
             level = logging.DEBUG  # The first failure of an outage was logged; the line at its end has their number.

@@ -67,7 +67,6 @@ class Postgres:
         raise Failed(f"initdb failed: {words.strip()}")
 
     def start(self) -> None:
-        """Start the server and wait until it accepts connections."""
         deadline = time.monotonic() + START_LIMIT_S
         while not self._try_to_start(deadline):
             # After a SIGKILL of the postmaster, its last children may hold the shared memory for a moment.

@@ -201,7 +201,6 @@ class Database:
         return how
 
     def query(self, name: str) -> str:
-        """A statement of sql/queries for this schema."""
         return query(name, self.schema)
 
 
@@ -233,11 +232,9 @@ class ReconnectingConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether a connection is open now."""
         return self._connection is not None and not self._connection.is_closed()
 
     async def connection(self) -> asyncpg.Connection:
-        """Return the connection; opens it if needed."""
         if self._connection is None or self._connection.is_closed():
             self._connection = None
             self._connection = await self._database.connect(

@@ -125,7 +125,6 @@ class HeartbeatConnection:
         await self._fetch("note_block", worker_id, job_id, token, error)
 
     async def watch(self, worker_id: int) -> Watched:
-        """Look whether other workers have died."""
         (row,) = await self._fetch("watch_workers", worker_id)
         return Watched(*row)
 
@@ -139,7 +138,6 @@ class HeartbeatConnection:
             self._forget().terminate()
 
     async def close(self) -> None:
-        """Close the connection, within a second or by force."""
         if self._connection is not None:
             await hang_up(self._forget())
 

@@ -120,7 +120,6 @@ class Listening:
         return is_open
 
     def drop(self) -> None:
-        """Close the connection by force."""
         self._connection.terminate()
 
     async def _fetch(self, name: str, *args: Any) -> list[asyncpg.Record]:

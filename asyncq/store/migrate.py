@@ -52,7 +52,6 @@ class Migration(msgspec.Struct, frozen=True):
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of the file's text."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     @property

@@ -35,27 +35,22 @@ class PooledConnection(OwnConnection):
         self.prelude = prelude
 
     async def fetch(self, *args: Any, **options: Any) -> Any:
-        """See asyncpg."""
         async with self._at_once():
             return await super().fetch(*args, **options)
 
     async def fetchrow(self, *args: Any, **options: Any) -> Any:
-        """See asyncpg."""
         async with self._at_once():
             return await super().fetchrow(*args, **options)
 
     async def fetchval(self, *args: Any, **options: Any) -> Any:
-        """See asyncpg."""
         async with self._at_once():
             return await super().fetchval(*args, **options)
 
     async def fetchmany(self, *args: Any, **options: Any) -> Any:
-        """See asyncpg."""
         async with self._at_once():
             return await super().fetchmany(*args, **options)
 
     async def executemany(self, command: str, args: Iterable[Sequence[Any]], *, timeout: float | None = None) -> None:
-        """See asyncpg."""
         async with self._at_once():
             await super().executemany(command, args, timeout=timeout)
 

@@ -27,7 +27,6 @@ class LockedClaim(msgspec.Struct, frozen=True):
 
     @property
     def is_current(self) -> bool:
-        """Whether the transaction locks the claim."""
         return self.state == "locked"
 
 

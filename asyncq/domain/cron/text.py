@@ -44,7 +44,6 @@ class _Line:
         self.problems.append(CrontabProblem(said, field, self.owner, self.number, column + 1))
 
     def read(self, *, with_task: bool) -> None:
-        """Read all parts."""
         words = [word[0] for word in self._words]
         behind = next((at for at, word in enumerate(words) if word.startswith(("?", "{"))), len(words))
         fields = _count_fields(words[:behind]) if with_task else behind
@@ -117,7 +116,6 @@ class _Line:
         self.report(column, f"{rest[:40]!r} is not allowed here, expected ?options, a {{payload}}, or nothing")
 
     def item(self, dialect: Dialect) -> CronItem | None:
-        """The item of the line; None if it has a problem."""
         item = None
         try:
             item = CronItem(**self.values, dialect=dialect)

@@ -55,7 +55,6 @@ class Times(msgspec.Struct, frozen=True):
     dows: frozenset[int]
 
     def matches(self, minute: TimeDigest) -> bool:
-        """Whether a minute is included."""
         return (
             minute.minute in self.minutes
             and minute.hour in self.hours

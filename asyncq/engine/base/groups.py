@@ -15,7 +15,6 @@ class WorkerTasks:
         self._group: TaskGroup | None = None
 
     def open(self, group: TaskGroup) -> None:
-        """Start tasks in this group from now on."""
         self._group = group
 
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:

@@ -52,5 +52,4 @@ class Identity:
         return forbidden if noted_for == worker_id else None
 
     def task(self, task_id: Any) -> Task[...]:
-        """The task of a claim."""
         return self._ever[task_id]

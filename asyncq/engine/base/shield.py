@@ -20,11 +20,9 @@ class Patience:
         self.deadline_s = first_s
 
     def answered(self) -> None:
-        """Record an answer in time."""
         self.deadline_s = self._first_s
 
     def lost(self) -> None:
-        """Record that there was no answer in time."""
         self.deadline_s = min(2 * self.deadline_s, self._longest_s)
 
 

@@ -136,7 +136,6 @@ class Cron:
         self._scope.cancel()
 
     async def close(self) -> None:
-        """Close the connection, within a second or by force."""
         await self._adder.close()
 
     async def _declare(self) -> None:

@@ -63,11 +63,9 @@ class SlotAdder:
             await store.tell(self._line, items)
 
     async def rest(self) -> None:
-        """Close the connection until it is needed again."""
         await self._line.rest()
 
     async def close(self) -> None:
-        """Close the connection, within a second or by force."""
         await self._line.close()
 
     def _report(self, added: Sequence[AddedSlot]) -> None:

@@ -86,12 +86,10 @@ class Timetable:
 
     @property
     def own(self) -> tuple[str, ...]:
-        """The identifiers of the worker's own items."""
         return tuple(item.identifier for item in self._own)
 
     @property
     def identifiers(self) -> tuple[str, ...]:
-        """The identifiers of all items."""
         return (*self.own, *self._stored)
 
     @property

@@ -112,7 +112,6 @@ class Buffer:
         return claim
 
     async def _wait(self) -> None:
-        """Wait for claims, or for the end."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         self._low()

@@ -66,11 +66,9 @@ class Handoff:
         self._one_at_a_time = asyncio.Lock()
 
     def connected(self, connection: Listening) -> None:
-        """The worker listens now."""
         self._connection = connection
 
     def lost(self) -> None:
-        """The LISTEN connection is lost."""
         self._connection = None
         if self.token:
             self._soon(self._close_until_done)

@@ -55,7 +55,6 @@ class OnCall:
         self._connection = None
 
     def heard(self, text: str) -> None:
-        """Handle a notification."""
         if text == ALL:
             self._is_covered, self._ask_at = False, 0.0
             self._times_all += 1

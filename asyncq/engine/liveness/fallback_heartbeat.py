@@ -32,11 +32,9 @@ class FallbackHeartbeat:
         self._wanted = asyncio.Event()
 
     def ask(self) -> None:
-        """Ask for a beat now."""
         self._wanted.set()
 
     async def run(self) -> None:
-        """Write one whenever it is wanted, for ever."""
         while True:
             await self._wanted.wait()
             self._wanted.clear()

@@ -33,7 +33,6 @@ class Heartbeat:
         self._thread: threading.Thread | None = None
 
     def start(self, callbacks: HeartbeatCallbacks, watchdog: LoopWatchdog) -> None:
-        """Begin."""
         self._heartbeat_thread = HeartbeatThread(
             self._database,
             self._options,

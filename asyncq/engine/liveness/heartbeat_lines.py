@@ -32,11 +32,9 @@ class HeartbeatLines:
         return bool(self._silent)
 
     def another(self) -> HeartbeatConnection:
-        """A connection that is not open yet."""
         return HeartbeatConnection(self._database, self._ended)
 
     def use(self, line: HeartbeatConnection) -> None:
-        """Use another connection, which works."""
         self.line.drop()
         self.line = line
 
@@ -89,6 +87,5 @@ class HeartbeatLines:
             self._lease_state.lock_is_free()
 
     async def close(self) -> None:
-        """End all."""
         self.drop_silent()
         await self.line.close()

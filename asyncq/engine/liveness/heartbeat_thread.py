@@ -159,7 +159,6 @@ class HeartbeatThread:
     # The thread
 
     def run(self) -> None:
-        """All that the thread does, until it is to stop."""
         try:
             asyncio.run(self._live())
         finally:
@@ -235,7 +234,6 @@ class HeartbeatThread:
                 asked.set_result(worker_id)
 
     async def _beat(self) -> None:
-        """One sign of life."""
         worker_id, sent_at, names = self._worker_id, now_s(), self._callbacks.started()
         self._beat_at = sent_at + self._pause_s
         try:
@@ -332,7 +330,6 @@ class HeartbeatThread:
             self._call_home(self._callbacks.named, names)
 
     async def _look(self) -> None:
-        """Have others died?"""
         sent_at = now_s()
         self._look_at = sent_at + GRACE_S
         try:

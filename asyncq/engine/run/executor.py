@@ -211,7 +211,6 @@ class Executor:
         return found
 
     def cancel_all(self) -> list[Run]:
-        """Cancel all handlers; returns the runs."""
         runs = list(self.running)
         for run in runs:
             self._cancel(run)
