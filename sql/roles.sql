@@ -76,7 +76,7 @@ grant execute on function
   asyncq._all_ask_alike, asyncq._all_jobs, asyncq._batched_jobs, asyncq._batched_queues, asyncq._cancel_running,
   asyncq._canonical, asyncq._canonical_members, asyncq._canonical_number, asyncq._change_cron_item, asyncq._check_cron_item,
   asyncq._check_escapes, asyncq._check_jobs, asyncq._check_names, asyncq._check_options, asyncq._check_policy,
-  asyncq._check_requests, asyncq._collect_tasks, asyncq._commit_status, asyncq._complete_claim, asyncq._counts,
+  asyncq._check_requests, asyncq._claimed, asyncq._collect_tasks, asyncq._commit_status, asyncq._complete_claim, asyncq._counts,
   asyncq._cron_definition, asyncq._cron_status, asyncq._digest, asyncq._document, asyncq._due_slots, asyncq._end_jobs,
   asyncq._end_backend, asyncq._end_transactions, asyncq._explain_unready, asyncq._extra, asyncq._fits_batch, asyncq._flags,
   asyncq._force_unlock_workers, asyncq._go_on_call, asyncq._grace, asyncq._is_discarded, asyncq._has_just_returned,

@@ -237,7 +237,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):
-    """A job that this worker holds: the columns of `fetch_jobs`, in their order.
+    """A job that this worker holds: the columns of the type `_claim`, in their order.
 
     No field can refer back to it, so the garbage collector need not visit it; there are many.
 

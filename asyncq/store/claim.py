@@ -16,8 +16,7 @@ from asyncq.store.database import ReconnectingConnection
 
 _place = attrgetter("priority", "due", "id")
 _read_queues = msgspec.json.Decoder(list[str | None]).decode
-# The columns of a batch begin here in a row of `fetch_jobs`.
-_BATCH = 17
+_MOMENTS = slice(Claim.__struct_fields__.index("due"), Claim.__struct_fields__.index("updated") + 1)
 
 # The smallest batch: splitting a smaller one for a single job costs more than the batch saves.
 BATCH_FROM = 100
@@ -71,12 +70,14 @@ async def fetch_jobs(
     """
     known, cursor = array_text(task_ids), (after.priority, after.run_at, after.id)
     arguments = (worker_id, token, limit, known, forbidden_flags, *cursor, None, after.since_s)
+    rows = await line.fetch("fetch_jobs", *arguments, BATCH_FROM, array_text(unbatched))
+    of_row = [*rows[0].keys()].index("ids") if rows else 0
     claims: list[Claim] = []
-    for row in await line.fetch("fetch_jobs", *arguments, BATCH_FROM, array_text(unbatched)):
-        if row[0] is None:
-            claims += _read_batch(token, *row[_BATCH:])
+    for row in rows:
+        if row["ids"] is None:
+            claims.append(read_claim(*row[:of_row]))
         else:
-            claims.append(read_claim(*row[:_BATCH]))
+            claims += _read_batch(token, *row[of_row:])
     return in_order(claims)
 
 
@@ -95,8 +96,8 @@ def in_order(claims: Iterable[Claim]) -> list[Claim]:
 
 
 def read_claim(*row: Any) -> Claim:
-    """Read a job that was claimed in its row: the columns of `fetch_jobs` up to last_error."""
-    return Claim(*row[:9], *map(read_moment, row[9:12]), *row[12:])
+    """Read a job that was claimed in its row: the columns of `_claimed`, in the order of the fields of a claim."""
+    return Claim(*row[: _MOMENTS.start], *map(read_moment, row[_MOMENTS]), *row[_MOMENTS.stop :])
 
 
 def _read_batch(

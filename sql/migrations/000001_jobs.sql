@@ -89,6 +89,28 @@ comment on column asyncq._jobs.cancelled_at is 'It runs, but was cancelled: its 
 comment on column asyncq._jobs.keep_until is 'Once it has ended in one of keep_states, _ended_jobs has a row of it until then.';
 comment on column asyncq._jobs.rerun is 'It runs, and was asked for again: the payload with which it runs again when this run ends.';
 
+-- A claim in a job's row, as a worker receives it from fetch_jobs and claim_next; _claimed fills it. Workers prepare
+-- these statements: once a version is published, a further column needs a type and a function of its own.
+create type asyncq._claim as (
+  id bigint,
+  task_id int,
+  queue text,
+  lock_token bigint,
+  attempts smallint,
+  max_attempts smallint,
+  interruptions smallint,
+  priority smallint,
+  revision int,
+  run_at bytea,
+  created_at bytea,
+  updated_at bytea,
+  key text,
+  flags jsonb,
+  payload json,
+  meta jsonb,
+  last_error text
+);
+
 -- fetch_jobs, next_due, unknown_tasks: ready and future jobs without a queue, in the order in which they run.
 create index jobs_ready on asyncq._jobs (priority, run_at, id)
   where queue is null and locked_by is null and attempts < max_attempts;

@@ -110,6 +110,7 @@ WORKER = {
     "function _is_leased": "execute",
     "function _is_listening": "execute",
     "function _is_live": "execute",
+    "function _claimed": "execute",
     "function _is_batchable": "execute",
     "function _is_ready": "execute",
     "function _job": "execute",

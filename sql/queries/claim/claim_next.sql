@@ -1,4 +1,4 @@
--- claim_next(worker int, ids text, tokens text, max int, token bigint, task_ids text, forbidden_flags text[], now timestamptz) -> settled bigint, id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at bytea, created_at bytea, updated_at bytea, key text, flags jsonb, payload json, meta jsonb, last_error text
+-- claim_next(worker int, ids text, tokens text, max int, token bigint, task_ids text, forbidden_flags text[], now timestamptz) -> settled bigint, asyncq._claim.*
 -- For jobs of queues that are in no batch: do as settle_completed, and in the same statement claim the next jobs of up
 -- to max of the queues, whose rows in _queues stay. The next job of a queue is the first that is ready. If it is not
 -- due, not for this worker, or locked by another transaction, the queue is freed, and a fetch decides.
@@ -37,13 +37,8 @@ freed as (
   where name = any(array(select queue from gone where queue is not null except select queue from next))
     and locked_by = $1),
 claimed as (
-  update asyncq._jobs
+  update asyncq._jobs as job
   set locked_by = $1, locked_at = coalesce($8, asyncq.now()), lock_token = $5
   where id = any(array(select id from next))
-  returning id, task_id, queue, lock_token, attempts, max_attempts, interruptions, priority, revision,
-    timestamptz_send(run_at) as run_at, timestamptz_send(created_at) as created_at,
-    timestamptz_send(updated_at) as updated_at,
-    key, flags, payload, meta, last_error)
-select id as settled, null::bigint as id, null::int as task_id, null::text as queue, null::bigint as lock_token, null::smallint as attempts, null::smallint as max_attempts, null::smallint as interruptions, null::smallint as priority, null::int as revision, null::bytea as run_at, null::bytea as created_at, null::bytea as updated_at, null::text as key, null::jsonb as flags, null::json as payload, null::jsonb as meta, null::text as last_error from gone
-union all
-select null::bigint, id, task_id, queue, lock_token, attempts, max_attempts, interruptions, priority, revision, run_at, created_at, updated_at, key, flags, payload, meta, last_error from claimed
+  returning (asyncq._claimed(job)).*)
+select gone.id as settled, claimed.* from gone full join claimed on false

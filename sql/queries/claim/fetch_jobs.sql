@@ -3,14 +3,13 @@
 -- of it runs. All conditions are in the nodes that lock, so that they are checked again on the newest row. A node
 -- locks only the rows that it takes. A row that is locked here and left is invisible to the workers that fetch at this
 -- moment, and they would sleep in spite of it; _lock_queues says the one exception. Each lateral subquery is one index
--- probe, whatever the planner knows of the table. Moments are sent as eight bytes each: to make timestamps of them
--- costs the client a tenth of the CPU that a job takes.
+-- probe, whatever the planner knows of the table.
 --
--- A job that is claimed in its row is one row of the answer, up to last_error. Jobs that were only added, and whose
--- task is not in unbatched_ids, form a batch if they are at least batch_from. The fetch deletes their rows, and claims
--- them as one row of _batches. It is one row of the answer too, with the columns from ids on: arrays, of which queues
--- (JSON) and metas are null where no job has one, and created where it equals due. payloads and metas have U+001E
--- between two, which no JSON holds. The rows are deleted by the ctid by which they were locked. A row that was written
+-- A job that is claimed in its row is one row of the answer, with the columns of _claimed. Jobs that were only added,
+-- and whose task is not in unbatched_ids, form a batch if they are at least batch_from. The fetch deletes their rows,
+-- and claims them as one row of _batches. It is one row of the answer too, with the columns from ids on: arrays, of
+-- which queues (JSON) and metas are null where no job has one, and created where it equals due. payloads and metas
+-- have U+001E between two, which no JSON holds. The rows are deleted by the ctid by which they were locked. A row that was written
 -- after this statement began has moved: its newest version is claimed in the row.
 with recursive
 -- Each priority that has jobs, one index probe each: the scans below stop at run_at <= now within a priority.
@@ -204,23 +203,17 @@ moved as (
   select unnest(array(select id from taken where is_batchable except select id from batched)) as id
   where (select count(*) from batched) < (select cardinality(row_ctids) from chosen)),
 claimed as (
-  update asyncq._jobs
+  update asyncq._jobs as job
   set locked_by = $1, locked_at = coalesce($9, asyncq.now()), lock_token = $2
   where id = any(array(
     select id from taken where not is_batchable or not exists (select from chosen)
     union all
     select id from moved))
-  returning id, task_id, queue, attempts, max_attempts, interruptions, priority, revision, run_at, created_at, updated_at,
-    key, flags, payload, meta, last_error)
-select id, task_id, queue, $2::bigint as lock_token, attempts, max_attempts, interruptions, priority, revision,
-  timestamptz_send(run_at) as run_at, timestamptz_send(created_at) as created_at, timestamptz_send(updated_at) as updated_at,
-  key, flags, payload, meta, last_error,
-  null::bytea as ids, null::bytea as task_ids, null as queues, null::bytea as limits, null::bytea as priorities,
-  null::bytea as due, null::bytea as created, null as payloads, null as metas
-from claimed
-union all
-select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
-  array_send(ids), array_send(task_id), array_to_json(queue)::text, array_send(max_attempts), array_send(priority),
-  array_send(run_at), array_send(nullif(created_at, run_at)), array_to_string(payload, chr(30)),
-  array_to_string(meta::text[], chr(30), '')
-from batch
+  returning (asyncq._claimed(job)).*),
+batched_claims as (
+  select array_send(ids) as ids, array_send(task_id) as task_ids, array_to_json(queue)::text as queues,
+    array_send(max_attempts) as limits, array_send(priority) as priorities, array_send(run_at) as due,
+    array_send(nullif(created_at, run_at)) as created, array_to_string(payload, chr(30)) as payloads,
+    array_to_string(meta::text[], chr(30), '') as metas
+  from batch)
+select claimed.*, batched_claims.* from claimed full join batched_claims on false
