@@ -121,7 +121,7 @@ async def run_failures(stage: Stage, peer: Peer, variant: str, size: int) -> dic
 
 LOADS: dict[str, Work] = {
     "bare": Work(code="W3", title="drain, handlers without a context", unit=RATE, run=run_bare),
-    "failures": Work(code="W3", title="drain, each job fails once", unit=RATE, run=run_failures),
+    "failures": Work(code="W3", title="drain, each job fails once", unit=RATE, run=run_failures, beside_plain=True),
     "pollers": Work(
         code="W10",
         title="add, 64 producers beside 4 busy workers that only poll",
@@ -141,7 +141,7 @@ LOADS: dict[str, Work] = {
     "punctuality": Work(code="W12", title="due time to start", unit="ms", better="less", run=run_punctuality),
     "fairness": Work(code="W13", title="idle slots", unit="share", better="less", run=run_fairness),
     "killed": Work(
-        code="W13", title="killed worker, until its job runs again, longest", unit="s", better="less", run=run_killed
+        code="W20", title="killed worker, until its job runs again, longest", unit="s", better="less", run=run_killed
     ),
     "wait_1": Work(code="W14", title="handlers of 1 ms", unit="x", run=with_handlers("wait_1")),
     "wait_20": Work(code="W14", title="handlers of 20 ms", unit="x", run=with_handlers("wait_20")),

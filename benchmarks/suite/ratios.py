@@ -130,8 +130,7 @@ HEADLINES: tuple[Headline, ...] = (
         words="drain in which each job fails once, to drain",
         goal=None,
         work="failures",
-        theirs=OURSELVES,
-        their_work="drain",
+        field="of_plain",
     ),
     Headline(
         name="latency_p50_vs_floor",
