@@ -9,8 +9,8 @@
 -- and whose task is not in unbatched_ids, form a batch if they are at least batch_from. The fetch deletes their rows,
 -- and claims them as one row of _batches. It is one row of the answer too, with the columns from ids on: arrays, of
 -- which queues (JSON) and metas are null where no job has one, and created where it equals due. payloads and metas
--- have U+001E between two, which no JSON holds. The rows are deleted by the ctid by which they were locked. A row that was written
--- after this statement began has moved: its newest version is claimed in the row.
+-- have U+001E between two, which no JSON holds. The rows are deleted by the ctid by which they were locked. A row that
+-- was written after this statement began has moved: its newest version is claimed in the row.
 with recursive
 -- Each priority that has jobs, one index probe each: the scans below stop at run_at <= now within a priority.
 queued_priorities(priority) as (
