@@ -187,7 +187,6 @@ class Crowd:
             Case("go_on_call", query("go_on_call", DEFAULT_SCHEMA), lambda: (True,)),
             Case("breaking_since", query("breaking_since", DEFAULT_SCHEMA), lambda: (1,)),
             Case("stored_items", query("stored_items", DEFAULT_SCHEMA), lambda: ([OURS], [OURS])),
-            Case("is_oldest", query("is_oldest", DEFAULT_SCHEMA), lambda: (1,)),
             Case("holders", query("holders", DEFAULT_SCHEMA), lambda: (60.0, 100_000, 5)),
             Case("dead_rows", query("dead_rows", DEFAULT_SCHEMA)),
         ]

@@ -116,8 +116,8 @@ async def run_due(
     Raises:
         ConfigurationError: An option is not valid.
         StoreError: The database cannot be used.
-            Exception: With `raise_errors`, the exception of the first failed handler, with a note that names its job.
-                An AssertionError if a job failed before its handler was called (its payload did not decode).
+        Exception: With `raise_errors`, the exception of the first failed handler, with a note that names its job.
+            An AssertionError if a job failed before its handler was called (its payload did not decode).
 
     If cancelled, the worker stops in order first, as `Worker.run_once` does.
 
