@@ -222,10 +222,7 @@ class Client:
                 the connection needs the same rights as the client's.
             autocommit: Whether `connection` may be outside of a transaction, where the job is committed at once; False
                 by default, which refuses such a connection.
-            **options: The fields of `JobOptions`. `queue`. `run_at`: a datetime with a time zone. `max_attempts`: 1 to
-                32767. `priority`: -32768 to 32767, lower first. `flags`: a list of str. `meta`: an object that is
-                stored with the job. `job_key`, `job_key_mode`. `unique`: a `UniquePolicy`. `singleton`, `subject`,
-                `force`, `rerun`, `idempotency_key`. None means the task's default.
+            **options: See `JobOptions`; None means the task's default.
 
         Returns:
             The id of the job and the outcome of the add: it may be the id of an earlier job.

@@ -1,16 +1,18 @@
-"""The record of the options of a job that have no array of their own: its key under a policy, and its request.
+"""The options of a job as SQL takes them: as a record of checked ones, or as the object `options` of `add_job`.
 
-sql/functions/unique/extra.sql is the same in SQL.
+sql/functions/add/new_job.sql makes the same record from that object.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
 import msgspec
 
+from asyncq.domain.base_types import write_json
 from asyncq.domain.canonical import quote
 from asyncq.domain.job import JobSpec
 from asyncq.domain.unique import DEFAULT_STATES, OnConflict, UniquePolicy
@@ -23,8 +25,6 @@ SINGLETON = UniquePolicy(on_conflict=OnConflict.IGNORE)
 
 # Not a strategy of the Open Job Spec: the job has the key, but ignores other jobs.
 FORCED = "add"
-
-_encoder = msgspec.json.Encoder()
 
 
 def options(spec: JobSpec, window: timedelta = DEFAULT_WINDOW) -> dict[str, Any]:
@@ -65,37 +65,62 @@ def singleton_key(task: str, subject: str | None = None) -> str:
     return hashlib.sha256(f'{{{start}"type":{quote(task)}}}'.encode()).hexdigest()
 
 
-def extra(spec: JobSpec, window: timedelta = DEFAULT_WINDOW) -> str | None:
-    """The record of a job for `_add_jobs`: the options that concern other jobs.
+class Record(msgspec.Struct, omit_defaults=True):
+    """The record of a job's options: each member is an attribute of `_new_job` in SQL, None for the default."""
+
+    max_attempts: int | None = None
+    priority: int | None = None
+    flags: dict[str, bool] | None = None
+    job_key: str | None = None
+    job_key_mode: str | None = None
+    meta: msgspec.Raw | None = None
+    unique_key: str | None = None
+    states: Collection[str] | None = None
+    period: str | timedelta | None = None
+    on_conflict: str | None = None
+    rerun: bool | None = None
+    idempotency_key: str | None = None
+    window_s: float | None = None
+
+
+def extra(spec: JobSpec, window: timedelta = DEFAULT_WINDOW, *, overlap: tuple[str, str] | None = None) -> str | None:
+    """The record of a job's options for `_add_many_jobs`: all but its task, payload, queue and time.
 
     Args:
         spec: The checked job.
         window: How long its idempotency key is valid.
+        overlap: The key and the strategy of a job without a policy of its own; none by default.
 
     Returns:
-        JSON text for `_add_jobs`; None if all options have their defaults.
+        JSON text; None if all options have their defaults.
 
     Raises:
         InvalidJob: With the code GWBUP: the policy gives the job no key.
     """
-    policy = SINGLETON if spec.singleton else spec.unique
-    if policy is None and spec.idempotency_key is None:
-        return None
-    asked: dict[str, Any] = {}
-    if policy is not None:
-        asked = {
-            "key": singleton_key(spec.task, spec.subject)
+    record = Record(
+        max_attempts=spec.max_attempts,
+        priority=spec.priority,
+        flags=dict.fromkeys(spec.flags, True) if spec.flags else None,
+        job_key=spec.job_key,
+        job_key_mode=spec.job_key_mode,
+        meta=None if spec.meta is None else msgspec.Raw(spec.meta.encode()),
+        rerun=spec.rerun or None,
+        idempotency_key=spec.idempotency_key,
+        window_s=None if spec.idempotency_key is None else window.total_seconds(),
+    )
+    if spec.singleton or spec.unique is not None:
+        policy = spec.unique or SINGLETON
+        key = (
+            singleton_key(spec.task, spec.subject)
             if spec.singleton
-            else policy.key(type=spec.task, queue=spec.queue, args=spec.payload, meta=spec.meta),
-            "on_conflict": FORCED if spec.force else policy.on_conflict,
-        }
+            else policy.key(type=spec.task, queue=spec.queue, args=spec.payload, meta=spec.meta)
+        )
+        overlap = (key, FORCED if spec.force else policy.on_conflict)
         # Defaults are not sent, because reading them is a large part of the cost of a policy in bulk.
-        if policy.states != DEFAULT_STATES:
-            asked["states"] = policy.states
-        if policy.period is not None:
-            asked["period"] = policy.period
-    if spec.rerun:
-        asked["rerun"] = True
-    if spec.idempotency_key is not None:
-        asked |= {"request": spec.idempotency_key, "window_s": window.total_seconds()}
-    return _encoder.encode(asked).decode()
+        record.states = None if policy.states == DEFAULT_STATES else policy.states
+        record.period = policy.period
+    if overlap is not None:
+        key, record.on_conflict = overlap
+        record.unique_key = f"\\x{key}"
+    text = write_json(record).decode()
+    return None if text == "{}" else text

@@ -126,11 +126,13 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def is_plain(self) -> bool:
         """Whether the job has only a task, a payload, attempts and a priority: it can run now, as one row."""
-        return self.queue is None and self.run_at is None and not self.flags and self.meta is None and self.is_keyless
+        return self == JobSpec(
+            task=self.task, payload=self.payload, max_attempts=self.max_attempts, priority=self.priority
+        )
 
     @property
     def is_keyless(self) -> bool:
-        """Whether the job has no key and depends on no other jobs."""
+        """Whether the job has no job key, policy or idempotency key, and so depends on no other jobs."""
         asks = self.unique is not None or self.singleton or self.idempotency_key is not None
         return self.job_key is None and not asks
 
@@ -332,7 +334,7 @@ def _is_name(task: str) -> bool:
 
 
 def _check_policy(spec: JobSpec) -> None:
-    """Check the options about other jobs, as sql/functions/unique/extra.sql does."""
+    """Check the options about other jobs, as sql/functions/add/new_job.sql does."""
     if spec.unique is None and spec.subject is None and spec.singleton is spec.force is spec.rerun is False:
         return
     if spec.unique is not None and not isinstance(spec.unique, UniquePolicy):  # pyright: ignore[reportUnnecessaryIsInstance]

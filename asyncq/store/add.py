@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -142,16 +142,9 @@ async def _add_plain(
 
 async def _add_keyless(database: Database, connection: asyncpg.Connection, spec: JobSpec) -> int | None:
     """Add a job without a key; its id, or None if its task is not stored yet."""
-    ((job_id,),) = await connection.fetch(database.query("add_keyless_job"), *_values(spec))
+    values = (spec.task, spec.payload, spec.queue, spec.run_at and _instant(spec.run_at), extra(spec))
+    ((job_id,),) = await connection.fetch(database.query("add_keyless_job"), *values)
     return job_id
-
-
-def _values(spec: JobSpec) -> tuple[Any, ...]:
-    """Return a job's parameters for add_keyless_job: text and integers only."""
-    return (
-        *(spec.task, spec.payload, spec.queue, spec.run_at and _instant(spec.run_at)),
-        *(spec.max_attempts, spec.priority, _flags(spec.flags) if spec.flags else None, spec.meta),
-    )
 
 
 def _added(outcome: Outcome, job_id: int, existing_id: int | None, existing_state: str | None) -> Added:
@@ -159,35 +152,19 @@ def _added(outcome: Outcome, job_id: int, existing_id: int | None, existing_stat
 
 
 def _columns(specs: Sequence[JobSpec], window: timedelta) -> tuple[Sequence[Any] | None, ...]:
-    """Return the parameters of add_jobs: text and integers only; None for a column that no spec sets."""
-    columns = dict(zip(JobSpec.__struct_fields__, zip(*map(msgspec.structs.astuple, specs), strict=True), strict=True))
-
-    def column(name: str, default: Any = None) -> Sequence[Any] | None:
-        values = columns[name]
-        return None if values.count(default) == len(values) else values
-
-    def joined(name: str, write: Callable[[Any], str] = str, default: Any = None) -> str | None:
-        values = column(name, default)
-        return None if values is None else _BETWEEN.join(["" if value == default else write(value) for value in values])
-
-    asks = any(map(any, (columns["unique"], columns["singleton"], columns["idempotency_key"])))
+    """Return the parameters of add_jobs: text only; None for a column that no spec sets."""
+    queues = [spec.queue for spec in specs]
     return (
-        _BETWEEN.join(columns["task"]),
-        _BETWEEN.join(columns["payload"]),
-        column("queue"),
-        joined("run_at", _instant),
-        column("max_attempts"),
-        column("job_key"),
-        column("priority"),
-        joined("flags", _flags, ()),
-        joined("job_key_mode"),
-        joined("meta"),
-        _BETWEEN.join([extra(spec, window) or "" for spec in specs]) if asks else None,
+        _BETWEEN.join([spec.task for spec in specs]),
+        _BETWEEN.join([spec.payload for spec in specs]),
+        queues if any(queues) else None,
+        _joined([spec.run_at and _instant(spec.run_at) for spec in specs]),
+        _joined([extra(spec, window) for spec in specs]),
     )
 
 
-def _flags(flags: tuple[str, ...]) -> str:
-    return _json.encode(dict.fromkeys(flags, True)).decode()
+def _joined(values: list[str | None]) -> str | None:
+    return _BETWEEN.join([value or "" for value in values]) if any(values) else None
 
 
 def _instant(run_at: datetime) -> str:

@@ -11,8 +11,6 @@ from asyncq.domain.job import Added
 from asyncq.store.database import ReconnectingConnection
 from asyncq.store.sizes import first_piece
 
-_json = msgspec.json.Encoder()
-
 
 class AddedSlot(msgspec.Struct, frozen=True):
     """A slot that this call was the first to add; the job need not be a new one."""
@@ -123,10 +121,5 @@ def _columns(slot: Slot) -> tuple[Any, ...]:
         spec.task,
         spec.payload,
         spec.queue,
-        spec.max_attempts,
-        spec.job_key,
-        spec.priority,
-        _json.encode(dict.fromkeys(spec.flags, True)).decode() if spec.flags else None,
-        spec.job_key_mode or "replace",
         slot.item.extra(spec),
     )

@@ -214,3 +214,32 @@ alter table asyncq._batches
   alter ids set storage external, alter run_at set storage external, alter created_at set storage external,
   alter task_id set storage external, alter priority set storage external, alter max_attempts set storage external,
   alter queue set storage external, alter meta set storage external, alter payload set storage external;
+
+-- A job to be added, with all its options, as the functions that add jobs pass it on. Null is the default. After the
+-- first four attributes, each is a member of the record of a job's options: _extra and asyncq/domain/deduplication.py
+-- make that record, and _new_job reads it.
+--   job_key_mode           replace (the default), preserve_run_at or unsafe_dedupe
+--   unique_key             its key under a unique policy
+--   states, period         which jobs the policy looks at; null for the defaults
+--   on_conflict            reject, ignore, replace or replace_except_schedule; add: it has the key, but ignores others
+--   rerun                  true: when the other job runs, this request is remembered
+--   idempotency_key, window_s    the key of a request, and for how many seconds it holds
+create type asyncq._new_job as (
+  identifier text collate "C",
+  payload json,
+  queue_name text collate "C",
+  run_at timestamptz,
+  max_attempts int,
+  job_key text collate "C",
+  priority int,
+  flags jsonb,
+  job_key_mode text collate "C",
+  meta jsonb,
+  unique_key bytea,
+  states text[] collate "C",
+  period text collate "C",
+  on_conflict text collate "C",
+  rerun boolean,
+  idempotency_key text collate "C",
+  window_s float8
+);

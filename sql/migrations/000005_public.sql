@@ -32,7 +32,9 @@ from (
   where get_bit(batch.unsettled, batched.ordinal::int - 1) = 1) as job
 join asyncq._tasks as task on task.id = job.task_id;
 
--- What add_jobs takes.
+-- A job to be added by add_jobs: the arguments of add_job, in their order. A new option of a job is a member of
+-- options.
 create type asyncq.job_spec as (
-  identifier text, payload json, queue_name text, run_at timestamptz, max_attempts smallint, job_key text, priority smallint, flags text[]
+  identifier text, payload json, queue_name text, run_at timestamptz, max_attempts smallint, job_key text, priority smallint,
+  flags text[], job_key_mode text, options jsonb
 );

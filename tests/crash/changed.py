@@ -164,7 +164,7 @@ CHANGED = [
     Changed(
         "a request that is made again makes another job",
         "sql/functions/add/resolve_unique.sql",
-        "  if exists (select from unnest(extras) as given where given ? 'request') then",
+        "  if exists (select from unnest(jobs) as given where given.idempotency_key is not null) then",
         "  if false then",
         ("tests/sql/unique/test_store_requests.py",),
     ),

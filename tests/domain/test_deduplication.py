@@ -1,7 +1,7 @@
 """What an add asks about other jobs; tests/sql/test_dedupe.py compares it with SQL."""
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -23,7 +23,7 @@ def asked(task: str = "t", payload: str = "{}", **options: Any) -> dict[str, Any
 
 def test_who_asks_nothing_sends_nothing() -> None:
     """Such a job costs nothing."""
-    assert extra(JobSpec(task="t", job_key="k", meta='{"a":1}')) is None
+    assert extra(JobSpec(task="t", payload="[1]", queue="q", run_at=datetime.now(UTC))) is None
 
 
 def test_a_policy_has_its_key_and_says_whom_the_job_looks_at() -> None:
@@ -33,7 +33,7 @@ def test_a_policy_has_its_key_and_says_whom_the_job_looks_at() -> None:
     )
     page = asked("email.send", '{"user_id": 42, "template": "welcome"}', queue="notifications", unique=policy)
 
-    assert PAGE_DIGEST == page["key"]
+    assert rf"\x{PAGE_DIGEST}" == page["unique_key"]
     assert ("PT1H", "ignore", False) == (page["period"], page["on_conflict"], "states" in page)
 
 
@@ -45,7 +45,7 @@ def test_states_that_are_not_the_default_are_sent() -> None:
 def test_meta_counts_when_the_policy_names_it() -> None:
     """It is text by then, too."""
     policy = UniquePolicy(keys=["meta"], meta_keys=["m"])
-    keys = [asked(unique=policy, meta=meta)["key"] for meta in ({"m": 1}, {"m": 1, "n": 1}, {"m": 2})]
+    keys = [asked(unique=policy, meta=meta)["unique_key"] for meta in ({"m": 1}, {"m": 1, "n": 1}, {"m": 2})]
 
     assert keys[0] == keys[1] != keys[2]
 
@@ -61,7 +61,7 @@ def test_a_job_without_a_key_under_its_policy_is_refused() -> None:
 def test_a_singleton_is_a_policy_that_ignores() -> None:
     """With the five states in which a job has yet to end, which are not sent, being the default."""
     assert DEFAULT_STATES == SINGLETON.states
-    assert {"key": singleton_key("t", "s"), "on_conflict": "ignore"} == asked(
+    assert {"unique_key": rf"\x{singleton_key('t', 's')}", "on_conflict": "ignore"} == asked(
         singleton=True, subject="s", payload='{"any": 1}'
     )
 
@@ -81,7 +81,7 @@ def test_no_policy_has_the_key_of_a_singleton_with_a_subject() -> None:
 def test_who_forces_has_the_key_and_looks_at_nobody() -> None:
     """Later adds see the job."""
     assert asked(singleton=True) | {"on_conflict": "add"} == asked(singleton=True, force=True)
-    assert asked(unique={}) | {"on_conflict": "add"} == asked(unique={}, force=True, job_key="k")
+    assert asked(unique={}) | {"on_conflict": "add", "job_key": "k"} == asked(unique={}, force=True, job_key="k")
 
 
 def test_who_reruns_says_so() -> None:
@@ -93,8 +93,8 @@ def test_an_idempotency_key_goes_with_its_window() -> None:
     """In seconds, with a fraction if need be; a day by default."""
     spec = JobSpec(task="t", idempotency_key="k")
 
-    assert {"request": "k", "window_s": 86400.0} == json.loads(extra(spec) or "")
-    assert {"request": "k", "window_s": 1.5} == json.loads(extra(spec, timedelta(seconds=1.5)) or "")
+    assert {"idempotency_key": "k", "window_s": 86400.0} == json.loads(extra(spec) or "")
+    assert {"idempotency_key": "k", "window_s": 1.5} == json.loads(extra(spec, timedelta(seconds=1.5)) or "")
 
 
 def test_the_options_of_sql_say_the_same() -> None:

@@ -1,20 +1,38 @@
-"""Each field of `JobSpec` is carried by the statements of a plain add, or keeps a job from being one.
+"""Each field of `JobSpec` reaches the database on each way of an add.
 
-A new field that is in none of these groups would be lost on the way, without an error.
+A new field that is carried by none of them would be lost, without an error.
 """
 
 import re
 
+import msgspec
 import pytest
 
+from asyncq.domain.deduplication import Record, extra, options
 from asyncq.domain.job import JobSpec
+from asyncq.domain.unique import UniquePolicy
 from asyncq.store.statements import folder
 
-# What these say concerns another field, which is not plain.
-DEPENDENT = {"job_key_mode", "subject", "force", "rerun"}
+# These say something about another field, and are nothing without it.
+DEPENDENT = {"subject": {"singleton": True}, "force": {"singleton": True}, "rerun": {"singleton": True}}
 # The names in SQL of fields that Python calls otherwise.
 FIELDS = {"identifier": "task", "queue_name": "queue"}
 NOT_OF_THE_JOB = {"checks_slots"}
+ARGUMENTS = ("task", "payload", "queue", "run_at")
+VALUES = {
+    "max_attempts": 3,
+    "priority": 0,
+    "flags": ("f",),
+    "job_key": "k",
+    "job_key_mode": "replace",
+    "meta": "{}",
+    "unique": UniquePolicy(),
+    "singleton": True,
+    "subject": "s",
+    "force": True,
+    "rerun": True,
+    "idempotency_key": "k",
+}
 
 
 def carried(name: str) -> set[str]:
@@ -25,19 +43,38 @@ def carried(name: str) -> set[str]:
     return {FIELDS.get(name, name) for name in names} - NOT_OF_THE_JOB
 
 
-def special(predicate: str) -> set[str]:
-    """The fields that alone make a predicate of a spec false; a spec does not look at the type of a value."""
-    assert getattr(JobSpec(task="t"), predicate)
+def special() -> set[str]:
+    """The fields that alone keep a spec from being plain; a spec does not look at the type of a value."""
+    assert JobSpec(task="t").is_plain
     fields = set(JobSpec.__struct_fields__) - {"task"}
-    return {field for field in fields if not getattr(JobSpec(task="t", **{field: (1,)}), predicate)}  # type: ignore[arg-type]
+    return {field for field in fields if not JobSpec(task="t", **{field: (1,)}).is_plain}  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("predicate", "statement"),
-    [("is_plain", "insert_job"), ("is_plain", "fill_slot"), ("is_keyless", "add_keyless_job")],
-)
-def test_a_field_is_carried_by_the_statement_or_keeps_the_job_from_it(predicate: str, statement: str) -> None:
+@pytest.mark.parametrize("statement", ["insert_job", "fill_slot"])
+def test_a_field_is_carried_by_the_statement_of_plain_jobs_or_keeps_the_job_from_it(statement: str) -> None:
     """It is not both, and not neither."""
-    fields = [*carried(statement), *special(predicate), *DEPENDENT]
+    assert sorted(JobSpec.__struct_fields__) == sorted([*carried(statement), *special()])
 
-    assert sorted(JobSpec.__struct_fields__) == sorted(fields)
+
+@pytest.mark.parametrize("statement", ["add_jobs", "add_keyless_job"])
+def test_the_other_statements_take_a_record_of_all_options(statement: str) -> None:
+    """A new option is a new member of that record."""
+    singular = {name.removesuffix("s") for name in carried(statement)}
+
+    assert {"payload", "run_at", "extra"} == singular - {"identifier", "task", "queue_name", "queue"}
+
+
+@pytest.mark.parametrize("field", sorted({*JobSpec.__struct_fields__} - {*ARGUMENTS}))
+def test_an_option_changes_the_record(field: str) -> None:
+    """Otherwise SQL would never see it."""
+    base = JobSpec(task="t", **DEPENDENT.get(field, {}))
+
+    assert extra(base) != extra(msgspec.structs.replace(base, **{field: VALUES[field]}))
+
+
+@pytest.mark.parametrize("field", sorted({*JobSpec.__struct_fields__} - {*ARGUMENTS} - {*Record.__struct_fields__}))
+def test_an_option_without_an_argument_of_its_own_is_an_option_of_sql(field: str) -> None:
+    """For roles that may only call enqueue."""
+    base = JobSpec(task="t", **DEPENDENT.get(field, {}))
+
+    assert options(base) != options(msgspec.structs.replace(base, **{field: VALUES[field]}))

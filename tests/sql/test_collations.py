@@ -101,10 +101,12 @@ LOCKED = {
         "select identifier from asyncq.known_crontabs order by ctid",
     ),
     "_store_requests": (
-        """select asyncq._store_requests(array_fill('t'::text, '{3}'), array_fill('{}'::json, '{3}'), array[
-            '{"request":"a9","window_s":60}', '{"request":"a10","window_s":60}', '{"request":"B","window_s":60}'
-          ]::jsonb[],
-          array_fill('added'::text, '{3}'), '{1,2,3}')""",
+        """select asyncq._store_requests(
+            array(
+              select asyncq._new_job(
+                't', '{}', null, null, jsonb_build_object('idempotency_key', key, 'window_s', 60))
+              from unnest('{a9,a10,B}'::text[]) as key),
+            array_fill('added'::text, '{3}'), '{1,2,3}')""",
         "select key from asyncq._requests order by ctid",
     ),
 }
@@ -122,6 +124,6 @@ async def test_names_are_locked_in_the_order_of_their_bytes(dsn: str, call: str,
 async def test_the_first_unknown_option_is_the_same_in_every_database(dsn: str) -> None:
     """Errors name the first in the order of bytes."""
     async with installed_in(dsn, AFTER) as place, session(place, "asyncq") as sql:
-        refused = await sql.refusal("""select asyncq._check_options('{"a9": 1, "a10": 1}')""")
+        refused = await sql.refusal("""select asyncq._extra('{"a9": 1, "a10": 1}', 't', null, null, null)""")
 
     assert "'a10' is unknown" in str(refused)

@@ -73,7 +73,9 @@ async def assert_that_each_query_says_what_it_takes_and_gives(sql: Session) -> N
 async def assert_that_each_function_runs(sql: Session) -> None:
     """Bodies are not checked when a function is created: run each."""
     added = await sql.row("select * from asyncq.add_job('a', queue_name := 'q', flags := '{f}', options := '{}')")
-    await sql.rows("select * from asyncq.add_jobs(array[('b', '{}', 'q', null, 1, null, 1, '{f}')::asyncq.job_spec])")
+    await sql.rows(
+        "select * from asyncq.add_jobs(array[('b', '{}', 'q', null, 1, null, 1, '{f}', null, null)::asyncq.job_spec])"
+    )
     await sql.execute(
         "update asyncq._jobs set locked_by = 0, locked_at = now(), lock_token = 1 where queue is not null"
     )

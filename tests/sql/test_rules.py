@@ -9,7 +9,7 @@ updated_at timestamp with time zone, key text, locked_at timestamp with time zon
 flags jsonb"""
 
 SPEC = """identifier text, payload json, queue_name text, run_at timestamp with time zone, max_attempts smallint,
-job_key text, priority smallint, flags text[]"""
+job_key text, priority smallint, flags text[], job_key_mode text, options jsonb"""
 
 COLUMNS = """
 select string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' order by attnum)
@@ -28,8 +28,8 @@ async def test_the_view_has_the_columns_that_were_promised(sql: Session) -> None
     assert VIEW.replace("\n", " ") == await columns(sql, "jobs")
 
 
-async def test_a_job_spec_keeps_its_eight_attributes(sql: Session) -> None:
-    """Callers write `(...)::asyncq.job_spec` with all of them, in this order."""
+async def test_a_job_spec_keeps_its_attributes(sql: Session) -> None:
+    """Callers write `(...)::asyncq.job_spec` with all of them, in this order: a new option is a member of the last."""
     assert SPEC.replace("\n", " ") == await columns(sql, "job_spec")
 
 

@@ -70,7 +70,7 @@ CALLS = {
     "enqueuer": [f"select count(*) from asyncq.enqueue('{JOBS}')"] * 2,
     "worker": [
         "select asyncq.add_job('t', '{}', 'q', job_key := 'k', flags := '{a}', options := '{\"meta\": {}}')",
-        'select asyncq.add_jobs(\'{"(t,{},q,,,k,1,{a})","(u,,,,,k,,)"}\')',
+        'select asyncq.add_jobs(\'{"(t,{},q,,,k,1,{a},replace,)","(u,,,,,k,,,,)"}\')',
         'select asyncq.add_job(\'u\', \'{"a": [1.5]}\', options := \'{"unique": {"period": "P1D"}}\')',
         'select asyncq.add_job(\'v\', options := \'{"singleton": true, "rerun": true, "idempotency_key": "i"}\')',
         "select asyncq.remove_job('k')",
@@ -132,8 +132,8 @@ async def test_the_lookalikes_are_executed_where_nothing_protects(roles: Roles, 
 
 STATEMENTS = {
     "may_add": "",
-    "add_jobs": "('t', '{}', '{q}', null, '{1}', '{k}', '{1}', null, 'replace', null, null)",
-    "add_keyless_job": "('t', '{}', 'q', '2000-01-01', 3, 1, '{}', '{}')",
+    "add_jobs": "('t', '{}', '{q}', '2000-01-01', '{\"job_key\": \"k\", \"max_attempts\": 3}')",
+    "add_keyless_job": "('t', '{}', 'q', '2000-01-01', '{\"max_attempts\": 3}')",
     "insert_job": "('t', '{}', 3, 1, true)",
     "fill_slot": "('t', '{}', 3, 1)",
     "get_job": "(1)",
@@ -201,6 +201,7 @@ INLINED = {"now", "clock", "_job", "_state", "_wake_workers"} | {
     "_is_ready",
     "_lock_space",
     "_max_attempts",
+    "_new_job",
     "_priority",
 }
 

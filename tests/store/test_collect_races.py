@@ -22,7 +22,7 @@ LEVELS = ("read_committed", "repeatable_read", "serializable")
 
 async def add_keyless(sql: Session) -> int | None:
     """Add a job of task t by the short way."""
-    ((job_id,),) = await sql.run("add_keyless_job", "t", "{}", *[None] * 6)
+    ((job_id,),) = await sql.run("add_keyless_job", "t", "{}", *[None] * 3)
     return job_id
 
 

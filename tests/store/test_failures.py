@@ -230,8 +230,8 @@ async def test_of_many_refused_jobs_the_first_is_named(sql: Session) -> None:
         sql,
         """
         select asyncq.add_jobs(array[
-          ('t', null, null, null, 1, null, null, null),
-          ('t', null, null, null, 0, null, null, null)]::asyncq.job_spec[])""",
+          ('t', null, null, null, 1, null, null, null, null, null),
+          ('t', null, null, null, 0, null, null, null, null, null)]::asyncq.job_spec[])""",
     )
 
     assert "max_attempts is 0, at least 1 is needed (Job 2 of 2.)" == str(error)

@@ -44,7 +44,8 @@ async def add_many(sql: Session, count: int, *, queue: str = "null", run_at: str
     """Add jobs of task `t` in one statement; everything is an expression of SQL over their number `i`."""
     await sql.execute(f"""
         select asyncq.add_jobs(array_agg(
-          ('t', null, {queue}, {run_at}, null, null, {columns.get("priority", "0")}, null)::asyncq.job_spec order by i))
+          ('t', null, {queue}, {run_at}, null, null, {columns.get("priority", "0")}, null, null, null)::asyncq.job_spec
+          order by i))
         from generate_series(1, {count}) as i""")
 
 

@@ -11,10 +11,16 @@ WRITING = ("replace", "preserve_run_at")
 
 ADD = """
 select ord, outcome, id, existing_id, existing_state
-from asyncq._add_jobs(
-  $1::text[], $2::text[]::json[], $3::text[], $4::text[]::timestamptz[], $5::int[], $6::text[], $7::int[],
-  $8::text[]::jsonb[],
-  $9::text[], $10::text[]::jsonb[], $11::text[]::jsonb[])
+from asyncq._add_jobs(array(
+  select asyncq._new_job(
+    task, payload::json, queue, run_at::timestamptz,
+    jsonb_strip_nulls(coalesce(extra::jsonb, '{}') || jsonb_build_object('meta', meta::jsonb)),
+    max_attempts, key, priority, flags::jsonb, mode)
+  from unnest(
+    $1::text[], $2::text[], $3::text[], $4::text[], $5::int[], $6::text[], $7::int[], $8::text[], $9::text[],
+    $10::text[], $11::text[])
+    with ordinality as spec(task, payload, queue, run_at, max_attempts, key, priority, flags, mode, meta, extra, ord)
+  order by spec.ord))
 order by ord
 """
 ROWS = """
@@ -59,7 +65,7 @@ SPENT = ("active", "discarded")
 
 
 class Spec(NamedTuple):
-    """A job to be added: the arguments of one place of the arrays of `_add_jobs`."""
+    """A job to be added: the arguments of `_new_job`."""
 
     task: str = "t"
     payload: str | None = None

@@ -37,13 +37,8 @@ async def add_slots(sql: Session, *pairs: Pair, **columns: Sequence[Any]) -> lis
         [at(minute) for _, minute in pairs],
         columns.get("revisions", [None] * len(pairs)),
         columns.get("identifiers", items),
-        *(columns.get(name, [None] * len(pairs)) for name in NAMES),
-        columns.get("job_key_modes", ["replace"] * len(pairs)),
-        columns.get("extras", [None] * len(pairs)),
+        *(columns.get(name, [None] * len(pairs)) for name in ("payloads", "queue_names", "extras")),
     )
-
-
-NAMES = ("payloads", "queue_names", "max_attempts", "job_keys", "priorities", "flags")
 
 
 async def jobs(sql: Session) -> list[Pair]:

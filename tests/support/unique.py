@@ -14,19 +14,14 @@ WINDOW_S = 86400
 
 ADD = """
 select done.ord, done.outcome, done.id, done.existing_id, done.existing_state
-from (
-  select array_agg(spec ->> 'task' order by ord) as tasks, array_agg(spec -> 'payload' order by ord) as payloads,
-    array_agg(spec ->> 'queue' order by ord) as queues,
-    array_agg((spec ->> 'run_at')::timestamptz order by ord) as run_ats,
-    array_agg(spec ->> 'job_key' order by ord) as keys,
-    array_agg(spec ->> 'mode' order by ord) as modes,
-    array_agg((spec #>> '{options,meta}')::jsonb order by ord) as metas,
-    array_agg(asyncq._extra(
-      (spec ->> 'options')::jsonb, spec ->> 'task', spec ->> 'queue', spec -> 'payload', spec ->> 'job_key')
-      order by ord) as extras
-  from json_array_elements($1::text::json) with ordinality as given(spec, ord)) as specs
-cross join lateral asyncq._add_jobs(
-  tasks, payloads, queues, run_ats, null, keys, null, null, modes, metas, extras) as done
+from asyncq._add_jobs(array(
+  select asyncq._new_job(
+    spec ->> 'task', spec -> 'payload', spec ->> 'queue', (spec ->> 'run_at')::timestamptz,
+    asyncq._extra(
+      (spec ->> 'options')::jsonb, spec ->> 'task', spec ->> 'queue', spec -> 'payload', spec ->> 'job_key'),
+    job_key => spec ->> 'job_key', job_key_mode => spec ->> 'mode')
+  from json_array_elements($1::text::json) with ordinality as given(spec, ord)
+  order by given.ord)) as done
 order by done.ord
 """
 

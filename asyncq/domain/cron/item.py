@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from asyncq.domain.cron.expression import DIALECTS, BadExpression, Dialect, expand
-from asyncq.domain.cron.overlap import OVERLAPS, Overlap, overlap_question
+from asyncq.domain.cron.overlap import OVERLAPS, Overlap, overlap_policy
 from asyncq.domain.cron.times import Matcher, Times
 from asyncq.domain.cron.zone import find_zone
 from asyncq.domain.deduplication import extra
@@ -151,15 +151,15 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
         return spec.with_options(**options)
 
     def extra(self, spec: JobSpec) -> str | None:
-        """The options of a job of the item that concern other jobs.
+        """The record of the options of a job of the item.
 
         Args:
             spec: The job.
 
         Returns:
-            JSON text for `_add_jobs`; None if it has no such options.
+            JSON text for `_add_jobs`; None if all options have their defaults.
         """
-        return extra(spec) if self.overlap == "allow" else overlap_question(self.identifier, self.overlap)
+        return extra(spec, overlap=overlap_policy(self.identifier, self.overlap))
 
     def _faults(self) -> Iterator[_Fault]:
         """Yield all faults, in the order of a line."""

@@ -6,12 +6,12 @@ sql/functions/cron/run_cron_item.sql has the same rules.
 import hashlib
 from typing import Literal, get_args
 
-import msgspec
+from asyncq.domain.unique import OnConflict
 
 Overlap = Literal["allow", "skip", "replace"]
 OVERLAPS: tuple[str, ...] = get_args(Overlap)
 
-_STRATEGIES = {"skip": "ignore", "replace": "replace"}
+_STRATEGIES = {"skip": OnConflict.IGNORE, "replace": OnConflict.REPLACE}
 
 
 def overlap_key(identifier: str) -> str:
@@ -22,9 +22,7 @@ def overlap_key(identifier: str) -> str:
     return hashlib.sha256(f"cron {identifier}".encode()).hexdigest()
 
 
-def overlap_question(identifier: str, overlap: str) -> str | None:
-    """The options of a slot's job that concern other jobs of its item, as JSON for `_add_jobs`; None without any."""
-    if overlap not in _STRATEGIES:
-        return None
-    asked = {"key": overlap_key(identifier), "on_conflict": _STRATEGIES[overlap]}
-    return msgspec.json.encode(asked).decode()
+def overlap_policy(identifier: str, overlap: str) -> tuple[str, OnConflict] | None:
+    """The key and the strategy of the jobs of an item, or None if they may overlap."""
+    strategy = _STRATEGIES.get(overlap)
+    return None if strategy is None else (overlap_key(identifier), strategy)

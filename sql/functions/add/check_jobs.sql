@@ -1,39 +1,27 @@
 -- The limits of a job, each with graphile's error code. The error names the first spec that breaks a rule.
 -- run_at has limits: a Python worker cannot hold a time outside of the years 1 to 9999, and infinity has no distance
 -- from now. Backslashes are written in E'' strings: the caller may have switched standard_conforming_strings off.
-create or replace function asyncq._check_jobs(
-  identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
-  priorities int[], job_key_modes text[]) returns void
+create or replace function asyncq._check_jobs(jobs asyncq._new_job[]) returns void
   language plpgsql stable
   as $$
 declare
   bad record;
 begin
-  -- Nearly always all is well, which is cheaper to see column by column: those that are null are not looked at, and of
-  -- one task's jobs one name.
-  if (
-    1 > any(max_attempts) or 32767 < any(max_attempts)
-    or -32768 > any(priorities) or 32767 < any(priorities)
-    or exists (
-      select from unnest(
-        case when array_remove(identifiers, identifiers[1]) = '{}' then identifiers[1:1] else identifiers end) as name
-      where name is null or length(name) > 128)
-    or exists (
-      select from unnest(payloads) as payload
-      where pg_column_size(payload) > 16777216 + 4
-        or strpos(payload::text, E'\\u') > 0 and payload::text ~ E'\\\\u(0000|[dD][89a-fA-F])')
-    or exists (select from unnest(queue_names) as name where length(name) > 128 or name = 'default')
-    or exists (select from unnest(job_keys) as key where length(key) not between 1 and 512)
-    or exists (
-      select from unnest(run_ats) as run_at where run_at < '0001-01-01 00:00:00+00' or run_at >= '10000-01-01 00:00:00+00')
-    or exists (
-      select from unnest(job_key_modes) as mode where mode not in ('replace', 'preserve_run_at', 'unsafe_dedupe'))) is not true
+  -- Nearly always all is well, which is cheaper to see at once.
+  if not exists (
+    select from unnest(jobs) as job
+    where job.identifier is null or length(job.identifier) > 128 or length(job.queue_name) > 128 or job.queue_name = 'default'
+      or job.max_attempts not between 1 and 32767 or job.priority not between -32768 and 32767
+      or length(job.job_key) not between 1 and 512
+      or job.job_key_mode not in ('replace', 'preserve_run_at', 'unsafe_dedupe')
+      or job.run_at < '0001-01-01 00:00:00+00' or job.run_at >= '10000-01-01 00:00:00+00'
+      or pg_column_size(job.payload) > 16777216 + 4
+      or strpos(job.payload::text, E'\\u') > 0 and job.payload::text ~ E'\\\\u(0000|[dD][89a-fA-F])')
   then
     return;
   end if;
-  select spec.ord, fault.code, fault.field, fault.said into bad
-  from unnest(identifiers, payloads, queue_names, run_ats, max_attempts, job_keys, priorities, job_key_modes)
-    with ordinality as spec(identifier, payload, queue_name, run_at, max_attempts, job_key, priority, job_key_mode, ord)
+  select spec.ordinality as ord, fault.code, fault.field, fault.said into bad
+  from unnest(jobs) with ordinality as spec
   cross join lateral (select case
     when spec.identifier is null then 'GWBID identifier must not be null'
     when length(spec.identifier) > 128
@@ -73,10 +61,10 @@ begin
     split_part(broken.rule, ' ', 1), split_part(broken.rule, ' ', 2), substr(broken.rule, 7)
   ) as fault(code, field, said)
   where broken.rule is not null
-  order by spec.ord limit 1;
+  order by spec.ordinality limit 1;
   if found then
     raise exception using errcode = bad.code, column = bad.field, message = bad.said,
-      detail = 'Job ' || bad.ord || ' of ' || cardinality(identifiers) || '.';
+      detail = 'Job ' || bad.ord || ' of ' || cardinality(jobs) || '.';
   end if;
 end
 $$;

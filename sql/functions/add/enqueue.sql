@@ -14,29 +14,20 @@ declare
 begin
   perform asyncq._check_members(listed);
   return query
-    with specs as materialized (
-      select job -> 'payload' as payload, identifier, queue_name, run_at, max_attempts, job_key, priority, flags,
-        coalesce(job_key_mode, 'replace') as job_key_mode, options, ord
+    select added.ord, added.outcome, added.id, added.existing_id, added.existing_state
+    from asyncq._add_jobs(array(
+      select asyncq._new_job(
+        spec.identifier, spec.job -> 'payload', spec.queue_name, spec.run_at,
+        asyncq._extra(spec.options, spec.identifier, spec.queue_name, spec.job -> 'payload', spec.job_key), spec.max_attempts,
+        spec.job_key, spec.priority, asyncq._flags(spec.flags), spec.job_key_mode)
       from rows from (
         json_array_elements(listed),
         json_to_recordset(listed) as (
           identifier text, queue_name text, run_at timestamptz, max_attempts int, job_key text, priority int,
           flags text[], job_key_mode text, options jsonb))
         with ordinality as spec(
-          job, identifier, queue_name, run_at, max_attempts, job_key, priority, flags, job_key_mode, options, ord)),
-    given as (
-      select array_agg(identifier order by ord) as identifiers, array_agg(payload order by ord) as payloads,
-        array_agg(queue_name order by ord) as queue_names, array_agg(run_at order by ord) as run_ats,
-        array_agg(max_attempts order by ord) as max_attempts, array_agg(job_key order by ord) as job_keys,
-        array_agg(priority order by ord) as priorities, array_agg(asyncq._flags(flags) order by ord) as flags,
-        array_agg(job_key_mode order by ord) as job_key_modes, array_agg(options -> 'meta' order by ord) as metas,
-        array_agg(asyncq._extra(options, identifier, queue_name, payload, job_key) order by ord) as extras
-      from specs
-      having count(*) > 0)
-    select added.ord, added.outcome, added.id, added.existing_id, added.existing_state
-    from given cross join lateral asyncq._add_jobs(
-      given.identifiers, given.payloads, given.queue_names, given.run_ats, given.max_attempts, given.job_keys,
-      given.priorities, given.flags, given.job_key_modes, given.metas, given.extras) as added;
+          job, identifier, queue_name, run_at, max_attempts, job_key, priority, flags, job_key_mode, options, ord)
+      order by spec.ord)) as added;
 end
 $$;
 
@@ -79,6 +70,5 @@ begin
     raise exception using errcode = '22023', column = bad.name, message = bad.said,
       detail = 'Job ' || bad.ord || ' of ' || json_array_length(jobs) || '.';
   end if;
-  perform asyncq._check_options((given.job ->> 'options')::jsonb) from json_array_elements(jobs) as given(job);
 end
 $$;

@@ -1,15 +1,15 @@
--- Store new jobs, whose tasks are stored: those with the outcome 'added', or all if there are no outcomes. Parallel
--- arrays as in _add_jobs. Returns their ids, in the order of the specs, so that equal jobs run in it.
-create or replace function asyncq._insert_jobs(
-  identifiers text[], payloads json[], queue_names text[], run_ats timestamptz[], max_attempts int[], job_keys text[],
-  priorities int[], flags jsonb[], metas jsonb[], extras jsonb[], outcomes text[]) returns bigint[]
+-- The three statements that store the options of a job: a new option with a column is a line in each.
+
+-- Store new jobs, whose tasks are stored. Returns their ids, in the order of the jobs, so that equal jobs run in it.
+create or replace function asyncq._insert_jobs(jobs asyncq._new_job[]) returns bigint[]
   language plpgsql volatile
   as $$
 #variable_conflict use_column
 declare
   moment constant timestamptz := asyncq.now();
   -- The task of all of them, if they have the same one: then it is looked up once.
-  same constant text := case when array_remove(identifiers, identifiers[1]) = '{}' then identifiers[1] end;
+  same constant text := (
+    select min(job.identifier) from unnest(jobs) as job having min(job.identifier) = max(job.identifier));
   ids bigint[];
 begin
   with added as (
@@ -17,11 +17,10 @@ begin
     insert into asyncq._jobs
       (run_at, created_at, updated_at, task_id, priority, max_attempts, queue, key, flags, payload, meta, unique_key,
         keep_until, keep_states)
-    select coalesce(spec.run_at, moment), moment, moment, spec.task_id, asyncq._priority(spec.priority),
-      asyncq._max_attempts(spec.max_attempts), spec.queue, spec.key, spec.flags, coalesce(spec.payload, '{}'), spec.meta,
-      case when spec.extra is not null then decode(spec.extra ->> 'key', 'hex') end,
-      case when spec.extra is not null then asyncq._kept_until(spec.extra, moment) end,
-      case when spec.extra is not null then asyncq._kept_states(spec.extra) end
+    select coalesce(job.run_at, moment), moment, moment, job.task_id, asyncq._priority(job.priority),
+      asyncq._max_attempts(job.max_attempts), job.queue_name, job.job_key, job.flags, coalesce(job.payload, '{}'), job.meta,
+      job.unique_key, asyncq._kept_until(job.states, job.period, job.window_s, moment),
+      asyncq._kept_states(job.states, job.idempotency_key)
     from (
       -- An old snapshot may show two rows of one name, one of which is gone.
       select given.*, case
@@ -29,23 +28,119 @@ begin
             select min(task.id) from asyncq._tasks as task where task.identifier = given.identifier having count(*) = 1)
           else (select min(task.id) from asyncq._tasks as task where task.identifier = same having count(*) = 1)
         end as task_id
-      from unnest(
-        case when same is null or payloads is null then identifiers end, payloads, queue_names, run_ats, max_attempts, job_keys,
-        priorities, flags, metas, extras, outcomes)
-        with ordinality as given(
-          identifier, payload, queue, run_at, max_attempts, key, priority, flags, meta, extra, outcome, ord)
-      where given.outcome is null or given.outcome = 'added'
+      from unnest(jobs) with ordinality as given
       -- In their order; and with an offset, so that the task is not looked up once more for the condition.
-      order by given.ord offset 0) as spec
-    where spec.task_id is not null
+      order by given.ordinality offset 0) as job
+    where job.task_id is not null
     returning id)
   select array_agg(id order by id) into ids from added;
-  if coalesce(cardinality(ids), 0)
-    <> coalesce(cardinality(array_positions(outcomes, 'added')), cardinality(identifiers), 0)
-  then
+  if coalesce(cardinality(ids), 0) <> cardinality(jobs) then
     raise exception using errcode = '40001',
       message = 'a task vanished while its job was added; the same call will work';
   end if;
   return ids;
 end
 $$;
+
+-- Add one job without a key or policy, which the caller has checked: as _add_jobs does, at a third of its price.
+-- Returns null, and does nothing, if its task is not stored yet or about to be removed; then _add_jobs has to do it.
+create or replace function asyncq._add_keyless_job(job asyncq._new_job) returns bigint
+  language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  as $$
+declare
+  moment constant timestamptz := asyncq.now();
+  due constant timestamptz := coalesce(job.run_at, moment);
+  added bigint;
+begin
+  insert into asyncq._jobs (run_at, created_at, updated_at, task_id, priority, max_attempts, queue, flags, payload, meta)
+    select due, moment, moment, known.id, asyncq._priority(job.priority), asyncq._max_attempts(job.max_attempts),
+      job.queue_name, job.flags, coalesce(job.payload, '{}'), job.meta
+    from asyncq._tasks as known where known.identifier = job.identifier and known.retired_in is null
+    returning id into added;
+  -- As in _add_jobs: the instant decides, not the start of the transaction.
+  if added is not null and due <= asyncq.clock() + interval '60 s' then
+    perform asyncq._wake_workers();
+  end if;
+  return added;
+end
+$$;
+
+-- Change waiting jobs to the new adds of their keys. ids are those of the waiting jobs, which are locked; the tasks of
+-- the new ones are stored. An option that the add leaves out becomes the default, except that a job stays kept as an
+-- earlier add asked.
+create or replace function asyncq._update_jobs(jobs asyncq._new_job[], ids bigint[]) returns void
+  language plpgsql volatile
+  as $$
+#variable_conflict use_column
+declare
+  moment constant timestamptz := asyncq.now();
+  updated int;
+begin
+  update asyncq._jobs as old
+    set task_id = task.id, queue = job.queue_name,
+      payload = asyncq._merged_payload(old.payload, coalesce(job.payload, '{}')),
+      run_at = case when job.job_key_mode = 'preserve_run_at' and old.attempts = 0 then old.run_at
+        else coalesce(job.run_at, moment) end,
+      max_attempts = asyncq._max_attempts(job.max_attempts), priority = asyncq._priority(job.priority),
+      flags = job.flags, meta = job.meta, unique_key = job.unique_key,
+      keep_until = greatest(old.keep_until, asyncq._kept_until(job.states, job.period, job.window_s, old.created_at)),
+      keep_states = case when asyncq._kept_states(job.states, job.idempotency_key) <@ old.keep_states then old.keep_states
+        else array_cat(old.keep_states, asyncq._kept_states(job.states, job.idempotency_key)) end,
+      attempts = 0, interruptions = 0, last_error = null, revision = old.revision + 1, updated_at = moment
+    from unnest(jobs) with ordinality as job
+    cross join lateral (select id from asyncq._tasks where identifier = job.identifier offset 0) as task
+    where old.id = any(array[ids[job.ordinality]]);
+  get diagnostics updated = row_count;
+  if updated <> cardinality(jobs) then
+    raise exception using errcode = '40001',
+      message = 'a task vanished while its job was updated; the same call will work';
+  end if;
+end
+$$;
+
+-- Two arrays are joined, the old one first; in every other case the new payload replaces the old.
+create or replace function asyncq._merged_payload(old json, new json) returns json
+  language plpgsql immutable parallel safe
+  as $$
+declare
+  joined json;
+begin
+  if json_typeof(old) is distinct from 'array' or json_typeof(new) is distinct from 'array' then
+    return new;
+  end if;
+  joined := old::jsonb || new::jsonb;
+  if octet_length(joined::text) > 16777216 then
+    raise exception using errcode = 'GWBPL', column = 'payload',
+      message = 'payload is ' || octet_length(joined::text) || ' bytes of JSON once it is merged, at most 16777216 are allowed';
+  end if;
+  return joined;
+end
+$$;
+
+-- Until when an ended job of an add has to be kept: for the period of its unique policy, if that looks at ended jobs,
+-- and for the window of its idempotency key. Null if nothing asks for that.
+create or replace function asyncq._kept_until(states text[], period text, window_s float8, created_at timestamptz)
+  returns timestamptz
+  language sql stable
+  as $$
+  select greatest(
+    case when states && '{completed,cancelled,discarded}' then
+      coalesce(((created_at at time zone 'UTC') + asyncq._period(period)) at time zone 'UTC', 'infinity')
+    end,
+    created_at + make_interval(secs => window_s))
+  $$;
+
+-- In which end states a job of an add has to be kept: those that its unique policy names; all for an idempotency key.
+-- Null if nothing asks for that.
+create or replace function asyncq._kept_states(states text[], idempotency_key text) returns text[]
+  language sql immutable
+  as $$
+  select case
+    when idempotency_key is not null then '{completed,cancelled,discarded}'::text[]
+    when states && '{completed,cancelled,discarded}' then array_remove(array[
+      case when 'completed' = any(states) then 'completed' end,
+      case when 'cancelled' = any(states) then 'cancelled' end,
+      case when 'discarded' = any(states) then 'discarded' end], null)
+  end
+  $$;

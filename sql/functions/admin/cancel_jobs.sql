@@ -36,9 +36,8 @@ create or replace function asyncq.reschedule_jobs(
   set search_path = pg_catalog, pg_temp
   as $$
 begin
-  perform asyncq._check_jobs(
-    array['reschedule_jobs'], array[null::json], array[null::text], array[run_at], array[max_attempts], array[null::text],
-    array[priority], array[null::text]);
+  perform asyncq._check_jobs(array[asyncq._new_job(
+    'reschedule_jobs', null, null, run_at, null, max_attempts, priority => priority)]);
   if attempts not between 0 and 32767 then
     raise exception using errcode = '22003', column = 'attempts',
       message = 'attempts is ' || attempts || ', expected 0 to 32767';

@@ -7,7 +7,7 @@
 -- their slots. The items stay locked, so that two callers cannot wait for each other.
 create or replace function asyncq._add_slots(
   crontabs text[], slots timestamptz[], revisions bigint[], identifiers text[], payloads json[], queue_names text[],
-  max_attempts int[], job_keys text[], priorities int[], flags jsonb[], job_key_modes text[], extras jsonb[])
+  extras jsonb[])
   returns table (ord bigint, outcome text, id bigint, code text, said text)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
@@ -32,8 +32,7 @@ begin
     return query
       select added.ord, added.outcome, added.id, null::text, null::text
       from asyncq._add_due_slots(
-        due, crontabs, slots, identifiers, payloads, queue_names, max_attempts, job_keys, priorities, flags,
-        job_key_modes, extras) as added;
+        due, crontabs, slots, identifiers, payloads, queue_names, extras) as added;
     return;
   exception when others then
     -- Which item it is, the loop finds out, and says.
@@ -46,8 +45,7 @@ begin
       return query
         select added.ord, added.outcome, added.id, null::text, null::text
         from asyncq._add_due_slots(
-          ords, crontabs, slots, identifiers, payloads, queue_names, max_attempts, job_keys, priorities, flags,
-          job_key_modes, extras) as added;
+          ords, crontabs, slots, identifiers, payloads, queue_names, extras) as added;
     exception when others then
       get stacked diagnostics failure = returned_sqlstate, message = message_text;
       return query select ords[1], null::text, null::bigint, failure, message;
@@ -65,11 +63,13 @@ $$;
 -- whose caller has locked the items.
 create or replace function asyncq._add_due_slots(
   ords bigint[], crontabs text[], slots timestamptz[], identifiers text[], payloads json[], queue_names text[],
-  max_attempts int[], job_keys text[], priorities int[], flags jsonb[], job_key_modes text[], extras jsonb[])
+  extras jsonb[])
   returns table (ord bigint, outcome text, id bigint)
   language plpgsql volatile
   as $$
 #variable_conflict use_column
+declare
+  sorted constant bigint[] := array(select one from unnest(ords) as one order by one);
 begin
   update asyncq.known_crontabs as known set last_execution = newest.slot
     from (
@@ -78,18 +78,10 @@ begin
       where given.ord = any(ords) group by given.identifier) as newest
     where known.identifier = newest.identifier;
   return query
-    with specs as (
-      select array_agg(one order by one) as ords, array_agg(slots[one] order by one) as slots,
-        array_agg(identifiers[one] order by one) as identifiers, array_agg(payloads[one] order by one) as payloads,
-        array_agg(queue_names[one] order by one) as queue_names, array_agg(max_attempts[one] order by one) as max_attempts,
-        array_agg(job_keys[one] order by one) as job_keys, array_agg(priorities[one] order by one) as priorities,
-        array_agg(flags[one] order by one) as flags, array_agg(job_key_modes[one] order by one) as job_key_modes,
-        array_agg(extras[one] order by one) as extras
-      from unnest(ords) as one)
-    select specs.ords[added.ord], added.outcome, added.id
-    from specs cross join lateral asyncq._add_jobs(
-      specs.identifiers, specs.payloads, specs.queue_names, specs.slots, specs.max_attempts, specs.job_keys,
-      specs.priorities, specs.flags, specs.job_key_modes, null, specs.extras) as added;
+    select sorted[added.ord], added.outcome, added.id
+    from asyncq._add_jobs(array(
+      select asyncq._new_job(identifiers[one.ord], payloads[one.ord], queue_names[one.ord], slots[one.ord], extras[one.ord])
+      from unnest(sorted) with ordinality as one(ord, place) order by one.place)) as added;
 end
 $$;
 

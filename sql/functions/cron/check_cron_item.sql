@@ -60,9 +60,9 @@ begin
   if fault is not null then
     raise exception using errcode = '22023', column = field, message = fault;
   end if;
-  perform asyncq._check_jobs(
-    array[definition ->> 'task'], array[(definition -> 'payload')::json], array[definition ->> 'queue'], null, null,
-    array[definition ->> 'job_key'], null, array[definition ->> 'job_key_mode']);
+  perform asyncq._check_jobs(array[asyncq._new_job(
+    definition ->> 'task', (definition -> 'payload')::json, definition ->> 'queue', null, null,
+    job_key => definition ->> 'job_key', job_key_mode => definition ->> 'job_key_mode')]);
   if definition ? 'tz' then
     begin
       perform asyncq.now() at time zone (definition ->> 'tz');

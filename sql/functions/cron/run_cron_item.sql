@@ -7,18 +7,9 @@ create or replace function asyncq.run_cron_item(identifier text) returns asyncq.
   as $$
 declare
   done record;
-  job asyncq.jobs;
 begin
   select added.* into strict done from asyncq._run_cron_item(identifier) as added;
-  if done.outcome = 'rejected' then
-    raise exception using errcode = 'GWBDJ', column = 'unique',
-      message = 'job ' || done.existing_id || ', which is ' || done.existing_state || ', prevents another one like it',
-      detail = json_build_object('id', done.existing_id, 'state', done.existing_state);
-  end if;
-  select shown.* into job from asyncq._shown_jobs as shown where shown.id = done.id;
-  -- One that has ended, and still prevents others, is in no row.
-  job.id := done.id;
-  return job;
+  return asyncq._added_job(done.outcome, done.id, done.existing_id, done.existing_state, null);
 end
 $$;
 
@@ -56,24 +47,22 @@ begin
   end if;
   return query
     select added.outcome, added.id, added.existing_id, added.existing_state
-    from asyncq._add_jobs(
-      array[task], array[payload::json], array[it ->> 'queue'], array[null::timestamptz], array[(it ->> 'max_attempts')::int],
-      array[it ->> 'job_key'], array[(it ->> 'priority')::int],
-      array[asyncq._flags(array(select jsonb_array_elements_text(it -> 'flags')))],
-      array[coalesce(it ->> 'job_key_mode', 'replace')], array[null::jsonb],
-      array[coalesce(
-        asyncq._overlap(item, it ->> 'overlap'),
-        asyncq._extra(it -> 'options', task, it ->> 'queue', payload::json, it ->> 'job_key'))]) as added;
+    from asyncq._add_jobs(array[asyncq._new_job(
+      task, payload::json, it ->> 'queue', null,
+      coalesce(asyncq._extra(it -> 'options', task, it ->> 'queue', payload::json, it ->> 'job_key'), '{}')
+        || coalesce(asyncq._overlap(item, it ->> 'overlap'), '{}'),
+      (it ->> 'max_attempts')::int, it ->> 'job_key', (it ->> 'priority')::int,
+      asyncq._flags(array(select jsonb_array_elements_text(it -> 'flags'))), it ->> 'job_key_mode')]) as added;
 end
 $$;
 
--- The record of extras for the overlap of a recurring item; null for none. asyncq/domain/cron/overlap.py has the same
+-- The record of options for the overlap of a recurring item; null for none. asyncq/domain/cron/overlap.py has the same
 -- rule.
 create or replace function asyncq._overlap(item text, overlap text) returns jsonb
   language sql immutable
   as $$
   select jsonb_build_object(
-    'key', encode(sha256(convert_to('cron ' || item, 'UTF8')), 'hex'),
+    'unique_key', sha256(convert_to('cron ' || item, 'UTF8')),
     'on_conflict', case overlap when 'skip' then 'ignore' else overlap end)
   where overlap in ('skip', 'replace')
   $$;

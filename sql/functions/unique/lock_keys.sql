@@ -22,15 +22,17 @@ $$;
 -- These are separate statements, since the second has to see what the first waited for. The jobs are locked whatever
 -- the mode or strategy: an add that only looked would lose its request to a job that is just being claimed, or is
 -- ending.
+-- asks: some jobs have a key under a unique policy or an idempotency key.
 -- Job keys, keys under unique policies and idempotency keys are locked apart. Of a discarded job the last two are not
 -- locked, unless a policy looks at such jobs. A forced add waits for no job.
 -- Returns the state of the keys: 'repeated', jobs of the call may meet each other; 'taken', other jobs have keys, or
 -- may be remembered; 'new', neither.
-create or replace function asyncq._lock_key_holders(job_keys text[], extras jsonb[] default null) returns text
+create or replace function asyncq._lock_key_holders(jobs asyncq._new_job[], asks boolean) returns text
   language plpgsql volatile
   as $$
 declare
-  keys text[] := array(select 'key:' || given from unnest(job_keys) as given where given is not null);
+  job_keys constant text[] := array(select job.job_key from unnest(jobs) as job where job.job_key is not null);
+  keys text[] := array(select 'key:' || given from unnest(job_keys) as given);
   locked bigint;
   unique_keys bytea[];
   of_discarded bytea[];
@@ -38,21 +40,20 @@ declare
   has_request boolean;
   is_taken boolean;
 begin
-  if extras is null then
+  if not asks then
     locked := asyncq._lock_keys(keys);
     perform from asyncq._jobs as job where job.key = any(job_keys) order by job.id + 0 for no key update;
     is_taken := found;
   else
     select
-        keys || coalesce(array_agg('unique:' || (given ->> 'key')) filter (where given ? 'key'), '{}')
-          || coalesce(array_agg('request:' || (given ->> 'request')) filter (where given ? 'request'), '{}'),
-        array_agg(decode(given ->> 'key', 'hex')) filter (where given ->> 'on_conflict' <> 'add'),
-        array_agg(decode(given ->> 'key', 'hex'))
-          filter (where given ->> 'on_conflict' <> 'add' and given -> 'states' ? 'discarded'),
-        array_agg(decode(given ->> 'key', 'hex')) filter (where given -> 'states' ?| '{completed,cancelled,discarded}'),
-        bool_or(given ? 'request')
+        keys || coalesce(array_agg('unique:' || encode(given.unique_key, 'hex')) filter (where given.unique_key is not null), '{}')
+          || coalesce(array_agg('request:' || given.idempotency_key) filter (where given.idempotency_key is not null), '{}'),
+        array_agg(given.unique_key) filter (where given.on_conflict <> 'add'),
+        array_agg(given.unique_key) filter (where given.on_conflict <> 'add' and 'discarded' = any(given.states)),
+        array_agg(given.unique_key) filter (where given.states && '{completed,cancelled,discarded}'),
+        bool_or(given.idempotency_key is not null)
       into keys, unique_keys, of_discarded, of_ended, has_request
-      from unnest(extras) as given;
+      from unnest(jobs) as given;
     locked := asyncq._lock_keys(keys);
     -- Not union: to have it sorted, PostgreSQL 17 and later walk over the whole primary key if the table was empty
     -- once.
@@ -71,7 +72,7 @@ begin
   end if;
   return case
     when locked < cardinality(keys) then 'repeated'
-    when coalesce(cardinality(extras), 0) > 1 and asyncq._mixes_keys(job_keys, extras) then 'repeated'
+    when asks and cardinality(jobs) > 1 and asyncq._mixes_keys(jobs) then 'repeated'
     when is_taken then 'taken'
     else 'new'
   end;

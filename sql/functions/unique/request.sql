@@ -15,7 +15,7 @@ create or replace function asyncq._request(key text, moment timestamptz) returns
 
 -- Refuse a request whose idempotency key belongs to another request: an earlier one, or one of this call. The keys are
 -- locked. The error gives the position of the first one and not its key, which may be a secret of the caller's.
-create or replace function asyncq._check_requests(identifiers text[], payloads json[], extras jsonb[]) returns void
+create or replace function asyncq._check_requests(jobs asyncq._new_job[]) returns void
   language plpgsql volatile
   as $$
 declare
@@ -27,9 +27,9 @@ begin
     select asked.ord, asked.key, asked.digest,
       first_value(asked.digest) over (partition by asked.key order by asked.ord) as first_digest
     from (
-      select spec.ord, spec.extra ->> 'request' as key, asyncq._digest(spec.identifier, spec.payload) as digest
-      from unnest(identifiers, payloads, extras) with ordinality as spec(identifier, payload, extra, ord)
-      where spec.extra ? 'request') as asked) as given
+      select job.ordinality as ord, job.idempotency_key as key, asyncq._digest(job.identifier, job.payload) as digest
+      from unnest(jobs) with ordinality as job
+      where job.idempotency_key is not null) as asked) as given
   left join lateral (
     select request.digest from asyncq._requests as request
     where request.key = given.key and coalesce(request.keep_until, 'infinity') > moment offset 0) as before on true
@@ -38,16 +38,15 @@ begin
   if found then
     raise exception using errcode = 'GWBIK', column = 'idempotency_key',
       message = 'idempotency_key was used before for another task or payload: a new request needs a new key',
-      detail = 'Job ' || bad || ' of ' || cardinality(extras) || '.';
+      detail = 'Job ' || bad || ' of ' || cardinality(jobs) || '.';
   end if;
 end
 $$;
 
--- Store the jobs of requests with idempotency keys. Parallel arrays; ids are those of the jobs that fulfil them. The
+-- Store the jobs of requests with idempotency keys. outcomes and ids are those of the adds of jobs, in their order. The
 -- keys are locked; a job that existed before is locked, if it has a row, and is kept for as long as the request. A
 -- rejected request is not stored; one that is stored already stays as it is, with its time.
-create or replace function asyncq._store_requests(
-  identifiers text[], payloads json[], extras jsonb[], outcomes text[], ids bigint[]) returns void
+create or replace function asyncq._store_requests(jobs asyncq._new_job[], outcomes text[], ids bigint[]) returns void
   language plpgsql volatile
   as $$
 declare
@@ -57,11 +56,11 @@ declare
 begin
   with stored as (
     insert into asyncq._requests as request (keep_until, job_id, key, digest)
-      select moment + make_interval(secs => (given.extra ->> 'window_s')::float8), given.id, given.extra ->> 'request',
-        asyncq._digest(given.identifier, given.payload)
-      from unnest(identifiers, payloads, extras, outcomes, ids) as given(identifier, payload, extra, outcome, id)
-      where given.extra ? 'request' and given.outcome <> 'rejected'
-      order by (given.extra ->> 'request') collate "C"
+      select moment + make_interval(secs => job.window_s), ids[job.ordinality], job.idempotency_key,
+        asyncq._digest(job.identifier, job.payload)
+      from unnest(jobs) with ordinality as job
+      where job.idempotency_key is not null and outcomes[job.ordinality] <> 'rejected'
+      order by job.idempotency_key
       on conflict (key) do update
         set keep_until = excluded.keep_until, job_id = excluded.job_id, digest = excluded.digest
         where request.keep_until <= moment

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from asyncq import CronItem, InvalidCrontab, UniquePolicy, parse_crontab, task
-from asyncq.domain.cron.overlap import OVERLAPS, overlap_key, overlap_question
+from asyncq.domain.cron.overlap import OVERLAPS, overlap_key, overlap_policy
 
 
 async def run() -> None:
@@ -17,10 +17,21 @@ async def run() -> None:
 @pytest.mark.parametrize(("overlap", "strategy"), [("skip", "ignore"), ("replace", "replace")])
 def test_an_overlap_is_a_unique_policy_by_the_key_of_the_item(overlap: str, strategy: str) -> None:
     """As strong as any: two items of one task do not meet, all jobs of one item do."""
-    asked = msgspec.json.decode(overlap_question("a", overlap) or "")
+    item = CronItem("t", "* * * * *", identifier="a", overlap=overlap)
+    asked = msgspec.json.decode(item.extra(item.template) or "")
 
-    assert {"key": hashlib.sha256(b"cron a").hexdigest(), "on_conflict": strategy} == asked
+    assert {"unique_key": "\\x" + hashlib.sha256(b"cron a").hexdigest(), "on_conflict": strategy} == asked
     assert overlap_key("a") != overlap_key("b")
+
+
+@pytest.mark.parametrize("overlap", OVERLAPS)
+def test_the_other_options_of_a_task_are_those_of_its_jobs(overlap: str) -> None:
+    """Whatever its overlap is."""
+    options: Any = {"overlap": overlap}
+    item = CronItem(task(max_attempts=3)(run), "* * * * *", priority=2, **options)
+    asked = msgspec.json.decode(item.extra(item.template) or "")
+
+    assert {"max_attempts": 3, "priority": 2}.items() <= asked.items()
 
 
 def test_items_may_overlap_by_default() -> None:
@@ -30,7 +41,7 @@ def test_items_may_overlap_by_default() -> None:
 
     assert ("allow", None) == (plain.overlap, plain.extra(plain.template))
     assert "ignore" in (single.extra(single.template) or "")
-    assert None is overlap_question("a", "allow")
+    assert None is overlap_policy("a", "allow")
 
 
 @pytest.mark.parametrize("overlap", OVERLAPS)

@@ -17,7 +17,7 @@ def array_of(*specs: str) -> str:
 def spec(task: str, queue: str | None = None) -> str:
     """The SQL text of a spec."""
     queue_name = "null" if queue is None else f"'{queue}'"
-    return f"('{task}', null, {queue_name}, null, null, null, null, null)"
+    return f"('{task}', null, {queue_name}, null, null, null, null, null, null, null)"
 
 
 @pytest.mark.parametrize("analysed", [False, True])
@@ -42,13 +42,21 @@ async def test_add_jobs_returns_the_rows_of_the_view(sql: Session) -> None:
 
 
 async def test_add_jobs_takes_every_attribute_of_a_spec(sql: Session) -> None:
-    """Each of the eight has an effect, in the order that was promised."""
-    full = """('t', '{"a":1}', 'q', '2040-01-01 00:00:00+00', 3, null, -1, '{f}')"""
+    """Each has an effect, in the order of the arguments of add_job."""
+    full = (
+        """('t', '{"a":1}', 'q', '2040-01-01 00:00:00+00', 3, 'k', -1, '{f}', 'unsafe_dedupe', '{"meta": {"m": 1}}')"""
+    )
     row = await sql.row(f"select * from asyncq.add_jobs({array_of(full)})")
 
     assert ("t", "q", 3, -1) == (row["task_identifier"], row["queue_name"], row["max_attempts"], row["priority"])
     assert ("2040-01-01T00:00:00+00:00", {"f": True}) == (row["run_at"].isoformat(), json.loads(row["flags"]))
-    assert '{"a":1}' == await sql.value("select payload::text from asyncq._jobs")
+    assert ('{"a":1}', "k", '{"m": 1}') == tuple(
+        await sql.row("select payload::text, key, meta::text from asyncq._jobs")
+    )
+    assert [0, 1] == [
+        await sql.value(f"select revision from asyncq.add_jobs({array_of(full)})") - 1,
+        await sql.value("select count(*) from asyncq._jobs"),
+    ]
 
 
 async def test_a_spec_of_nulls_takes_the_defaults(sql: Session) -> None:
@@ -97,7 +105,7 @@ async def test_one_flag_says_for_all_specs_whether_times_are_kept(sql: Session, 
         select asyncq.add_job('t', run_at := '2040-01-01 00:00:00+00', job_key := 'k' || i)
           from generate_series(1, 3) as i;
         update asyncq._jobs set attempts = 1 where key = 'k3'""")
-    keyed = [f"('t', null, null, '2041-01-01 00:00:00+00', null, 'k{i}', null, null)" for i in range(1, 5)]
+    keyed = [f"('t', null, null, '2041-01-01 00:00:00+00', null, 'k{i}', null, null, null, null)" for i in range(1, 5)]
     rows = await sql.rows(f"select * from asyncq.add_jobs({array_of(*keyed)}, job_key_preserve_run_at := {preserve})")
 
     assert [year, year, 2041, 2041] == [row["run_at"].year for row in rows]
@@ -107,7 +115,7 @@ async def test_one_flag_says_for_all_specs_whether_times_are_kept(sql: Session, 
 
 async def test_a_null_flag_in_a_spec_is_refused(sql: Session) -> None:
     """As in add_job."""
-    bad = "('t', null, null, null, null, null, null, array[null])"
+    bad = "('t', null, null, null, null, null, null, array[null], null, null)"
     error = await sql.refusal(f"select asyncq.add_jobs({array_of(bad)})")
 
     assert ("22023", "flags") == (error.sqlstate, error.column_name)
@@ -118,7 +126,7 @@ async def test_add_jobs_adds_a_thousand_jobs_of_a_hundred_queues_in_order(sql: S
     rows = await sql.rows("""
         select task_identifier || ':' || queue_name as name from asyncq.add_jobs((
           select array_agg(
-            ('t' || i % 7, null, 'q' || i % 101, null, null, null, null, null)::asyncq.job_spec order by i)
+            ('t' || i % 7, null, 'q' || i % 101, null, null, null, null, null, null, null)::asyncq.job_spec order by i)
           from generate_series(1, 1000) as i))""")
 
     assert [f"t{i % 7}:q{i % 101}" for i in range(1, 1001)] == [row["name"] for row in rows]
@@ -131,7 +139,8 @@ async def test_add_jobs_works_in_a_statement_trigger(sql: Session) -> None:
         create function asyncq.ordered() returns trigger language plpgsql as $$
         begin
           perform asyncq.add_jobs((
-            select array_agg(('ship', json_build_object('id', id), null, null, null, null, null, null)::asyncq.job_spec
+            select array_agg(
+              ('ship', json_build_object('id', id), null, null, null, null, null, null, null, null)::asyncq.job_spec
               order by id)
             from added));
           return null;
@@ -143,3 +152,42 @@ async def test_add_jobs_works_in_a_statement_trigger(sql: Session) -> None:
     assert ['{"id" : 1}', '{"id" : 2}', '{"id" : 3}'] == await sql.values(
         "select payload::text from asyncq._jobs order by id"
     )
+
+
+def full(**arguments: object) -> str:
+    """The SQL text of a spec, by the names of its attributes."""
+    return f"json_populate_record(null::asyncq.job_spec, '{json.dumps({'identifier': 't'} | arguments)}')"
+
+
+async def test_a_spec_has_every_option_of_add_job(sql: Session) -> None:
+    """A request that is made again, and a singleton that exists, give the row of the job that is there."""
+    requests = [full(options={"idempotency_key": "r", "meta": {"n": 1}})] * 2
+    specs = [*requests, *[full(options={"singleton": True, "subject": s}) for s in "aab"]]
+    ids = [row["id"] for row in await sql.rows(f"select id from asyncq.add_jobs({array_of(*specs)})")]
+
+    assert [0, 0, 1, 1, 2] == [sorted(set(ids)).index(id_) for id_ in ids]
+    assert ['{"n": 1}', None, None] == await sql.values("select meta::text from asyncq._jobs order by id")
+
+
+async def test_a_spec_has_a_mode_of_its_own(sql: Session) -> None:
+    """The flag of the call is for those that have none."""
+    await sql.execute("select asyncq.add_job('t', run_at := '2040-01-01 00:00:00+00', job_key := 'k' || i) from"
+        " generate_series(1, 3) as i")  # fmt: skip
+    later = {"run_at": "2041-01-01T00:00:00Z"}
+    modes = zip(("k1", "k2", "k3"), ("replace", "unsafe_dedupe", None), strict=True)
+    specs = [full(job_key=key, job_key_mode=mode, **later) for key, mode in modes]
+    rows = await sql.rows(f"select * from asyncq.add_jobs({array_of(*specs)}, true)")
+
+    assert [2041, 2040, 2040] == [row["run_at"].year for row in rows]
+
+
+async def test_a_spec_that_its_policy_rejects_is_an_error(sql: Session) -> None:
+    """As in add_job: its row would be that of another request."""
+    await sql.execute("select asyncq.add_job('t')")
+    first = await sql.value(f"select id from asyncq.add_jobs({array_of(full(options={'unique': {}}))})")
+    call = f"select asyncq.add_jobs({array_of(full(), full(options={'unique': {}}))})"
+    error = await sql.refusal(call)
+
+    assert ("GWBDJ", "unique") == (error.sqlstate, error.column_name)
+    assert {"id": first, "state": "available"} == json.loads(error.detail)
+    assert 2 == await sql.value("select count(*) from asyncq._jobs")

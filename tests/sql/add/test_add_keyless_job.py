@@ -13,12 +13,12 @@ from tests.support.session import Session, session
 from tests.support.waiting import wait_until
 
 Way = Callable[..., Awaitable[int | None]]
-FULL = ("t", '{"p": 1}', "q", "2040-01-01T00:00:00+00:00", 3, -7, '{"f": true}', '{"m": 1}')
-PLAIN = ("t", '{"p": 1}', None, None, 3, -7, None, None)
-BARE = ("t", "[]", None, None, None, None, None, None)
+OPTIONS = '{"max_attempts": 3, "priority": -7, "flags": {"f": true}, "meta": {"m": 1}}'
+FULL = ("t", '{"p": 1}', "q", "2040-01-01T00:00:00+00:00", OPTIONS)
+PLAIN = ("t", '{"p": 1}', None, None, '{"max_attempts": 3, "priority": -7}')
+BARE = ("t", "[]", None, None, None)
 TWIN = """
-select id from asyncq._add_jobs(array[$1], array[$2::text]::json[], array[$3], array[$4::text::timestamptz],
-  array[$5::int], null, array[$6::int], array[$7::text::jsonb], null, array[$8::text::jsonb])
+select id from asyncq._add_jobs(array[asyncq._new_job($1, $2::text::json, $3, $4::text::timestamptz, $5::text::jsonb)])
 """
 
 
@@ -30,9 +30,10 @@ async def call(sql: Session, *values: Any) -> int | None:
 
 async def insert(sql: Session, *values: Any) -> int | None:
     """As the client does on its own connections."""
-    task, payload, *queue_and_time, max_attempts, priority, flags, meta = values
-    assert [None] * 4 == [*queue_and_time, flags, meta]
-    rows = await sql.run("insert_job", task, payload, max_attempts, priority, CHECKS)
+    task, payload, queue, run_at, extra = values
+    options = json.loads(extra or "{}")
+    assert (None, None) == (queue, run_at)
+    rows = await sql.run("insert_job", task, payload, options.get("max_attempts"), options.get("priority"), CHECKS)
     return rows[0]["id"] if rows else None
 
 
@@ -72,7 +73,7 @@ async def test_a_worker_is_told_of_a_job_that_is_due_soon(dsn: str, own: Session
     """Of others it finds out by itself in time."""
     await own.execute("select asyncq._store_tasks('{t}')")
     run_at = await own.value(f"select ({time})::text")
-    told = await heard(dsn, own, call, "t", "{}", None, run_at, None, None, None, None)
+    told = await heard(dsn, own, call, "t", "{}", None, run_at, None)
 
     assert TIMES[time] == (told == ["jobs", "mark"])
 
@@ -87,7 +88,7 @@ async def test_a_worker_is_told_of_a_plain_job(dsn: str, own: Session) -> None:
 @both_ways
 async def test_nobody_is_told_of_what_was_not_added(dsn: str, own: Session, add: Way) -> None:
     """The add that follows tells."""
-    assert ["mark"] == await heard(dsn, own, add, "new", "{}", None, None, None, None, None, None)
+    assert ["mark"] == await heard(dsn, own, add, "new", "{}", None, None, None)
 
 
 async def test_an_insert_that_looks_does_nothing_while_a_worker_waits(own: Session, idle: Session) -> None:

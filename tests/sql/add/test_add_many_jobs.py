@@ -9,17 +9,17 @@ from tests.support.keyed import STATES
 from tests.support.session import Session
 
 CALL = """
-select {columns} from asyncq.{function}(
-  identifiers := $1::text[], payloads := null, queue_names := null, run_ats := null, max_attempts := null,
-  job_keys := $2::text[], priorities := null, flags := null, job_key_modes := $3::text[], metas := null,
-  extras := $4::text[]::jsonb[]) as added
+select {columns} from asyncq.{function}(array(
+  select asyncq._new_job(task, null, null, null, extra::jsonb, job_key => key, job_key_mode => mode)
+  from unnest($1::text[], $2::text[], $3::text[], $4::text[]) with ordinality as given(task, key, mode, extra, ord)
+  order by ord)) as added
 """
 ONE_ROW = CALL.format(function="_add_many_jobs", columns="to_jsonb(added)")
 ROWS = CALL.format(
     function="_add_jobs",
     columns="jsonb_agg(jsonb_build_array(ord, outcome, id, existing_id, existing_state) order by ord)",
 )
-ASKS = '{{"key": "{:064d}", "on_conflict": "{}"}}'
+ASKS = r'{{"unique_key": "\\x{:064d}", "on_conflict": "{}"}}'
 
 # The keys, their modes, what each job asks, and what all that comes to: a job with the key k runs, one with the unique
 # key 1 waits.
@@ -91,10 +91,11 @@ async def test_one_row_says_what_the_rows_say(sql: Session, case: str) -> None:
 
 
 async def test_no_specs_no_ids(sql: Session) -> None:
-    """Neither an empty array nor none is an error."""
+    """Neither an empty array nor null is an error."""
     nothing = dict.fromkeys(("ids", "ords", "outcomes", "existing_ids", "existing_states"))
+    calls = [f"select to_jsonb(added) from asyncq._add_many_jobs({jobs}) as added" for jobs in ("'{}'", "null")]
 
-    assert [nothing, nothing] == [json.loads(await sql.value(ONE_ROW, names, None, None, None)) for names in ([], None)]
+    assert [nothing, nothing] == [json.loads(await sql.value(call)) for call in calls]
 
 
 async def test_a_record_that_asks_nothing_reaches_the_row_of_a_new_job_and_of_one_that_is_changed(sql: Session) -> None:

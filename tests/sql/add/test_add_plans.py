@@ -39,13 +39,13 @@ select 'infinity', -i, 'r' || i, asyncq._digest('t', '{{}}') from generate_serie
 def unique(key: str, **asked: Any) -> Spec:
     """A spec with a unique key."""
     digest = hashlib.sha256(key.encode()).hexdigest()
-    question = {"key": digest, "on_conflict": "ignore", "states": DEFAULT_STATES, "period": None} | asked
+    question = {"unique_key": rf"\x{digest}", "on_conflict": "ignore", "states": DEFAULT_STATES, "period": None} | asked
     return Spec(key=None, extra=json.dumps(question))
 
 
 def request(key: str, **asked: Any) -> Spec:
     """A spec with an idempotency key."""
-    return Spec(key=None, extra=json.dumps({"request": key, "window_s": 60} | asked))
+    return Spec(key=None, extra=json.dumps({"idempotency_key": key, "window_s": 60} | asked))
 
 
 class Kind(NamedTuple):

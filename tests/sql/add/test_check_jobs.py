@@ -184,8 +184,9 @@ async def test_a_payload_with_half_a_character_is_refused(sql: Session, payload:
 async def test_the_first_of_several_faults_is_named(sql: Session) -> None:
     """With its place in the call: who adds a thousand jobs would search for it."""
     error = await sql.refusal("""
-        select asyncq._check_jobs(
-          array['a', 'b', 'c'], null, array[null, 'default', null], null, array[1, 1, 0], null, null, null)""")
+        select asyncq._check_jobs(array[
+          asyncq._new_job('a', null, null, null, null, 1), asyncq._new_job('b', null, 'default', null, null, 1),
+          asyncq._new_job('c', null, null, null, null, 0)])""")
 
     assert ("GWBQN", "Job 2 of 3.") == (error.sqlstate, error.detail)
 
@@ -211,8 +212,14 @@ async def test_a_payload_has_at_most_16_mib(sql: Session, characters: int, refus
 async def test_a_fault_is_found_wherever_it_stands(sql: Session) -> None:
     """Also behind jobs without one, of another task, and in an array that has nulls."""
     call = """
-        select asyncq._check_jobs(
-          array['a', 'b', 'a'], {payloads}, {queues}, {run_ats}, {attempts}, {keys}, {priorities}, {modes})"""
+        select asyncq._check_jobs(array(
+          select asyncq._new_job(
+            task, payload, queue, run_at, null, attempts, key, priority, job_key_mode => mode)
+          from unnest(
+            array['a', 'b', 'a'], {payloads}::json[], {queues}::text[], {run_ats}::timestamptz[], {attempts}::int[],
+            {keys}::text[], {priorities}::int[], {modes}::text[])
+            with ordinality as given(task, payload, queue, run_at, attempts, key, priority, mode, ord)
+          order by ord))"""
     faults = {
         "payloads": r"""array[null, '{}', '"\u0000"']::json[]""",
         "queues": "array['q', null, 'default']",
@@ -233,8 +240,8 @@ async def test_a_fault_is_found_wherever_it_stands(sql: Session) -> None:
 async def test_an_escaped_backslash_before_u0000_is_harmless_beside_other_jobs(sql: Session) -> None:
     """The quick look at all payloads takes it for a nul; the look at each one does not."""
     call = r"""
-        select asyncq._check_jobs(
-          array['a', 'a'], array['{}', '"%su0000"']::json[], null, null, null, null, null, null)"""
+        select asyncq._check_jobs(array[
+          asyncq._new_job('a', '{}', null, null, null), asyncq._new_job('a', '"%su0000"', null, null, null)])"""
     refusal = await sql.refusal(call % "\\")
 
     assert ("GWBPL", "Job 2 of 2.") == (refusal.sqlstate, refusal.detail)
@@ -242,9 +249,12 @@ async def test_an_escaped_backslash_before_u0000_is_harmless_beside_other_jobs(s
 
 
 async def test_a_name_that_is_missing_or_long_is_found_among_others(sql: Session) -> None:
-    """Jobs of one task have their name looked at once; of several, all names count."""
+    """All names count."""
     errors = [
-        await sql.refusal(f"select asyncq._check_jobs({names}, null, null, null, null, null, null, null)")
+        await sql.refusal(f"""
+            select asyncq._check_jobs(array(
+              select asyncq._new_job(name, null, null, null, null)
+              from unnest({names}) with ordinality as given(name, ord) order by ord))""")
         for names in ("array['a', null]", "array[null, 'a']", "array[null::text]", "array['a', repeat('b', 129)]")
     ]
 

@@ -156,9 +156,12 @@ async def test_the_members_are_the_arguments_of_add_job(sql: Session) -> None:
     assert [1] * len(arguments) == [len(rows) for rows in taken.values()]
 
 
-async def test_every_argument_of_the_core_is_given(sql: Session) -> None:
+async def test_every_argument_of_a_new_job_is_given(sql: Session) -> None:
     """One that has a default could be forgotten without an error."""
     text = (folder() / "functions" / "add" / "enqueue.sql").read_text("utf-8")
-    call = re.search(r"asyncq\._add_jobs\((.*?)\) as added", text, re.DOTALL)[1]
+    (call,) = re.findall(r"asyncq\._new_job\((.*?)\)\n", text, re.DOTALL)
+    given = re.findall(
+        r"(?:spec\.|')(\w+)'?\)?,?", re.sub(r"asyncq\._extra\(.*?\)", "spec.extra", call, flags=re.DOTALL)
+    )
 
-    assert await sql.value(ARGUMENTS, "_add_jobs") == re.findall(r"given\.(\w+)", call)
+    assert await sql.value(ARGUMENTS, "_new_job") == [name for name in given if name != "job"]

@@ -8,8 +8,7 @@ from tests.support.unique import ALL_STATES, HELD, hold, word
 MATCHES = """
 select id, state, created_at, run_at, is_row
 from asyncq._matches(
-  asyncq._extra(jsonb_build_object('unique', jsonb_build_object('states', $1::text[])), 't', null, null, null),
-  asyncq.clock())
+  asyncq._unique_key(asyncq._check_policy('{}'), 't', null, null, null), $1::text[], null, asyncq.clock())
 order by id
 """
 
@@ -30,8 +29,8 @@ async def test_it_is_part_of_the_statement_around_it(sql: Session) -> None:
     """A function that is called for each of ten thousand jobs would cost more than all the rest."""
     await sql.execute("set local enable_seqscan = off; set local enable_bitmapscan = off")
     plan = await sql.values("""
-        explain select matched.id from unnest('{}'::jsonb[]) as given(extra)
-        cross join lateral asyncq._matches(given.extra, now()) as matched""")
+        explain select matched.id from unnest('{}'::bytea[]) as given(unique_key)
+        cross join lateral asyncq._matches(given.unique_key, '{active,discarded}', 'P1D', now()) as matched""")
     text = "\n".join(plan)
 
     assert [1, 1, 1] == [

@@ -3,8 +3,12 @@
 from tests.support.session import Session
 from tests.support.unique import ask, ask_all, spec
 
-MIXES = "select asyncq._mixes_keys($1::text[], $2::text[]::jsonb[])"
-KEY = '{"key": "aa"}'
+MIXES = """
+select asyncq._mixes_keys(array(
+  select asyncq._new_job('t', null, null, null, extra::jsonb, job_key => key)
+  from unnest($1::text[], $2::text[]) as given(key, extra)))
+"""
+KEY = r'{"unique_key": "\\xaa"}'
 
 
 async def test_a_job_of_the_call_with_both_mixes_them(sql: Session) -> None:
@@ -13,7 +17,7 @@ async def test_a_job_of_the_call_with_both_mixes_them(sql: Session) -> None:
         ([None], [KEY]),
         (["k"], [None]),
         (["k", None], [None, KEY]),
-        (["k"], ['{"request": "r"}']),
+        (["k"], ['{"idempotency_key": "r"}']),
         (["k"], [KEY]),
         (["k", None], [KEY, None]),
         (None, [KEY]),

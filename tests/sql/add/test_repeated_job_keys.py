@@ -146,9 +146,9 @@ async def test_add_jobs_returns_a_job_once_for_each_of_its_specs(sql: Session) -
     """As it is at the end; graphile-worker raises 21000."""
     rows = await sql.rows("""
         select id, key, revision from asyncq.add_jobs(array[
-          ('t', '[1]', null, null, null, 'k', null, null)::asyncq.job_spec,
-          ('t', null, null, null, null, null, null, null)::asyncq.job_spec,
-          ('t', '[2]', null, null, null, 'k', null, null)::asyncq.job_spec])""")
+          ('t', '[1]', null, null, null, 'k', null, null, null, null)::asyncq.job_spec,
+          ('t', null, null, null, null, null, null, null, null, null)::asyncq.job_spec,
+          ('t', '[2]', null, null, null, 'k', null, null, null, null)::asyncq.job_spec])""")
 
     assert rows[0] == rows[2]
     assert [("k", 1), (None, 0), ("k", 1)] == [(row["key"], row["revision"]) for row in rows]
@@ -159,8 +159,8 @@ async def test_one_bad_spec_of_a_key_refuses_the_others(sql: Session) -> None:
     await add_one(sql, payload="[0]")
     error = await sql.refusal("""
         select asyncq.add_jobs(array[
-          ('t', '[1]', null, null, null, 'k', null, null)::asyncq.job_spec,
-          ('t', '[2]', null, null, 0, 'k', null, null)::asyncq.job_spec])""")
+          ('t', '[1]', null, null, null, 'k', null, null, null, null)::asyncq.job_spec,
+          ('t', '[2]', null, null, 0, 'k', null, null, null, null)::asyncq.job_spec])""")
 
     assert ("GWBMA", "Job 2 of 2.") == (error.sqlstate, error.detail)
     assert ["[0]"] == [row["payload"] for row in (await stored(sql)).values()]

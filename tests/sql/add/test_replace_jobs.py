@@ -1,31 +1,14 @@
-"""`_replace_jobs`: what is replaced makes room; the states are tested with the table of unique jobs."""
-
-import json
-from typing import Any
+"""`_replace_jobs`: replaced jobs make room; the states are tested with the table of unique jobs."""
 
 from tests.support.session import Session
-from tests.support.unique import ALL_STATES, hold, left
-
-REPLACE = "select asyncq._replace_jobs($1::text[]::jsonb[], $2::text[], $3::bigint[], asyncq.clock())"
-
-
-async def extra(sql: Session, task: str, **policy: Any) -> str:
-    """What an add that replaces asks."""
-    policy = {"states": ALL_STATES, "on_conflict": "replace"} | policy
-    return await sql.value(
-        "select asyncq._extra($2::text::jsonb, $1, null, null, null)::text", task, json.dumps({"unique": policy})
-    )
+from tests.support.unique import ask, hold, left
 
 
 async def test_only_adds_that_have_an_existing_job_replace(sql: Session) -> None:
-    """One that was dropped has one too, one that is simply added has none."""
-    jobs = {task: await hold(sql, "available", task=task) for task in ("a", "b", "c", "d")}
-    outcomes = {"a": "added", "b": "deduplicated", "c": "rejected", "d": "added"}
-    await sql.rows(
-        REPLACE,
-        [await extra(sql, task) for task in jobs],
-        [*outcomes.values()],
-        [jobs["a"], jobs["b"], jobs["c"], None],
-    )
+    """A job that was dropped has one too, a job that is simply added has none."""
+    jobs = {task: await hold(sql, "available", task=task) for task in ("replace", "ignore", "reject")}
+    done = {strategy: await ask(sql, {"on_conflict": strategy}, task=strategy) for strategy in jobs}
+    new = await ask(sql, {"on_conflict": "replace"}, task="new")
 
-    assert {jobs[task] for task in "bcd"} == set(await left(sql))
+    assert [done["replace"].existing_id, None] == [jobs["replace"], new.existing_id]
+    assert {done["replace"].id, jobs["ignore"], jobs["reject"], new.id} == set(await left(sql))

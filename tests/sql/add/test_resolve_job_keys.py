@@ -53,7 +53,7 @@ async def test_each_spec_has_a_mode_of_its_own(sql: Session) -> None:
 
 
 async def test_every_field_ends_in_its_own_job(sql: Session) -> None:
-    """A hundred jobs that differ in all of them; ten arrays side by side could be joined wrongly."""
+    """A hundred jobs that differ in all of them; jobs and their ids could be joined wrongly."""
     specs = [
         Spec(
             f"t{i % 7}", f'{{"i": {i}}}', f"q{i % 5}" if i % 3 else None, f"2040-01-01 00:00:{i % 60:02}+00", i + 1,

@@ -42,7 +42,7 @@ async def test_a_call_mixes_all_cases_and_answers_in_the_order_of_its_specs(sql:
 
 
 async def test_every_field_of_a_job_that_is_added_arrives(sql: Session) -> None:
-    """Beside jobs that are dropped: eleven arrays could be joined wrongly."""
+    """Beside jobs that are dropped: jobs and outcomes could be joined wrongly."""
     await hold(sql, "available", policy={"keys": ["args"]}, payload={"n": 1})
     specs = [
         spec({"keys": ["args"], "on_conflict": "ignore"}, task="t", payload={"n": n}, queue=f"q{n}",

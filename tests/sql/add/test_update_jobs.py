@@ -5,20 +5,14 @@ from tests.support.session import Session
 
 UPDATE = """
 select asyncq._update_jobs(
-  $1::text[], null, $2::text[], null, null, null, null, null, null, null, $3::bigint[], $4::text[])
+  array(select asyncq._new_job(task, null, null, null, null) from unnest($1::text[]) as task), $2::bigint[])
 """
 
 
 async def test_only_what_is_to_be_updated_is_updated(sql: Session) -> None:
-    """The other places of the arrays are other cases."""
+    """Each job by the id at its position."""
     done = await add_all(sql, [Spec(key="a"), Spec(key="b"), Spec(key="c")])
-    await sql.rows(
-        UPDATE,
-        ["t"] * 4,
-        [None] * 4,
-        [*(one.id for one in done), None],
-        ["updated", "deduplicated", "updated", "added"],
-    )
+    await sql.rows(UPDATE, ["t"] * 2, [done[0].id, done[2].id])
 
     assert [1, 0, 1] == [row["revision"] for row in (await stored(sql)).values()]
 
@@ -26,6 +20,6 @@ async def test_only_what_is_to_be_updated_is_updated(sql: Session) -> None:
 async def test_an_update_is_refused_rather_than_lost(sql: Session) -> None:
     """Should a name vanish between the two statements (nothing removes one today), the caller hears of it."""
     done = await add_one(sql)
-    error = await sql.refusal(UPDATE, ["gone"], [None], [done.id], ["updated"])
+    error = await sql.refusal(UPDATE, ["gone"], [done.id])
 
     assert "40001" == error.sqlstate

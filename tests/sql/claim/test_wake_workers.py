@@ -14,10 +14,13 @@ LATER = "2040-01-01 00:00:00+00"
 
 
 ONCE = 1
-SOON_SPEC = "('t', null, null, null, null, null, null, null)::asyncq.job_spec"
+SOON_SPEC = "('t', null, null, null, null, null, null, null, null, null)::asyncq.job_spec"
 # As the client calls it: what nobody asked for is null as a whole.
-BARE = "select asyncq._add_jobs('{{t,t}}', null, null, {run_ats}, null, null, null, null, null, null)"
-LATER_SPEC = "('t', null, null, now() + interval '1 day', null, null, null, null)::asyncq.job_spec"
+BARE = """
+select asyncq._add_jobs(array(
+  select asyncq._new_job('t', null, null, ({run_ats}::timestamptz[])[place], null) from generate_series(1, 2) as place))
+"""
+LATER_SPEC = "('t', null, null, now() + interval '1 day', null, null, null, null, null, null)::asyncq.job_spec"
 
 
 @pytest.mark.parametrize(

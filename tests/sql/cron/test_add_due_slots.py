@@ -6,10 +6,8 @@ from tests.support.slots import at, jobs, last
 ADD = """
 select ord, outcome from asyncq._add_due_slots(
   $1::bigint[], array['a', 'b', 'a', 'c'], $2::timestamptz[], array['t1', 't2', 't3', 't4'],
-  array_fill(null::json, '{4}'),
-  array_fill(null::text, '{4}'), array[1, 2, 3, 4], array_fill(null::text, '{4}'), array_fill(null::int, '{4}'),
-  array_fill(null::jsonb, '{4}'), array_fill('replace'::text, '{4}'),
-  array_fill(null::jsonb, '{4}'))
+  array_fill(null::json, '{4}'), array_fill(null::text, '{4}'),
+  array(select jsonb_build_object('max_attempts', n) from generate_series(1, 4) as n))
 """
 
 

@@ -5,6 +5,7 @@ import json
 from tests.support.session import Session
 from tests.support.slots import add_slots, at, jobs, last
 
+OPTIONS = {"max_attempts": 3, "job_key": "k", "priority": -3, "flags": {"f": True}}
 NUL = '{"a": "\\u0000"}'
 
 
@@ -38,11 +39,7 @@ async def test_a_job_has_all_that_its_item_says(sql: Session) -> None:
         identifiers=["x", "t"],
         payloads=["{}", '{"a": 1}'],
         queue_names=["x", "q"],
-        max_attempts=[9, 3],
-        job_keys=["x", "k"],
-        priorities=[9, -3],
-        flags=['{"x": true}', '{"f": true}'],
-        job_key_modes=["replace", "preserve_run_at"],
+        extras=['{"job_key": "x"}', json.dumps(OPTIONS)],
     )
 
     row = await sql.row("""
@@ -66,7 +63,7 @@ async def test_a_bad_item_costs_the_others_nothing(sql: Session) -> None:
 
 async def test_a_bad_item_alone_says_so(sql: Session) -> None:
     """In a row, not as an error that would end the scheduler."""
-    (row,) = await add_slots(sql, ("bad", 1), max_attempts=[0])
+    (row,) = await add_slots(sql, ("bad", 1), extras=['{"max_attempts": 0}'])
 
     assert (1, None, None, "GWBMA") == tuple(row)[:4]
     assert ([], []) == (await jobs(sql), await last(sql))
@@ -74,7 +71,7 @@ async def test_a_bad_item_alone_says_so(sql: Session) -> None:
 
 async def test_items_that_share_a_job_key_change_one_job(sql: Session) -> None:
     """As any two adds do; both slots are used up."""
-    rows = await add_slots(sql, ("a", 1), ("b", 1), job_keys=["k", "k"])
+    rows = await add_slots(sql, ("a", 1), ("b", 1), extras=['{"job_key": "k"}'] * 2)
 
     assert ["added", "updated"] == [row["outcome"] for row in rows]
     assert [("b", 1)] == await jobs(sql)

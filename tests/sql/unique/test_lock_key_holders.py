@@ -10,7 +10,10 @@ from tests.support import unique
 from tests.support.keyed import STATES, Spec, add_all, hold
 from tests.support.session import Session, session
 
-HOLD = "select asyncq._lock_key_holders($1::text[])"
+HOLD = """
+select asyncq._lock_key_holders(
+  array(select asyncq._new_job('t', null, null, null, null, job_key => key) from unnest($1::text[]) as key), false)
+"""
 LOCK = "select from asyncq._jobs where id = $1 for no key update nowait"
 
 
@@ -68,10 +71,14 @@ async def test_a_handler_may_hold_its_own_row_meanwhile(dsn: str, own: Session) 
 # Unique policies and requests
 
 HOLD_ASKED = """
-select asyncq._lock_key_holders(array_agg(job_key order by ord), array_agg(
-  asyncq._extra((spec ->> 'options')::jsonb, spec ->> 'task', null, null, job_key) order by ord))
+select asyncq._lock_key_holders(
+  array_agg(
+    asyncq._new_job(
+      spec ->> 'task', null, null, null,
+      asyncq._extra((spec ->> 'options')::jsonb, spec ->> 'task', null, null, spec ->> 'job_key'),
+      job_key => spec ->> 'job_key') order by ord),
+  true)
 from json_array_elements($1::text::json) with ordinality as given(spec, ord)
-cross join lateral (select spec ->> 'job_key' as job_key) as named
 """
 
 
@@ -132,13 +139,13 @@ async def refused(other: Session, job: int) -> asyncpg.PostgresError | None:
     return None
 
 
-HASH = "ab" * 32
+HASH, OTHER = (rf"\\x{pair * 32}" for pair in ("ab", "cd"))
 REMEMBERED = {
-    "no policy": ("null", "new"),
-    "states that live": (f'{{"key": "{HASH}", "states": ["available", "active"]}}', "new"),
-    "an ended state, and an ended job": (f'{{"key": "{HASH}", "states": ["active", "completed"]}}', "taken"),
-    "an ended state, and no ended job": (f'{{"key": "{"cd" * 32}", "states": ["active", "completed"]}}', "new"),
-    "a request": ('{"request": "r", "window_s": 1}', "taken"),
+    "no policy": ("{}", "new"),
+    "states that live": (f'{{"unique_key": "{HASH}", "states": ["available", "active"]}}', "new"),
+    "an ended state, and an ended job": (f'{{"unique_key": "{HASH}", "states": ["active", "completed"]}}', "taken"),
+    "an ended state, and no ended job": (f'{{"unique_key": "{OTHER}", "states": ["active", "completed"]}}', "new"),
+    "a request": ('{"idempotency_key": "r", "window_s": 1}', "taken"),
 }
 
 
@@ -147,6 +154,8 @@ async def test_what_is_remembered_counts_for_those_who_ask(sql: Session, extra: 
     """A request is always looked for; ended jobs only by a policy that looks at them, and only if there are any."""
     await sql.execute(f"""
         insert into asyncq._ended_jobs (id, created_at, ended_at, keep_until, task_id, state, unique_key)
-          values (1, now(), now(), 'infinity', 1, 'completed', decode('{HASH}', 'hex'))""")
+          values (1, now(), now(), 'infinity', 1, 'completed', '{HASH[1:]}')""")
 
-    assert said == await sql.value("select asyncq._lock_key_holders(null, array[$1::text::jsonb])", extra)
+    assert said == await sql.value(
+        "select asyncq._lock_key_holders(array[asyncq._new_job('t', null, null, null, $1::text::jsonb)], true)", extra
+    )

@@ -1,19 +1,68 @@
--- The record of the options that have no parameter of their own, from the checked options of an add. Null for nothing.
--- A null member counts as missing. asyncq/domain/deduplication.py has the same rules.
+-- A job to be added, from the values that most adds have and from the record of its options (extra; null for none). The
+-- arguments between them are for callers in SQL, who have no record of these.
+-- Inlined, also into statements on callers' connections: so all names are qualified.
+create or replace function asyncq._new_job(
+  identifier text, payload json, queue_name text, run_at timestamptz, extra jsonb, max_attempts int default null,
+  job_key text default null, priority int default null, flags jsonb default null, job_key_mode text default null)
+  returns asyncq._new_job
+  language sql stable
+  as $$
+  select pg_catalog.jsonb_populate_record(
+    row(
+      identifier, payload, queue_name, run_at, max_attempts, job_key, priority, flags, job_key_mode,
+      null, null, null, null, null, null, null, null)::asyncq._new_job,
+    extra)
+  $$;
+
+-- The record of the options of an add: it has the names of _new_job's attributes, and null stands for no options. All
+-- members of options are listed and checked here; a null member counts as missing, but meta is an object.
+-- asyncq/domain/deduplication.py makes the same record.
+--
+-- meta has limits, since a reader of jobs may refuse deeper nesting or larger numbers.
 create or replace function asyncq._extra(options jsonb, identifier text, queue_name text, payload json, job_key text)
   returns jsonb
   language plpgsql immutable
   as $$
 declare
+  known constant text[] := '{meta,unique,singleton,subject,force,rerun,idempotency_key,idempotency_window_s}';
+  unknown text;
+  size int;
   -- Whatever is not there is null.
-  given constant jsonb := jsonb_strip_nulls(options - 'meta' - 'unique');
-  policy jsonb := asyncq._check_policy(options -> 'unique');
-  is_singleton constant boolean := coalesce(given -> 'singleton' = 'true', false);
-  is_forced constant boolean := coalesce(given -> 'force' = 'true', false);
-  is_rerun constant boolean := coalesce(given -> 'rerun' = 'true', false);
+  given jsonb;
+  policy jsonb;
+  is_singleton boolean;
+  is_forced boolean;
+  is_rerun boolean;
   fault text;
   extra jsonb := '{}';
 begin
+  if options is null then
+    return null;
+  end if;
+  unknown := (
+    select min(member collate "C") from jsonb_object_keys(case jsonb_typeof(options) when 'object' then options end) as member
+    where member <> all(known));
+  size := coalesce(octet_length((options -> 'meta')::text), 0);
+  fault := case
+    when jsonb_typeof(options) <> 'object' then 'options must be an object, got ' || jsonb_typeof(options)
+    when unknown is not null then 'options: ''' || unknown || ''' is unknown; there are ' || array_to_string(known, ', ')
+    when jsonb_typeof(options -> 'meta') <> 'object'
+      then 'options: meta must be an object, got ' || jsonb_typeof(options -> 'meta')
+    when size > 16777216 then 'options: meta is ' || size || ' bytes of JSON, at most 16777216 are allowed'
+    -- Shorter ones have no room for either.
+    when size >= 309 and jsonb_path_exists(options, '$.meta.**{500}') then 'options: meta is nested more than 500 levels deep'
+    when size >= 309 and jsonb_path_exists(
+        options, 'strict $.meta.** ? (@ > 1.7976931348623157e308 || @ < -1.7976931348623157e308)')
+      then 'options: meta holds a number beyond 1.8e308, which cannot be read'
+  end;
+  if fault is not null then
+    raise exception using errcode = '22023', column = 'options', message = fault;
+  end if;
+  given := jsonb_strip_nulls(options - 'meta' - 'unique');
+  policy := asyncq._check_policy(options -> 'unique');
+  is_singleton := coalesce(given -> 'singleton' = 'true', false);
+  is_forced := coalesce(given -> 'force' = 'true', false);
+  is_rerun := coalesce(given -> 'rerun' = 'true', false);
   fault := case
     when jsonb_typeof(given -> 'singleton') <> 'boolean' then 'singleton must be true or false'
     when jsonb_typeof(given -> 'force') <> 'boolean' then 'force must be true or false'
@@ -55,10 +104,10 @@ begin
   end if;
   if is_singleton then
     policy := asyncq._check_policy('{"on_conflict": "ignore"}');
-    extra := jsonb_build_object('key', encode(asyncq._singleton_key(identifier, given ->> 'subject'), 'hex'));
+    extra := jsonb_build_object('unique_key', asyncq._singleton_key(identifier, given ->> 'subject'));
   elsif policy is not null then
-    extra := jsonb_build_object('key', encode(
-      asyncq._unique_key(policy, identifier, queue_name, payload, (options -> 'meta')::json), 'hex'));
+    extra := jsonb_build_object(
+      'unique_key', asyncq._unique_key(policy, identifier, queue_name, payload, (options -> 'meta')::json));
   end if;
   if policy is not null then
     extra := extra || jsonb_build_object(
@@ -70,7 +119,10 @@ begin
   end if;
   if given ? 'idempotency_key' then
     extra := extra || jsonb_build_object(
-      'request', given -> 'idempotency_key', 'window_s', coalesce(given -> 'idempotency_window_s', '86400'));
+      'idempotency_key', given -> 'idempotency_key', 'window_s', coalesce(given -> 'idempotency_window_s', '86400'));
+  end if;
+  if options ? 'meta' then
+    extra := extra || jsonb_build_object('meta', options -> 'meta');
   end if;
   return nullif(extra, '{}');
 end
