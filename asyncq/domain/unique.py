@@ -1,8 +1,9 @@
 """Unique jobs as the Open Job Spec defines them: the policy, and a job's key under it.
 
-Pure: the store looks for the jobs that have the key. check_policy.sql and extra.sql of sql/functions/unique are
-the same rules in SQL. Every error is `InvalidJob` with the code GWBUP. Its field is the member of the policy that
-breaks a rule, such as `unique.period`, or the part of the job without a canonical form: type, queue, args or meta.
+Pure: the store looks for the jobs that have the key. sql/functions/unique/check_policy.sql and
+sql/functions/add/new_job.sql are the same rules in SQL. Every error is `InvalidJob` with the code GWBUP. Its field is
+the member of the policy that breaks a rule, such as `unique.period`, or the part of the job without a canonical form:
+type, queue, args or meta.
 """
 
 import hashlib

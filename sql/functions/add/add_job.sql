@@ -33,8 +33,9 @@ begin
     end if;
   end if;
   -- A job with a key; or one whose task is not stored yet.
-  select added.* into strict done from asyncq._add_jobs(array[given]) as added;
-  return asyncq._added_job(done.outcome, done.id, done.existing_id, done.existing_state, identifier);
+  select added.* into strict done from asyncq._add_many_jobs(array[given]) as added;
+  return asyncq._added_job(
+    coalesce(done.outcomes[1], 'added'), done.ids[1], done.existing_ids[1], done.existing_states[1], identifier);
 end
 $$;
 
