@@ -8,8 +8,8 @@ HALF_GRACE_S = GRACE_S / 2  # after this it cancels its handlers, which have the
 BEATS_A_LEASE = 3
 SAFETY = 1 / 6  # this part of the lease remains for handlers that are cancelled before its end
 
-LOOK_S = 0.25  # how often one of the workers checks whether others have died
-SHORTEST_LOOK_S = 0.5  # the shortest time between two checks of one worker
+LOOK_S = 0.15  # how often one of the workers checks whether others have died
+SHORTEST_LOOK_S = 0.3  # the shortest time between two checks of one worker
 TICK_S = 0.1  # how often the heartbeat's thread records that it runs
 
 # Seconds on a clock that is never set, and runs while the machine sleeps, if the system has one.
