@@ -1,18 +1,18 @@
 """Decides where a fetch begins: at the start of the index, or after the jobs that earlier fetches saw.
 
-Here a fetch is called a look. A look from the start reads dead index entries that an old snapshot keeps. It also reads
-jobs that this worker cannot run, by their task or their flags. So these looks take at most a tenth of the time, and a
-hundredth while nothing happens. The looks between begin after the last claimed job. Once all due jobs were seen, they
-also leave out jobs that were due before that.
+A scan is the part of the index that one fetch reads. A scan from the start reads dead index entries that an old
+snapshot keeps. It also reads jobs that this worker cannot run, by their task or their flags. So these scans take at
+most a tenth of the time, and a hundredth while nothing happens. The scans between begin after the last claimed job.
+Once all due jobs were seen, they also leave out jobs that were due before that.
 
-The first true line of this table decides (`Seen.reach`). A look is at its end if it claims fewer jobs than wanted:
+The first true line of this table decides (`Seen.reach`). A scan is at its end if it claims fewer jobs than wanted:
 
     what is known                                                reach        leaves out
-    nothing yet; or the last look from the start reached its     everything   -
+    nothing yet; or the last scan from the start reached its     everything   -
       end, and was cheap: the next one may be the same
-    a look from the start is due, and can be afforded            everything   -
-    no look has reached its end yet                              next         jobs before the last claimed one
-    one has; so has the last one, or all looks for the last      recent       jobs due some time before that end
+    a scan from the start is due, and can be afforded            everything   -
+    no scan has reached its end yet                              next         jobs before the last claimed one
+    one has; so has the last one, or all scans for the last      recent       jobs due some time before that end
       `FROM_START_S` began after the last claimed job
     one has, and jobs come                                       next         both
 """
@@ -28,25 +28,25 @@ from msgspec.structs import replace
 from asyncq.domain.job import Claim
 from asyncq.store.claim import START, Place
 
-# While jobs come, a look from the start is made at least this often: jobs may be added before the cursor.
+# While jobs come, a scan from the start is made at least this often: jobs may be added before the cursor.
 FROM_START_S = 0.1
-# A longer look from the start is not made for every wake-up.
+# A longer scan from the start is not made for every wake-up.
 CHEAP_S = 0.01
-# The largest share of the time for looks from the start: one part of SHARE, of IDLE_SHARE while nothing asks for them.
+# The largest share of the time for scans from the start: one part of SHARE, of IDLE_SHARE while nothing asks for them.
 SHARE = 10
 IDLE_SHARE = 100
-# An add that commits this long after the start of its transaction is still found by the next look.
+# An add that commits this long after the start of its transaction is still found by the next scan.
 MARGIN_S = 10.0
-# The margin of most looks while a look with the full margin is expensive.
+# The margin of most scans while a scan with the full margin is expensive.
 NARROW_S = 0.5
 
 
 Reach = Literal["everything", "recent", "next"]
-"""The jobs that a look can find: all due ones, those that became due lately, or those after the last claimed one."""
+"""The jobs that a scan can find: all due ones, those that became due lately, or those after the last claimed one."""
 
 
 class Scan(msgspec.Struct, frozen=True):
-    """One look. If it fails, it is dropped: it has seen nothing.
+    """The scan of one fetch. If the fetch fails, it is dropped: it has seen nothing.
 
     Attributes:
         reach: The jobs that it can find.
@@ -62,14 +62,14 @@ class Scan(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """The jobs that the looks of one worker have seen, up to the last answered look.
+    """The jobs that the scans of one worker have seen, up to the last answered scan.
 
     Attributes:
         cursor: The last claimed job without a queue; `START` if none.
         all_at: All jobs for this worker that were due at this time were claimed; None if that is not known.
-        based_at: The time of the last look that did not begin after the cursor. Looks after the cursor continue it:
+        based_at: The time of the last scan that did not begin after the cursor. Scans after the cursor continue it:
             when one reaches its end, all jobs that were due at that time were seen.
-        is_at_end: Whether the last look reached its end, and so claimed all jobs within its reach.
+        is_at_end: Whether the last scan reached its end, and so claimed all jobs within its reach.
     """
 
     cursor: Place = START
@@ -78,12 +78,12 @@ class Seen(msgspec.Struct, frozen=True):
     is_at_end: bool = False
 
     def reach(self, now: float, *, is_cheap: bool, is_due: bool) -> Reach:
-        """Return the reach of the next look, by the table at the top.
+        """Return the reach of the next scan, by the table at the top.
 
         Args:
             now: The time at which it is sent.
-            is_cheap: Whether a look from the start is cheap.
-            is_due: Whether a look from the start is due.
+            is_cheap: Whether a scan from the start is cheap.
+            is_due: Whether a scan from the start is due.
         """
         if self.cursor is START and (self.all_at is None or is_cheap):
             return "everything"
@@ -95,8 +95,8 @@ class Seen(msgspec.Struct, frozen=True):
             return "recent"
         return "next"
 
-    def place(self, reach: Reach, now: float, margin_s: float) -> Place:
-        """Return the position at which a look begins.
+    def position(self, reach: Reach, now: float, margin_s: float) -> Place:
+        """Return the position at which a scan begins.
 
         Args:
             reach: Its reach.
@@ -114,9 +114,9 @@ class Seen(msgspec.Struct, frozen=True):
             case _:
                 assert_never(reach)
 
-    def answered(self, look: Scan, claims: Sequence[Claim], wanted: int) -> Seen:
-        """Return the state after the answer to a look."""
-        based_at = self.based_at if look.reach == "next" else look.sent_at
+    def answered(self, scan: Scan, claims: Sequence[Claim], wanted: int) -> Seen:
+        """Return the state after the answer to a scan."""
+        based_at = self.based_at if scan.reach == "next" else scan.sent_at
         last = next((claim for claim in reversed(claims) if claim.queue is None), None)
         place = START if last is None else Place(*last.place)
         if len(claims) < wanted:
@@ -126,11 +126,11 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class FetchCursor:
-    """The looks of one worker: their results, their costs and their reasons. Times are seconds of any clock.
+    """The scans of one worker: their results, their costs and their reasons. Times are seconds of any clock.
 
     Attributes:
-        full_at: The earliest time of the next look from the start, by its cost, if something asks for it.
-        cost_s: The duration of the last look from the start.
+        full_at: The earliest time of the next scan from the start, by its cost, if something asks for it.
+        cost_s: The duration of the last scan from the start.
     """
 
     def __init__(self) -> None:
@@ -138,13 +138,13 @@ class FetchCursor:
         self.cost_s = 0.0
         self.full_at = float("-inf")
         self._idle_at = float("-inf")  # As `full_at`, if nothing asks for one.
-        self._wide_at = float("-inf")  # The earliest time of a look with the full margin.
-        self._is_asked = True  # A look from the start was asked for since the last one.
-        self._began_at = float("-inf")  # The time of the last look from the start.
-        self._puts_off = False  # The last look was sent in place of one from the start.
+        self._wide_at = float("-inf")  # The earliest time of a scan with the full margin.
+        self._is_asked = True  # A scan from the start was asked for since the last one.
+        self._began_at = float("-inf")  # The time of the last scan from the start.
+        self._puts_off = False  # The last scan was sent in place of one from the start.
 
     def begin(self, now: float, woken: bool = False) -> Scan:
-        """Begin the next look.
+        """Begin the next scan.
 
         Args:
             now: The time at which it is sent.
@@ -152,51 +152,51 @@ class FetchCursor:
         """
         self._is_asked = self._is_asked or woken
         is_due = now >= self.due_at and (self._seen.is_at_end or now - self._began_at >= FROM_START_S)
-        # A short look finds a job that was just added sooner; the expensive look comes after it.
+        # A short scan finds a job that was just added sooner; the expensive scan comes after it.
         self._puts_off = woken and is_due and self._seen.all_at is not None and not self._puts_off
         reach = self._seen.reach(now, is_cheap=self.is_cheap, is_due=is_due and not self._puts_off)
         if reach == "everything":
             self._began_at = now
             self._is_asked = False
         is_wide = now >= self._wide_at
-        after = self._seen.place(reach, now, MARGIN_S if is_wide else NARROW_S)
+        after = self._seen.position(reach, now, MARGIN_S if is_wide else NARROW_S)
         return Scan(reach, after, now, is_wide and reach == "recent")
 
     @property
     def is_cheap(self) -> bool:
-        """Whether the last look from the start was cheap."""
+        """Whether the last scan from the start was cheap."""
         return self.cost_s <= CHEAP_S
 
     @property
     def due_at(self) -> float:
-        """The time of the next look from the start."""
+        """The time of the next scan from the start."""
         return self.full_at if self._is_asked or not self._seen.is_at_end else self._idle_at
 
-    def took(self, look: Scan, claims: Sequence[Claim], wanted: int) -> None:
-        """Record the claims of a look.
+    def took(self, scan: Scan, claims: Sequence[Claim], wanted: int) -> None:
+        """Record the claims of a scan.
 
         Args:
-            look: The look that was begun last.
+            scan: The scan that was begun last.
             claims: Its claims, in the order in which they run.
             wanted: The largest number of claims that it asked for.
         """
-        self._seen = self._seen.answered(look, claims, wanted)
+        self._seen = self._seen.answered(scan, claims, wanted)
         self._is_asked = self._is_asked or bool(claims)
 
-    def ended(self, look: Scan, now: float, cost_s: float) -> None:
-        """Record the duration of a look, without the time for other work."""
-        if look.reach == "everything":
+    def ended(self, scan: Scan, now: float, cost_s: float) -> None:
+        """Record the duration of a scan, without the time for other work."""
+        if scan.reach == "everything":
             self.cost_s = cost_s
             self.full_at = now + (SHARE - 1) * cost_s
             self._idle_at = now + (IDLE_SHARE - 1) * cost_s
             if self._seen.is_at_end and self.is_cheap:
-                # The next look may be the same: forget the cursor.
+                # The next scan may be the same: forget the cursor.
                 self._seen = replace(self._seen, cursor=START, all_at=None)
-        elif look.is_wide:
+        elif scan.is_wide:
             self._wide_at = now + (SHARE - 1) * cost_s if cost_s > CHEAP_S else now
 
     def may_begin_at_start(self, now: float) -> bool:
-        """Return whether the next look may begin at the start; called after a look that reached its end."""
+        """Return whether the next scan may begin at the start; called after a scan that reached its end."""
         return self._seen.reach(now, is_cheap=self.is_cheap, is_due=now >= self.due_at) == "everything"
 
 

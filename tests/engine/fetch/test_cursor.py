@@ -1,4 +1,4 @@
-"""Where looks for jobs begin, and what those from the start may cost."""
+"""Where scans for jobs begin, and what those from the start may cost."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -33,8 +33,8 @@ def place(number: int, priority: int = 0) -> Place:
     return Place(priority, NOON + timedelta(seconds=number), number)
 
 
-def look(of: FetchCursor, began: float, took_s: float, *claims: Claim) -> Place:
-    """One look for two jobs."""
+def scan(of: FetchCursor, began: float, took_s: float, *claims: Claim) -> Place:
+    """One scan for two jobs."""
     begun = of.begin(began)
     of.took(begun, claims, WANTED)
     of.ended(begun, began + took_s, took_s)
@@ -55,67 +55,67 @@ def look(of: FetchCursor, began: float, took_s: float, *claims: Claim) -> Place:
         (cursor.Seen(place(1), all_at=0.5, based_at=NOW - FROM_START_S / 2), True, False, "next"),
     ],
 )
-def test_how_far_a_look_reaches(seen_so_far: cursor.Seen, is_cheap: bool, is_due: bool, reach: str) -> None:
+def test_how_far_a_scan_reaches(seen_so_far: cursor.Seen, is_cheap: bool, is_due: bool, reach: str) -> None:
     """The table of the module, line by line."""
     decided = seen_so_far.reach(NOW, is_cheap=is_cheap, is_due=is_due)
 
     assert reach == decided
 
 
-def test_a_full_batch_is_followed_by_a_look_behind_it() -> None:
-    """What was taken leaves dead entries: the next look need not walk over them."""
+def test_a_full_batch_is_followed_by_a_scan_behind_it() -> None:
+    """What was taken leaves dead entries: the next scan need not walk over them."""
     made = FetchCursor()
-    look(made, 0.0, 0.001, claim(1), claim(2))
+    scan(made, 0.0, 0.001, claim(1), claim(2))
 
     assert place(2) == made.begin(0.01).after
 
 
-def test_while_jobs_come_a_look_begins_at_the_start_once_in_a_while() -> None:
+def test_while_jobs_come_a_scan_begins_at_the_start_once_in_a_while() -> None:
     """A job of higher priority, or one that was committed late, lies behind the cursor."""
     made = FetchCursor()
-    look(made, 0.0, 0.001, claim(1), claim(2))
-    look(made, 0.01, 0.001, claim(3), claim(4))
+    scan(made, 0.0, 0.001, claim(1), claim(2))
+    scan(made, 0.01, 0.001, claim(3), claim(4))
 
     assert START is made.begin(FROM_START_S).after
 
 
-def test_after_a_cheap_look_from_the_start_that_found_all_the_next_one_begins_there_too() -> None:
+def test_after_a_cheap_scan_from_the_start_that_found_all_the_next_one_begins_there_too() -> None:
     """Nothing has piled up: each wake-up sees everything."""
     made = FetchCursor()
-    look(made, 0.0, CHEAP_S / 2, claim(1))
+    scan(made, 0.0, CHEAP_S / 2, claim(1))
 
     assert START is made.begin(0.011).after
 
 
-def test_expensive_looks_from_the_start_take_a_tenth_of_the_time() -> None:
+def test_expensive_scans_from_the_start_take_a_tenth_of_the_time() -> None:
     """Over a million dead entries one takes a tenth of a second; wake-ups in between leave out what it has seen."""
     made = FetchCursor()
-    look(made, 0.0, 1.0, claim(1))
-    early, late = look(made, 1.5, 0.001, claim(2)), made.begin(SHARE + 0.01).after
+    scan(made, 0.0, 1.0, claim(1))
+    early, late = scan(made, 1.5, 0.001, claim(2)), made.begin(SHARE + 0.01).after
 
     assert (Place(since_s=1.5 + MARGIN_S), START) == (early, late)
 
 
-def test_expensive_looks_from_the_start_take_a_hundredth_of_the_time_while_nothing_asks_for_them() -> None:
+def test_expensive_scans_from_the_start_take_a_hundredth_of_the_time_while_nothing_asks_for_them() -> None:
     """A million jobs of others do not keep an idle worker busy: nothing has happened that it could have missed."""
     made = FetchCursor()
     first = made.begin(0.0, woken=True)
     made.took(first, [], WANTED)
     made.ended(first, 1.0, 1.0)
-    early, late = look(made, SHARE + 0.01, 0.001), look(made, IDLE_SHARE + 0.01, 1.0)
+    early, late = scan(made, SHARE + 0.01, 0.001), scan(made, IDLE_SHARE + 0.01, 1.0)
     woken = made.begin(IDLE_SHARE + SHARE + 0.02, woken=True).after
-    after = look(made, IDLE_SHARE + SHARE + 0.03, 0.001)
+    after = scan(made, IDLE_SHARE + SHARE + 0.03, 0.001)
 
     assert (SHARE + 0.01 + MARGIN_S, START) == (early.since_s, late)
-    # What was added is looked for first, then what may have come back.
+    # An added job is found first, then one that was returned.
     assert (None, START) != (woken.since_s, woken)
     assert START is after
 
 
-def test_a_worker_that_is_woken_all_the_time_looks_from_the_start_too() -> None:
-    """It is put off by one look, not for ever."""
+def test_a_worker_that_is_woken_all_the_time_scans_from_the_start_too() -> None:
+    """It is put off by one scan, not for ever."""
     made = FetchCursor()
-    look(made, 0.0, 1.0)
+    scan(made, 0.0, 1.0)
     looks_so: list[bool] = []
     for number in range(3):
         begun = made.begin(SHARE + number / 100, woken=True)
@@ -126,40 +126,40 @@ def test_a_worker_that_is_woken_all_the_time_looks_from_the_start_too() -> None:
     assert [False, True, True] == looks_so
 
 
-def test_a_look_that_goes_back_too_far_for_its_price_goes_back_less_for_a_while() -> None:
+def test_a_scan_that_goes_back_too_far_for_its_price_goes_back_less_for_a_while() -> None:
     """Jobs of others may come in such numbers that those of some seconds are many."""
     made = FetchCursor()
-    look(made, 0.0, 1.0)
-    look(made, 1.0, 0.5)
-    narrow, wide = look(made, 2.0, 0.001), look(made, 1.5 + SHARE * 0.5, 0.001)
+    scan(made, 0.0, 1.0)
+    scan(made, 1.0, 0.5)
+    narrow, wide = scan(made, 2.0, 0.001), scan(made, 1.5 + SHARE * 0.5, 0.001)
 
     assert (1.0 + NARROW_S, 4.5 + MARGIN_S) == (narrow.since_s, wide.since_s)
 
 
-def test_a_look_that_failed_has_seen_nothing() -> None:
+def test_a_scan_that_failed_has_seen_nothing() -> None:
     """The next one begins where it began: what it had to find would else be left out from then on."""
     made = FetchCursor()
-    look(made, 0.0, 1.0, claim(1))
-    look(made, 2.0, 0.001, claim(2), claim(3))
-    failed, again = made.begin(2.0 + 2 * FROM_START_S).after, look(made, 2.001 + 2 * FROM_START_S, 0.001)
+    scan(made, 0.0, 1.0, claim(1))
+    scan(made, 2.0, 0.001, claim(2), claim(3))
+    failed, again = made.begin(2.0 + 2 * FROM_START_S).after, scan(made, 2.001 + 2 * FROM_START_S, 0.001)
 
     assert (None, None) == (failed.priority, again.priority)
     assert 2 + MARGIN_S < again.since_s
 
 
-def test_while_jobs_come_expensive_looks_take_a_tenth_of_the_time_too() -> None:
-    """Else each look would be one from the start, and bring few jobs."""
+def test_while_jobs_come_expensive_scans_take_a_tenth_of_the_time_too() -> None:
+    """Else each scan would be one from the start, and bring few jobs."""
     made = FetchCursor()
-    look(made, 0.0, 1.0, claim(1), claim(2))
+    scan(made, 0.0, 1.0, claim(1), claim(2))
 
     assert (place(2), START) == (made.begin(1.0 + FROM_START_S).after, made.begin(SHARE + 0.01).after)
 
 
 def test_a_job_of_higher_priority_does_not_take_the_cursor_back() -> None:
-    """All that was due had been looked through."""
+    """All that was due had been read."""
     made = FetchCursor()
-    look(made, 0.0, 1.0, claim(7))
-    look(made, 10.0, 1.0, claim(8, priority=-1))
+    scan(made, 0.0, 1.0, claim(7))
+    scan(made, 10.0, 1.0, claim(8, priority=-1))
 
     assert Place(since_s=1.5 + MARGIN_S) == made.begin(11.5).after
 
@@ -167,10 +167,10 @@ def test_a_job_of_higher_priority_does_not_take_the_cursor_back() -> None:
 def test_a_full_batch_of_higher_priority_takes_the_cursor_back() -> None:
     """More of it may wait."""
     made = FetchCursor()
-    look(made, 0.0, 1.0, claim(7))
-    look(made, 10.0, 1.0, claim(8, priority=-1), claim(9, priority=-1))
+    scan(made, 0.0, 1.0, claim(7))
+    scan(made, 10.0, 1.0, claim(8, priority=-1), claim(9, priority=-1))
 
-    base = look(made, 11.5, 0.001, claim(10, priority=-1), claim(11, priority=-1))
+    base = scan(made, 11.5, 0.001, claim(10, priority=-1), claim(11, priority=-1))
 
     assert Place(since_s=11.5 + MARGIN_S) == base
     assert replace(place(11, -1), since_s=11.55 + MARGIN_S) == made.begin(11.55).after
@@ -179,17 +179,17 @@ def test_a_full_batch_of_higher_priority_takes_the_cursor_back() -> None:
 def test_jobs_of_queues_do_not_move_the_cursor() -> None:
     """They are found by other indexes."""
     made = FetchCursor()
-    look(made, 0.0, 1.0, claim(1))
-    look(made, 2.0, 0.001, claim(5, queue="q"))
+    scan(made, 0.0, 1.0, claim(1))
+    scan(made, 2.0, 0.001, claim(5, queue="q"))
 
     assert Place(since_s=0.5 + MARGIN_S) == made.begin(2.5).after
 
 
 @pytest.mark.parametrize("priority", [-5, 0, 5])
-async def test_a_job_is_found_however_expensive_looks_from_the_start_are(
+async def test_a_job_is_found_however_expensive_scans_from_the_start_are(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch, priority: int
 ) -> None:
-    """One of higher priority lies behind the cursor: it is found by the next look that is worth its price."""
+    """One of higher priority lies behind the cursor: it is found by the next scan that is worth its price."""
     monkeypatch.setattr(cursor, "CHEAP_S", 0.0)
     monkeypatch.setattr(cursor, "SHARE", 50)
 
@@ -202,7 +202,7 @@ async def test_a_job_is_found_however_expensive_looks_from_the_start_are(
             await seen.wait_for(JobCompleted, number)
 
 
-async def test_jobs_whose_flag_is_allowed_again_are_found_however_expensive_looks_from_the_start_are(
+async def test_jobs_whose_flag_is_allowed_again_are_found_however_expensive_scans_from_the_start_are(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They were passed when everything else was taken, and nobody tells that they are runnable now."""
@@ -224,7 +224,7 @@ async def test_jobs_whose_flag_is_allowed_again_are_found_however_expensive_look
     async with worker.start():
         await client.add_job(nothing)
         await seen.wait_for(JobCompleted)
-        await wait_until(is_calm, description="the last expensive look")
+        await wait_until(is_calm, description="the last expensive scan")
         before = len(seen.of(JobCompleted))
         forbidden.clear()
         await seen.wait_for(JobCompleted, 2, limit_s=4)
