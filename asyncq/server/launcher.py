@@ -25,38 +25,28 @@ class Server:
     """A running throw-away server; `start()` makes it, and the end of its `with` block stops it.
 
     A process that was forked from this one may use `dsn`, and cannot stop the server.
+
+    Attributes:
+        binaries: The folder and the origin of the server's programs.
+        folder: The private folder of the data, the socket and `server.log`.
+        pid: The process id of the postmaster; None after `kill()` and `stop()`.
     """
 
     def __init__(self, binaries: Binaries, folder: Path, guard: Guard, pid: int | None) -> None:
-        self._binaries = binaries
-        self._folder = folder
+        self.binaries = binaries
+        self.folder = folder
         self._guard = guard
-        self._pid = pid
+        self.pid = pid
 
     @property
     def dsn(self) -> str:
         """The complete connection string, which no PG* variable of the user can change."""
-        return f"postgresql://postgres@/postgres?host={quote(str(self._folder))}&port=5432"
+        return f"postgresql://postgres@/postgres?host={quote(str(self.folder))}&port=5432"
 
     @property
     def version(self) -> str:
         """The server's version, such as `18.4`."""
-        return self._binaries.version
-
-    @property
-    def binaries(self) -> Binaries:
-        """The folder and the origin of the server's programs."""
-        return self._binaries
-
-    @property
-    def folder(self) -> Path:
-        """The private folder of the data, the socket and `server.log`."""
-        return self._folder
-
-    @property
-    def pid(self) -> int | None:
-        """The process id of the postmaster; None after `kill()` and `stop()`."""
-        return self._pid
+        return self.binaries.version
 
     def kill(self) -> None:
         """Crash the server with SIGKILL, and return when its last process has ended; the data stay.
@@ -64,7 +54,7 @@ class Server:
         Raises:
             ServerFailed: The server was stopped before.
         """
-        self._pid = self._guard.ask("kill")
+        self.pid = self._guard.ask("kill")
 
     def restart(self) -> None:
         """Start the server on its data again, after a clean shutdown if it runs; `dsn` stays the same.
@@ -72,7 +62,7 @@ class Server:
         Raises:
             ServerFailed: It did not start; it is stopped and its folder is removed.
         """
-        self._pid = self._guard.ask("restart")
+        self.pid = self._guard.ask("restart")
 
     def stop(self) -> None:
         """Stop the server and remove its folder; calling it again does nothing.
@@ -80,7 +70,7 @@ class Server:
         Raises:
             ServerFailed: The server or its folder remained.
         """
-        self._pid = None
+        self.pid = None
         self._guard.close()
 
     def __enter__(self) -> Self:

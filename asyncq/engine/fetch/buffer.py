@@ -23,7 +23,7 @@ class Buffer:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._low = low
         self._closed = False
-        self._filled_at = 0.0
+        self.filled_at = 0.0  # by the loop's clock
         self._turn = 1  # the next claim's place among eight; before the last one is taken, others may run
         self._held_s = 0.0  # by handlers, since others had the loop
         self._pausing = False
@@ -38,11 +38,6 @@ class Buffer:
         """Workers that wait for a claim."""
         return len(self._waiting)
 
-    @property
-    def filled_at(self) -> float:
-        """When claims were put in last, on the loop's clock."""
-        return self._filled_at
-
     def held(self, for_s: float) -> None:
         """A handler has ended that kept everything else from running for so long."""
         self._held_s += for_s
@@ -52,7 +47,7 @@ class Buffer:
         if not self._claims:
             self._held_s = 0.0  # Others had the loop, or there would be none.
         self._claims.extend(claims)
-        self._filled_at = asyncio.get_running_loop().time()
+        self.filled_at = asyncio.get_running_loop().time()
         for _ in range(len(self._claims)):
             if not self._wake_one():
                 break
