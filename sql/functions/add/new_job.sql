@@ -21,7 +21,7 @@ create or replace function asyncq._new_job(
 -- meta has limits, since a reader of jobs may refuse deeper nesting or larger numbers.
 create or replace function asyncq._extra(options jsonb, identifier text, queue_name text, payload json, job_key text)
   returns jsonb
-  language plpgsql immutable
+  language plpgsql stable
   as $$
 declare
   known constant text[] := '{meta,unique,singleton,subject,force,rerun,idempotency_key,idempotency_window_s}';

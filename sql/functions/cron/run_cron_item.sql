@@ -59,7 +59,7 @@ $$;
 -- The record of options for the overlap of a recurring item; null for none. asyncq/domain/cron/overlap.py has the same
 -- rule.
 create or replace function asyncq._overlap(item text, overlap text) returns jsonb
-  language sql immutable
+  language sql stable
   as $$
   select jsonb_build_object(
     'unique_key', sha256(convert_to('cron ' || item, 'UTF8')),
