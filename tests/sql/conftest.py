@@ -7,7 +7,7 @@ import pytest
 from asyncq.testing import temporary_schema
 from tests.support.ear import Ear
 from tests.support.json_texts import leave_out_marks_of_14
-from tests.support.session import Session, session
+from tests.support.session import KeptConnections, Session, session
 
 
 @pytest.fixture(scope="package")
@@ -20,10 +20,18 @@ async def installed(dsn: str) -> AsyncIterator[str]:
         yield name
 
 
+@pytest.fixture(scope="package")
+async def kept_connections(dsn: str) -> AsyncIterator[KeptConnections]:
+    """The connections of the tests of this folder."""
+    connections = KeptConnections(dsn)
+    yield connections
+    await connections.close()
+
+
 @pytest.fixture
-async def sql(dsn: str, installed: str) -> AsyncIterator[Session]:
+async def sql(kept_connections: KeptConnections, installed: str) -> AsyncIterator[Session]:
     """A session inside a transaction that is rolled back: the test finds the schema empty, and leaves it so."""
-    async with session(dsn, installed) as opened:
+    async with kept_connections.session(installed) as opened:
         transaction = opened.connection.transaction()
         await transaction.start()
         yield opened
@@ -31,9 +39,9 @@ async def sql(dsn: str, installed: str) -> AsyncIterator[Session]:
 
 
 @pytest.fixture
-async def own(dsn: str, schema: str) -> AsyncIterator[Session]:
+async def own(kept_connections: KeptConnections, schema: str) -> AsyncIterator[Session]:
     """A session on a schema of the test's own, for what has to be committed."""
-    async with session(dsn, schema) as opened:
+    async with kept_connections.session(schema) as opened:
         yield opened
 
 
@@ -45,17 +53,17 @@ async def claiming(own: Session) -> AsyncIterator[Session]:
 
 
 @pytest.fixture
-async def ear(dsn: str, schema: str) -> AsyncIterator[Ear]:
+async def ear(kept_connections: KeptConnections, schema: str) -> AsyncIterator[Ear]:
     """An ear at the channel of the test's own schema."""
-    async with session(dsn, schema) as listener:
+    async with kept_connections.session(schema) as listener:
         opened = Ear(listener)
         await opened.open()
         yield opened
 
 
 @pytest.fixture
-async def idle(dsn: str, own: Session) -> AsyncIterator[Session]:
+async def idle(kept_connections: KeptConnections, own: Session) -> AsyncIterator[Session]:
     """A worker's connection that listens; the workers that opened slots on it are forgotten at the end."""
-    async with session(dsn, own.schema) as opened:
+    async with kept_connections.session(own.schema) as opened:
         yield opened
         await own.execute("delete from asyncq._jobs; delete from asyncq._batches; delete from asyncq._workers")

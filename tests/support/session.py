@@ -56,6 +56,11 @@ class Session:
         raise AssertionError(f"not refused: {text}")
 
 
+# As all connections of asyncq: the server would compile a plan that shuns scans, which takes seconds.
+# A statement that waits for a lock where it should not fails after a few seconds, instead of hanging.
+SETTINGS = {"application_name": "test", "jit": "off", "lock_timeout": "5s"}
+
+
 @asynccontextmanager
 async def session(dsn: str, schema: str, *, user: str | None = None, **settings: str) -> AsyncIterator[Session]:
     """A session of its own, closed at the end.
@@ -65,13 +70,43 @@ async def session(dsn: str, schema: str, *, user: str | None = None, **settings:
         schema: The schema.
         user: Who logs in; whom the DSN names by default.
         **settings: Settings of the connection.
-
-    A statement that waits for a lock where it should not fails after a few seconds, instead of hanging.
     """
-    # As all connections of asyncq: the server would compile a plan that shuns scans, which takes seconds.
-    given = {"application_name": "test", "jit": "off", "lock_timeout": "5s"} | settings
-    connection = await asyncpg.connect(dsn, user=user, server_settings=given)
+    connection = await asyncpg.connect(dsn, user=user, server_settings=SETTINGS | settings)
     try:
         yield Session(connection, schema)
     finally:
         await connection.close(timeout=5)
+
+
+class KeptConnections:
+    """Connections that tests use one after the other.
+
+    A new connection first reads the catalog and compiles the functions that it calls, which takes longer than most
+    tests do. At the end of a test its connection is reset. A connection that a test has broken, or has left in a
+    transaction, is closed. No statement stays prepared, so that no plan of one test is used by another.
+    """
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._free: list[asyncpg.Connection] = []
+
+    @asynccontextmanager
+    async def session(self, schema: str) -> AsyncIterator[Session]:
+        """A session on a connection that nobody else uses."""
+        if self._free:
+            connection = self._free.pop()
+        else:
+            connection = await asyncpg.connect(self._dsn, server_settings=SETTINGS, statement_cache_size=0)
+        try:
+            yield Session(connection, schema)
+        finally:
+            if connection.is_closed() or connection.is_in_transaction():
+                await connection.close(timeout=5)
+            else:
+                await connection.reset(timeout=5)
+                self._free.append(connection)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        for connection in self._free:
+            await connection.close(timeout=5)
