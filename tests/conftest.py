@@ -20,6 +20,7 @@ from asyncq.server import Server, ServerBinariesNotFound, start
 from tests.support.disk import roomy_folder
 from tests.support.landlord import Landlord, grow_up, landlord_of
 from tests.support.seen import Seen
+from tests.support.session import KeptConnections
 from tests.support.waiting import LIMIT_S
 
 SERVER = pytest.StashKey[Server]()
@@ -90,12 +91,19 @@ async def schema(landlord: Landlord, request: pytest.FixtureRequest) -> AsyncIte
         assert left == []
 
 
+@pytest.fixture(scope="session")
+async def kept_connections(dsn: str) -> AsyncIterator[KeptConnections]:
+    """Connections for the tests themselves; they keep the event loop of all tests."""
+    connections = KeptConnections(dsn)
+    yield connections
+    await connections.close()
+
+
 @pytest.fixture
-async def db(dsn: str) -> AsyncIterator[asyncpg.Connection]:
+async def db(kept_connections: KeptConnections) -> AsyncIterator[asyncpg.Connection]:
     """A plain connection, to look at the tables and to play the caller."""
-    connection = await asyncpg.connect(dsn, server_settings={"application_name": "test"})
-    yield connection
-    await connection.close(timeout=5)
+    async with kept_connections.session("public") as opened:
+        yield opened.connection
 
 
 @pytest.fixture

@@ -20,14 +20,6 @@ async def installed(dsn: str) -> AsyncIterator[str]:
         yield name
 
 
-@pytest.fixture(scope="package")
-async def kept_connections(dsn: str) -> AsyncIterator[KeptConnections]:
-    """The connections of the tests of this folder."""
-    connections = KeptConnections(dsn)
-    yield connections
-    await connections.close()
-
-
 @pytest.fixture
 async def sql(kept_connections: KeptConnections, installed: str) -> AsyncIterator[Session]:
     """A session inside a transaction that is rolled back: the test finds the schema empty, and leaves it so."""

@@ -9,7 +9,7 @@ from asyncq.store.database import Database, ReconnectingConnection
 from tests.support.gate import Gate
 from tests.support.jobs import claim_next, fetched
 from tests.support.landlord import Landlord
-from tests.support.session import Session, session
+from tests.support.session import KeptConnections, Session, session
 from tests.support.waiting import wait_until
 
 GATED = {"application_name": "gated", "plan_cache_mode": "force_generic_plan"}
@@ -56,26 +56,27 @@ async def line(database: Database) -> AsyncIterator[ReconnectingConnection]:
 
 
 @pytest.fixture
-async def sql(dsn: str, schema: str) -> AsyncIterator[Session]:
+async def sql(kept_connections: KeptConnections, schema: str) -> AsyncIterator[Session]:
     """A session that commits each statement."""
-    async with session(dsn, schema) as opened:
+    async with kept_connections.session(schema) as opened:
         yield opened
 
 
 @pytest.fixture
-async def other(dsn: str, schema: str) -> AsyncIterator[Session]:
+async def other(kept_connections: KeptConnections, schema: str) -> AsyncIterator[Session]:
     """A second session: somebody else."""
-    async with session(dsn, schema) as opened:
+    async with kept_connections.session(schema) as opened:
         yield opened
 
 
 @pytest.fixture
-async def gate(dsn: str, schema: str) -> AsyncIterator[Gate]:
+async def gate(kept_connections: KeptConnections, schema: str) -> AsyncIterator[Gate]:
     """Holds statements between their snapshot and their locks; see `Gate`."""
-    async with session(dsn, schema) as keeper, session(dsn, schema) as watcher:
+    async with kept_connections.session(schema) as keeper, kept_connections.session(schema) as watcher:
         made = Gate(keeper, watcher)
         await made.build()
         yield made
+        await made.remove()
 
 
 @pytest.fixture

@@ -144,6 +144,13 @@ async def schema(dsn: str) -> AsyncIterator[str]:
 
 
 @pytest.fixture
+async def sql(dsn: str, schema: str) -> AsyncIterator[Session]:
+    """A session in that database."""
+    async with session(dsn, schema) as opened:
+        yield opened
+
+
+@pytest.fixture
 async def counted(sql: Session) -> AsyncIterator[Session]:
     """A session of which the server counted no deadlock at the end; a deadlock fails the call that it hits, too."""
     before = await sql.value(DEADLOCKS)

@@ -18,7 +18,7 @@ from tests.support.acts import is_waiting
 from tests.support.gate import Gate
 from tests.support.jobs import add, change, claimed, complete, fetch, locked_queues, settle_rest
 from tests.support.marked import ASK_AGAIN, ended, keep
-from tests.support.session import Session, session
+from tests.support.session import KeptConnections, Session
 from tests.support.waiting import wait_until
 
 Act = Callable[[Session, list[asyncpg.Record]], Awaitable[object]]
@@ -83,9 +83,9 @@ async def shared(dsn: str) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-async def schema(dsn: str, shared: str) -> str:
+async def schema(kept_connections: KeptConnections, shared: str) -> str:
     """The shared schema, empty and with its own clock."""
-    async with session(dsn, shared) as cleaner:
+    async with kept_connections.session(shared) as cleaner:
         await cleaner.execute(EMPTY)
         await cleaner.execute((folder() / "functions" / "clock" / "clock.sql").read_text("utf-8"))
     return shared

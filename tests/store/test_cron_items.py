@@ -23,13 +23,15 @@ async def client(dsn: str, schema: str) -> AsyncIterator[Client]:
 
 
 @pytest.fixture
-async def odd(db: asyncpg.Connection) -> asyncpg.Connection:
+async def odd(dsn: str) -> AsyncIterator[asyncpg.Connection]:
     """A caller's connection with codecs of its own, in another zone."""
+    connection = await asyncpg.connect(dsn)
     for kind in ("json", "jsonb"):
-        await db.set_type_codec(kind, encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
-    await db.set_type_codec("timestamptz", encoder=str, decoder=str, schema="pg_catalog")
-    await db.execute("set timezone = 'America/St_Johns'; set datestyle = 'German'; set search_path = ''")
-    return db
+        await connection.set_type_codec(kind, encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
+    await connection.set_type_codec("timestamptz", encoder=str, decoder=str, schema="pg_catalog")
+    await connection.execute("set timezone = 'America/St_Johns'; set datestyle = 'German'; set search_path = ''")
+    yield connection
+    await connection.close(timeout=5)
 
 
 async def test_each_call_works_on_any_connection(client: Client, odd: asyncpg.Connection) -> None:

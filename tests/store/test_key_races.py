@@ -18,7 +18,7 @@ from tests.support.acts import BY_WORKERS, LEVELS, Act, Adder, is_waiting
 from tests.support.gate import Gate
 from tests.support.jobs import change, complete, fetch
 from tests.support.keyed import KEY, Spec, add_all, add_one, stored
-from tests.support.session import Session, session
+from tests.support.session import KeptConnections, Session, session
 from tests.support.waiting import wait_until
 
 MODES = ("replace", "preserve_run_at", "unsafe_dedupe")
@@ -70,9 +70,9 @@ async def shared(dsn: str) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-async def schema(dsn: str, shared: str) -> str:
+async def schema(kept_connections: KeptConnections, shared: str) -> str:
     """The shared schema, empty and with its own clock."""
-    async with session(dsn, shared) as cleaner:
+    async with kept_connections.session(shared) as cleaner:
         await cleaner.execute(EMPTY)
         await cleaner.execute((folder() / "functions" / "clock" / "clock.sql").read_text("utf-8"))
     return shared

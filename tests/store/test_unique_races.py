@@ -20,7 +20,7 @@ from asyncq.testing import temporary_schema
 from tests.support.acts import BY_WORKERS, LEVELS, Act, Adder, is_waiting
 from tests.support.jobs import change, complete, fetch, settle_rest
 from tests.support.keyed import Done
-from tests.support.session import Session, session
+from tests.support.session import KeptConnections, Session, session
 from tests.support.unique import STRATEGIES, ask, ask_all, spec
 from tests.support.waiting import wait_until
 
@@ -109,9 +109,9 @@ async def shared(dsn: str) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-async def schema(dsn: str, shared: str) -> AsyncIterator[str]:
+async def schema(kept_connections: KeptConnections, shared: str) -> AsyncIterator[str]:
     """The shared schema, empty and with its own clock."""
-    async with session(dsn, shared) as cleaner:
+    async with kept_connections.session(shared) as cleaner:
         await cleaner.execute(EMPTY)
         await cleaner.execute((folder() / "functions" / "clock" / "clock.sql").read_text("utf-8"))
         yield shared

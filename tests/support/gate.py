@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import anyio
 
+from asyncq.store.statements import texts
 from tests.support.session import Session
 from tests.support.waiting import LIMIT_S, wait_until
 
@@ -32,6 +33,12 @@ begin
 end $$
 """
 
+NO_DOOR = """
+drop function asyncq.passes() cascade;
+alter table asyncq._jobs reset (autovacuum_enabled);
+alter table asyncq._queues reset (autovacuum_enabled)
+"""
+
 GUARD = """
 grant usage on schema asyncq to {role};
 grant all on all tables in schema asyncq to {role};
@@ -56,6 +63,10 @@ class Gate:
     async def build(self) -> None:
         """Replace the door."""
         await self._keeper.execute(DOOR)
+
+    async def remove(self) -> None:
+        """Bring back the functions as they were, so that the schema can be used again."""
+        await self._keeper.execute(f"{texts('functions')['clock']}; {NO_DOOR}")
 
     async def guard(self, role: str) -> None:
         """Let every look of a role at a job pass the gate too, in any statement: row security is checked in the scan.
