@@ -221,7 +221,11 @@ delete from asyncq._workers;
 """
 
 
-@settings(max_examples=50 * TIMES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=20 if TIMES == 1 else 50 * TIMES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(acts=ACTS)
 async def test_lives_go_as_the_model_says(sql: Session, acts: list[tuple[str, object]]) -> None:
     """Every act may follow every other one."""

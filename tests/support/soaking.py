@@ -2,4 +2,4 @@
 
 import os
 
-TIMES = 10 if os.environ.get("HYPOTHESIS_PROFILE") == "soak" else 1
+TIMES = 25 if os.environ.get("HYPOTHESIS_PROFILE") == "soak" else 1
