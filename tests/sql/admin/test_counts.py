@@ -1,7 +1,9 @@
-"""`counts`: jobs by state, for who looks from SQL."""
+"""`counts` and `_counts`: jobs by state, exactly or about."""
 
-from tests.support.jobs import add
-from tests.support.keyed import hold
+import pytest
+
+from tests.support.jobs import add, add_many
+from tests.support.keyed import STATES, hold
 from tests.support.session import Session
 
 
@@ -14,3 +16,98 @@ async def test_jobs_are_counted_by_their_states(own: Session) -> None:
 
     assert [("available", 2, True), ("discarded", 1, True)] == [tuple(row) for row in rows]
     assert rows == await own.rows("select state, jobs, is_exact from asyncq.counts(exact => true) order by state")
+
+
+COUNTS = "select state, jobs, is_exact from asyncq._counts($1, $2)"
+EXACTLY, ABOUT = True, False
+
+
+@pytest.mark.parametrize("exactly", [False, True])
+async def test_a_small_table_is_counted(sql: Session, exactly: bool) -> None:
+    """Each state that has jobs; a running one that was cancelled is cancelled."""
+    for state in STATES:
+        await hold(sql, state, key=state)
+    await hold(sql, "active", key="more")
+    await sql.rows("update asyncq._jobs set cancelled_at = now() where key = 'more'")
+    rows = await sql.rows(f"{COUNTS} order by state", exactly, 1 << 25)
+
+    assert [(state, 1, True) for state in sorted([*STATES, "cancelled"])] == [tuple(row) for row in rows]
+
+
+async def test_an_empty_table_has_no_jobs(sql: Session) -> None:
+    """No row for any state."""
+    assert [] == await sql.rows(COUNTS, ABOUT, 1 << 25)
+
+
+@pytest.fixture
+async def large(sql: Session) -> Session:
+    """20,000 jobs, a quarter of which are scheduled, and three that are discarded."""
+    await add_many(sql, 20_000, run_at="now() + case when i % 4 = 0 then interval '1 h' else '0' end")
+    await sql.rows(
+        "update asyncq._jobs set attempts = 25 where id in (select id from asyncq._jobs order by id limit 3)"
+    )
+    return sql
+
+
+async def test_of_a_large_table_a_sample_is_counted(large: Session) -> None:
+    """About as many as there are; what is discarded is exact: it is few, and somebody has to look at it."""
+    bytes_ = await large.value("select pg_relation_size('asyncq._jobs')")
+    rows = {row["state"]: row for row in await large.rows(COUNTS, ABOUT, bytes_ - 1)}
+
+    assert ({"scheduled", "available", "retryable", "discarded"}, (3, True)) == (
+        rows.keys(),
+        tuple(rows["discarded"])[1:],
+    )
+    assert (False, False) == (rows["scheduled"]["is_exact"], rows["available"]["is_exact"])
+    assert 2_000 < rows["scheduled"]["jobs"] < 10_000
+    assert 6_000 < rows["available"]["jobs"] < 30_000
+
+
+@pytest.mark.parametrize(("share", "is_exact"), [(4, True), (20, False)])
+async def test_what_runs_is_counted_unless_the_table_is_huge(large: Session, share: int, is_exact: bool) -> None:
+    """Twenty of a million would be lost in a sample."""
+    await large.rows("""
+        update asyncq._jobs set locked_by = 1, locked_at = now(), lock_token = 1
+        where id in (select id from asyncq._jobs where attempts = 0 order by id desc limit 5)""")
+    bytes_ = await large.value("select pg_relation_size('asyncq._jobs')")
+    rows = {row["state"]: tuple(row)[1:] for row in await large.rows(COUNTS, ABOUT, bytes_ // share)}
+
+    assert is_exact == (rows.get("active") == (5, True))
+    assert (3, True) == rows["discarded"]
+
+
+async def test_of_a_huge_table_at_least_what_live_workers_have_named_runs(large: Session) -> None:
+    """A sample would miss eight of a million; a dead worker's jobs are no longer known to run."""
+    for last_seen, started in (("0 s", "{1/1,2/1,3/1}"), ("0 s", "{4/1,5/1,6/1,7/1,8/1}"), ("1 h", "{9/1,10/1}")):
+        await large.rows(f"""
+            insert into asyncq._workers (lease, pid, concurrency, host, tasks, started_claims, last_seen)
+            values ('30 s', 1, 8, 'h', '{{}}', '{started}', now() - interval '{last_seen}')""")
+    bytes_ = await large.value("select pg_relation_size('asyncq._jobs')")
+    rows = {row["state"]: tuple(row)[1:] for row in await large.rows(COUNTS, ABOUT, bytes_ // 20)}
+
+    assert (8, False) == rows["active"]
+
+
+@pytest.mark.parametrize(
+    ("share", "estimated"),
+    [
+        (4, {"scheduled", "available", "retryable"}),
+        (20, {"scheduled", "available", "retryable", "active", "cancelled"}),
+    ],
+)
+async def test_a_state_that_the_sample_has_missed_is_an_estimate_too(
+    large: Session, share: int, estimated: set[str]
+) -> None:
+    """Without a row its jobs would pass for none, exactly."""
+    bytes_ = await large.value("select pg_relation_size('asyncq._jobs')")
+    rows = [tuple(row) for row in await large.rows(COUNTS, ABOUT, bytes_ // share)]
+
+    assert estimated == {state for state, _, is_exact in rows if not is_exact}
+    assert ("retryable", 0, False) in rows
+
+
+async def test_a_large_table_is_counted_for_those_who_ask(large: Session) -> None:
+    """It takes as long as reading it."""
+    rows = {row["state"]: tuple(row)[1:] for row in await large.rows(COUNTS, EXACTLY, 1)}
+
+    assert {"scheduled": (5_000, True), "available": (14_997, True), "discarded": (3, True)} == rows

@@ -1,4 +1,4 @@
-"""`remove_job`: the job of a key goes away; one that runs is let go of."""
+"""`remove_job` and `_remove_job`: a waiting job is deleted; one that runs loses its key."""
 
 import pytest
 
@@ -121,3 +121,22 @@ async def test_the_queue_of_a_running_job_stays_busy(sql: Session) -> None:
     await sql.rows(REMOVE, KEY)
 
     assert ["q"] == await locked_queues(sql)
+
+
+KEEP = """
+update asyncq._jobs set keep_until = now() + interval '1 h', keep_states = '{completed,cancelled,discarded}'
+"""
+
+
+@pytest.mark.parametrize(
+    ("state", "ended"),
+    [("scheduled", "cancelled"), ("retryable", "cancelled"), ("discarded", "discarded"), ("active", None)],
+)
+async def test_what_asked_to_be_kept_is_kept(sql: Session, state: str, ended: str | None) -> None:
+    """A removed job was never done; one that was discarded stays that."""
+    job = await hold(sql, state)
+    await sql.execute(KEEP)
+    (document,) = await sql.values("select document::json ->> 'id' from asyncq._remove_job($1)", KEY)
+
+    assert str(job["id"]) == document
+    assert ([ended] if ended else []) == await sql.values("select state from asyncq._ended_jobs")

@@ -1,8 +1,8 @@
-"""`change_cron_item`: members of the definition, by their names."""
+"""`change_cron_item` and `_change_cron_item`: one definition replaces another, if that is still the stored one."""
 
 import json
 
-from tests.support.cron_items import add_item
+from tests.support.cron_items import add_item, declare, known, revision
 from tests.support.session import Session
 
 
@@ -27,3 +27,59 @@ async def test_a_change_to_what_is_no_item_is_refused(sql: Session) -> None:
     error = await sql.refusal("""select asyncq.change_cron_item('a', '{"expression": null}')""")
 
     assert ("22023", "expression is missing") == (error.sqlstate, str(error))
+
+
+CHANGE = "select asyncq._change_cron_item('a', $1::text::jsonb, null, $2)"
+
+
+async def test_a_change_begins_anew_but_keeps_the_history(sql: Session) -> None:
+    """What was due before is not made up for by the new expression."""
+    await add_item(sql)
+    await sql.execute("""
+        update asyncq.known_crontabs
+        set last_execution = '2021-01-01 00:00Z', paused_at = now(), next_run = now(),
+          not_before = '2020-01-01 00:00Z'""")
+    before = await revision(sql)
+    await sql.rows(CHANGE, '{"expression": "@daily"}', None)
+    row = await known(sql)
+
+    assert (2021, True, None) == (row["last_execution"].year, row["paused_at"] is not None, row["next_run"])
+    assert row["not_before"].year > 2021
+    assert before != await revision(sql)
+
+
+async def test_a_change_that_changes_nothing_leaves_it_as_it_is(sql: Session) -> None:
+    """A deployment may say the same each time: slots of this very moment are not lost."""
+    await add_item(sql)
+    before = (await known(sql))["not_before"]
+
+    assert await sql.value(CHANGE, '{"expression": "* * * * *", "tz": null}', None)
+    assert before == (await known(sql))["not_before"]
+
+
+async def test_an_item_that_was_changed_meanwhile_is_left_alone(sql: Session) -> None:
+    """Whoever read it reads it again."""
+    await add_item(sql)
+    old = await revision(sql)
+    await sql.rows(CHANGE, '{"tz": "Europe/Berlin"}', old)
+
+    assert False is await sql.value(CHANGE, '{"expression": "@daily"}', old)
+    assert "* * * * *" == await sql.value("select definition ->> 'expression' from asyncq._cron_items")
+
+
+async def test_what_workers_told_of_the_old_definition_is_forgotten(sql: Session) -> None:
+    """The problem was its own."""
+    await add_item(sql)
+    await sql.execute("""update asyncq._cron_items set problem = 'bad', job = '{"queue": "q"}'""")
+    await sql.rows(CHANGE, '{"expression": "@daily"}', None)
+
+    assert (None, None) == tuple(await sql.row("select problem, job from asyncq._cron_items"))
+
+
+async def test_an_item_that_is_not_stored_cannot_be_changed(sql: Session) -> None:
+    """One of a crontab is changed there; one that is not there is not."""
+    nobody = await sql.refusal(CHANGE, "{}", None)
+    await declare(sql, a={"task": "t"})
+    static = await sql.refusal(CHANGE, "{}", None)
+
+    assert ("GWBCN", "GWBCS") == (nobody.sqlstate, static.sqlstate)
