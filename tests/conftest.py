@@ -70,7 +70,7 @@ def dsn(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def landlord(dsn: str) -> Iterator[Landlord]:
-    """Who makes the schemas of the tests."""
+    """The maker of the tests' schemas."""
     with landlord_of(dsn) as made:
         yield made
 

@@ -126,7 +126,7 @@ def test_the_limit_of_depth_counts_arrays_and_objects() -> None:
     ],
 )
 def test_the_message_says_where(text: str, said: str) -> None:
-    """And not what stands there: messages end up in logs, payloads must not."""
+    """The message does not quote the text: messages end up in logs, payloads must not."""
     with pytest.raises(NotCanonical, match=said):
         canonical(text)
 

@@ -1,4 +1,4 @@
-"""What a fetch asks is written as functions, and planned as if it were not: none is called for a row."""
+"""The conditions of a fetch are functions that the planner inlines: none is called for a row."""
 
 import pytest
 

@@ -105,7 +105,7 @@ def test_nothing_of_the_default_schema_is_left_after_rendering_for_another() -> 
 
 
 def test_rendering_for_the_default_schema_changes_nothing() -> None:
-    """What is read in sql/ is what runs."""
+    """The text in sql/ is the code that runs."""
     texts = [path.read_text("utf-8") for path in FILES]
 
     assert texts == [render(text, "asyncq") for text in texts]

@@ -34,7 +34,7 @@ select id, key, queue, attempts, locked_by, cancelled_at is not null as cancelle
 
 @dataclass
 class Life:
-    """What the model knows of a job that is there."""
+    """The state of a stored job in the model."""
 
     key: str | None
     queue: str | None
@@ -178,7 +178,7 @@ class World:
             del self.lives[id_]
 
     async def retry(self, place: int) -> None:
-        """Let a job begin anew that has failed."""
+        """Retry a failed job."""
         if not self.lives:
             return
         id_ = sorted(self.lives)[place % len(self.lives)]
@@ -191,7 +191,7 @@ class World:
         return [tuple(row) for row in await self._sql.rows(ROWS)]
 
     def rows(self) -> Iterator[tuple[object, ...]]:
-        """What the table ought to hold."""
+        """The rows that the table has to hold."""
         for id_, life in sorted(self.lives.items()):
             yield id_, life.key, life.queue, life.attempts, life.worker, life.cancelled
 

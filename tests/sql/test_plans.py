@@ -46,7 +46,7 @@ TAKING = ("100", "2", "'{1,2,3,4,5}'", "null", "null")
 
 @dataclass(frozen=True)
 class Plan:
-    """What a statement did.
+    """The work of a statement.
 
     Attributes:
         scans: (kind of scan, relation), for each node that reads a table and was executed.
@@ -168,7 +168,7 @@ async def test_a_fetch_beside_no_queues_reads_what_it_takes(dsn: str, analysed: 
 
 
 async def test_a_fetch_after_the_cursor_reads_no_more(full: Explainer) -> None:
-    """It begins where it is told to, and does not walk there."""
+    """It starts at the given queue, and does not read the queues before it."""
     plan = await full.fetch(100, after="1::int2, now() - interval '50 s', 10000")
 
     assert_no_scan_of_jobs(plan)

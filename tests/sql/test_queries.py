@@ -30,7 +30,7 @@ async def test_unknown_tasks_beyond_the_first_thousand_jobs_are_not_looked_for(s
 
 
 async def test_the_clock_is_the_instant_and_not_the_start_of_the_transaction(sql: Session) -> None:
-    """Who looks at it twice sees it go on."""
+    """A second look shows progress."""
     await sql.execute("begin")
     [[first, _]], [[second, _]] = await sql.run("clock"), await sql.run("clock")
 

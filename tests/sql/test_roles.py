@@ -39,7 +39,7 @@ async def sql(roles: Roles) -> AsyncIterator[Session]:
 
 
 async def rights(sql: Session, role: str) -> dict[str, str]:
-    """What a role may do in the schema, as the server sees it, with all that PUBLIC and its own groups have."""
+    """The privileges of a role in the schema, with those of PUBLIC and of its own groups."""
     found = {}
     for item in await sql.rows(OBJECTS):
         function, possible = PRIVILEGES[item["kind"]]
@@ -130,7 +130,7 @@ async def allowed(sql: Session, role: str, statement: str) -> bool:
 
 
 def test_a_worker_has_what_the_statements_need_and_no_more() -> None:
-    """Read from the texts in sql/: whoever writes a statement sees here which right it needs, or no longer needs."""
+    """Read from the texts in sql/: the author of a statement sees here which right it needs, or no longer needs."""
     assert rights_needed() == WORKER, MEND
 
 
@@ -175,7 +175,7 @@ async def test_migrate_takes_from_public_what_the_server_gives_on_ours(dsn: str)
 
 
 async def test_the_script_takes_back_what_is_not_listed(dsn: str) -> None:
-    """What an older release needed, or somebody granted in a hurry."""
+    """An older release needed them, or somebody granted them in a hurry."""
     async with three_roles(dsn) as roles, session(roles.dsn_of(roles.owner), roles.schema) as owner:
         await owner.execute(f"""
             grant all on all tables in schema asyncq to {roles.worker}, {roles.enqueuer};

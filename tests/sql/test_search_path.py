@@ -95,7 +95,7 @@ CALLS = {
 async def test_no_lookalike_is_executed_by_a_function_that_others_call(
     roles: Roles, evil: str, role: str, search_path: str
 ) -> None:
-    """The enqueuer's function has the rights of the owner; a worker's those of the worker, whoever fills its path."""
+    """The enqueuer's function has the rights of the owner; a worker's those of the worker, for any search_path."""
     errors = []
     async with misled(roles, getattr(roles, role), search_path.format(evil=evil)) as sql:
         for call in CALLS[role]:
@@ -170,7 +170,7 @@ BAD = (FetchFailed, HeartbeatFailed, ListenLost, MaintenanceFailed, SettleFailed
 
 
 async def test_no_lookalike_is_executed_by_a_worker(roles: Roles, evil: str) -> None:
-    """Up to PostgreSQL 14 everybody may create functions in `public`, which stands in everybody's search_path."""
+    """Up to PostgreSQL 14 everybody may create functions in `public`, which is in everybody's search_path."""
     seen = Seen()
     dsn = roles.dsn_of(roles.worker, search_path=USUAL.format(evil=evil))
     async with session(roles.dsn, roles.schema) as sql:

@@ -1,4 +1,4 @@
-"""What is done to a job at the very moment at which an add comes that meets it."""
+"""Changes of a job that an add meets while they are uncommitted."""
 
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar

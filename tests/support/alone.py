@@ -36,7 +36,7 @@ class Alone:
 
     @property
     def log(self) -> list[str]:
-        """What happened, in order."""
+        """The events, in order."""
         path = self._folder / "log"
         return path.read_text().splitlines() if path.exists() else []
 

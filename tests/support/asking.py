@@ -1,4 +1,4 @@
-"""What an add may ask about other jobs, and what it may not: for Python and SQL alike."""
+"""Policies that an add may have, and those that are refused: for Python and SQL alike."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the tests of the command line share: run `python -m asyncq`, or start it and talk to it by signals."""
+"""Helpers of the tests of the command line: run `python -m asyncq`, or start it and talk to it by signals."""
 
 import json
 import os

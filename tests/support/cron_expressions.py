@@ -1,4 +1,4 @@
-"""The golden table of expressions, and a matcher as simple as can be: it reads the text anew for each minute."""
+"""The golden table of expressions, and a matcher as simple as can be: it reads the text again for each minute."""
 
 from datetime import date
 

@@ -1,4 +1,4 @@
-"""What the tests do with recurring items in SQL."""
+"""Helpers for recurring items in SQL."""
 
 import json
 from typing import Any
@@ -43,5 +43,5 @@ async def revision(sql: Session, item: str = "a") -> int:
 
 
 async def known(sql: Session, item: str = "a") -> asyncpg.Record:
-    """What is known of an item."""
+    """The stored state of an item."""
     return await sql.row("select * from asyncq.known_crontabs where identifier = $1", item)

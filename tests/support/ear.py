@@ -4,7 +4,7 @@ from tests.support.session import Session
 
 
 class Ear:
-    """What a session hears on the channel of a schema."""
+    """The notifications that a session receives on the channel of a schema."""
 
     def __init__(self, listener: Session) -> None:
         self._listener = listener

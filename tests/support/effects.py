@@ -1,4 +1,4 @@
-"""What the handlers of transactional tests do to the database: a row for each run that was kept."""
+"""The effect of the handlers of transactional tests: a row for each run that was committed."""
 
 import asyncpg
 
@@ -20,7 +20,7 @@ async def commits(db: asyncpg.Connection, schema: str) -> bool:
 
 
 class Effects:
-    """A table in a test's schema, and what stands in it.
+    """A table in a test's schema, and its rows.
 
     Attributes:
         insert: The statement by which a handler writes the id of its job.

@@ -1,4 +1,4 @@
-"""What the tests of the examples share: a database of their own, and a program that runs beside the test."""
+"""Helpers of the tests of the examples: a database of their own, and a program that runs beside the test."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What can go wrong between a worker and its server: ended connections, and links that fail in the middle."""
+"""Faults between a worker and its server: ended connections, and links that fail in the middle."""
 
 import asyncio
 from collections import Counter
@@ -121,14 +121,14 @@ class Link:
             way.held |= {*BOTH}
 
     def deliver(self, role: str) -> None:
-        """What was held arrives now, and what comes after it at once."""
+        """Deliver the held messages now, and later ones at once."""
         self._held = {(held, direction) for held, direction in self._held if held != role}
         for way in self._ways(role):
             way.held.clear()
         self._stir()
 
     def lose(self, role: str) -> None:
-        """What was held never arrives: these connections end, for both sides; new ones work."""
+        """Drop the held messages: these connections end, for both sides; new ones work."""
         lost = [way for way in self._ways(role) if way.held or self._is_held("", way)]
         self._held = {(held, direction) for held, direction in self._held if held != role}
         for way in lost:

@@ -1,4 +1,4 @@
-"""What the tests do with jobs in SQL: add, claim, settle, look."""
+"""Helpers for jobs in SQL: add, claim, settle, read."""
 
 import json
 from collections.abc import Mapping, Sequence

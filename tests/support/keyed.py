@@ -1,4 +1,4 @@
-"""What the tests do with job keys: a holder of the key in each state, adds of it, the rows as they are stored."""
+"""Helpers for job keys: a holder of the key in each state, adds of it, the rows as they are stored."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -81,7 +81,7 @@ class Spec(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What an add came to."""
+    """The result of an add."""
 
     outcome: str
     id: int

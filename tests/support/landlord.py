@@ -152,7 +152,7 @@ class Landlord:
         return await self._do(_names, OPEN, f"{schema} ")
 
     async def claims(self, schema: str) -> list[str]:
-        """What workers hold in a schema, and themselves, and what breaks a law of the store."""
+        """The claims of workers in a schema, the workers themselves, and broken rules of the store."""
         return await self._do(_names, render(LEFT, schema))
 
     async def _do(self, work: Callable[..., Awaitable[Any]], *args: str) -> Any:

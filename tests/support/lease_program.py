@@ -2,7 +2,7 @@
 
     python -m tests.support.lease_program DSN SCHEMA LEASE HOW
 
-HOW is `listen` or `poll`: how it hears of jobs.
+HOW is `listen` or `poll`: how it learns of jobs.
 
 It says on its standard output what happens.
 """

@@ -1,4 +1,4 @@
-"""What the tests of locks share: a server that has been up for long, workers with and without their locks."""
+"""Helpers of the tests of locks: a server that has been up for long, workers with and without their locks."""
 
 import asyncpg
 

@@ -1,4 +1,4 @@
-"""What the tests do with marked jobs: running ones that were cancelled or asked for again, and those to be kept."""
+"""Helpers for marked jobs: running ones that were cancelled or asked for again, and those to be kept."""
 
 from collections.abc import Sequence
 from typing import Any

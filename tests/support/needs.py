@@ -71,7 +71,7 @@ def calls(body: str) -> set[str]:
 
 
 def called_by_indexes() -> set[str]:
-    """The functions of ours that indexes call, which whoever writes into their tables needs."""
+    """Our functions that indexes call: a role that writes into their tables needs them."""
     created = re.compile(r"^create (?:unique )?index .*?;", re.DOTALL | re.MULTILINE)
     return set().union(*(calls(found) for _, text in texts("migrations") for found in created.findall(text)))
 
@@ -84,7 +84,7 @@ def bodies_of_functions() -> Iterator[tuple[str, str]]:
 
 
 def kinds_of_relations() -> dict[str, str]:
-    """What is no table: views; a sequence is written as an argument of what draws or reads its value."""
+    """Relations that are no tables: views; a sequence is an argument of the function that draws or reads its value."""
     views = {
         name
         for _, text in texts("migrations")

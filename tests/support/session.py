@@ -68,7 +68,7 @@ async def session(dsn: str, schema: str, *, user: str | None = None, **settings:
     Args:
         dsn: The server.
         schema: The schema.
-        user: Who logs in; whom the DSN names by default.
+        user: The role that logs in; the one of the DSN by default.
         **settings: Settings of the connection.
     """
     connection = await asyncpg.connect(dsn, user=user, server_settings=SETTINGS | settings)

@@ -1,4 +1,4 @@
-"""What the tests do with slots in SQL: minutes of one hour, written as numbers."""
+"""Helpers for slots in SQL: minutes of one hour, written as numbers."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

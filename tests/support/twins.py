@@ -33,7 +33,7 @@ $attempt$
 
 
 async def outcomes(sql: Session, call: str, *columns: Sequence[Any], hostile: bool = True) -> list[str | None]:
-    """What an expression gives for each row of arguments, in one round trip.
+    """The result of an expression for each row of arguments, in one round trip.
 
     Args:
         sql: A session in a transaction.

@@ -1,4 +1,4 @@
-"""What the tests do with unique policies: adds under one, jobs that have the key in each state, what is left."""
+"""Helpers for unique policies: adds under one, jobs that have the key in each state, the remaining rows."""
 
 import json
 from collections.abc import Sequence

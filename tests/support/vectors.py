@@ -1,4 +1,4 @@
-"""JSON texts, policies and jobs with what they come to: facts for the Python code, and for its twin in SQL.
+"""JSON texts, policies and jobs with their results: facts for the Python code, and for its twin in SQL.
 
 Sources: RFC 8785, section 3.2 and appendix B; the Open Job Spec, unique jobs; digests of a third implementation.
 """

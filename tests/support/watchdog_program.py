@@ -12,7 +12,7 @@ from tests.support.worker_program import say, tell
 
 @task
 async def hold(ctx: JobContext) -> None:
-    """Run until told."""
+    """Run until a request to stop."""
     say("started", ctx.job.id)
     await ctx.cancelled.wait()
 

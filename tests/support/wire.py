@@ -78,7 +78,7 @@ class Statements:
 
 
 def code(message: Message) -> int:
-    """What a message of a connection's beginning asks for."""
+    """The request in a message of a connection's beginning."""
     return struct.unpack_from("!I", message.body)[0]
 
 

@@ -18,7 +18,7 @@ def say(*words: object) -> None:
 
 @task
 async def hold(ctx: JobContext, how: str) -> None:
-    """Run until told to stop, or until cancelled."""
+    """Run until a request to stop, or a cancellation."""
     say("started", ctx.job.id)
     try:
         if how == "finish when told":

@@ -8,7 +8,7 @@ IGNORE = {"on_conflict": "ignore"}
 
 
 async def test_the_first_one_is_added_and_the_others_find_it(sql: Session) -> None:
-    """Each told in the way that it asked for; those without a policy are added between them."""
+    """Each gets the answer that it asked for; jobs without a policy are added between them."""
     specs = [spec(IGNORE), spec(), spec({}), spec(IGNORE, task="u"), spec(IGNORE), spec()]
     done = await ask_all(sql, specs)
     first, second, third, last = (done[place].id for place in (0, 1, 3, 5))

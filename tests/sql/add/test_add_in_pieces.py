@@ -23,7 +23,7 @@ async def one_by_one(sql: Session, specs: Sequence[dict[str, Any]]) -> list[Done
 
 
 async def outcome(sql: Session, adder: Adder, specs: Sequence[dict[str, Any]]) -> Any:
-    """What an adder makes of specs: answers, rows, requests; or the error. It is rolled back."""
+    """Add specs and roll back. Returns answers, rows and requests, or the error."""
     transaction = sql.connection.transaction()
     await transaction.start()
     try:

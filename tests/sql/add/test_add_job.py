@@ -48,7 +48,7 @@ async def test_add_job_takes_null_for_every_default(sql: Session) -> None:
 
 
 async def test_add_job_takes_graphiles_arguments_in_graphiles_order(sql: Session) -> None:
-    """Who comes from graphile-worker keeps the calls, the positional ones too."""
+    """Users of graphile-worker keep their calls, the positional ones too."""
     added = await sql.row("""
         select * from asyncq.add_job('t', '{"a":1}', 'q', '2040-01-02 03:04:05+00', 7, null, -3, '{f,g}', 'replace')""")
     columns = ("queue_name", "task_identifier", "priority", "max_attempts", "key", "flags")
@@ -105,7 +105,7 @@ async def test_a_task_is_stored_once_and_a_queue_not_at_all(sql: Session) -> Non
 
 
 async def test_a_refused_add_leaves_no_names(sql: Session) -> None:
-    """What is refused leaves no trace."""
+    """A refused add stores nothing."""
     await sql.refusal("select asyncq.add_job('t', queue_name := 'q', max_attempts := 0)")
 
     assert (0, 0) == tuple(

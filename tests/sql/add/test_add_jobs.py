@@ -243,7 +243,7 @@ async def test_the_members_of_a_call_become_due_at_one_time(sql: Session) -> Non
 
 
 async def test_a_spec_is_refused_rather_than_lost(sql: Session) -> None:
-    """Should a name vanish between the two statements (nothing removes one today), the caller hears of it."""
+    """If a name is removed between the two statements, the caller gets an error; nothing removes one today."""
     await sql.execute("""
         create or replace function asyncq._store_tasks(identifiers text[]) returns void
         language plpgsql as $$ begin end $$""")

@@ -107,7 +107,7 @@ async def test_an_insert_that_looks_does_nothing_while_a_worker_waits(own: Sessi
 
 
 async def heard(dsn: str, own: Session, add: Way, *values: Any) -> list[str]:
-    """What a worker on call hears of an add, and of the mark that is sent afterwards."""
+    """The notifications of an add that the on-call worker receives, with the mark that is sent afterwards."""
     told: list[str] = []
     async with session(dsn, own.schema) as listener:
         await listener.value("select pg_advisory_lock(asyncq._lock_space(), 0)")

@@ -60,7 +60,7 @@ CASES: dict[str, tuple[Column, Column, Column, list[tuple[str, str | None]]]] = 
 
 
 async def answer(sql: Session, call: str, *columns: object) -> Any:
-    """What a call says, with ids in the order of their jobs, as if it had not been made."""
+    """Make a call and roll back. Returns its answer, with ids in the order of their jobs."""
     transaction = sql.connection.transaction()
     await transaction.start()
     await sql.execute("select setval('asyncq._jobs_id_seq', max(id)) from asyncq._jobs")

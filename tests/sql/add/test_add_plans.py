@@ -49,7 +49,7 @@ def request(key: str, **asked: Any) -> Spec:
 
 
 class Kind(NamedTuple):
-    """What adds ask for, and what is there.
+    """The options of adds, and the rows of the tables.
 
     Attributes:
         fill: Makes the rows.

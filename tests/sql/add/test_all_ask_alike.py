@@ -22,7 +22,7 @@ async def alike(sql: Session, *extras: dict[str, Any] | None) -> bool:
 
 
 async def test_those_that_only_ask_the_same_do(sql: Session) -> None:
-    """Whether they are told or not; others in the call may ask something else, or nothing."""
+    """With and without an answer for each; others in the call may ask for something else, or nothing."""
     other = ASK | {"unique_key": r"\xbb", "states": ["scheduled", "available"], "period": "PT1H"}
 
     assert await alike(sql, ASK, ASK | {"on_conflict": "reject"}, None, other, other)

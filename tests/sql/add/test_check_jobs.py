@@ -168,7 +168,7 @@ async def test_a_payload_with_a_nul_is_refused(sql: Session, payload: str, refus
 
 @pytest.mark.parametrize(("payload", "refused"), HALVES.items())
 async def test_a_payload_with_half_a_character_is_refused(sql: Session, payload: str, refused: bool) -> None:
-    """As the client does: no worker could read it, and whoever merged an array into it would get the server's error."""
+    """As the client does: no worker could read it, and an add that merges an array into it would fail."""
     add = "select asyncq.add_job('t', $1::text::json, job_key => 'k')"
     if refused:
         error = await sql.refusal(add, payload)

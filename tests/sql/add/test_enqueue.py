@@ -111,7 +111,7 @@ async def test_what_a_job_asks_about_others_is_asked(sql: Session) -> None:
 
 
 async def test_of_a_job_that_was_there_before_only_its_id_and_state_are_told(sql: Session) -> None:
-    """Who may only add must not read by adding: add_job returns the row, with its last error."""
+    """A role that may only add must not read by adding: add_job returns the row, with its last error."""
     job_id = await sql.value("select id from asyncq.add_job('t', job_key := 'k')")
     await sql.execute("update asyncq._jobs set last_error = 'secret', payload = '[1]'")
     seen = {"ord": 1, "id": job_id, "existing_id": job_id, "existing_state": "available"}

@@ -73,7 +73,7 @@ async def test_no_slot_is_filled_with_more_than_a_batch_has_room_for(
 
 
 async def test_a_slot_is_filled_once(own: Session, idle: Session) -> None:
-    """The second add has done nothing, and is told so."""
+    """The second add has done nothing, and its result says so."""
     await open_slot(idle, FIRST)
     filled = [await fill(own) for _ in range(2)]
 
@@ -187,7 +187,7 @@ async def test_a_task_that_is_not_stored_takes_no_slot(own: Session, idle: Sessi
 
 
 def test_what_is_no_job_is_told_apart() -> None:
-    """Who may send on the channel may send anything."""
+    """A role that may send on the channel may send any text."""
     assert [None] * 4 == [handed_over(text) for text in ("", "[]", '{"id": 1}', '["x",1,1,1,1,1,{},null]')]
 
 

@@ -23,7 +23,7 @@ async def test_all_are_stored(sql: Session) -> None:
 
 
 async def test_a_job_is_refused_rather_than_lost(sql: Session) -> None:
-    """Should a name vanish meanwhile (nothing removes one today), the caller hears of it."""
+    """If a name is removed meanwhile, the caller gets an error; nothing removes one today."""
     await sql.execute("select asyncq._store_tasks('{a}')")
     error = await sql.refusal(INSERT, ["a", "gone"], [None] * 2, [None] * 2)
 

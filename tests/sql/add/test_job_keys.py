@@ -1,4 +1,4 @@
-"""What an add with a job key does to the job that has the key: the case table, row by row.
+"""An add with a job key changes the job that has the key: the case table, row by row.
 
 Source: graphile-worker's job_key and job_key_mode, as its SQL behaves; where that loses a request, ours does not.
 """
@@ -222,7 +222,7 @@ async def test_the_key_of_a_job_that_ended_well_is_free(sql: Session) -> None:
 
 
 async def test_an_update_counts_up_the_revision_by_one(sql: Session) -> None:
-    """From 0, with each request after the first; a new job begins anew."""
+    """It is 0 for a new job, and one more after each later request."""
     revisions = []
     for mode in ("replace", "preserve_run_at", "unsafe_dedupe", "replace"):
         await add_one(sql, mode=mode)
@@ -243,7 +243,7 @@ async def test_a_job_moves_to_another_queue_while_its_old_queue_is_busy(sql: Ses
 
 
 async def test_a_replaced_job_runs_as_the_last_request_says(sql: Session) -> None:
-    """What a worker sees is the new payload."""
+    """The worker gets the new payload."""
     await hold(sql, "scheduled")
     await add_one(sql, payload='{"new": 1}')
     (claim,) = await fetch(sql)

@@ -1,4 +1,4 @@
-"""`_matches`: who bars an add; the cases are tested with the table of unique jobs, here only what it gives."""
+"""`_matches`: the jobs that conflict with an add. The table of unique jobs has the cases; here is the result."""
 
 import re
 

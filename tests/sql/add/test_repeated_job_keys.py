@@ -21,7 +21,7 @@ async def one_by_one(sql: Session, specs: Sequence[Spec]) -> list[Done]:
 async def outcome(
     sql: Session, adder: Any, specs: Sequence[Spec]
 ) -> tuple[list[Done], list[dict[str, Any]], list[str]]:
-    """What an adder makes of specs: answers, rows and names, with the ids in their order from 1; it is rolled back."""
+    """Add specs and roll back. Returns answers, rows and names, with the ids in their order from 1."""
     transaction = sql.connection.transaction()
     await transaction.start()
     done = await adder(sql, specs)
@@ -54,7 +54,7 @@ def any_spec(rng: random.Random) -> Spec:
 
 @pytest.mark.parametrize("seed", range(60))
 async def test_a_call_is_as_if_its_jobs_were_added_one_by_one(sql: Session, seed: int) -> None:
-    """Rows, answers, names and the order of the ids; whoever has the keys, in every mix of modes."""
+    """Rows, answers, names and the order of the ids agree, for each holder of the keys and each mix of modes."""
     rng = random.Random(seed)
     for key in (KEY, "l"):
         state = rng.choice((None, *STATES))

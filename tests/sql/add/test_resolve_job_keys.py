@@ -113,7 +113,7 @@ async def test_names_are_stored_for_what_is_added_or_updated(sql: Session) -> No
 
 
 async def test_calls_in_transactions_of_their_own_see_each_other(own: Session) -> None:
-    """What the other tests do in one transaction is the same in many."""
+    """Many transactions give the same result as the one transaction of the other tests."""
     first = await add_one(own)
     second = await add_one(own)
     done = await add_all(own, [Spec(), Spec(key="b"), Spec()])

@@ -157,7 +157,7 @@ async def test_a_singleton_that_waits_can_be_replaced(sql: Session) -> None:
 
 
 async def test_a_forced_singleton_is_added_beside_another_and_bars_later_ones(sql: Session) -> None:
-    """It is one of them: whoever comes next finds two."""
+    """It is one of them: the next add finds two."""
     first = await ask(sql, singleton=True)
     forced = await ask(sql, singleton=True, force=True)
     third = await ask(sql, singleton=True)

@@ -35,7 +35,7 @@ async def test_new_names_are_stored_in_alphabetical_order(sql: Session) -> None:
 
 
 async def test_nulls_and_no_names_give_nothing(sql: Session) -> None:
-    """What is wrong with a null name is said elsewhere."""
+    """The caller of this function refuses a null name."""
     for names in ("array[null]::text[]", "'{}'::text[]", "null"):
         assert [] == await sql.rows(f"select * from asyncq._task_ids({names})")
 

@@ -18,7 +18,7 @@ async def test_only_what_is_to_be_updated_is_updated(sql: Session) -> None:
 
 
 async def test_an_update_is_refused_rather_than_lost(sql: Session) -> None:
-    """Should a name vanish between the two statements (nothing removes one today), the caller hears of it."""
+    """If a name is removed between the two statements, the caller gets an error; nothing removes one today."""
     done = await add_one(sql)
     error = await sql.refusal(UPDATE, ["gone"], [done.id])
 

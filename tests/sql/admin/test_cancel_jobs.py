@@ -1,4 +1,4 @@
-"""`cancel_jobs`: what waits ends, what runs is marked and its worker told, the rest is left alone."""
+"""`cancel_jobs`: waiting jobs end, running jobs are marked and their workers notified, others do not change."""
 
 import pytest
 
@@ -53,7 +53,7 @@ async def test_a_job_that_is_discarded_and_one_that_is_not_there_are_left_alone(
 
 
 async def test_what_was_cancelled_comes_back_once_in_the_order_of_the_ids(sql: Session) -> None:
-    """Whatever the order of the call, and however often an id stands in it."""
+    """The order of the ids and repeated ids do not matter."""
     jobs = [await add(sql) for _ in range(5)]
     await fetch(sql, 2)
 

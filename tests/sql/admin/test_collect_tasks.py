@@ -70,7 +70,7 @@ async def test_names_to_be_kept_stay(own: Session) -> None:
 
 
 async def test_a_name_that_is_looked_up_again_is_not_retired_any_more(own: Session) -> None:
-    """With the same number: whoever has it is right."""
+    """It has the same number, so a session that remembers the number is right."""
     await own.execute("select asyncq._task_ids('{a}')")
     before = await own.row("select id from asyncq._tasks")
     await collect(own)

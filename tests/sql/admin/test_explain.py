@@ -35,7 +35,7 @@ async def worker(sql: Session, *tasks: str, forbidden: Sequence[str] | None = No
 
 
 class Planted(NamedTuple):
-    """What keeps a job from running, and how that ends.
+    """A reason that keeps a job from running, and how it ends.
 
     Attributes:
         plant: Statements that make it so, of the job `{job}` and the worker `{worker}`.
@@ -85,7 +85,7 @@ REASONS = {
 
 @pytest.mark.parametrize("reason", REASONS)
 async def test_a_reason_is_named_and_without_it_the_job_is_fetched(sql: Session, reason: str) -> None:
-    """What explain says and what a fetch does are the same thing."""
+    """An explanation and a fetch agree."""
     planted = REASONS[reason]
     job = await add(sql, queue="q", flags=["f"])
     names = {"job": job, "worker": await worker(sql, "t")}
@@ -113,7 +113,7 @@ async def test_a_job_waits_for_the_one_of_its_queue_that_runs(sql: Session) -> N
 
 
 async def test_a_job_that_waits_for_its_retry_says_so(sql: Session) -> None:
-    """The wait is no plan of whoever added it."""
+    """The caller did not ask for this wait."""
     job = await add(sql)
     await worker(sql, "t")
     await change(sql, await fetch(sql), attempts=1, delay_s=60.0, error="e")
@@ -122,7 +122,7 @@ async def test_a_job_that_waits_for_its_retry_says_so(sql: Session) -> None:
 
 
 async def test_all_reasons_are_named(sql: Session) -> None:
-    """Who mends one of them would wait in vain for the other."""
+    """Somebody who removes one of the reasons has to know about the other."""
     busy = await add(sql, queue="q")
     await fetch(sql, worker=99)
     job = await add(sql, queue="q", run_at="now() + interval '1 h'")

@@ -11,7 +11,7 @@ REMOVE = "select * from asyncq.remove_job($1)"
 
 @pytest.mark.parametrize("state", ["scheduled", "available", "retryable", "discarded"])
 async def test_a_job_that_waits_or_is_discarded_is_deleted(sql: Session, state: str) -> None:
-    """What comes back is its row as it was."""
+    """The result is its row as it was."""
     await hold(sql, state)
     before = dict(await sql.row("select * from asyncq.jobs"))
     removed = dict(await sql.row(REMOVE, KEY))
@@ -21,7 +21,7 @@ async def test_a_job_that_waits_or_is_discarded_is_deleted(sql: Session, state: 
 
 
 async def test_a_job_that_runs_loses_its_key_and_its_further_attempts(sql: Session) -> None:
-    """It cannot be stopped, but it is not tried again. Who called sees that it is locked."""
+    """It cannot be stopped, but it is not tried again. The caller sees that it is locked."""
     old = await hold(sql, "active")
     removed = await sql.row(REMOVE, KEY)
     (row,) = (await stored(sql)).values()
@@ -33,7 +33,7 @@ async def test_a_job_that_runs_loses_its_key_and_its_further_attempts(sql: Sessi
 
 
 async def test_a_removed_job_that_fails_stays_dead(sql: Session) -> None:
-    """With its error, for whoever looks for it."""
+    """Its error stays, so that somebody can find it."""
     await add_one(sql, queue="q")
     claims = await fetch(sql)
     await sql.rows(REMOVE, KEY)

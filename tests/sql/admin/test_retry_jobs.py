@@ -1,4 +1,4 @@
-"""`retry_jobs`: jobs that have failed begin anew."""
+"""`retry_jobs`: failed jobs start again with zero attempts."""
 
 import pytest
 

@@ -16,7 +16,7 @@ async def test_both_forms_are_of_the_same_jobs_in_the_order_of_their_ids(sql: Se
 
 
 async def test_it_sees_what_its_caller_has_just_done(sql: Session) -> None:
-    """A function that changes jobs and returns them is one statement for whoever calls it."""
+    """A function that changes jobs and returns them is one statement for its caller."""
     await add(sql)
     await sql.execute("""
         create function asyncq.change() returns setof text language plpgsql as $$

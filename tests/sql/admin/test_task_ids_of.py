@@ -5,7 +5,7 @@ from tests.support.session import Session
 
 
 async def test_names_that_are_unknown_have_no_id_and_get_none(sql: Session) -> None:
-    """Who only asks leaves no trace."""
+    """A read stores nothing."""
     await add(sql, "a")
     await add(sql, "b")
     known = await sql.values("select id from asyncq._tasks order by id")

@@ -104,7 +104,7 @@ async def test_a_store_at_work_breaks_no_law(sql: Session) -> None:
 
 
 async def test_a_dead_worker_is_given_time_to_be_rescued(sql: Session) -> None:
-    """After its lease others come to it within a third of theirs."""
+    """After its lease the other workers rescue it within a third of theirs."""
     await sql.value(LIVE)
     await add(sql)
     await sql.execute(WORKER)

@@ -12,7 +12,7 @@ CLAIM = "select (to_jsonb(job) - 'payload') || jsonb_build_object('payload', job
 
 
 async def test_they_are_the_rows_that_claims_in_their_rows_would_be(sql: Session) -> None:
-    """Column by column: whoever reads a running job need not know how it was claimed."""
+    """Column by column: a reader of a running job need not know how it was claimed."""
     for number in range(5):
         await sql.rows(ADD, f"t{number % 2}", f'{{"n" :  {number}.0}}', number, number + 1, number % 3)
     await sql.execute("update asyncq._jobs set meta = jsonb_build_object('m', id) where id % 2 = 0")

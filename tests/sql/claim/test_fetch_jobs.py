@@ -232,7 +232,7 @@ async def test_of_each_queue_one_job_is_taken(sql: Session) -> None:
 
 
 async def test_the_next_job_of_a_queue_is_taken_when_the_first_is_settled(sql: Session) -> None:
-    """Whatever the first came to."""
+    """The outcome of the first does not matter."""
     jobs = [await add(sql, queue="q") for _ in range(4)]
     first = await fetch(sql)
     await complete(sql, first)
@@ -362,7 +362,7 @@ async def test_very_many_free_queues_share_the_turns(sql: Session) -> None:
 
 
 async def test_a_settled_job_leaves_no_lock_on_its_queue(sql: Session) -> None:
-    """A queue that stays locked stands still for ever."""
+    """A queue that stays locked never runs a job again."""
     await add_many(sql, 20, queue="'q' || i % 4")
     while claims := await fetch(sql, 3):
         await complete(sql, claims)

@@ -1,4 +1,4 @@
-"""`_go_on_call`: one idle worker hears of adds, and none rests before what was added silently can be seen."""
+"""`_go_on_call`: one idle worker is notified of adds; it rests only when it can see all jobs added before."""
 
 import asyncio
 
@@ -64,7 +64,7 @@ async def test_an_add_that_told_nobody_keeps_workers_from_resting_until_it_has_e
 async def test_an_add_with_an_older_snapshot_tells_the_worker_that_is_on_call_by_then(
     dsn: str, own: Session, level: str
 ) -> None:
-    """What decides is a lock, and not a row that the snapshot does not show."""
+    """A lock decides, and not a row that the snapshot does not show."""
     async with session(dsn, own.schema) as producer:
         ear = Ear(own)
         async with producer.connection.transaction(isolation=level.replace(" ", "_")):

@@ -29,7 +29,7 @@ async def test_a_flag_that_is_forbidden_forbids_the_job(
 
 
 async def test_a_flag_whose_value_is_not_true_is_there_all_the_same(sql: Session) -> None:
-    """Flags are matched by name, as in graphile-worker: whoever writes `{"a": false}` has the flag."""
+    """Flags are matched by name, as in graphile-worker: `{"a": false}` has the flag."""
     await add(sql)
     await sql.rows("""update asyncq._jobs set flags = '{"a": false}'""")
 

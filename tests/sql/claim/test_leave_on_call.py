@@ -1,4 +1,4 @@
-"""`_leave_on_call`: adds tell nobody from then on; if it is handed over, all are told."""
+"""`_leave_on_call`: adds notify nobody from then on; if the role is handed over, all workers are notified."""
 
 from tests.support.ear import Ear
 from tests.support.session import Session, session

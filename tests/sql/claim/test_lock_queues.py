@@ -32,7 +32,7 @@ async def test_busy_queues_are_left_to_those_who_have_them(sql: Session) -> None
 async def test_queues_are_taken_in_alphabetical_order(own: Session) -> None:
     """Two fetches that took them in other orders would wait for each other.
 
-    In a new table rows stand as they were written; in an older one they fill what was free.
+    In a new table rows are in the order in which they were written; in an older one they fill free places.
     """
     names = [f"q{i * 37 % 100:02}" for i in range(100)]
     await own.execute("begin; set local enable_sort = off")

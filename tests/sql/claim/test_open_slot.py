@@ -23,7 +23,7 @@ async def slot(sql: Session) -> tuple[int | None, bool]:
 
 
 async def test_a_slot_stands_until_it_is_taken_or_withdrawn(own: Session, idle: Session) -> None:
-    """Who makes one says by which token the job is claimed."""
+    """The worker that opens a slot chooses the token of the claim."""
     worker = await register(own)
     none = await slot(own)
     is_made = await make(idle, worker, FIRST)
@@ -35,7 +35,7 @@ async def test_a_slot_stands_until_it_is_taken_or_withdrawn(own: Session, idle: 
 
 
 async def test_who_withdraws_is_told_what_was_claimed(own: Session, idle: Session) -> None:
-    """Whether it was heard of is the worker's to know."""
+    """The worker knows whether it received the notification."""
     worker = await open_slot(idle, FIRST)
     await add_plain(own)
     (withdrawn,) = await own.run("close_slot", worker)

@@ -44,7 +44,7 @@ async def test_one_of_many_is_enough(dsn: str, own: Session) -> None:
 
 
 async def is_heard(dsn: str, own: Session, jobs: list[int] | None) -> bool:
-    """Whether a listener hears something before the mark that is sent afterwards."""
+    """Whether a listener is notified before the mark that is sent afterwards."""
     heard: list[str] = []
     async with session(dsn, own.schema) as listener:
         await listener.value("select pg_advisory_lock(asyncq._lock_space(), 0)")

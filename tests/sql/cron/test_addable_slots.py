@@ -36,7 +36,7 @@ async def test_no_slot_of_a_paused_item_is_open(sql: Session) -> None:
 
 
 async def test_a_stored_item_is_open_under_its_revision_only(sql: Session) -> None:
-    """Who read it before it was changed, or removed, adds nothing."""
+    """A worker that read the item before a change or a removal adds nothing."""
     await add_item(sql, "a")
     await sql.execute("update asyncq.known_crontabs set not_before = null")
     now = await revision(sql)

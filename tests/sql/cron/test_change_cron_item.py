@@ -33,7 +33,7 @@ CHANGE = "select asyncq._change_cron_item('a', $1::text::jsonb, null, $2)"
 
 
 async def test_a_change_begins_anew_but_keeps_the_history(sql: Session) -> None:
-    """What was due before is not made up for by the new expression."""
+    """The new expression does not add slots of the past."""
     await add_item(sql)
     await sql.execute("""
         update asyncq.known_crontabs

@@ -95,7 +95,7 @@ async def test_the_limits_of_its_jobs_are_those_of_any_job(sql: Session, members
     ids=["null", "empty", "long", "control"],
 )
 async def test_an_identifier_is_a_name(sql: Session, item: str | None, said: str) -> None:
-    """It stands in logs and on the command line."""
+    """It is shown in logs and on the command line."""
     error = await sql.refusal(CHECK, item, json.dumps(GOOD))
 
     assert ("identifier", True) == (error.column_name, said in str(error))

@@ -20,5 +20,5 @@ async def test_no_changes_are_none(sql: Session) -> None:
 
 
 async def test_changes_are_an_object(sql: Session) -> None:
-    """A mistake that is told."""
+    """A mistake that is reported."""
     assert "options must be an object, got array" == str(await sql.refusal(DEFINE, "{}", "[]"))

@@ -33,7 +33,7 @@ async def test_items_of_all_kinds_are_listed(sql: Session) -> None:
 
 
 async def test_a_stored_item_that_a_worker_has_too_waits_and_says_so(sql: Session) -> None:
-    """What the worker has is what runs; of several workers the one that came last tells what it is."""
+    """An item runs as the workers have it; of several workers the newest one decides."""
     await add_item(sql, "a")
     first = await declare(sql, a={"task": "x"})
     second = await declare(sql, a={"task": "y"})
@@ -51,7 +51,7 @@ async def test_a_worker_that_adds_no_jobs_of_items_is_none_of_them(sql: Session)
 
 
 async def test_a_paused_item_has_no_next_run(sql: Session) -> None:
-    """What was told before does not count."""
+    """Earlier reports do not count."""
     await add_item(sql, "a")
     await sql.execute("update asyncq.known_crontabs set next_run = now()")
     told = await sql.value("select next_run is not null from asyncq._cron_status()")
@@ -61,7 +61,7 @@ async def test_a_paused_item_has_no_next_run(sql: Session) -> None:
 
 
 async def test_options_are_what_is_said_beyond_the_columns(sql: Session) -> None:
-    """Nothing stands there twice."""
+    """Nothing is listed twice."""
     await add_item(sql, "a", tz="Europe/Berlin", overlap="skip", queue="q", fill=60, payload={"x": 1})
     row = await sql.row("select options::text, overlap, tz, payload::text from asyncq._cron_status()")
 

@@ -1,4 +1,4 @@
-"""`_register_crontabs`: recurring items become known once, and what is known of them is told."""
+"""`_register_crontabs`: recurring items are stored once, and the stored state is returned."""
 
 from tests.support.session import Session
 

@@ -10,7 +10,7 @@ select array(select identifier from asyncq._cron_items) || array(select identifi
 
 
 async def test_a_stored_item_is_removed_with_its_history(sql: Session) -> None:
-    """Who stores another one of its name begins anew; what it was comes back."""
+    """A new item of the same name has no history; the removed definition is returned."""
     await add_item(sql, "a", "@daily")
     await add(sql, "t")
     row = await sql.row(REMOVE)
@@ -32,7 +32,7 @@ async def test_an_item_of_a_live_worker_cannot_be_removed(sql: Session) -> None:
 
 
 async def test_a_stored_item_behind_one_of_a_worker_is_removed_alone(sql: Session) -> None:
-    """What is known belongs to the worker's: its pause, and its last slot."""
+    """The pause and the last slot belong to the item of the worker."""
     await add_item(sql, "a")
     await declare(sql, a={"task": "t"})
     await sql.rows(REMOVE)

@@ -18,7 +18,7 @@ async def tell(sql: Session, *items: tuple[str, int | None, datetime | None, str
 
 
 async def shown(sql: Session) -> list[tuple[Any, ...]]:
-    """What is shown of all items."""
+    """The rows that the view shows."""
     return [tuple(row) for row in await sql.rows(SHOWN)]
 
 

@@ -99,7 +99,7 @@ async def test_an_item_of_a_live_worker_goes_before_a_stored_one(sql: Session) -
 
 
 async def test_the_overlap_is_that_of_the_slots(sql: Session) -> None:
-    """A job of a slot bars the run by hand, and the other way round."""
+    """A job of a slot prevents a run by hand, and the other way round."""
     await add_item(sql, overlap="skip")
     await sql.rows(RUN_ITEM)
     again = await sql.row(RUN_ITEM)

@@ -5,7 +5,7 @@ from tests.support.session import Session, session
 
 
 async def test_changes_of_items_are_told_at_the_commit(own: Session, dsn: str, schema: str) -> None:
-    """Each kind of change; a pause need not be told, since no slot of a paused item is added."""
+    """Each kind of change notifies; a pause need not, since no slot of a paused item is added."""
     heard: list[str] = []
     async with session(dsn, schema) as listener:
         await listener.connection.add_listener(f"{schema}:cron", lambda *said: heard.append(said[3]))

@@ -1,4 +1,4 @@
-"""`_cancel_running`: a running job is marked and its worker told; what waits is none of its business."""
+"""`_cancel_running`: a running job is marked and its worker notified; waiting jobs do not change."""
 
 from tests.support.session import Session
 
@@ -17,7 +17,7 @@ async def test_a_running_job_is_cancelled_and_frees_its_key(sql: Session) -> Non
 
 
 async def test_a_waiting_job_is_not_touched(sql: Session) -> None:
-    """It may have ended its run between the look and the lock: whoever holds the lock decides what then."""
+    """Its run may have ended between the read and the lock: the holder of the lock decides."""
     await sql.execute("""
         select asyncq.add_job('t', job_key := 'k');
         select asyncq._cancel_running(array(select id from asyncq._jobs))""")

@@ -9,7 +9,7 @@ XID = "select pg_current_xact_id()::text"
 
 
 async def commit_status(sql: Session, job: int, xid: str, *, token: int = 1) -> str:
-    """What became of a transaction that was to complete a job."""
+    """The status of a transaction that was to complete a job."""
     (row,) = await sql.run("commit_status", WORKER, job, token, xid)
     return row["commit_status"]
 
@@ -26,7 +26,7 @@ async def test_a_transaction_that_has_completed_the_job_is_committed(claiming: S
 
 
 async def test_one_that_was_rolled_back_is_aborted(claiming: Session) -> None:
-    """The claim stands: the job is to be tried again."""
+    """The claim is unchanged: the job has to be tried again."""
     job = await add(claiming)
     await fetch(claiming)
     transaction = claiming.connection.transaction()

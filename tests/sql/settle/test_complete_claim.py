@@ -48,7 +48,7 @@ async def test_a_job_that_was_asked_for_again_begins_anew(sql: Session) -> None:
 
 
 async def test_a_cancelled_job_is_left_as_it_is(claiming: Session) -> None:
-    """Who cancelled it was told that it is cancelled: what it did is to be rolled back."""
+    """The caller of the cancellation was answered that it is cancelled: the work of the run has to be rolled back."""
     job = await add(claiming, queue="q")
     (claim,) = await fetch(claiming)
     await claiming.rows(CANCEL, job)

@@ -1,4 +1,4 @@
-"""`lock_claim`: the first statement of a transaction that settles its job; the claim stays, whoever comes."""
+"""`lock_claim`: the first statement of a transaction that settles its job; nobody else can end the claim."""
 
 from typing import Any
 

@@ -16,7 +16,7 @@ ATTEMPTS = 3
 
 @dataclass
 class Life:
-    """What the model knows of a job.
+    """The state of a job in the model.
 
     Attributes:
         claim: The claim, if it runs.
@@ -103,7 +103,7 @@ class World:
             self.lives[job].mark = "again"
 
     async def settle(self) -> None:
-        """What the completer does with some claims of a worker: good ends first, then the rest."""
+        """Settle some claims of a worker as the completer does: good ends first, then the rest."""
         worker, done = self._chance.choice(WORKERS), self._chance.random() < 0.5
         jobs = [job for job in self._running() if self.lives[job].worker == worker and self._chance.random() < 0.7]
         claims = [life.claim for job in jobs if (life := self.lives[job]).claim is not None]

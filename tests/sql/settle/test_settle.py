@@ -31,7 +31,7 @@ async def test_what_is_settled_twice_changes_nothing(sql: Session, settle: objec
 @pytest.mark.parametrize("settle", [complete, change])
 @pytest.mark.parametrize("stranger", ["another worker", "an older fetch", "a job that was never claimed"])
 async def test_nobody_settles_the_claim_of_another(sql: Session, settle: object, stranger: str) -> None:
-    """Who lost a claim, and comes late, must not end the run of who has it now."""
+    """A worker that lost a claim must not end the run of the worker that has it now."""
     job = await add(sql, queue="q")
     (claim,) = await fetch(sql, worker=7, token=42)
     if stranger == "another worker":
@@ -57,7 +57,7 @@ async def test_only_the_queues_of_settled_jobs_are_freed(sql: Session) -> None:
 
 
 async def test_a_batch_settles_each_job_with_its_own_numbers(sql: Session) -> None:
-    """The arrays stand side by side; an id finds its place by binary search."""
+    """The arrays are parallel; the place of an id is found by binary search."""
     await add_many(sql, 200)
     ids = [claim["id"] for claim in await fetch(sql, 200)]
     numbers = range(200)

@@ -67,7 +67,7 @@ async def test_a_completed_job_is_kept_if_that_was_asked_for(sql: Session, state
 
 
 async def test_a_job_that_was_asked_for_again_has_not_ended_even_if_it_is_to_be_kept(sql: Session) -> None:
-    """It begins anew; its last run will end it."""
+    """It starts again; its last run will end it."""
     job = await add(sql)
     await keep(sql, job)
     claims = await fetch(sql)
@@ -115,7 +115,7 @@ async def test_a_row_that_somebody_holds_is_skipped(dsn: str, own: Session) -> N
 
 
 async def test_a_batch_of_all_kinds_is_settled_each_in_its_own_way(sql: Session) -> None:
-    """Whether a run ended well stands beside its id."""
+    """One array says for each id whether its run ended well."""
     jobs = [await add(sql, queue=f"q{number}") for number in range(6)]
     for job in jobs[2:4]:
         await keep(sql, job)
@@ -145,7 +145,7 @@ async def test_what_is_settled_twice_changes_nothing(sql: Session) -> None:
 
 
 async def test_the_endings_say_what_is_held_by_somebody_else_and_what_is_lost(dsn: str, own: Session) -> None:
-    """What was not written is either to be tried again, or belongs to this worker no more."""
+    """The worker tries a held claim again, and forgets a lost one."""
     held, ended_before, other_worker, later_fetch = jobs = [await add(own) for _ in range(4)]
     claims = await fetch(own)
     await complete(own, [claim for claim in claims if claim["id"] == ended_before])

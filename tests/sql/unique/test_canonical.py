@@ -19,7 +19,7 @@ CALL = "asyncq._canonical(a1::json)"
 
 
 def in_python(text: str) -> str:
-    """What Python makes of a JSON text."""
+    """The result of Python for a JSON text."""
     try:
         return write(parse(text), "args")
     except NotCanonical:
@@ -27,7 +27,7 @@ def in_python(text: str) -> str:
 
 
 async def assert_twins(sql: Session, texts: Sequence[str]) -> None:
-    """Both sides come to the same."""
+    """Both sides have the same result."""
     expected = [in_python(text) for text in texts]
 
     assert [] == differences(texts, expected, await outcomes(sql, CALL, texts))
@@ -62,7 +62,7 @@ async def test_what_has_no_canonical_text_is_refused(sql: Session) -> None:
 
 
 async def test_the_message_says_where(sql: Session) -> None:
-    """And not what stands there: messages end up in logs, payloads must not."""
+    """The message does not quote the text: messages end up in logs, payloads must not."""
     error = await sql.refusal("""select asyncq._canonical('{"a":[0,{"b":9007199254740993}]}', 'meta')""")
 
     said = "is an integer that the numbers of JSON cannot hold exactly (above 2^53); send it as a string"
@@ -70,7 +70,7 @@ async def test_the_message_says_where(sql: Session) -> None:
 
 
 async def test_the_collation_of_the_database_does_not_count(dsn: str) -> None:
-    """In English a stands before B, and - and _ hardly count; here code units alone decide."""
+    """In English a sorts before B, and - and _ hardly count; here code units alone decide."""
     text = '{"b":1,"B":2,"a":3,"_":4,"\u00e9":5,"-":6}'
     async with icu_database(dsn, "en-US") as english:
         await migrate(Database(english, "asyncq"))
@@ -120,7 +120,7 @@ def neighbours(number: float) -> list[float]:
 
 
 async def test_python_and_sql_agree_on_powers_and_their_neighbours(sql: Session) -> None:
-    """At a power of two the doubles below stand closer than those above; at one of ten the number of digits changes."""
+    """At a power of two the doubles below are closer than those above; at one of ten the number of digits changes."""
     powers = [2.0**power for power in range(-1074, 1024)] + [float(f"1e{power}") for power in range(-323, 309)]
 
     await assert_twins(sql, [repr(number) for power in powers for number in neighbours(power)])

@@ -1,4 +1,4 @@
-"""`_canonical_number`: Number::toString of what stands in the JSON text; test_canonical.py compares it with Python."""
+"""`_canonical_number`: Number::toString of a number in JSON text; test_canonical.py compares it with Python."""
 
 import pytest
 

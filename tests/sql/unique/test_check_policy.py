@@ -21,12 +21,12 @@ def as_text(policy: Any) -> str:
 
 
 def in_python(policy: Any) -> str:
-    """What Python makes of it."""
+    """The result of Python."""
     return outcome(lambda: as_text(UniquePolicy.parse(policy).as_object()))
 
 
 async def in_sql(sql: Session, policies: list[Any]) -> list[str]:
-    """What SQL makes of them."""
+    """The results of SQL."""
     found = await outcomes(sql, CALL, [json.dumps(policy) for policy in policies])
     return [as_text(json.loads(text)) if text and text.startswith("{") else str(text) for text in found]
 

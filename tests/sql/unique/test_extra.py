@@ -24,7 +24,7 @@ async def extra(
     payload: str | None = None,
     job_key: str | None = None,
 ) -> dict[str, Any] | None:
-    """What is asked."""
+    """The record that the functions for adds read."""
     text = await sql.value(EXTRA, None if options is None else json.dumps(options), task, queue, payload, job_key)
     return None if text is None else json.loads(text)
 

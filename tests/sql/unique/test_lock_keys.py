@@ -1,4 +1,4 @@
-"""`_lock_keys`: who adds under a key waits for who does so now, and hears of who did so since the snapshot."""
+"""`_lock_keys`: an add with a key waits for another one, and fails if one committed after its snapshot."""
 
 import pytest
 

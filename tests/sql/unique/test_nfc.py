@@ -12,7 +12,7 @@ from tests.support.twins import differences, outcomes
 
 
 async def assert_nfc(sql: Session, texts: Sequence[str]) -> None:
-    """Both sides come to the same."""
+    """Both sides have the same result."""
     expected = [unicodedata.normalize("NFC", text) for text in texts]
 
     assert [] == differences([*map(ascii, texts)], expected, await outcomes(sql, "asyncq._nfc(a1)", texts))

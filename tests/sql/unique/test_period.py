@@ -12,7 +12,7 @@ LATER = """to_char((a2::timestamptz at time zone 'UTC') + asyncq._period(a1), 'F
 
 
 def later(period: str, start: datetime) -> str:
-    """What Python makes of it."""
+    """The result of Python."""
     try:
         end = parse_duration(period).after(start)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`_request`: which job a request came to, that was made before with its idempotency key."""
+"""`_request`: the job of an earlier request with the same idempotency key."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`_store_requests`: what a request with an idempotency key came to, is what it comes to when it is made again."""
+"""`_store_requests`: a repeated request with an idempotency key gets the result of the first one."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ ALL = ["completed", "cancelled", "discarded"]
 
 
 async def kept(sql: Session) -> tuple[list[str] | None, float | None]:
-    """What is to be known of the only job when it has ended, and for how long."""
+    """The states in which the only job is kept after its end, and until when."""
     row = await sql.row("select keep_states, extract(epoch from keep_until - now())::float8 as s from asyncq._jobs")
     return row["keep_states"], row["s"]
 
@@ -47,7 +47,7 @@ async def test_a_job_of_a_request_is_known_for_as_long_as_the_request(sql: Sessi
 
 
 async def test_the_time_of_a_request_is_not_extended(sql: Session) -> None:
-    """Who asks again each minute would never get a new job."""
+    """A caller that asks again each minute would never get a new job."""
     await ask(sql, idempotency_key="k")
     await sql.execute("update asyncq._requests set keep_until = now() + interval '1 minute'")
     await ask(sql, idempotency_key="k")
@@ -99,7 +99,7 @@ async def test_a_rerun_is_remembered_once(sql: Session) -> None:
 
 
 async def test_a_rejected_request_is_not_remembered(sql: Session) -> None:
-    """It came to nothing: the next one is judged anew."""
+    """It added no job: the next one is decided on its own."""
     await ask(sql, {})
     rejected = await ask(sql, {}, idempotency_key="r")
     await sql.execute("delete from asyncq._jobs")

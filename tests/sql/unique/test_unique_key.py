@@ -49,7 +49,7 @@ async def test_a_key_has_32_bytes(sql: Session) -> None:
 
 
 async def test_without_a_policy_there_is_no_key(sql: Session) -> None:
-    """Such a job bars nobody."""
+    """Such a job conflicts with none."""
     assert await sql.value("select asyncq._unique_key(null, 't', null, null, null)") is None
 
 

@@ -1,4 +1,4 @@
-"""What an add under a unique policy comes to, for each strategy and each state of the job that has its key.
+"""The outcome of an add under a unique policy, for each strategy and each state of the job that has its key.
 
 Source: the Open Job Spec, unique jobs, sections 5 to 7.
 """
@@ -19,7 +19,7 @@ OUTCOMES = {"reject": "rejected", "ignore": "deduplicated", "replace": "added", 
 
 
 async def held(sql: Session, job: int) -> tuple[str, bool] | None:
-    """What is left of a job."""
+    """The state of a job, and whether it has its key."""
     return (await left(sql)).get(job)
 
 
@@ -73,7 +73,7 @@ REPLACED = {
 @pytest.mark.parametrize("strategy", ["replace", "replace_except_schedule"])
 @pytest.mark.parametrize("state", HELD)
 async def test_a_replaced_job_is_cancelled_or_loses_the_key(sql: Session, state: str, strategy: str) -> None:
-    """What waits ends, what runs is told, what has ended stays in the state in which it ended."""
+    """A waiting job ends, the worker of a running job is notified, an ended job keeps its state."""
     existing = await hold(sql, state)
     done = await ask(sql, {"states": ALL_STATES, "on_conflict": strategy}, payload={"new": 1})
     row = await sql.row(
@@ -87,7 +87,7 @@ async def test_a_replaced_job_is_cancelled_or_loses_the_key(sql: Session, state:
 
 @pytest.mark.parametrize("strategy", ["replace", "replace_except_schedule"])
 async def test_a_replaced_job_that_was_to_be_known_is_known_as_cancelled(sql: Session, strategy: str) -> None:
-    """Who looks for cancelled jobs finds it."""
+    """A search for cancelled jobs finds it."""
     policy = {"states": ALL_STATES, "on_conflict": strategy}
     existing = await hold(sql, "retryable", policy=policy)
     await ask(sql, policy)
@@ -163,7 +163,7 @@ async def test_of_several_jobs_the_newest_is_named(sql: Session, strategy: str) 
 
 
 async def test_all_of_several_jobs_are_replaced(sql: Session) -> None:
-    """Afterwards the new job is the only one that bars others."""
+    """Afterwards the new job is the only one that conflicts with others."""
     policy = {"states": ALL_STATES, "on_conflict": "replace"}
     jobs = {await hold(sql, state): state for state in HELD for _ in range(2)}
     done = await ask(sql, policy)

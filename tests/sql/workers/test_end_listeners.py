@@ -36,7 +36,7 @@ async def test_a_rescue_ends_the_listen_connection_of_each_worker_that_it_declar
 
 
 async def test_a_rescue_ends_no_connection_of_a_worker_that_it_declared_dead_before(dsn: str, own: Session) -> None:
-    """The worker may have registered anew over the same connection, and a claim of its old id is still held."""
+    """The worker may have registered again on the same connection, while a claim of its old id is still held."""
     dead = await worker(own)
     await own.rows(SILENT, dead)
     await own.rows("update asyncq._workers set died_at = clock_timestamp()")

@@ -1,4 +1,4 @@
-"""`end_transactions`: a job is not kept for ever by the transaction of a worker that nobody hears."""
+"""`end_transactions`: the transaction of a dead worker does not hold a job for ever."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -132,7 +132,7 @@ async def test_a_transaction_that_one_may_not_end_is_told_of(dsn: str, claiming:
 
 
 async def test_a_role_that_may_end_any_transaction_needs_no_more(dsn: str, claiming: Session) -> None:
-    """Names are told to everybody; what else a transaction is like may be hidden."""
+    """Names are shown to everybody; other fields of a transaction may be hidden."""
     async with (
         two_logins(claiming) as (one, two),
         holding(dsn, claiming, silent_s=61, user=one) as (_, worker, job),
@@ -172,7 +172,7 @@ async def test_a_worker_that_is_unlocked_by_force_is_not_waited_for(dsn: str, cl
 
 
 async def test_the_transaction_of_a_job_bears_its_name_as_long_as_it_lasts(dsn: str, claiming: Session) -> None:
-    """For whoever looks who keeps a transaction open."""
+    """For somebody who looks for the owner of an open transaction."""
     async with holding(dsn, claiming, silent_s=0) as (handler, worker, job):
         names = [await handler.value("show application_name")]
         await handler.connection.execute("rollback")

@@ -81,7 +81,7 @@ async def test_a_job_that_was_cancelled_ends_as_cancelled(sql: Session) -> None:
 
 
 async def test_a_job_that_was_asked_for_again_begins_anew(sql: Session) -> None:
-    """With the payload of that request, whatever the run that was dropped would have come to."""
+    """It has the payload of that request, whatever the outcome of the released run would have been."""
     job = await add(sql)
     await fetch(sql, worker=7)
     await sql.rows("""update asyncq._jobs set attempts = 24, rerun = '{"new": 1}'""")

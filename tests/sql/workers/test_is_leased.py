@@ -1,4 +1,4 @@
-"""`_is_leased`: the worker was heard of within its lease."""
+"""`_is_leased`: the last beat of the worker is within its lease."""
 
 import pytest
 

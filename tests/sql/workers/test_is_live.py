@@ -1,4 +1,4 @@
-"""`_is_live`: the worker was heard of within its lease."""
+"""`_is_live`: the last beat of the worker is within its lease."""
 
 import pytest
 

@@ -4,7 +4,7 @@ from tests.support.session import Session
 
 
 async def test_a_run_of_the_server_that_nobody_has_noted_begins_now(sql: Session) -> None:
-    """After a crash or a promotion the note is gone: it stands in an unlogged table."""
+    """After a crash or a promotion the note is gone: its table is unlogged."""
     await sql.execute("delete from asyncq._server_runs")
 
     assert await sql.value("select asyncq._locks_since() >= statement_timestamp()")

@@ -117,7 +117,7 @@ async def test_claims_of_a_worker_without_a_row_are_found_by_a_thorough_look(sql
 
 
 async def test_a_queue_that_nobody_living_has_locked_is_freed_by_a_thorough_look(sql: Session) -> None:
-    """Should a job's row be deleted by hand, its queue would stand still for ever."""
+    """If a job's row was deleted by hand, its queue would never run a job again."""
     await add(sql, queue="q")
     await fetch(sql, worker=77)
     await sql.execute("delete from asyncq._jobs")
@@ -258,7 +258,7 @@ async def test_marked_jobs_of_a_dead_worker_end_as_their_mark_says_and_lose_no_a
 
 
 async def test_when_a_worker_is_gone_all_others_are_woken(own: Session) -> None:
-    """What begins anew is due, a queue is free, and it may have been the one on call."""
+    """The rescued job is due, its queue is free, and the dead worker may have been on call."""
     heard: list[object] = []
     dead = await worker(own)
     job = await add(own, queue="q")

@@ -1,4 +1,4 @@
-"""`_watch_workers`: a free lock is seen, noted and told, unless it says nothing."""
+"""`_watch_workers`: a free lock is seen, recorded and reported, unless it means nothing."""
 
 from collections.abc import AsyncIterator
 
@@ -47,7 +47,7 @@ async def test_a_lock_that_is_held_says_that_its_worker_lives(sql: Session, othe
 
 
 async def test_a_free_lock_is_noted_and_its_worker_has_the_grace_to_come_back(sql: Session, other: Session) -> None:
-    """It may merely have lost a connection; a second look does not begin the grace anew."""
+    """It may only have lost a connection; a second look does not start the grace again."""
     worker = await register(other)
     await let_go(other, worker)
     first = await watch(sql)
@@ -59,7 +59,7 @@ async def test_a_free_lock_is_noted_and_its_worker_has_the_grace_to_come_back(sq
 
 
 async def test_a_worker_that_does_not_come_back_within_the_grace_is_dead(sql: Session, other: Session) -> None:
-    """Whoever looks then is told, and rescues."""
+    """The next worker that looks gets the answer, and rescues."""
     worker = await register(other)
     await let_go(other, worker)
     await watch(sql)
