@@ -62,7 +62,8 @@ CLAIMS = {
     "rescue": "select from asyncq._rescue_jobs(false)",
     "thorough rescue": "select from asyncq._rescue_jobs(true)",
     "return_lost": "select from asyncq._return_lost(1000000, '{5}')",
-    "still_claimed": "select lock_token from asyncq._jobs where locked_by = 1000000 and lock_token = 5",
+    "still_claimed": """
+        select lock_token from asyncq._jobs where locked_by = 1000000 and locked_at is not null and lock_token = 5""",
     "force_unlock_workers": "select from asyncq.force_unlock_workers('{1000000}')",
 }
 """A dead worker has 20 claims of one fetch."""
