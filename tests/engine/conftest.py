@@ -18,11 +18,12 @@ MakeWorker = Callable[..., Worker]
 
 
 @pytest.fixture
-async def effects(db: asyncpg.Connection, schema: str) -> Effects:
-    """The table of what handlers did."""
+async def effects(db: asyncpg.Connection, schema: str) -> AsyncIterator[Effects]:
+    """The table in which handlers write what they did."""
     made = Effects(db, schema)
     await made.create()
-    return made
+    yield made
+    await made.drop()
 
 
 @pytest.fixture

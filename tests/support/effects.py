@@ -1,5 +1,7 @@
 """The effect of the handlers of transactional tests: a row for each run that was committed."""
 
+from contextlib import suppress
+
 import asyncpg
 
 IN_TRANSACTION = "application_name ~ ('^' || $1 || ' worker [0-9]+ job [0-9]+$')"
@@ -34,6 +36,13 @@ class Effects:
     async def create(self) -> None:
         """Make the table."""
         await self._db.execute(f"create table {self._table} (job_id bigint not null)")
+
+    async def drop(self) -> None:
+        """Remove the table, so that the schema can be used again; not while a transaction of the test is open."""
+        with suppress(asyncpg.LockNotAvailableError):
+            await self._db.execute(f"""
+                drop table {self._table};
+                drop function if exists {self._table}_committing();""")
 
     async def kept(self) -> list[int]:
         """The ids of the jobs, once for each run that was kept."""
