@@ -19,7 +19,7 @@ def told(mode: str | None) -> Any:
     ("mode", "is_pooled"),
     [(None, False), (None, True), ("session", False), ("session", True), ("transaction", True)],
 )
-def test_a_mode_that_fits_or_that_nobody_told_is_accepted(mode: str | None, is_pooled: bool) -> None:
+def test_a_mode_that_fits_or_is_unknown_is_accepted(mode: str | None, is_pooled: bool) -> None:
     """Most poolers say nothing: the sessions are looked at then."""
     check_mode(told(mode), is_pooled=is_pooled)
 

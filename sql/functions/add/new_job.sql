@@ -14,7 +14,7 @@ create or replace function asyncq._new_job(
     extra)
   $$;
 
--- The record of the options of an add: it has the names of _new_job's attributes, and null stands for no options. All
+-- The record of the options of an add: it has the names of _new_job's attributes, and is null without options. All
 -- members of options are listed and checked here; a null member counts as missing, but meta is an object.
 -- asyncq/domain/deduplication.py makes the same record.
 --
