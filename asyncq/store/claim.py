@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from operator import attrgetter
@@ -131,12 +132,15 @@ def _read_batch(
     # fmt: on
 
 
-async def next_due_s(line: ReconnectingConnection, since_s: float | None, after: Place = START) -> float | None:
-    """Return the time until the next job is due.
+async def next_due_s(line: ReconnectingConnection, since: float, after: Place = START) -> float | None:
+    """Return the time until the next job is due, of those that become due after the last fetch.
+
+    The statement counts back twice the time since the fetch was sent. That is too little if the statement takes longer
+    to the server than the fetch and its answer took: then it is sent again.
 
     Args:
-        line: The worker's connection for fetching.
-        since_s: Seconds since the last fetch was sent: only jobs that became due after that count; None for all.
+        line: Any connection of the worker.
+        since: The time at which the last fetch was sent, by the clock of the event loop.
         after: The position after which that fetch began; earlier jobs without a queue do not count.
 
     Returns:
@@ -145,9 +149,14 @@ async def next_due_s(line: ReconnectingConnection, since_s: float | None, after:
     Raises:
         StoreError: See `failures.calling`.
     """
-    rows = await line.fetch("next_due", since_s, None, after.priority, after.run_at, after.id, None, None)
-    delay_s: float | None = rows[0]["delay_s"]
-    return delay_s
+    now = asyncio.get_running_loop().time
+    while True:
+        asked_at = now()
+        elapsed_s = asked_at - since
+        rows = await line.fetch("next_due", 2 * elapsed_s, None, after.priority, after.run_at, after.id, None, None)
+        if now() - asked_at <= elapsed_s:
+            delay_s: float | None = rows[0]["delay_s"]
+            return delay_s
 
 
 async def poll(line: ReconnectingConnection, worker_id: int, slot_token: int) -> tuple[float | None, bool]:
@@ -159,7 +168,7 @@ async def poll(line: ReconnectingConnection, worker_id: int, slot_token: int) ->
         slot_token: The token of its hand-off slot, 0 if closed.
 
     Returns:
-        The result of `next_due_s` for all jobs; whether the slot was filled.
+        The time until the next job is due, as above, but of all jobs; whether the slot was filled.
 
     Raises:
         StoreError: See `failures.calling`.

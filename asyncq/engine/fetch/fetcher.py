@@ -210,8 +210,7 @@ class Fetcher:
             self._schedule.wake_in(self.cursor.due_at - _now())
         due_s: float | None = None
         async with shielded(self._line, self._patience.deadline_s):
-            # Twice the time since then: this statement may be longer on its way to the server than the fetch was.
-            due_s = await next_due_s(self._line, 2 * (_now() - scan.sent_at), scan.after)
+            due_s = await next_due_s(self._line, scan.sent_at, scan.after)
         if due_s is not None:
             self._schedule.wake_in(due_s)
 

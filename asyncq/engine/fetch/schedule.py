@@ -104,8 +104,7 @@ class Schedule:
         now = _now()
         if now - self._looked_at <= TURN_S or not self._may_go_on:
             return
-        # Twice the time since then: this statement may be longer on its way to the server than the fetch was.
-        due_s = await next_due_s(line, 2 * (now - self._looked_at), self._after)
+        due_s = await next_due_s(line, self._looked_at, self._after)
         if due_s is not None:
             self.wake_in(due_s)
         if due_s is None or due_s > 0:

@@ -26,6 +26,7 @@ from asyncq.engine.fetch import cursor, fetcher, inbox, schedule
 from asyncq.engine.fetch.cursor import Reach
 from asyncq.engine.fetch.fetcher import Fetcher
 from asyncq.engine.fetch.schedule import Left, Schedule, left_by, wanted_now
+from asyncq.store.database import ReconnectingConnection
 from tests.engine.conftest import MakeWorker
 from tests.support.faults import link_to, terminate
 from tests.support.seen import Seen
@@ -236,31 +237,34 @@ async def test_a_job_that_becomes_due_while_the_alarm_is_set_is_not_slept_over(
 async def test_a_job_that_becomes_due_while_the_question_is_on_its_way_is_not_slept_over(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The question for the next due time may take as long to the server as the fetch's answer took from there."""
+    """The statement for the next due time may take far longer to the server than the fetch and its answer took."""
     due = soon(500)
-    real = fetcher.next_due_s
+    real = ReconnectingConnection.fetch
     fetched_at: list[datetime] = []
+    asked: list[str] = []
 
-    async def answer_slowly(claims: list[Claim]) -> None:
+    async def answer_late(claims: list[Claim]) -> None:
         if not fetched_at:
             fetched_at.append(datetime.now(UTC))
             await wait_until(
                 lambda: datetime.now(UTC) > due - timedelta(milliseconds=20), description="almost the due time"
             )
 
-    async def ask_slowly(*args: Any) -> float | None:
-        arrives = due + (due - fetched_at[0]) * 1.6
-        await wait_until(lambda: datetime.now(UTC) > arrives, description="the question to arrive")
-        return await real(*args)
+    async def send_late(line: ReconnectingConnection, name: str, *args: Any) -> list[asyncpg.Record]:
+        if name == "next_due" and not asked:
+            asked.append(name)
+            arrives = due + (due - fetched_at[0]) * 3
+            await wait_until(lambda: datetime.now(UTC) > arrives, description="the statement to arrive")
+        return await real(line, name, *args)
 
     await client.add_job(nothing, run_at=due)
-    intercept(monkeypatch, answer_slowly)
-    monkeypatch.setattr(fetcher, "next_due_s", ask_slowly)
-    # Who listens looks once more before it rests.
+    intercept(monkeypatch, answer_late)
+    monkeypatch.setattr(ReconnectingConnection, "fetch", send_late)
+    # A worker that listens fetches once more before it rests.
     async with make_worker(nothing, listen=False).start():
         await seen.wait_for(JobCompleted)
 
-    assert 1 == len(fetched_at)
+    assert (1, ["next_due"]) == (len(fetched_at), asked)
 
 
 async def test_without_listening_the_poll_finds_what_was_added(
