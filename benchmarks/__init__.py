@@ -1,5 +1,5 @@
 """Benchmarks on real servers with fsync on; only ratios of one run count.
 
-`suite` measures asyncq beside its peers, `profile` where the time of a job goes, `run` what keys, policies and
-recurring jobs cost, `takeover` and `bad_days` how soon things are well again.
+`suite` compares asyncq with its peers, `profile` breaks down the time of a job, `run` measures keys, policies and
+recurring jobs, `takeover` and `bad_days` the recovery after failures.
 """

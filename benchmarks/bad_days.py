@@ -1,7 +1,7 @@
-"""`python -m benchmarks.bad_days`: how long bad days are felt: a crash of the server, a rolling restart of the workers.
+"""`python -m benchmarks.bad_days`: the effects of a crash of the server and of a rolling restart.
 
-Each figure stands beside a control of the same run, and its limit is the larger one of what is promised and three times
-the control: a busy machine is not the queue's fault.
+Each figure is compared with a control of the same run. Its limit is the guarantee or three times the control, whichever
+is larger: a busy machine is not the queue's fault.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class Process(NamedTuple):
 
 
 async def outage(server: Server) -> dict[str, float]:
-    """Kill the server, bring it back, add jobs at once.
+    """Kill the server, restart it, add jobs at once.
 
     Returns:
-        How long after its return jobs started within `LATENCY_MS`, for good; the same for the echo of a bare LISTEN.
+        How long after the restart all jobs start within `LATENCY_MS`; the same for the echo of a bare LISTEN.
     """
     worker = await Process.begin(server.dsn)
     await asyncio.to_thread(server.kill)
@@ -91,7 +91,7 @@ async def outage(server: Server) -> dict[str, float]:
 
 
 async def _bare_echo(dsn: str) -> int:
-    """Try to connect, LISTEN, and hear oneself; returns when that was."""
+    """Retry to connect, LISTEN, and receive an own notification; returns the time of its arrival."""
     while True:
         with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError):
             connection = await asyncpg.connect(dsn, timeout=1)

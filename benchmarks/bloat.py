@@ -1,4 +1,4 @@
-"""`python -m benchmarks.bloat`: how far tables grow while jobs pass at full speed, and what an old snapshot costs."""
+"""`python -m benchmarks.bloat`: the growth of tables while jobs pass at full speed, and the cost of an old snapshot."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _mb(sizes: dict[str, int], names: Sequence[str]) -> dict[str, float]:
 
 
 def text(name: str, found: dict[str, Any]) -> str:
-    """What was found, for people."""
+    """The figures as text."""
     rates = " ".join(f"{rate:,.0f}" for rate in found["rates"])
     ratios = (
         f"last tenth / first tenth {found['last_vs_first']:.2f}; second half / first half {found['growth']:.2f} in size"

@@ -1,4 +1,4 @@
-"""What a week of a minute's item costs: to find its 10,080 slots, and to make jobs of them at the start of a worker."""
+"""The cost of a week of an item of each minute: computing its 10,080 slots, and filling them in at a worker's start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What deduplication costs: microseconds an add, by kind, one by one and in bulk, on one connection.
+"""The cost of deduplication: microseconds an add, by kind, one by one and in bulk, on one connection.
 
 With synchronous_commit off: an fsync in each add would hide every difference.
 """
@@ -122,7 +122,7 @@ class Rates:
 
 
 async def prune(dsn: str, key_locks: int) -> dict[str, float]:
-    """Prune key locks that were not used for two days, while keyed adds come to those very keys.
+    """Prune key locks that were not used for two days, while keyed adds use these very keys.
 
     Args:
         dsn: The server.

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.fleet`: what listening workers cost producers, and what a fleet of idle workers asks."""
+"""`python -m benchmarks.fleet`: the cost of listening workers for producers, and the queries of many idle workers."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ WORKERS = 4
 FLEET = 50
 POLL_S = 1.0
 WATCHED_POLLS = 5
-LISTENED_LIMIT = 0.8  # of what is added beside workers that poll: alone, producers have the cores of the workers too
+LISTENED_LIMIT = 0.8  # a share of the rate beside workers that poll: alone, producers have the cores of the workers too
 QUERIES_LIMIT = 1.0
 WOKEN_LIMIT = 2
 CALM_S = 2.0
 SERVER = {"shared_buffers": "1GB", "max_wal_size": "8GB", "max_connections": "500"}
-# What an idle worker asks for other reasons than to find jobs: whether others have died, and its own sign of life.
+# Statements of an idle worker for other reasons than jobs: the watch for dead workers, and its own beat.
 FETCHING = ("fetch_jobs", "next_due")
 
 
@@ -102,7 +102,7 @@ async def produced(dsn: str, adds: int, mode: str) -> float:
 
 
 async def listened(dsn: str, adds: int, rounds: int) -> dict[str, float]:
-    """What listening workers cost 64 producers: medians of rounds that rotate.
+    """Measure the cost of listening workers for 64 producers: medians of rounds that rotate.
 
     Returns:
         Adds a second `alone`, beside workers that `listen`, and beside such that `poll`; the ratios of the second to
@@ -138,10 +138,10 @@ async def _counted() -> AsyncGenerator[Counter[tuple[int, str]]]:
 
 
 async def idle(dsn: str, workers: int) -> dict[str, float]:
-    """What so many idle workers ask.
+    """Count the queries of so many idle workers.
 
     Returns:
-        `queries_a_poll`: statements that look for jobs, of one worker in the time of a poll; `other_queries_per_s`, all
+        `queries_a_poll`: statements of one worker that look for jobs, in the time of a poll; `other_queries_per_s`, all
         others of their main connection, of all workers in a second; `woken_by_an_add`: how many workers looked for jobs
         when one job was added, the most of some tries.
     """

@@ -1,4 +1,4 @@
-"""The floor of the latency: the same three steps (store and notify, hear, claim) in the least SQL, without a queue."""
+"""The floor of the latency: the same three steps (store and notify, receive, claim) in minimal SQL, without a queue."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ returning id, payload
 
 
 async def latency(dsn: str, jobs: int, pause_s: float) -> list[float]:
-    """Store, hear and claim rows one by one, in one process.
+    """Store, receive and claim rows one by one, in one process.
 
     Args:
         dsn: The server.

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.growing_worker DSN JOBS`: jobs pass through a worker, which tells how its memory grew."""
+"""`python -m benchmarks.growing_worker DSN JOBS`: run jobs in a worker, and print how its memory grew."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ WARM = 0.2  # of the jobs, until everything has its size
 
 
 async def slope(dsn: str, jobs: int) -> dict[str, float]:
-    """Let jobs pass through a worker of this process.
+    """Run jobs in a worker of this process.
 
     Args:
         dsn: The server, with the schema.
         jobs: How many.
 
     Returns:
-        `bytes_a_job`, the slope of the resident memory behind the first fifth; `end_mb`, what it was at the end.
+        `bytes_a_job`, the slope of the resident memory after the first fifth; `end_mb`, its final value.
     """
     looks: list[tuple[int, int]] = []
 

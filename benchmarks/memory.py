@@ -1,4 +1,4 @@
-"""`python -m benchmarks.memory`: what an idle worker holds, and whether a busy one grows with the jobs that pass."""
+"""`python -m benchmarks.memory`: the memory of an idle worker, and whether that of a busy one grows with its jobs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def idle(dsn: str) -> float:
 
 
 async def growing(dsn: str, jobs: int, runs: int) -> list[dict[str, float]]:
-    """What `benchmarks.growing_worker` tells, of so many processes in turn; the one that grows least first."""
+    """Run `benchmarks.growing_worker` in so many processes in turn; their results, the smallest growth first."""
     found: list[dict[str, float]] = []
     for _ in range(runs):
         command = [sys.executable, "-m", "benchmarks.growing_worker", dsn, str(jobs)]

@@ -12,7 +12,7 @@ CHUNK = 5_000
 
 
 async def main(dsn: str) -> None:
-    """Add jobs as told, until the input ends."""
+    """Read ranges of jobs from the input, and add each, until the input ends."""
     async with Client(dsn) as client:
         while line := await asyncio.to_thread(sys.stdin.readline):
             first, count = map(int, line.split())

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.run`: speed, its floor, what keys, policies and cron cost, on a server of its own, or --dsn."""
+"""`python -m benchmarks.run`: speed, its floor, and the cost of keys, policies and cron, on a new server or --dsn."""
 
 from __future__ import annotations
 

@@ -67,10 +67,10 @@ Act = Callable[[], Awaitable[object]]
 
 
 class Case(NamedTuple):
-    """A statement and what it needs.
+    """A statement and its preparation.
 
     Attributes:
-        name: Of the row.
+        name: The name of the row.
         statement: Its text.
         arguments: Made for each try.
         prepare: Run and committed before each try, on another connection.
@@ -92,11 +92,11 @@ class Cost(NamedTuple):
 
 
 class Crowd:
-    """A full table, workers that die beside it, and what is asked of it.
+    """A full table, dying workers, and the measured statements.
 
     Args:
-        database: Where.
-        jobs: How many wait.
+        database: The database.
+        jobs: How many jobs wait.
         helper: A connection that prepares.
     """
 
@@ -109,7 +109,7 @@ class Crowd:
         self.token = 1
 
     async def fill(self) -> None:
-        """As many jobs as asked for; a tenth as many key locks, ended jobs and requests; and a worker with claims."""
+        """Add the jobs, a tenth as many key locks, ended jobs and requests, and a worker with claims."""
         self.task = await task_id(self.database, OURS)
         for begin in range(0, self.jobs, AT_ONCE):
             await self.helper.execute(ADD_JOBS, self.task, begin, min(begin + AT_ONCE, self.jobs))
@@ -162,7 +162,7 @@ class Crowd:
         )
 
     def by_itself(self) -> list[Case]:
-        """What workers ask without being asked to."""
+        """The statements that workers run by themselves."""
         tasks = array_text([self.task])
         mine = lambda: (self.worker, [self.token])  # noqa: E731
         rescue = query("rescue_jobs", DEFAULT_SCHEMA)
@@ -192,7 +192,7 @@ class Crowd:
         ]
 
     def when_asked(self) -> list[Case]:
-        """What people ask."""
+        """The statements that people run."""
         listing = query("list_jobs", DEFAULT_SCHEMA)
         return [
             Case("list_workers", query("list_workers", DEFAULT_SCHEMA)),
@@ -207,7 +207,7 @@ class Crowd:
         ]
 
     def of_all(self) -> list[Case]:
-        """What reads all jobs."""
+        """The statements that read all jobs."""
         listing, cleanup = query("list_jobs", DEFAULT_SCHEMA), query("cleanup", DEFAULT_SCHEMA)
         return [
             Case("violations()", query("violations", DEFAULT_SCHEMA)),

@@ -12,12 +12,12 @@ from benchmarks import tasks
 
 @observer(ListenConnected)
 def ready(event: object) -> None:
-    """Jobs that are added from now on are heard of at once."""
+    """Report that jobs added from now on are notified."""
     print("ready", flush=True)
 
 
 async def main(dsn: str) -> None:
-    """Run jobs until told to stop."""
+    """Run jobs until a signal stops it."""
     await Worker(dsn, tasks=[tasks.stamp], observers=[ready]).run()
     print(json.dumps(tasks.starts), flush=True)
 

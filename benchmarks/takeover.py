@@ -1,4 +1,4 @@
-"""`python -m benchmarks.takeover`: how soon the job of a killed worker runs again, and what watching for that costs."""
+"""`python -m benchmarks.takeover`: how soon the job of a killed worker runs again, and the cost of that watch."""
 
 from __future__ import annotations
 
@@ -79,7 +79,10 @@ async def takeover(dsn: str) -> float:
 
 
 async def control(dsn: str) -> float:
-    """The least there can be: a process that holds a lock is killed, who waits gets it; then the grace passes."""
+    """Measure the least possible time: a process that holds a lock is killed, another gets it.
+
+    Then the grace passes.
+    """
     holder = await process("holder", dsn)
     waiter = await asyncpg.connect(dsn)
     async with asyncio.TaskGroup() as group:
@@ -96,10 +99,10 @@ async def control(dsn: str) -> float:
 
 
 async def idle_fleet(dsn: str, workers: int, seconds: float) -> tuple[float, float, float]:
-    """What so many idle workers ask.
+    """Count the queries of so many idle workers.
 
     Returns:
-        Looks for dead workers a second; microseconds for each in the server; transactions of all kinds a second.
+        Checks for dead workers a second; microseconds for each in the server; transactions of all kinds a second.
     """
     db = await asyncpg.connect(dsn)
     async with AsyncExitStack() as stack:

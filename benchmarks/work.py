@@ -93,7 +93,7 @@ async def bulk_adds(dsn: str, jobs: int, chunk: int) -> float:
 
 @contextmanager
 def idle_worker(dsn: str, jobs: int) -> Generator[IO[str]]:
-    """A worker in a process of its own; what it prints after the last of its jobs can be read."""
+    """A worker in its own process; yields the stream that it prints to after its last job."""
     command = [sys.executable, "-m", "benchmarks.idle_worker", dsn, str(jobs)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -114,7 +114,7 @@ async def fill(dsn: str, jobs: int) -> None:
 
 
 async def tidy(dsn: str) -> None:
-    """Have the server do now what it would do at any time: no measurement pays for what the one before it left."""
+    """Let the server vacuum and checkpoint now, so that no measurement pays for an earlier one."""
     connection = await asyncpg.connect(dsn)
     try:
         await connection.execute("vacuum analyze asyncq._jobs")
@@ -141,7 +141,7 @@ async def check_empty(dsn: str, *, calls: int, jobs: int) -> None:
     connection = await asyncpg.connect(dsn)
     left = 0
     try:
-        # The last settlement may still be on its way when the handler has told of its start.
+        # The last settlement may not be committed yet when the handler has reported its start.
         for _ in range(100):
             left = await connection.fetchval("select count(*) from asyncq.jobs")
             if not left:

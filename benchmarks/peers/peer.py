@@ -1,4 +1,4 @@
-"""What the harness knows of a queue: where its program is, how it is set, which work it takes part in."""
+"""The harness's data of a queue: its program, its settings, and the works that it takes part in."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class Peer:
 
     Args:
         name: Its folder's.
-        title: What people call it.
-        store: Where it keeps its jobs.
+        title: Its name in reports.
+        store: The database that has its jobs.
         home: The environment that its program runs in: a folder of the cache.
         program: The module, or the file in `benchmarks/node`.
-        packages: What its version is read from.
-        variants: Settings by name: `default` is what a newcomer gets, `best` what a benchmark of its own would set.
-        entries: The work that it takes part in -> variant -> how many jobs.
-        left: What finds a job that is not settled: the end of an SQL query, where `and ...` may follow, or commands
+        packages: The packages whose versions are reported.
+        variants: Settings by name: `default` are those of a newcomer, `best` those of a benchmark of its own.
+        entries: Each work that it takes part in -> variant -> number of jobs.
+        left: A search for jobs that are not settled: the end of an SQL query, where `and ...` may follow, or commands
             for Redis whose answers are numbers.
         turns: In how many rotations of five it takes part: the slow ones have fewer.
     """

@@ -1,7 +1,7 @@
-"""What a measured program says and hears: one JSON line on stdout for each thing, "go" and "stop" on stdin.
+"""The protocol of a measured program: JSON lines on stdout, "go" and "stop" on stdin.
 
-It runs in the environment of the queue that it measures, so it imports the standard library alone. It ends when stdin
-does: nothing outlives the harness.
+The program runs in the environment of its queue, so it imports the standard library alone. It ends when stdin
+does, so that nothing outlives the harness.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Note = Callable[[int], None]
 extra: dict[str, Any] = {}
 """What a program adds to what is said at the end."""
 
-out = os.dup(1)  # what libraries print goes to stderr
+out = os.dup(1)  # output of libraries goes to stderr
 os.dup2(2, 1)
 
 
@@ -85,7 +85,7 @@ class Ledger:
 
 
 def say(kind: str, **fields: Any) -> None:
-    """Tell the harness."""
+    """Send a line to the harness."""
     line = json.dumps({"kind": kind, **fields}).encode() + b"\n"
     while line:
         line = line[os.write(out, line) :]
@@ -165,7 +165,7 @@ async def in_parallel(adder: Adder, numbers: Sequence[int], producers: int) -> N
 
 
 async def tell(program: Program, dsn: str, wish: Wish) -> None:
-    """Add jobs one by one with a pause after each, and say when each was sent."""
+    """Add jobs one by one with a pause after each, and report when each was sent."""
     sent: list[int] = []
     async with program.adder(dsn, wish) as adder:
         await asyncio.to_thread(await_go)
@@ -177,7 +177,7 @@ async def tell(program: Program, dsn: str, wish: Wish) -> None:
 
 
 async def work(program: Program, dsn: str, wish: Wish) -> None:
-    """Run jobs until told to stop; say how many have been called whenever that has changed."""
+    """Run jobs until the harness stops it; report the number of calls whenever it has changed."""
     ledger = Ledger()
     loop = asyncio.get_running_loop()
     tick_s: float = wish.get("tick_s", TICK_S)

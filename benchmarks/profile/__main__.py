@@ -1,6 +1,6 @@
-"""`python -m benchmarks.profile`: microseconds a job by part of the worker and of the server, and the way of one job.
+"""`python -m benchmarks.profile`: microseconds a job by part of the worker and of the server, and the steps of one job.
 
-The worker drains twice: alone, which tells its CPU, and under py-spy, which tells how that is spread; and once more
+The worker drains twice: alone, to measure its CPU, and under py-spy, to sample its distribution. It drains once more
 while the server logs plans, if it can.
 """
 
@@ -108,7 +108,7 @@ async def explained(connection: asyncpg.Connection, server: Server, jobs: int) -
 async def drained(
     connection: asyncpg.Connection, server: Server, jobs: int, path: Path | None = None
 ) -> tuple[dict[str, Any], dict[str, float]]:
-    """Drain once: what the worker says, and the seconds of CPU of the server's processes by role.
+    """Drain once. Returns the worker's report, and the seconds of CPU of the server's processes by role.
 
     Raises:
         Unfit: Not every job ran once.

@@ -28,12 +28,12 @@ class Child:
         return self._process.pid
 
     def tell(self, text: str = "go") -> None:
-        """Say something to it."""
+        """Write a line to its input."""
         assert self._process.stdin is not None
         print(text, file=self._process.stdin, flush=True)
 
     def hear(self) -> dict[str, Any]:
-        """What it says next.
+        """Read the next line of its output.
 
         Raises:
             Unfit: It ended.

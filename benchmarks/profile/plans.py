@@ -1,4 +1,4 @@
-"""Where the time of the server's statements goes, by node of their plans, of which auto_explain logs a sample."""
+"""The time of the server's statements by node of their plans, of which auto_explain logs a sample."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def parts(log: str) -> dict[str, float]:
     """The nodes that take the most time.
 
     Args:
-        log: What the server has logged.
+        log: The log of the server.
 
     Returns:
         Statement and node -> share of the time of all statements that were sampled, in percent, the largest first.
@@ -61,7 +61,7 @@ def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _sign(node: dict[str, Any]) -> str:
-    """How others name a node that runs when its result is first read, not where it stands; empty for all others."""
+    """The name by which others refer to a node that runs when its result is first read; empty for other nodes."""
     name: str = node.get("Subplan Name", "")
     if name.startswith("CTE "):
         return name[4:]
@@ -77,7 +77,7 @@ def _total(node: dict[str, Any]) -> float:
 
 
 def _own(node: dict[str, Any], lent: dict[str, float]) -> float:
-    """Its milliseconds without those of its children, and of what it reads first of all that is declared elsewhere."""
+    """Its milliseconds without those of its children, and of nodes declared elsewhere that it reads first."""
     called = sum(_total(child) for child in node.get("Plans", ()) if not _sign(child))
     said = [node.get("CTE Name", ""), *(value for key, value in node.items() if key.endswith(("Cond", "Filter")))]
     read = [sign for sign in lent if any(sign == word or _mentions(word, sign) for word in said)]

@@ -1,4 +1,4 @@
-"""What is profiled, each in a process of its own: a worker that drains, a worker that idles, a client that adds."""
+"""The profiled programs, each in its own process: a worker that drains, a worker that idles, a client that adds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAUSE_S = 0.01  # between two adds: the worker is idle again
 
 
 def tell(**what: Any) -> None:
-    """Say something to who started this."""
+    """Write a line of JSON to the parent process."""
     print(json.dumps(what), flush=True)
 
 
@@ -30,7 +30,7 @@ async def hear() -> str:
 
 
 async def drain(dsn: str, jobs: int) -> None:
-    """Run the jobs, and tell what it took, when told to."""
+    """Wait for the start, run the jobs, and report the time."""
     await fill(dsn, jobs)
     tell(ready=True)
     await hear()
@@ -41,7 +41,7 @@ async def drain(dsn: str, jobs: int) -> None:
 
 
 async def idle(dsn: str, _: int) -> None:
-    """Run jobs as they come, and note when each was told of, until told to stop."""
+    """Run jobs and note when each hand-off arrived, until the parent stops it."""
     told: list[int] = []
     hear_of_offer = Handoff.heard
 
@@ -57,7 +57,7 @@ async def idle(dsn: str, _: int) -> None:
 
 
 async def add(dsn: str, jobs: int) -> None:
-    """Add jobs one by one, and tell when each call began and returned."""
+    """Add jobs one by one, and report when each call began and returned."""
     returned: list[int] = []
     async with Client(dsn) as client:
         for _ in range(jobs):

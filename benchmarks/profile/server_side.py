@@ -1,4 +1,4 @@
-"""What the server does for a job: CPU by connection from /proc, time by statement where pg_stat_statements is there."""
+"""The server's cost of a job: CPU by connection from /proc, time by statement from pg_stat_statements if available."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def by_name(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int, float, fl
 
 
 class Backends:
-    """The CPU of the server's processes by what their connections are for."""
+    """The CPU of the server's processes by role of their connections."""
 
     def __init__(self) -> None:
         self._used: dict[int, tuple[str, float, float]] = {}

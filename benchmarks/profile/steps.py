@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 
-STEPS = ("add called -> the worker is told", "told -> handler starts")
+STEPS = ("add called -> worker notified", "worker notified -> handler starts")
 WHOLE = "add called -> handler starts"
 RETURN = "add called -> add returned"
 
@@ -20,12 +20,12 @@ def steps(
     Args:
         sent: When each add was called; all are nanoseconds of the monotonic clock.
         returned: When each returned.
-        told: When the worker was told of a job that an add had claimed for it.
+        told: When the worker received a job that was handed to it.
         starts: When each job was sent, and when its handler started.
         warm_up: How many jobs do not count.
 
     Returns:
-        Step -> milliseconds. A job that the worker had to look for does not count.
+        Step -> milliseconds. A job that the worker had to fetch does not count.
     """
     began = dict(starts)
     found: dict[str, list[float]] = {}

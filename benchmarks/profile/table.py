@@ -1,4 +1,4 @@
-"""What was found, as a table in Markdown."""
+"""A table of figures in Markdown."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ def table(title: str, unit: str, parts: Mapping[str, float], digits: int = 2) ->
     """Parts with their figures, the largest first.
 
     Args:
-        title: What the parts are parts of.
+        title: The name of the whole.
         unit: Of the figures.
-        parts: They; what rounds to nothing is left out.
+        parts: Part -> figure; parts that round to zero are left out.
         digits: After the point.
     """
     rows = [

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.scale`: how cost grows with jobs, workers, queues and payloads; what others would do."""
+"""`python -m benchmarks.scale`: how cost grows with jobs, workers, queues and payloads, and estimates for others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Row = TypeVar("Row")
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
-    """What was asked for."""
+    """Parse the arguments."""
     parser = argparse.ArgumentParser(prog="benchmarks.scale", description=__doc__)
     parser.add_argument("--parts", default=",".join(PARTS), help=f"some of {', '.join(PARTS)}; all by default")
     parser.add_argument(
@@ -83,7 +83,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
             asyncio.run(run())
     finally:
-        result.save(CACHE / "last-scale.json")  # what was seen, also if it did not come to its end
+        result.save(CACHE / "last-scale.json")  # the results so far, even after a failure
     path = args.out or FOLDER / f"{now:%Y-%m-%d}-{result.machine}.json"
     result.save(path)
     publish(result, path)
@@ -126,7 +126,7 @@ def steps(first: int, last: int, factor: int) -> list[int]:
 
 
 def command(words: Sequence[str]) -> str:
-    """What was typed, without the name of the file that it goes to."""
+    """The command line, without the name of the output file."""
     kept = [word for at, word in enumerate(words) if "--out" not in (word, *words[max(at - 1, 0) : at])]
     return f"make bench-scale ARGS={shlex.quote(shlex.join(kept))}" if kept else "make bench-scale"
 

@@ -20,7 +20,7 @@ WORKERS = (2, 4)
 DISKS_MS = (1.0, 5.0)
 WAYS_MS = (1.0, 5.0)
 ADDS, ADDS_OF_CROWD = 1_000, 5_000
-TRIES = 3  # of what the model is made of
+TRIES = 3  # measurements of the model's parts
 SLOWER = 5  # so many times fewer adds where each takes longer
 ONE, MANY = "single adds, 1 producer", f"single adds, {model.CROWD} producers"
 
@@ -38,7 +38,7 @@ class Checker:
         self._jobs = jobs
 
     async def parts(self) -> tuple[Parts, list[Check]]:
-        """What the model is made of, and the runs that it comes from."""
+        """Measure the parts of the model; returns the runs that it comes from too."""
         drain = middle([await self._drain(1) for _ in range(TRIES)])
         add = middle([await self._add(ADDS, 1) for _ in range(TRIES)])
         crowd = middle([await self._add(ADDS_OF_CROWD, model.CROWD) for _ in range(TRIES)])
@@ -63,7 +63,7 @@ class Checker:
         ]
 
     async def checks(self, parts: Parts) -> AsyncGenerator[Check]:
-        """What the model was not told."""
+        """Compare the model with runs that it was not fitted to."""
         here = Machine(parts.cores, parts.fsync_ms, parts.trip_ms, is_shared=True)
         for workers in WORKERS:
             found = await self._drain(workers)

@@ -31,14 +31,14 @@ class Used(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What some jobs came to.
+    """The rate and the cost of some jobs.
 
     Args:
         rate: Jobs a second.
         server_us: CPU of the server for each, in microseconds.
         ours_us: CPU of our processes.
         backend_us: CPU of the busiest process of the server.
-        wal_bytes: What was written ahead.
+        wal_bytes: The written WAL.
         others: How many cores other programs used meanwhile.
     """
 
@@ -51,7 +51,7 @@ class Seen(NamedTuple):
 
 
 def used(place: Place, crew: list[Child]) -> Used:
-    """What was used until now."""
+    """The resources that were used until now."""
     return Used(place.processes(), sum(cpu_s(child.pid) for child in crew), machine_s(), time.monotonic())
 
 
@@ -62,7 +62,7 @@ def machine_s(stat: Path = PROC / "stat") -> float:
 
 
 def seen(rate: float, jobs: int, before: Used, after: Used, wal_bytes: float) -> Seen:
-    """What so many jobs came to."""
+    """The rate and the cost of so many jobs."""
     by_process = {pid: spent - before.server.get(pid, 0.0) for pid, spent in after.server.items()}
     busiest = max((spent for pid, spent in by_process.items() if pid != ENDED), default=0.0)
     server, ours = sum(by_process.values()), after.ours - before.ours
@@ -87,15 +87,15 @@ async def workers(dsn: str, count: int, **wish: Any) -> AsyncGenerator[list[Chil
 async def drain(
     database: Database, jobs: int, count: int = 1, first: int | None = None, dsn: str | None = None, **wish: Any
 ) -> Seen:
-    """Let workers run what is there.
+    """Let workers run all jobs of a database.
 
     Args:
-        database: Where.
+        database: The database.
         jobs: How many jobs there are; their ids are 0 to jobs - 1.
         count: How many workers.
         first: Stop after so many, where there are too many for a measurement; for one worker.
         dsn: Another way to the database.
-        **wish: What the workers are told besides.
+        **wish: Further settings of the workers.
 
     Raises:
         Unfit: Not every job ran exactly once.
@@ -129,7 +129,7 @@ async def drain(
 
 
 async def _beginning(place: Place, crew: list[Child]) -> tuple[Used, int]:
-    """What was used when the first call was heard of, and how many calls there were."""
+    """The resources that were used before the first call was reported, and the number of calls by then."""
     while not (already := sum(child.calls for child in crew)):
         await asyncio.sleep(LOOK_S)
     return used(place, crew), already

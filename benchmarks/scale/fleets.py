@@ -16,7 +16,7 @@ from benchmarks.suite.child import SELDOM_S
 from benchmarks.suite.processes import PROC
 
 CALM_S = 3.0
-WATCHED_S = 10.0  # an idle process of the server tells what it has done after ten seconds at the latest
+WATCHED_S = 10.0  # an idle process of the server reports its statistics after ten seconds at the latest
 OF_WORKERS = """
     select pid from pg_stat_activity
     where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()"""

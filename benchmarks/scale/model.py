@@ -1,8 +1,8 @@
-"""Says how fast a machine would be that is not here, from what jobs cost on one that is. Pure.
+"""Estimates the speed of another machine from the cost of jobs on this one. Pure.
 
-Each part that a job passes could take so many jobs a second if nothing else got in the way: a bound. Parts that overlap
-perfectly would come to the least bound, parts that never overlap to the sum of their times; how well they do overlap is
-one number, fitted to the drain by one process.
+Each part that a job passes has a bound: the jobs a second that it could take alone. Parts that overlap perfectly reach
+the least bound, parts that never overlap the sum of their times. How well they overlap is one number, fitted to the
+drain by one process.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import NamedTuple
 from benchmarks.scale.result import Costs, Estimate, Parts
 
 BATCH = 500  # jobs that one statement claims or settles under load
-WAITS = 1.5  # writes to the disk that a commit waits for beside others: half of the one that is under way, and its own
+WAITS = 1.5  # writes to the disk for which a commit waits: half of the current one, and its own
 CROWD = 64  # producers
 MOST_WORKERS = 64
-ENOUGH = 0.8  # of what the server could do
+ENOUGH = 0.8  # a share of the server's limit
 LEAST_OVERLAP, MOST_OVERLAP = 1.0, 16.0
 CORES = (4, 16, 64)
 FSYNCS_MS = (0.1, 1.0, 5.0)
@@ -42,10 +42,10 @@ class Machine(NamedTuple):
 
 
 def drain_bounds(parts: Parts, machine: Machine, workers: int) -> Bounds:
-    """What each part of a drain by so many processes could do, in jobs a second.
+    """The bound of each part of a drain by so many processes, in jobs a second.
 
-    A fetch walks over the jobs that others have claimed and not committed yet: as many as are claimed in the time of a
-    fetch, which grows with them. Where a second is not enough to walk over the jobs of a second, it never ends.
+    A fetch skips the jobs that others have claimed and not committed yet: as many as are claimed in the time of a
+    fetch, which grows with them. If a second is not enough to skip the jobs of a second, it never ends.
     """
     drain = parts.drain
     statement_ms = BATCH * drain.backend_us / 1000 + machine.trip_ms + WAITS * machine.fsync_ms
@@ -59,7 +59,7 @@ def drain_bounds(parts: Parts, machine: Machine, workers: int) -> Bounds:
 
 
 def add_bounds(add: Costs, machine: Machine, producers: int) -> Bounds:
-    """What each part of single adds could do: one after the other, each producer waits for all of it."""
+    """The bounds of the parts of single adds: one after the other, each producer waits for all of them."""
     waits = 1.0 if producers == 1 else WAITS
     add_ms = (add.server_us + add.client_us) / 1000 + machine.trip_ms + waits * machine.fsync_ms
     found = {"waiting for each add": producers * 1000 / add_ms}
@@ -77,7 +77,7 @@ def _cores(costs: Costs, machine: Machine) -> Bounds:
 
 
 def rate(bounds: Bounds, overlap: float) -> float:
-    """What all parts together do."""
+    """The rate of all parts together."""
     return sum(bound**-overlap for bound in bounds.values()) ** (-1 / overlap)
 
 
@@ -87,7 +87,7 @@ def limit(bounds: Bounds) -> str:
 
 
 def fitted_overlap(bounds: Bounds, measured: float) -> float:
-    """The number with which the bounds come to what was measured; the nearest that can be."""
+    """The overlap with which the bounds give the measured rate, or the nearest possible one."""
     low, high = LEAST_OVERLAP, MOST_OVERLAP
     for _ in range(50):
         middle = (low + high) / 2
@@ -96,7 +96,7 @@ def fitted_overlap(bounds: Bounds, measured: float) -> float:
 
 
 def crew_for(parts: Parts, machine: Machine) -> int:
-    """How many processes bring the server near to what as many as possible would."""
+    """The number of processes that come near to the rate of as many as possible."""
     could = rate(drain_bounds(parts, machine, MOST_WORKERS), parts.overlap)
     for workers in range(1, MOST_WORKERS):
         if rate(drain_bounds(parts, machine, workers), parts.overlap) >= ENOUGH * could:
@@ -105,7 +105,7 @@ def crew_for(parts: Parts, machine: Machine) -> int:
 
 
 def estimate(parts: Parts, machine: Machine) -> Estimate:
-    """What one machine would do."""
+    """The estimate for one machine."""
     overlap = parts.overlap
     workers = crew_for(parts, machine)
     many = drain_bounds(parts, machine, workers)

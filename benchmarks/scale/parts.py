@@ -64,7 +64,7 @@ async def asked_ms(dsn: str, place: Place, statement: str) -> float:
 
 
 async def log_mb_per_s(dsn: str) -> float:
-    """How much WAL one connection writes in a second, a megabyte at a time, each of which waits for the disk."""
+    """Measure how much WAL one connection writes in a second, in megabytes that each wait for the disk."""
     connection = await asyncpg.connect(dsn)
     try:
         began = time.perf_counter()
@@ -91,5 +91,5 @@ async def held_us(place: Place) -> float:
 
 
 def costs(seen: Seen) -> Costs:
-    """As the model wants them."""
+    """The figures in the form of the model."""
     return Costs(server_us=seen.server_us, client_us=seen.ours_us, backend_us=seen.backend_us, wal_bytes=seen.wal_bytes)

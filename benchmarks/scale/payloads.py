@@ -22,7 +22,7 @@ def jobs_of(size: int) -> tuple[int, int]:
 
 
 async def payloads(place: Place, sizes: list[int]) -> AsyncGenerator[Payload]:
-    """Adds of each size, and drains of what was added."""
+    """Measure adds of each size, and drains of the added jobs."""
     for size in sizes:
         jobs, chunk = jobs_of(size)
         async with place.database() as database:

@@ -52,7 +52,7 @@ class Place:
     """A server of ours.
 
     Args:
-        server: It.
+        server: The server.
         chief: A connection to it.
     """
 

@@ -16,7 +16,7 @@ from benchmarks.peers.asyncq import PEER, program, tasks
 from benchmarks.peers.role import Adder, Note, Program, Wish, run
 
 MEASURED = replace(PEER, program="benchmarks.scale.program")
-BESIDE = 17  # what stands in a payload beside the text
+BESIDE = 17  # the rest of a payload beside the text
 
 
 class Parcel(msgspec.Struct):

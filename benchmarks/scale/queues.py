@@ -17,7 +17,7 @@ FIRST = 50_000  # so many are run
 
 
 async def queues(place: Place, counts: list[int]) -> AsyncGenerator[Queues]:
-    """As many jobs as queues, but not too few."""
+    """Measure each number of queues, with as many jobs, but not too few."""
     for count in counts:
         jobs = max(count, LEAST if count >= FEW else LEAST_OF_ONE)
         async with place.database() as database:

@@ -1,6 +1,6 @@
-"""Stands between workers and the server and makes the way longer: `python -m benchmarks.scale.relay SOCKET TRIP_MS`.
+"""Delays the data between workers and the server: `python -m benchmarks.scale.relay SOCKET TRIP_MS`.
 
-An event loop rounds delays up to milliseconds: how long the way has become is to be measured.
+An event loop rounds delays up to milliseconds, so the real delay has to be measured.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ async def serve(socket: str, trip_s: float) -> None:
 
 
 async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, delay_s: float) -> None:
-    """One direction. What follows closely is not held up by what went before."""
+    """Forward one direction. Data that follows closely is not delayed by earlier data."""
     loop = asyncio.get_running_loop()
     with suppress(ConnectionError):  # a worker that has ended
         while data := await reader.read(CHUNK):

@@ -9,7 +9,7 @@ from benchmarks.scale.result import Check, Estimate, Parts, Scale
 from benchmarks.suite.report import number, row
 
 NEAR = 0.25  # an error that a prediction may have
-BUSY = 0.2  # cores; with more in use by other programs a measurement is not to be relied on
+BUSY = 0.2  # cores; if other programs use more, a measurement is not reliable
 
 
 def report(result: Scale) -> str:
@@ -167,7 +167,7 @@ def payloads(result: Scale) -> str:
 
 
 def parts_of_model(parts: Parts) -> str:
-    """What the model is made of."""
+    """The table of the model's parts."""
     by_name = {
         "drain, 1 process": parts.drain,
         "single add, 1 producer": parts.add,
@@ -221,7 +221,7 @@ def checks(found: Sequence[Check]) -> str:
 
 
 def estimates(found: Sequence[Estimate]) -> str:
-    """What the model says of other machines."""
+    """The table of the estimates for other machines."""
     return table(
         "The model: estimates",
         "**Each figure is an estimate** (est.), none was measured. The server has a machine of its own, with so many "

@@ -1,4 +1,4 @@
-"""What was seen, and what was computed from it. No I/O but the file."""
+"""The measurements and the figures computed from them. No I/O but the file."""
 
 from __future__ import annotations
 
@@ -120,13 +120,13 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Costs(msgspec.Struct, frozen=True, kw_only=True):
-    """What one kind of work costs, for each job.
+    """The cost of one kind of work, for each job.
 
     Attributes:
         server_us: CPU of the server, in microseconds.
         client_us: CPU of our process.
         backend_us: CPU of the busiest process of the server.
-        wal_bytes: What it writes ahead.
+        wal_bytes: The written WAL.
     """
 
     server_us: float
@@ -136,17 +136,17 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the model is made of, measured on one machine.
+    """The parts of the model, measured on one machine.
 
     Attributes:
         cores: How many server and clients share.
         fsync_ms: The time of one `fdatasync` of a file that has grown by 8 KiB.
         trip_ms: The time of `select 1`, without the CPU of both sides.
         log_mb_per_s: The WAL that one connection can write, in messages of a megabyte.
-        held_us: What a fetch takes longer for each job that another transaction is claiming.
-        drain: What a drain by one process costs.
-        add: What a single add by one producer costs.
-        crowd: What it costs beside many other producers: a write to the disk is for all of them.
+        held_us: The additional time of a fetch for each job that another transaction is claiming.
+        drain: The cost of a drain by one process.
+        add: The cost of a single add by one producer.
+        crowd: The same beside many other producers, which share a write to the disk.
         overlap: How well all that overlaps: fitted, see `model`.
     """
 
@@ -162,15 +162,15 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """A prediction beside what was measured.
+    """A prediction and its measurement.
 
     Attributes:
-        work: What was done.
-        bound: What the model names as the limit.
+        work: The kind of work.
+        bound: The limit by the model.
         predicted: Jobs a second.
-        measured: The same, seen.
+        measured: The measured rate.
         others: How many cores other programs used meanwhile; the prediction goes without these.
-        is_fitted: Whether the model was fitted to this very run, so that the comparison says nothing.
+        is_fitted: Whether the model was fitted to this very run, so that the comparison proves nothing.
     """
 
     work: str
@@ -182,16 +182,16 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def error(self) -> float:
-        """How far off it is, as a share of what was measured."""
+        """The deviation, as a share of the measured rate."""
         return self.predicted / self.measured - 1
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """What the model says of a machine that was not there.
+    """The model's estimate for another machine.
 
     Attributes:
-        cores: Of the server alone; workers have their own.
-        fsync_ms: What its disk takes.
+        cores: The cores of the server; workers have their own.
+        fsync_ms: The time of an fsync of its disk.
         trip_ms: The round trip between it and the workers.
         drain_one: Jobs a second of one process.
         drain: The same of as many processes as are worth it.
@@ -199,7 +199,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
         workers: How many processes that takes.
         add_one: Adds a second by one producer.
         add: The same by 64.
-        wal_mb_per_s: What the drain writes ahead.
+        wal_mb_per_s: The WAL that the drain writes.
     """
 
     cores: int
@@ -219,17 +219,17 @@ class Scale(msgspec.Struct, kw_only=True):
 
     Attributes:
         date: Of the start, in UTC.
-        machine: In words that name nobody.
-        command: What was typed.
+        machine: A description without names of hosts or people.
+        command: The command line.
         conditions: Versions and settings.
         waiting: By kind and number of jobs.
         busy: By number of workers.
         idle: The same.
         queues: By number of queues.
         payloads: By size.
-        parts: What the model is made of; None if it was not asked for.
-        checks: How good it is.
-        estimates: What it says.
+        parts: The parts of the model; None if it was not requested.
+        checks: The model's predictions with measurements.
+        estimates: The model's estimates.
     """
 
     date: str

@@ -1,4 +1,4 @@
-"""What a fetch, an add and counting cost while very many jobs wait."""
+"""The cost of a fetch, an add and counting while very many jobs wait."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ tokens = itertools.count(1)  # two batches of one token would wait for each othe
 
 
 class Fetch(NamedTuple):
-    """What a fetch costs."""
+    """The cost of a fetch."""
 
     ms: float
     blocks: int
@@ -101,7 +101,7 @@ def fetch_arguments(tasks: list[int], limit: int) -> tuple[Any, ...]:
 
 
 async def rolled_back(database: Database, act: Callable[[], Awaitable[int]]) -> tuple[int, float]:
-    """What an act returns, and the milliseconds that it took."""
+    """Run an act and roll it back; returns its result and its milliseconds."""
     transaction = database.connection.transaction()
     await transaction.start()
     try:

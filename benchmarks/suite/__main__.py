@@ -33,7 +33,7 @@ QUICK_WORKS = ("drain", "latency", "add_1", "bulk_1000", "serial", "stuck")
 
 
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:
-    """What was asked for."""
+    """Parse the arguments."""
     parser = argparse.ArgumentParser(prog="benchmarks.suite", description=__doc__)
     parser.add_argument("--works", help=f"some of {', '.join(WORKS)}, or their numbers such as W3; all by default")
     parser.add_argument("--peers", help=f"some of {', '.join(ALL)}; all by default, and asyncq and the floor always")
@@ -54,7 +54,7 @@ def main(words: Sequence[str] | None = None) -> int:
     args = arguments(words)
     if args.compare:
         changes = compare.compare(*(Result.load(path) for path in args.compare))
-        print(compare.told(changes))
+        print(compare.lines(changes))
         return int(any(change.verdict == "worse" for change in changes))
     if args.show:
         shown = Result.load(args.show)
@@ -73,7 +73,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         measure(args, result)
     finally:
-        result.save(CACHE / "last.json")  # what was seen, also if it did not come to its end
+        result.save(CACHE / "last.json")  # the results so far, even after a failure
     result.below = [] if args.quick else below(result.runs)
     if args.quick:
         print(report(result))
@@ -85,7 +85,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def command(words: Sequence[str]) -> str:
-    """What was typed, without the name of the file that it goes to."""
+    """The command line, without the name of the output file."""
     kept = [word for place, word in enumerate(words) if "--out" not in (word, *words[max(place - 1, 0) : place])]
     return f"make bench ARGS={shlex.quote(shlex.join(kept))}" if kept else "make bench"
 
@@ -111,7 +111,7 @@ def chosen_works(asked: str | None, quick: bool) -> list[str]:
 
 
 def chosen_peers(asked: str | None, quick: bool, works: Sequence[str]) -> list[Peer]:
-    """The queues that take part, as far as what they run in can be set up."""
+    """The queues that take part and whose environments can be set up."""
     names = set(ALL) if asked is None else {*asked.split(","), OURS.name, FLOOR.name}
     if unknown := names - set(ALL):
         raise SystemExit(f"there is no queue {', '.join(sorted(unknown))}: it is one of {', '.join(ALL)}")

@@ -1,4 +1,4 @@
-"""A measured program in a process of its own: see benchmarks/peers/role.py for what is said."""
+"""A measured program in its own process; benchmarks/peers/role.py has the protocol."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Child:
 
     Args:
         process: The process.
-        name: What to call it in an error.
+        name: Its name in errors.
 
     Attributes:
         calls: How many handlers a worker has called.
-        marks: When it was heard how many.
+        marks: The time of each report, with the number of calls.
     """
 
     def __init__(self, process: Process, name: str) -> None:
@@ -88,7 +88,7 @@ class Child:
         raise Unfit(f"{self._name} ended without {kind!r}: {tail[-1500:].strip()}")
 
     async def report(self) -> dict[str, Any]:
-        """Stop a worker, and hear what it knows."""
+        """Stop a worker, and read its report."""
         self.tell("stop")
         return await self.hear("report")
 

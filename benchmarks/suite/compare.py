@@ -10,11 +10,11 @@ from benchmarks.suite.report import number
 from benchmarks.suite.result import Result
 
 Verdict = Literal["same", "perhaps better", "perhaps worse", "better", "worse"]
-SMALL = 0.05  # a change below this is none, whatever the ranges say
+SMALL = 0.05  # a smaller change counts as none, whatever the ranges are
 
 
 class Change(NamedTuple):
-    """What became of a figure."""
+    """A figure of two results."""
 
     name: str
     old: float
@@ -43,12 +43,12 @@ def _changes(old: Result, new: Result) -> Iterator[Change]:
 
 
 def verdict(each: Headline, old: tuple[float, tuple[float, float]], new: tuple[float, tuple[float, float]]) -> Verdict:
-    """What a change means.
+    """Judge a change of a figure.
 
     Args:
         each: The figure.
         old: Its median and range.
-        new: The same, now.
+        new: The new median and range.
 
     Returns:
         `better` or `worse` if the ranges do not overlap: by chance that happens to two samples of five in one case of
@@ -66,7 +66,7 @@ def verdict(each: Headline, old: tuple[float, tuple[float, float]], new: tuple[f
     return "same"
 
 
-def told(changes: list[Change]) -> str:
+def lines(changes: list[Change]) -> str:
     """The comparison as lines."""
     width = max((len(change.name) for change in changes), default=0)
     return "\n".join(

@@ -17,10 +17,10 @@ ALT = "asyncq beside other queues: jobs a second, bulk adds, latency"
 
 
 def publish(result: Result, source: Path) -> None:
-    """Write all three.
+    """Write the page, the picture and the README.
 
     Args:
-        result: What was measured.
+        result: The result.
         source: Its file, which the page names.
     """
     PICTURE.write_text(picture(result))

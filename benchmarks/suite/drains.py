@@ -51,14 +51,14 @@ async def drain(
     """Let workers run all jobs.
 
     Args:
-        peer: Whose workers.
+        peer: The queue whose workers run.
         variant: Their settings.
         table: The jobs; the ids in their payloads are 0 to jobs - 1.
         jobs: How many.
         workers: How many processes.
         among: A condition that leaves these jobs, where others stay, and the order in which to look for them.
         longest_s: How long they may take.
-        **wish: What the workers are told besides.
+        **wish: Further settings of the workers.
 
     Returns:
         The rate in jobs a second, from the first call of a handler until the last settlement is seen committed; that

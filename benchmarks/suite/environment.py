@@ -125,7 +125,7 @@ def run_quietly(what: str, command: Sequence[str], folder: Path = ROOT) -> bool:
 
 
 def versions(home: str, packages: Sequence[str]) -> dict[str, str]:
-    """What is installed there: package -> version."""
+    """The installed versions: package -> version."""
     if home == "node":
         import json
 
@@ -138,6 +138,6 @@ def versions(home: str, packages: Sequence[str]) -> dict[str, str]:
 
 
 def version_of(program: Path) -> str:
-    """What a program answers to `--version`."""
+    """The answer of a program to `--version`."""
     done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
     return done.stdout.strip().removeprefix("Python ").removeprefix("v")

@@ -21,11 +21,11 @@ async def latency(peer: Peer, variant: str, table: Jobs, jobs: int, **wish: Any)
     """Add jobs one by one.
 
     Args:
-        peer: Whose client and worker, a process each.
+        peer: The queue whose client and worker run, a process each.
         variant: Their settings.
-        table: Where the jobs go.
+        table: The table of the jobs.
         jobs: How many are timed.
-        **wish: What both are told besides.
+        **wish: Further settings of both.
 
     Returns:
         The median in milliseconds, the 95th and the 99th percentile.

@@ -41,7 +41,10 @@ def beside_workers(task: str, *, waiting: int = 0, listen: bool = True) -> Run:
 
 
 async def run_fleet(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
-    """Idle workers in this process: what each asks in the time of a poll, and how many an add wakes."""
+    """Run idle workers in this process.
+
+    Measure the queries of each in the time of a poll, and how many an add wakes.
+    """
     async with stage.postgres.copy(peer, variant, 0) as jobs:
         seen = await fleet.idle(jobs.dsn, size)
     return {"value": seen["queries_a_poll"], **seen}

@@ -1,4 +1,4 @@
-"""What a figure depends on, in words that name neither a host nor a folder."""
+"""The conditions of a figure, without names of hosts or folders."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def cores() -> int:
 
 
 def processor() -> str:
-    """Its model, where the system tells."""
+    """The model of the processor, where the system reports it."""
     told = Path("/proc/cpuinfo")
     lines = told.read_text().splitlines() if told.exists() else []
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())

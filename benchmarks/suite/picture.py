@@ -1,4 +1,4 @@
-"""The picture of a result: bars of what each queue reaches against asyncq, in one file of SVG without scripts. Pure."""
+"""The picture of a result: the rate of each queue against asyncq as bars, in one SVG file without scripts. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ STYLE = (
 
 
 def picture(result: Result) -> str:
-    """One panel a work, one bar a queue with its best settings; a thin line is the range of the rotations."""
+    """Draw a panel for each work, and a bar for each queue at its best settings.
+
+    A thin line is the range of the rotations.
+    """
     body: list[str] = []
     top = 8
     for work, title, unit in PANELS:

@@ -42,8 +42,8 @@ class Postgres:
     async def copy(self, peer: Peer, variant: str, jobs: int, **wish: Any) -> AsyncGenerator[Table]:
         """A fresh copy of a database that holds so many jobs; filled and vacuumed when it is first asked for.
 
-        An empty one is left as its queue has made it: nobody analyses a table before its first row, and a planner that
-        was told of none would read all of it for each of the first thousands.
+        An empty one is left as its queue created it. A table is not analysed before its first row, and a planner that
+        has counted no row would read the whole table for each of the first thousands.
         """
         settings = {**peer.variants[variant], "jobs": jobs, **wish}
         name = "_".join([peer.name, variant, str(jobs), *(f"{key}_{value}" for key, value in sorted(wish.items()))])

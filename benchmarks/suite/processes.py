@@ -1,4 +1,4 @@
-"""What the system tells of processes, where it has /proc."""
+"""Figures of processes, where the system has /proc."""
 
 from __future__ import annotations
 

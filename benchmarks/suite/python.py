@@ -22,7 +22,7 @@ RELEASE = "trixie"  # of Debian, the one that brings this Python
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 FOLDER = CACHE / "python"
 PROGRAM = FOLDER / "root" / "usr" / "bin" / NAME
-# What apt reads and writes is in our folder: there it knows that release alone, and of no package that is installed.
+# The files of apt are in our folder: there it knows that release alone, and no installed package.
 SETTINGS = {
     "Dir::Etc::sourcelist": FOLDER / "sources.list",
     "Dir::Etc::sourceparts": "-",
@@ -32,7 +32,7 @@ SETTINGS = {
     "APT::Install-Recommends": "false",
     "APT::Sandbox::User": "root",
 }
-# Whether it is one of that version, and how it was built: what distributions build says nothing, and is optimized.
+# Whether it has that version, and how it was built: distributions do not report that, but optimize.
 QUESTION = f"""
 import sys, sysconfig, venv
 assert sys.version_info[:2] == {WANTED}

@@ -1,4 +1,4 @@
-"""The headline figures and their goals: what is divided by what. Pure."""
+"""The headline figures, their goals and their divisors. Pure."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Headline:
 
     Args:
         name: Its key in the result.
-        words: For people.
-        goal: What it should be; None if it is told for information.
+        words: Its description.
+        goal: The goal; None for a figure that is only informative.
         better: Which side of the goal is the right one.
-        work: What we do in it.
-        field: What is looked at: the figure of the work, or one of its details.
-        theirs: Whom it is divided by: the best one of these queues; nobody if the figure itself is told.
+        work: The work of asyncq.
+        field: The figure of the work, or one of its details.
+        theirs: The queues by the best of which it is divided; none for the figure itself.
         variant: Only this variant of theirs; any by default.
-        their_work: What they do, if something else.
+        their_work: The work of these queues, if it differs.
     """
 
     name: str

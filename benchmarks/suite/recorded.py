@@ -1,6 +1,6 @@
-"""What the other queues reached in an earlier run on this kind of machine, as a share of the floor of the same run.
+"""The rates of other queues in an earlier run on this kind of machine, as shares of the floor of the same run.
 
-A run where one of them falls far below its share says more about the run than about us: it does not count.
+If one of them falls far below its share, something disturbed the run, and it does not count.
 """
 
 from __future__ import annotations
@@ -93,10 +93,10 @@ SHARES: dict[str, dict[str, dict[tuple[str, str], float]]] = {
 
 
 def below(runs: Sequence[Entry]) -> list[str]:
-    """Who did not reach enough of its recorded share, in words.
+    """The queues that did not reach enough of their recorded share, in words.
 
-    Where most of the others reach less too, it is the floor that is faster than the recorded one, which had another
-    server, processor and way to it: then each is compared with the others.
+    If most of the others reach less too, the floor is faster than the recorded one, which had another
+    server, processor and connection: then each is compared with the others.
     """
     found: list[str] = []
     for work, by_floor in SHARES.items():
@@ -114,7 +114,7 @@ def below(runs: Sequence[Entry]) -> list[str]:
 def reached_shares(
     runs: Sequence[Entry], work: str, variant_of_floor: str, shares: dict[tuple[str, str], float]
 ) -> dict[tuple[str, str], float]:
-    """How much of its recorded share each queue came to, as far as it took part."""
+    """How much of its recorded share each queue reached, if it took part."""
     floor = series(runs, MAIN, work, FLOOR.name, variant_of_floor)
     reached: dict[tuple[str, str], float] = {}
     for (peer, variant), recorded in shares.items():

@@ -70,7 +70,7 @@ def table(runs: Sequence[Entry], line: str) -> str:
 
 
 def ranked(runs: Sequence[Entry], line: str, work: str) -> list[tuple[str, str, Series]]:
-    """Who took part with success, the best first."""
+    """The queues that took part with success, the best first."""
     entered = sorted({(run.peer, run.variant) for run in runs if (run.line, run.work) == (line, work)})
     found = [
         (peer, variant, figures) for peer, variant in entered if (figures := series(runs, line, work, peer, variant))
@@ -79,7 +79,7 @@ def ranked(runs: Sequence[Entry], line: str, work: str) -> list[tuple[str, str, 
 
 
 def failures(result: Result) -> str:
-    """What does not count, and why."""
+    """The runs that do not count, with their reasons."""
     return "\n".join(f"- {line}" for line in _failures(result))
 
 

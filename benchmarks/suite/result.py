@@ -1,4 +1,4 @@
-"""What a suite has seen: every run, and the figures that are made of them. No I/O but the file."""
+"""The result of a suite: every run, and the figures computed from them. No I/O but the file."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Args:
         line: The conditions that it belongs to: `main`, or those of a further line.
-        rotation: Counted from 1.
-        lap: Of the rotation, where all do the work more than once in it.
-        work: What was done.
-        peer: By whom.
-        variant: With which settings.
-        size: Jobs.
+        rotation: Its number, from 1.
+        lap: Its number in the rotation, if all do the work more than once in it.
+        work: The kind of work.
+        peer: The queue.
+        variant: The name of its settings.
+        size: The number of jobs.
         value: The figure; None for a run that failed a check.
-        failure: Which.
+        failure: The failed check.
         took_s: How long all of it took, with its preparation.
-        details: Whatever else was seen.
+        details: Further figures.
     """
 
     line: str
@@ -47,8 +47,8 @@ class Result(msgspec.Struct, kw_only=True):
 
     Args:
         date: Of the start, in UTC.
-        machine: In words that name nobody.
-        command: What was typed.
+        machine: A description without names of hosts or people.
+        command: The command line.
         lines: Name -> versions and settings.
         versions: Package -> version, by queue.
         settings: Queue -> variant -> settings.

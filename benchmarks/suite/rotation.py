@@ -19,7 +19,7 @@ from benchmarks.suite.works import WORKS
 
 
 class Turn(NamedTuple):
-    """What one run is to be, in which lap of its work; `plain` jobs are drained before it, if any."""
+    """One run in a lap of its work; `plain` jobs are drained before it, if any."""
 
     work: str
     peer: Peer
@@ -32,7 +32,7 @@ class Turn(NamedTuple):
 def turns(
     peers: Collection[Peer], works: Collection[str], rotation: int, rotations: int, scale: float
 ) -> Iterator[Turn]:
-    """The runs of a rotation, counted from 0: work by work, lap by lap; who comes first changes each time."""
+    """The runs of a rotation, counted from 0: work by work, lap by lap; another queue comes first each time."""
     for name, work in WORKS.items():
         if name not in works:
             continue
@@ -92,7 +92,7 @@ async def rotate(
     scale: float,
     note: Callable[[Entry], None],
 ) -> None:
-    """All rotations of a line; each run is told when it is over."""
+    """Run all rotations of a line; `note` gets each run at its end."""
     for rotation in range(rotations):
         for turn in turns(peers, works, rotation, rotations, scale):
             began = time.monotonic()

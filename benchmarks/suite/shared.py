@@ -16,7 +16,7 @@ FUTURE = 1_000_000
 QUEUES = 100  # of the adds from SQL that name one
 SQL_SCHEMAS = {"asyncq": "asyncq", "graphile": "graphile_worker"}
 # Adds go to a table that has seen jobs and was analysed, as that of any service has been. On one that was made a moment
-# ago a planner knows nothing, and graphile-worker then reads all jobs with each add, until autovacuum comes by.
+# ago a planner knows nothing, and graphile-worker then reads all jobs with each add, until the next autovacuum.
 WAITING = 1_000
 
 

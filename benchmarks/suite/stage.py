@@ -1,4 +1,4 @@
-"""Where runs take place, and what a kind of work is."""
+"""The place of the runs, and the kinds of work."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ class Work:
 
     Args:
         code: Its number in the list of goals.
-        title: For people.
+        title: Its name in reports.
         unit: Of the figure.
         better: Which figure is better.
         run: Lets one queue do it once; `value` in the result is the figure.
         beside_plain: Whether a plain drain goes before it, so that both see the same minute of the machine: `of_plain`
             in the result is the figure as a share of that one's.
-        laps: How often all do it in a rotation, in turn: more than once where it is short, and the noise of the machine
-            greater than what is to be told apart.
+        laps: How often all do it in a rotation, in turn: more than once if it is short, and the noise of the machine
+            exceeds the differences.
         laps_with_floor: How many laps more asyncq and the floor do by themselves.
     """
 

@@ -1,4 +1,4 @@
-"""Results that nobody measured."""
+"""Invented results."""
 
 from collections.abc import Iterator
 

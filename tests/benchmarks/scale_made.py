@@ -1,4 +1,4 @@
-"""A result of `benchmarks.scale` that nobody measured."""
+"""An invented result of `benchmarks.scale`."""
 
 from benchmarks.scale.model import estimates
 from benchmarks.scale.result import Busy, Check, Costs, Idle, Parts, Payload, Queues, Scale, Waiting
@@ -19,7 +19,7 @@ PARTS = Parts(
 
 
 def check(predicted: float, measured: float, *, others: float = 0.0, is_fitted: bool = False) -> Check:
-    """A prediction beside a measurement."""
+    """A prediction and its measurement."""
     return Check(
         work="drain",
         bound="cores of all",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.suite.compare import compare, told
+from benchmarks.suite.compare import compare, lines
 from tests.benchmarks.made import result
 
 OLD = (1.0, 0.9, 1.1)
@@ -20,26 +20,26 @@ OLD = (1.0, 0.9, 1.1)
     ],
 )
 def test_a_change_is_judged_by_the_ranges_of_the_rotations(new: tuple[float, float, float], verdict: str) -> None:
-    """Five rotations of each: ranges that do not overlap are no chance."""
+    """Five rotations of each are compared. Ranges that do not overlap are hardly chance."""
     [change] = compare(result(ratios={"drain_vs_floor": OLD}), result(ratios={"drain_vs_floor": new}))
 
     assert verdict == change.verdict
 
 
 def test_a_shorter_latency_is_better() -> None:
-    """There, less is more."""
+    """A lower figure is better there."""
     old, new = (result(ratios={"latency_p50_vs_floor": figure}) for figure in (OLD, (0.7, 0.6, 0.8)))
 
     assert ["better"] == [change.verdict for change in compare(old, new)]
 
 
-def test_what_only_one_result_has_is_left_out() -> None:
+def test_a_work_of_only_one_result_is_left_out() -> None:
     """A new work has nothing to be compared with."""
     assert [] == compare(result(ratios={"drain_vs_floor": OLD}), result())
 
 
-def test_a_comparison_is_told_a_line_a_figure() -> None:
-    """It stands in the log of CI."""
+def test_a_comparison_has_a_line_for_each_figure() -> None:
+    """The comparison is printed in the log of CI."""
     changes = compare(result(ratios={"drain_vs_floor": OLD}), result(ratios={"drain_vs_floor": (0.5, 0.4, 0.6)}))
 
-    assert "drain_vs_floor      1.00 ->     0.50  x 0.50  worse" == told(changes)
+    assert "drain_vs_floor      1.00 ->     0.50  x 0.50  worse" == lines(changes)

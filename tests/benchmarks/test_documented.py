@@ -1,4 +1,4 @@
-"""The figures of the documentation are those of a committed result, and nobody types them."""
+"""The figures of the documentation are generated from a committed result."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from benchmarks.suite.result import Result
 
 
 @pytest.mark.parametrize("part", ["result", "picture"])
-def test_a_part_is_replaced_and_what_stands_around_it_stays(part: str) -> None:
+def test_a_part_is_replaced_and_the_text_around_it_stays(part: str) -> None:
     """The page is written by people, its tables are not."""
     text = f"above\n<!-- {part} -->\nold\n<!-- end of {part} -->\nbelow\n"
 
@@ -19,7 +19,7 @@ def test_a_part_is_replaced_and_what_stands_around_it_stays(part: str) -> None:
 
 
 def test_a_page_without_the_place_is_refused() -> None:
-    """A table that is written nowhere would be missed by nobody."""
+    """Nobody would notice a table that is silently not written."""
     with pytest.raises(ValueError, match="no one place for result"):
         docs.replaced("nothing here\n", "result", "new\n")
 
@@ -31,7 +31,7 @@ def test_the_pages_have_their_places() -> None:
 
 
 def test_the_command_in_a_result_names_no_folder() -> None:
-    """A result is committed: it tells nothing of where it was measured but the machine's kind."""
+    """The result is committed: it may name the kind of machine, but no path of it."""
     assert ("make bench", "make bench ARGS='--rounds 2'") == (
         command(["--out", "/home/me/x.json"]),
         command(["--rounds", "2", "--out", "/home/me/x.json"]),

@@ -1,4 +1,4 @@
-"""What is computed from times at which something was seen."""
+"""Rates and idle times are computed from timestamps of observations."""
 
 import pytest
 
@@ -13,14 +13,14 @@ SECOND = 10**9
 
 
 def test_the_rate_between_two_counts_is_read_from_straight_lines() -> None:
-    """Counts are heard each few milliseconds, not at round numbers."""
+    """Counts are observed every few milliseconds, not at round numbers."""
     marks = [(0, 0), (1 * SECOND, 100), (3 * SECOND, 200)]
 
     assert (100.0, 50.0) == (rate_between(marks, 0, 50), rate_between(marks, 100, 200))
 
 
-def test_a_count_that_nobody_saw_is_no_figure() -> None:
-    """It would be made up."""
+def test_a_count_that_was_never_observed_is_no_figure() -> None:
+    """Such a figure would be invented."""
     with pytest.raises(Unfit):
         rate_between([(0, 0), (SECOND, 100)], 0, 101)
 
@@ -32,7 +32,7 @@ def test_slots_that_are_always_taken_have_no_idle_share() -> None:
     assert idle_share(starts, 1) == pytest.approx(0, abs=1e-6)
 
 
-def test_a_slot_that_nobody_uses_counts_as_idle() -> None:
+def test_an_unused_slot_counts_as_idle() -> None:
     """Jobs that wait in the buffer of one worker leave the others idle."""
     starts = [(0, 0), (1, int(nap_s(0) * SECOND))]
 
@@ -45,7 +45,7 @@ def test_the_tail_is_read_from_sorted_delays() -> None:
 
 
 class Gone:
-    """A program that ends before it has said anything."""
+    """A program that ends before its first line of output."""
 
     calls = 0
 
@@ -55,7 +55,7 @@ class Gone:
 
 @pytest.mark.parametrize("workers", [1, 2])
 async def test_a_worker_that_ends_makes_the_run_unfit(workers: int) -> None:
-    """The suite notes it and goes on."""
+    """The suite notes it and continues."""
     with pytest.raises(Unfit, match="it ended"):
         await called([Gone() for _ in range(workers)], 10)
 
@@ -68,5 +68,5 @@ def test_jobs_that_were_lost_or_ran_twice_make_the_run_unfit(calls: int, total: 
 
 
 def test_two_workers_that_share_the_jobs_are_fit() -> None:
-    """What counts is the sum."""
+    """Only the sum of all workers has to match."""
     assert [4, 6] == check("asyncq", [{"calls": 4, "total": 15}, {"calls": 6, "total": 30}], 10)

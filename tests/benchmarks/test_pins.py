@@ -1,4 +1,4 @@
-"""What is measured today can be installed again in a year, from anywhere."""
+"""The pinned versions can be installed again in a year, from any registry."""
 
 import json
 import re
@@ -21,14 +21,14 @@ def test_every_requirement_is_an_exact_version(path: Path) -> None:
 
 
 def test_the_lock_of_node_names_no_registry() -> None:
-    """It shall install from whatever registry the machine uses."""
+    """The lock file works with the registry that the machine is configured for."""
     lock = json.loads((BENCHMARKS / "node" / "package-lock.json").read_text())
 
     assert [] == [name for name, package in lock["packages"].items() if "resolved" in package]
 
 
 def test_every_program_of_a_queue_is_there() -> None:
-    """A registry that points nowhere fails after half an hour."""
+    """An entry that names a missing program would fail after half an hour of benchmarking."""
     places = [
         BENCHMARKS / "node" / peer.program
         if peer.home == "node"

@@ -16,7 +16,7 @@ MAIN = "main (benchmarks/profile/program.py:99);Runner.run (asyncio/runners.py:1
 
 
 def test_the_innermost_frame_that_has_a_part_decides() -> None:
-    """What a part calls in libraries is its own; what no part calls is the event loop's."""
+    """Library calls count for the part that made them. Frames below no part count for the event loop."""
     lines = [
         f"{MAIN};job_loop (asyncq/engine/job_loop.py:36);run (asyncq/engine/run/executor.py:9);describe (enum.py:3) 3",
         f"{MAIN};run (asyncq/engine/run/executor.py:9);start (asyncq/engine/base/user_code.py:37) 2",
@@ -51,7 +51,10 @@ def node(kind: str, ms: float, *children: dict[str, Any], **said: Any) -> dict[s
 
 @pytest.mark.parametrize(("name", "said"), [("InitPlan 2 (returns $12)", "$12"), ("InitPlan 2", "(InitPlan 2).col1")])
 def test_each_millisecond_of_a_plan_belongs_to_one_node(name: str, said: str) -> None:
-    """What is run when it is first read stands elsewhere in the plan, and is the reader's."""
+    """A subplan that runs when it is first read appears elsewhere in the plan.
+
+    Its time belongs to it, not to the reader.
+    """
     plan = node(
         "ModifyTable",
         10.0,
@@ -67,8 +70,8 @@ def test_each_millisecond_of_a_plan_belongs_to_one_node(name: str, said: str) ->
     assert {f"delete: {label}": share for label, share in expected.items()} == parts(log)
 
 
-def test_a_process_that_is_gone_keeps_what_was_seen() -> None:
-    """A worker closes its connections before the last look."""
+def test_a_process_that_has_ended_keeps_its_last_figure() -> None:
+    """A worker closes its connections before the last sample."""
     backends = Backends()
     backends.look({-1: "asyncq fetch"})
     backends.look({})
@@ -86,10 +89,10 @@ def test_the_steps_of_a_job_add_up_to_its_way() -> None:
 
 
 def test_a_job_that_the_worker_had_to_look_for_does_not_count() -> None:
-    """What it is told next is of another job."""
+    """The worker's next message belongs to another job."""
     assert {} == steps([0], [5], [4], [(0, 3)], warm_up=0)
 
 
-def test_the_largest_part_stands_first() -> None:
-    """What rounds to nothing is left out."""
+def test_the_largest_part_comes_first() -> None:
+    """Parts that round to zero are left out."""
     assert table("worker", "us", {"a": 0.001, "b": 1.0, "c": 2.0}).splitlines()[2:] == ["| c | 2.00 |", "| b | 1.00 |"]

@@ -30,7 +30,7 @@ def no_fetch(what: str, command: Sequence[str], folder: Path) -> bool:
 def test_an_optimized_one_is_measured_where_there_is_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, built: dict[str, str], measured: str, said: str
 ) -> None:
-    """What a version manager compiles by default makes all that is written in Python look slow."""
+    """Version managers compile Python without optimization by default, so queues in Python would look slow."""
     lines: list[str] = []
     monkeypatch.setattr(python, "FOLDER", tmp_path / "python")  # The one that is there would go before a new one comes.
     monkeypatch.setattr(python, "candidates", lambda: [PLAIN, OPTIMIZED])
@@ -43,6 +43,6 @@ def test_an_optimized_one_is_measured_where_there_is_one(
 
 
 @pytest.mark.parametrize("name", ["/bin/false", "/nowhere/python3.13"])
-def test_what_is_no_python_is_not_measured(name: str) -> None:
+def test_a_command_that_is_no_python_is_not_measured(name: str) -> None:
     """A shim of a version manager ends in an error."""
     assert "" == python.how_built(name)

@@ -26,13 +26,13 @@ PROMISED = {
 
 
 def test_every_promised_figure_is_made() -> None:
-    """Others read them by these names."""
+    """Other programs read the figures by these names."""
     assert set() == PROMISED - {each.name for each in HEADLINES}
 
 
 @pytest.mark.parametrize("each", HEADLINES, ids=lambda each: each.name)
 def test_a_figure_names_work_that_exists_and_queues_that_do_it(each: Headline) -> None:
-    """A figure that can never be made would be missing in silence."""
+    """A figure that can never be computed would be missing silently."""
     rivals = [ALL[name] for name in each.theirs]
     work = each.their_work or each.work
 
@@ -42,7 +42,7 @@ def test_a_figure_names_work_that_exists_and_queues_that_do_it(each: Headline) -
 
 
 def test_the_best_of_the_others_is_the_fastest_by_its_median() -> None:
-    """One lucky run makes no rival, and neither a setting that is not its best."""
+    """One fast run does not count, nor does a setting that is not the best."""
     seen = [
         *runs("latency", "asyncq", "default", 1.0, 1.0, 1.0),
         *runs("latency", "graphile", "default", 0.1, 9.0, 9.0),
@@ -68,7 +68,7 @@ def test_defaults_are_compared_with_defaults() -> None:
 
 
 def test_a_peer_far_below_its_recorded_share_is_named() -> None:
-    """A run where others were hindered says nothing about us."""
+    """If other programs slowed the peers down, the run says nothing about asyncq."""
     floor = list(runs("drain", "floor", "best", 100.0))
     as_recorded, hindered = 100 * SHARES["drain"]["best"]["graphile", "best"], 10.0
 
@@ -77,7 +77,7 @@ def test_a_peer_far_below_its_recorded_share_is_named() -> None:
 
 
 def test_where_the_floor_is_faster_than_the_recorded_one_each_is_compared_with_the_others() -> None:
-    """Another machine: what all have in common is the floor's; who falls behind the others is named."""
+    """On another machine the floor differs for all. Only a peer that falls behind the other peers is named."""
     floor = list(runs("drain", "floor", "best", 200.0))
     shares = SHARES["drain"]["best"]
     as_recorded = {who: 100 * share for who, share in shares.items()}
@@ -92,14 +92,14 @@ def test_where_the_floor_is_faster_than_the_recorded_one_each_is_compared_with_t
 
 
 def test_a_latency_far_above_its_recorded_share_is_named() -> None:
-    """There, less is better."""
+    """A lower figure is better there."""
     floor = list(runs("latency", "floor", "best", 1.0))
 
     assert 1 == len(below([*floor, *runs("latency", "graphile", "best", 9.0)]))
 
 
 def test_every_recorded_share_is_of_a_run_that_takes_place() -> None:
-    """A name that was changed would let every run count."""
+    """A renamed work would let every run count."""
     recorded = [(work, *who) for work, floors in SHARES.items() for shares in floors.values() for who in shares]
 
     assert [] == [each for each in recorded if each[2] not in ALL[each[1]].entries.get(each[0], {})]

@@ -13,7 +13,7 @@ RUNS = [
 ]
 
 
-def test_the_fastest_stands_first_with_its_share_of_the_floor() -> None:
+def test_the_fastest_comes_first_with_its_share_of_the_floor() -> None:
     """A table is read from above."""
     rows = [line for line in report(result(*RUNS)).splitlines() if line.startswith("| W3")]
 
@@ -34,15 +34,15 @@ def test_a_missed_goal_is_marked() -> None:
     ]
 
 
-def test_a_run_that_failed_is_told() -> None:
-    """A figure from which failures were dropped in silence would be a lie."""
+def test_a_run_that_failed_is_reported() -> None:
+    """A figure that silently ignores failures would be wrong."""
     lines = report(result(*RUNS, *runs("drain", "oban", "best", None))).splitlines()
 
     assert "- failed: main, drain, oban (best), rotation 1, lap 1: lost a job" in lines
 
 
-def test_the_picture_is_well_formed_and_has_a_bar_for_each_queue() -> None:
-    """It is shown by browsers, which forgive nothing in SVG."""
+def test_the_picture_is_well_formed_and_has_one_bar_for_each_queue() -> None:
+    """Browsers refuse malformed SVG."""
     tree = ElementTree.fromstring(picture(result(*RUNS)))
     named = [element.text for element in tree.iter() if element.get("text-anchor") == "end"]
 
@@ -50,5 +50,5 @@ def test_the_picture_is_well_formed_and_has_a_bar_for_each_queue() -> None:
 
 
 def test_a_number_has_as_many_digits_as_mean_something() -> None:
-    """A rate is no price."""
+    """A rate needs no more digits than are significant."""
     assert ["12,346", "23.5", "1.23"] == [number(value) for value in (12_345.6, 23.456, 1.2345)]

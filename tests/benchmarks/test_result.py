@@ -1,4 +1,4 @@
-"""A result file holds every run, and its figures come from these alone."""
+"""A result file has every run, and its figures are computed from them alone."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def test_a_saved_result_is_read_back_as_it_was(tmp_path: Path) -> None:
 
 
 def test_a_run_that_failed_has_no_part_in_the_median() -> None:
-    """A job that was lost is no fast job."""
+    """A lost job is not a fast job."""
     figures = series(runs("drain", "asyncq", "default", 3.0, None, 5.0, 4.0), MAIN, "drain", "asyncq", "default")
 
     assert (4.0, (3.0, 5.0)) == (figures.median, figures.spread)
@@ -29,7 +29,7 @@ def test_a_ratio_is_that_of_the_medians_and_its_range_that_of_the_rotations() ->
     assert (2.0, (1.0, 2.0)) == ratio(ours, theirs)
 
 
-def test_without_runs_of_both_there_is_no_ratio() -> None:
+def test_without_runs_of_both_queues_there_is_no_ratio() -> None:
     """A queue that could not be installed has no figure, and none is made up."""
     ours = series(runs("drain", "asyncq", "default", 10.0), MAIN, "drain", "asyncq", "default")
 
@@ -37,7 +37,7 @@ def test_without_runs_of_both_there_is_no_ratio() -> None:
 
 
 def test_a_ratio_and_its_range_are_of_the_rotations_that_both_have() -> None:
-    """Slow queues and long work have fewer turns; the machine is another one in the others."""
+    """Slow queues and long works have fewer turns. In other rotations the machine may differ."""
     ours = series(runs("drain", "asyncq", "default", 10.0, 20.0, 90.0), MAIN, "drain", "asyncq", "default")
     theirs = series(runs("drain", "oban", "best", 10.0, 10.0), MAIN, "drain", "oban", "best")
 

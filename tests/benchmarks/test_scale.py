@@ -1,4 +1,4 @@
-"""What `make bench-scale` reads, asks and writes."""
+"""The reads, statements and reports of `make bench-scale`."""
 
 import asyncio
 import time
@@ -48,7 +48,7 @@ async def database(dsn: str):
 
 
 async def test_claims_that_are_not_committed_do_not_wait_for_each_other(database: Database) -> None:
-    """The model asks what such cost each other; where both had the same token, it waited for ever."""
+    """The model needs their cost. With equal tokens the second claim would wait for ever."""
     await fill(database, 0, 2 * BATCH)
     tasks = [await task_id(database, OURS)]
     other = await asyncpg.connect(database.dsn)
@@ -61,8 +61,8 @@ async def test_claims_that_are_not_committed_do_not_wait_for_each_other(database
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_fetch_finds_its_batch_whatever_waits_beside_it(database: Database, kind: Kind) -> None:
-    """A measurement of fetches that find nothing would look fast."""
+async def test_a_fetch_finds_its_batch_whatever_jobs_wait_beside_it(database: Database, kind: Kind) -> None:
+    """A fetch that finds nothing would look fast."""
     await fill(database, 0, BESIDE)
     await fill(database, 0, 2_000, kind)
     await database.connection.execute("vacuum analyze asyncq._jobs")
@@ -75,10 +75,13 @@ async def test_a_fetch_finds_its_batch_whatever_waits_beside_it(database: Databa
 
 
 @pytest.mark.parametrize(("kind", "is_ready", "is_first"), [("future", False, False), ("strangers", True, True)])
-async def test_what_waits_beside_stands_where_it_is_to_stand(
+async def test_other_jobs_are_placed_where_their_kind_needs_them(
     database: Database, kind: Kind, is_ready: bool, is_first: bool
 ) -> None:
-    """Strangers behind the batch would cost nothing, and future jobs that are due would be taken."""
+    """Jobs of unknown tasks must come before the batch, else fetches need not skip them.
+
+    Future jobs must not be due.
+    """
     await fill(database, 0, 1)
     await fill(database, 1, 2, kind)
     rows = await database.connection.fetch(
@@ -95,8 +98,8 @@ async def test_a_fetch_finds_one_job_of_each_queue(database: Database) -> None:
     assert 20 == (await fetch(database, BATCH)).jobs
 
 
-async def test_what_is_filled_by_sql_is_what_an_add_stores(database: Database) -> None:
-    """Bytes a job are told of the one and meant of the other."""
+async def test_jobs_filled_by_sql_equal_jobs_that_a_client_adds(database: Database) -> None:
+    """The reported bytes per job must hold for jobs that a client adds."""
     await fill(database, 7, 8)
     async with Client(database.dsn) as client:
         await client.add_job("noop", {"id": 7})
@@ -120,7 +123,7 @@ async def test_a_longer_way_takes_longer(database: Database) -> None:
     assert took_ms >= TRIP_MS
 
 
-def test_costs_are_told_for_each_job_and_the_busiest_process_apart() -> None:
+def test_costs_are_given_per_job_and_separately_for_the_busiest_process() -> None:
     """Processes that have ended count, but none of them is the busiest."""
     before = Used(server={1: 1.0, ENDED: 5.0}, ours=1.0, all=0.0, at=0.0)
     after = Used(server={1: 2.0, 2: 0.5, ENDED: 8.0}, ours=3.0, all=12.5, at=2.0)
@@ -144,8 +147,8 @@ def test_the_cpu_of_the_machine_leaves_out_its_idle_time(tmp_path: Path) -> None
     assert 100 / TICKS_PER_S == crew.machine_s(tmp_path / "stat")
 
 
-def test_the_memory_of_a_connection_is_what_it_shares_with_nobody(tmp_path: Path) -> None:
-    """All processes of the server see the same shared buffers."""
+def test_the_memory_of_a_connection_is_its_private_part(tmp_path: Path) -> None:
+    """All processes of the server share the same buffers."""
     (tmp_path / "7").mkdir()
     text = "Rss:  9000 kB\nShared_Clean:  5000 kB\nPrivate_Clean:  100 kB\nPrivate_Dirty:  300 kB\n"
     (tmp_path / "7" / "smaps_rollup").write_text(text)
@@ -178,7 +181,7 @@ def test_steps_end_with_the_number_that_was_asked_for(first: int, last: int, fac
 
 
 def test_a_report_has_every_part() -> None:
-    """What was measured is told, and each figure of another machine is marked."""
+    """The report contains every measurement, and marks each figure that is estimated for another machine."""
     text = report(scale())
     titles = [line.removeprefix("### ") for line in text.splitlines() if line.startswith("### ")]
 
@@ -205,7 +208,7 @@ def test_a_report_of_some_parts_leaves_out_the_others() -> None:
 
 
 def test_predictions_are_counted_without_the_one_that_was_fitted() -> None:
-    """It is always right."""
+    """The fitted one is always right."""
     made = scale()
     made.checks = [check(100.0, 100.0, is_fitted=True), check(124.0, 100.0), check(126.0, 100.0), check(74.0, 100.0)]
 
@@ -213,7 +216,7 @@ def test_predictions_are_counted_without_the_one_that_was_fitted() -> None:
 
 
 def test_a_run_beside_other_programs_is_marked() -> None:
-    """Whoever shares a machine measures its neighbours."""
+    """Other programs on the machine distort the figures."""
     made = scale()
     calm = report(made)
     made.checks = [check(100.0, 100.0, others=1.5)]
@@ -222,8 +225,8 @@ def test_a_run_beside_other_programs_is_marked() -> None:
     assert "**Other programs used more than 0.2 cores in 1 of these runs.**" in report(made)
 
 
-def test_a_result_is_what_it_was_after_a_file(tmp_path: Path) -> None:
-    """The page is made of files."""
+def test_a_result_survives_a_file_unchanged(tmp_path: Path) -> None:
+    """The page is generated from files."""
     made = scale()
     made.save(tmp_path / "scale.json")
 
@@ -242,18 +245,18 @@ def test_the_command_in_a_result_names_no_folder() -> None:
 
 @pytest.mark.parametrize("path", sorted(face.FOLDER.glob("*.json")), ids=lambda path: path.name)
 def test_a_committed_result_can_be_read(path: Path) -> None:
-    """The page is written anew from it."""
+    """The page is generated from it."""
     assert Scale.load(path).conditions
 
 
-def test_a_part_that_is_not_there_is_refused() -> None:
-    """Before anything is set up."""
+def test_an_unknown_part_is_refused() -> None:
+    """It is refused before anything is set up."""
     with pytest.raises(SystemExit):
         face.arguments(["--parts", "queues,quues"])
 
 
-async def test_what_was_found_is_kept_row_by_row() -> None:
-    """A run that breaks off keeps what it has seen."""
+async def test_results_are_kept_row_by_row() -> None:
+    """A run that fails keeps its results so far."""
 
     async def broken():
         yield 1

@@ -10,25 +10,25 @@ QUICK = Machine(cores=1_000, fsync_ms=0.0, trip_ms=0.0)
 SHARED = Machine(cores=2, fsync_ms=0.0, trip_ms=0.0, is_shared=True)
 
 
-def test_parts_that_overlap_perfectly_come_to_the_least_bound() -> None:
-    """What waits for the slowest part costs nothing."""
+def test_parts_that_overlap_perfectly_have_the_rate_of_the_slowest() -> None:
+    """Waiting for the slowest part hides the time of the others."""
     assert model.rate({"a": 100.0, "b": 1000.0}, 16.0) == pytest.approx(100.0, rel=0.001)
 
 
-def test_parts_that_never_overlap_come_to_the_sum_of_their_times() -> None:
+def test_parts_that_never_overlap_add_up_their_times() -> None:
     """A hundredth of a second and another one are two."""
     assert model.rate({"a": 100.0, "b": 100.0}, 1.0) == pytest.approx(50.0)
 
 
 @pytest.mark.parametrize("overlap", [1.2, 2.0, 5.0])
-def test_a_fitted_overlap_gives_back_what_was_measured(overlap: float) -> None:
+def test_a_fitted_overlap_reproduces_the_measured_rate(overlap: float) -> None:
     """It is found by bisection: a rate grows with the overlap."""
     bounds = model.drain_bounds(PARTS, SHARED, 1)
 
     assert model.fitted_overlap(bounds, model.rate(bounds, overlap)) == pytest.approx(overlap, rel=1e-6)
 
 
-def test_what_cannot_be_fitted_comes_to_the_nearest_that_can() -> None:
+def test_a_rate_outside_the_bounds_gives_the_nearest_overlap() -> None:
     """A disturbed run may be slower than all times in a row, or faster than the slowest part."""
     bounds = model.drain_bounds(PARTS, SHARED, 1)
 
@@ -63,21 +63,21 @@ def test_twice_as_many_processes_wait_for_the_disk_at_once() -> None:
     assert two["disk and round trip"] == 2 * one["disk and round trip"]
 
 
-def test_what_is_written_ahead_has_to_fit_into_the_log() -> None:
+def test_the_rate_is_limited_by_the_bandwidth_of_the_log() -> None:
     """300 MB a second, and 600 bytes a job."""
     assert 500_000 == model.drain_bounds(PARTS, QUICK, 8)["log"]
 
 
-def test_a_fetch_walks_over_what_others_are_claiming() -> None:
-    """Half a microsecond for each: two million a second take all of the second. One process has no others."""
+def test_a_fetch_skips_the_jobs_that_others_are_claiming() -> None:
+    """Half a microsecond for each: two million a second use the whole second."""
     alone, beside = (model.drain_bounds(PARTS, QUICK, count) for count in (1, 2))
 
     assert 2_000_000 == beside["claims of others"]
     assert "claims of others" not in alone
 
 
-def test_no_more_processes_are_named_than_are_of_use() -> None:
-    """The log takes no more than what a few of them write."""
+def test_no_more_processes_are_named_than_are_useful() -> None:
+    """The log is saturated by a few processes."""
     assert 8 == model.crew_for(PARTS, QUICK)
 
 
@@ -88,7 +88,7 @@ def test_one_producer_pays_for_everything_in_turn() -> None:
     assert {"waiting for each add": pytest.approx(1000.0)} == bounds
 
 
-def test_many_producers_come_to_what_the_server_can_do() -> None:
+def test_many_producers_reach_the_limit_of_the_server() -> None:
     """Their waiting overlaps."""
     bounds = model.add_bounds(ADD, Machine(cores=4, fsync_ms=0.2, trip_ms=0.5), 64)
 
@@ -96,7 +96,7 @@ def test_many_producers_come_to_what_the_server_can_do() -> None:
 
 
 def test_every_machine_of_the_table_is_estimated() -> None:
-    """Each number of cores with each disk and each way, and the larger one is never the slower one."""
+    """The table has each number of cores with each disk and each round trip. A larger machine is never slower."""
     found = {(each.cores, each.fsync_ms, each.trip_ms): each for each in model.estimates(PARTS)}
 
     assert 27 == len(found)

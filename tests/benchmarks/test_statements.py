@@ -1,4 +1,4 @@
-"""What `python -m benchmarks.statements` asks finds what it is to find: a rescue of nobody would look cheap."""
+"""Each statement of `python -m benchmarks.statements` finds rows: a rescue without claims would look cheap."""
 
 import asyncpg
 import pytest
@@ -37,7 +37,7 @@ async def crowd(dsn: str):
 
 
 async def test_each_statement_finds_what_its_row_says(crowd: Crowd) -> None:
-    """After the fill, and again: the second try must have as much to do as the first."""
+    """The second try must have as much to do as the first."""
     costs = await measured(crowd.database, [*crowd.by_itself(), *crowd.when_asked(), *crowd.of_all()], 2)
 
     assert FOUND.items() <= {name: cost.rows for name, cost in costs.items()}.items()
@@ -46,7 +46,7 @@ async def test_each_statement_finds_what_its_row_says(crowd: Crowd) -> None:
 async def test_a_store_that_was_filled_and_drained_keeps_its_laws(
     crowd: Crowd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Figures of a table that no worker could leave behind would say nothing."""
+    """Figures of a table that no worker could leave behind would prove nothing."""
     monkeypatch.setattr("benchmarks.statements.DRAINED", 2 * BATCH)
     before = await crowd.helper.fetchval("select count(*) from asyncq.jobs")
     await crowd.drain()

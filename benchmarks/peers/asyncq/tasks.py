@@ -54,7 +54,7 @@ async def hold() -> None:
 
 @task
 async def stranger() -> None:
-    """Run nowhere."""
+    """Never runs: no worker knows this task."""
 
 
 @task(retry=ConstantRetry(0))

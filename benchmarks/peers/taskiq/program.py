@@ -13,7 +13,7 @@ from benchmarks.peers.role import Adder, Note, Program, Wish, run
 
 
 async def install(dsn: str, wish: Wish) -> None:
-    """Make the group before the first job: what was there earlier would not be seen."""
+    """Create the group before the first job, since it does not see earlier ones."""
     broker = RedisStreamBroker(dsn)
     broker.is_worker_process = True
     await broker.startup()
