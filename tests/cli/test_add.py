@@ -1,4 +1,4 @@
-"""`asyncq add` and `asyncq jobs show`: a job goes in as it was written, and can be looked at."""
+"""`asyncq add` and `asyncq jobs show`: a job is stored as it was written, and can be shown."""
 
 import argparse
 import io
@@ -25,7 +25,7 @@ Output = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def words(dsn: str, schema: str) -> list[str]:
-    """What leads a command to the test's schema."""
+    """The options that point a command at the test's schema."""
     return ["--dsn", dsn, "--schema", schema]
 
 
@@ -53,8 +53,8 @@ async def test_add_prints_the_id_of_a_job_with_every_option(
     assert (datetime(2030, 1, 31, 2, tzinfo=UTC), ("a", "b"), {"by": "me"}) == (job.run_at, job.flags, job.meta)
 
 
-async def test_add_with_a_key_comes_to_the_job_that_waits(words: list[str], client: Client, capsys: Output) -> None:
-    """As from Python: its payload is the new one."""
+async def test_add_with_a_key_changes_the_waiting_job(words: list[str], client: Client, capsys: Output) -> None:
+    """The command behaves as Python does: the waiting job gets the new payload."""
     first = await add(capsys, *words, "send", '{"n": 1}', "--job-key", "k")
     second = await add(capsys, *words, "send", '{"n": 2}', "--job-key", "k", "--job-key-mode", "preserve_run_at")
 
@@ -72,8 +72,8 @@ async def test_add_with_a_key_comes_to_the_job_that_waits(words: list[str], clie
     ],
     ids=" ".join,
 )
-async def test_add_says_that_a_job_was_there_before(words: list[str], capsys: Output, options: list[str]) -> None:
-    """With --json; without, its id is printed, so that the command can be made again."""
+async def test_add_reports_that_a_job_existed_before(words: list[str], capsys: Output, options: list[str]) -> None:
+    """With --json the outcome is printed. Without it only the id is, so that the command can be repeated."""
     first = await add(capsys, *words, "send", *options)
 
     assert 0 == await run_sync(partial(main, ["add", *words, "send", *options, "--json"]))
@@ -82,8 +82,8 @@ async def test_add_says_that_a_job_was_there_before(words: list[str], capsys: Ou
     assert (first, "deduplicated") == (document["existing_id"], document["outcome"])
 
 
-async def test_add_of_a_job_that_another_one_bars_fails_unless_it_is_forced(words: list[str], capsys: Output) -> None:
-    """The sentence names the other one."""
+async def test_add_of_a_job_that_conflicts_fails_unless_it_is_forced(words: list[str], capsys: Output) -> None:
+    """The message names the other job."""
     unique = ["send", "--unique", '{"keys": ["args"]}']
     first = await add(capsys, *words, *unique)
 
@@ -101,7 +101,7 @@ async def test_add_with_only_a_task_takes_the_defaults(words: list[str], client:
 
 
 async def test_in_is_a_delay_from_now(words: list[str], client: Client, capsys: Output) -> None:
-    """Nobody wants to compute a time of day."""
+    """Users need not compute a time of day."""
     before = datetime.now(UTC)
 
     job = await client.get_job(await add(capsys, *words, "send", "--in", "1h30m"))
@@ -121,7 +121,7 @@ class Tomorrow(datetime):
 async def test_in_goes_by_the_servers_clock(
     words: list[str], client: Client, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That is the one by which jobs are due; the one of this machine may be wrong."""
+    """Jobs are due by the server's clock. The clock of this machine may be wrong."""
     monkeypatch.setattr("asyncq.cli.add.datetime", Tomorrow, raising=False)
     before = await client.admin.now()
 
@@ -130,8 +130,8 @@ async def test_in_goes_by_the_servers_clock(
     assert timedelta(0) <= job.run_at - before - timedelta(hours=1.5) < timedelta(minutes=1)
 
 
-def test_what_is_said_of_a_time_without_a_zone_can_be_written() -> None:
-    """A date with a Z behind it would be refused again."""
+def test_the_suggestions_for_a_time_without_a_zone_are_valid() -> None:
+    """A date with a Z behind it would be refused too."""
     for text in ("2030-01-01", "2030-01-31T04:00:00", "20300131T0900", "2030-W01-1"):
         with pytest.raises(argparse.ArgumentTypeError) as refused:
             instant(text)
@@ -203,14 +203,14 @@ async def test_add_with_json_prints_one_document(words: list[str], capsys: Outpu
 def test_a_job_that_breaks_a_rule_ends_with_2_before_the_database_is_asked(
     command: list[str], expected: str, capsys: Output
 ) -> None:
-    """The sentence names the value and the limit; nothing was added."""
+    """The message has the value and the limit, and nothing is added."""
     code = main(["add", *command, "--dsn", "postgresql://127.0.0.1:1/nowhere"])
 
     assert (2, expected) == (code, capsys.readouterr().err.splitlines()[-1][: len(expected)])
 
 
-async def test_show_prints_what_is_known_of_a_job(words: list[str], client: Client, capsys: Output) -> None:
-    """A human reads the state first, and the error without what a terminal would obey."""
+async def test_show_prints_all_fields_of_a_job(words: list[str], client: Client, capsys: Output) -> None:
+    """The state comes first, and the error without control characters of a terminal."""
     added = await client.add_job("send", {"to": "a"}, flags=["slow"], run_at=datetime(2030, 1, 1, tzinfo=UTC))
 
     code = await run_sync(partial(main, ["jobs", "show", str(added.id), *words]))
@@ -237,8 +237,8 @@ async def test_show_with_json_prints_every_field_with_the_payload_in_it(
     assert expected <= set(document)
 
 
-async def test_a_job_that_is_not_there_is_said_with_exit_code_1(words: list[str], capsys: Output) -> None:
-    """Not found is neither a wrong command nor a database that is away."""
+async def test_a_missing_job_ends_with_exit_code_1(words: list[str], capsys: Output) -> None:
+    """Not found is neither a wrong command nor an unreachable database."""
     code = await run_sync(partial(main, ["jobs", "show", "4711", *words, "--json"]))
 
     error = error_of(capsys.readouterr().err)
@@ -246,15 +246,15 @@ async def test_a_job_that_is_not_there_is_said_with_exit_code_1(words: list[str]
 
 
 async def test_a_missing_schema_says_to_run_migrate(dsn: str, capsys: Output) -> None:
-    """The first thing that everybody forgets."""
+    """It is the first error of many users."""
     code = await run_sync(partial(main, ["add", "send", "--dsn", dsn, "--schema", "no_such_schema"]))
 
     said = "asyncq: the schema 'no_such_schema' is not installed; run `asyncq migrate --schema no_such_schema`\n"
     assert (3, said) == (code, capsys.readouterr().err)
 
 
-def test_output_that_nobody_reads_is_no_traceback() -> None:
-    """`asyncq jobs show 1 | head -1` may be gone before we are; that is no error of ours."""
+def test_a_closed_pipe_causes_no_traceback() -> None:
+    """`asyncq jobs show 1 | head -1` may close the pipe early, which is no error."""
     reading, writing = os.pipe()
     os.close(reading)
 
@@ -266,15 +266,15 @@ def test_output_that_nobody_reads_is_no_traceback() -> None:
     assert (1, b"") == (done.returncode, done.stderr)
 
 
-def test_what_a_terminal_would_obey_is_printed_as_an_escape() -> None:
-    """A job's error may hold whatever a stranger sent."""
+def test_control_characters_are_printed_as_escapes() -> None:
+    """A job's error may contain control characters from untrusted input."""
     assert "a\\x1b[2Jb\\x9b\\nc\\té" == printable("a\x1b[2Jb\x9b\nc\té")
 
 
 async def test_no_name_or_error_can_pass_for_another_field(
     words: list[str], schema: str, db: asyncpg.Connection, capsys: Output
 ) -> None:
-    """Whoever may add jobs by SQL would forge what an administrator reads; an error keeps its lines, further right."""
+    """A caller of add_job in SQL must not be able to forge fields. Further lines of an error are indented."""
     job = await db.fetchval(f"""
         select id from {schema}.add_job(
           e't\nstate:      active', e'{{"a":\n1}}', e'q\n9  active', flags => array[e'f\nid: 7'])""")

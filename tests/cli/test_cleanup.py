@@ -1,4 +1,4 @@
-"""`asyncq cleanup`: what nobody needs goes, and only that."""
+"""`asyncq cleanup` removes unused rows, and only those."""
 
 import json
 from functools import partial
@@ -15,7 +15,7 @@ __all__ = ["words"]
 
 
 async def cleanup(capsys: Output, *command: str) -> tuple[int, str, str]:
-    """Run `asyncq cleanup` in this process; returns the exit code and what it says."""
+    """Run `asyncq cleanup` in this process; returns the exit code and both outputs."""
     code = await run_sync(partial(main, ["cleanup", *command]))
     return code, *capsys.readouterr()
 
@@ -34,10 +34,10 @@ async def names(db: asyncpg.Connection, schema: str) -> list[str]:
     return [name for (name,) in await db.fetch(f"select identifier from {schema}._tasks order by identifier")]
 
 
-async def test_names_that_nobody_uses_go(
+async def test_unused_names_are_removed(
     words: list[str], capsys: Output, failed: int, client: Client, db: asyncpg.Connection, schema: str
 ) -> None:
-    """Nothing else, if nothing else was said; in one call, though a name takes two steps."""
+    """Nothing else is removed. One call is enough, though a name takes two steps."""
     code, out, err = await cleanup(capsys, *words)
 
     assert (0, "") == (code, err)
@@ -49,17 +49,17 @@ async def test_names_that_nobody_uses_go(
 async def test_names_can_be_kept(
     words: list[str], capsys: Output, failed: int, db: asyncpg.Connection, schema: str
 ) -> None:
-    """By --keep, which may be repeated."""
+    """--keep may be repeated."""
     code, out, _ = await cleanup(capsys, "--keep", "rollup", "--keep", "other", "--json", *words)
 
     assert (0, {"GC_JOB_QUEUES": 0, "GC_TASK_IDENTIFIERS": 1}) == (code, json.loads(out))
     assert ["rollup", "send"] == await names(db, schema)
 
 
-async def test_jobs_that_have_failed_go_when_they_are_named(
+async def test_discarded_jobs_are_deleted_if_they_are_named(
     words: list[str], capsys: Output, failed: int, client: Client, db: asyncpg.Connection, schema: str
 ) -> None:
-    """And then only they."""
+    """Nothing else is deleted then."""
     code, out, _ = await cleanup(capsys, "DELETE_PERMAFAILED_JOBS", *words)
 
     assert (0, ["DELETE_PERMAFAILED_JOBS", "1"]) == (code, out.split())
@@ -69,7 +69,7 @@ async def test_jobs_that_have_failed_go_when_they_are_named(
 
 
 async def test_an_unknown_word_is_refused(words: list[str], capsys: Output, failed: int, client: Client) -> None:
-    """Nothing is done, also not what other words say."""
+    """Nothing is done, even for the other words."""
     code, out, err = await cleanup(capsys, "DELETE_PERMAFAILED_JOBS", "GC_EVERYTHING", *words)
 
     assert (2, "") == (code, out)

@@ -1,4 +1,4 @@
-"""`asyncq cron`: recurring items are looked at, stored, changed, paused, resumed, removed and run."""
+"""`asyncq cron`: recurring items are listed, stored, changed, paused, resumed, removed and run."""
 
 import json
 from functools import partial
@@ -17,13 +17,13 @@ LINE = "0 8 * * mon-fri send_report ?tz=Europe/Berlin&overlap=skip {to: 'a'}"
 
 
 async def cron(capsys: Output, *command: str) -> tuple[int, str, str]:
-    """Run `asyncq cron` in this process; returns the exit code and what it says."""
+    """Run `asyncq cron` in this process; returns the exit code and both outputs."""
     code = await run_sync(partial(main, ["cron", *command]))
     return code, *capsys.readouterr()
 
 
 async def test_add_stores_a_line(words: list[str], client: Client, capsys: Output) -> None:
-    """It says when the item is due next: a first proof that the expression means what was meant."""
+    """It prints the next run, so that users can check the expression."""
     code, out, err = await cron(capsys, "add", *words, LINE)
     status = await client.cron.get_item("send_report")
 
@@ -49,18 +49,18 @@ async def test_add_stores_a_line(words: list[str], client: Client, capsys: Outpu
     ],
     ids=["minute", "dialect", "zone", "none", "two"],
 )
-async def test_add_refuses_what_is_no_item(
+async def test_add_refuses_an_invalid_item(
     words: list[str], client: Client, capsys: Output, line: str, more: list[str], said: str
 ) -> None:
-    """With the same words as a worker that reads it in its crontab."""
+    """The message is that of a worker that reads the item in its crontab."""
     code, out, err = await cron(capsys, "add", *words, line, *more)
 
     assert (2, "", True) == (code, out, said in err)
     assert [] == await client.cron.list_items()
 
 
-async def test_add_of_what_is_there_fails(words: list[str], client: Client, capsys: Output) -> None:
-    """A deployment that adds items asks for --json and looks at the exit code."""
+async def test_add_of_an_existing_item_fails(words: list[str], client: Client, capsys: Output) -> None:
+    """Deployments that add items use --json and check the exit code."""
     await cron(capsys, "add", *words, LINE)
     code, _, err = await cron(capsys, "add", *words, LINE, "--json")
 
@@ -70,7 +70,7 @@ async def test_add_of_what_is_there_fails(words: list[str], client: Client, caps
 async def test_ls_prints_a_table_that_says_why_an_item_adds_no_jobs(
     words: list[str], client: Client, capsys: Output, dsn: str, schema: str
 ) -> None:
-    """Paused, impossible, or nobody there."""
+    """The item is paused, invalid, or no worker adds its jobs."""
     ring = task(name="ring")(lambda: None)
     for name in ("a", "b"):
         await client.cron.add(CronItem("ring", "0 8 * * *", identifier=name))
@@ -95,8 +95,8 @@ async def test_ls_prints_a_table_that_says_why_an_item_adds_no_jobs(
     assert ({}, 0.0) == (documents[0]["payload"], documents[0]["fill"])
 
 
-async def test_change_changes_what_is_given(words: list[str], client: Client, capsys: Output) -> None:
-    """The rest stays, and what is unset has its default."""
+async def test_change_changes_the_given_fields(words: list[str], client: Client, capsys: Output) -> None:
+    """Other fields stay; fields that are unset get their defaults."""
     await cron(capsys, "add", *words, LINE)
     given = ["--expression", "@hourly", "--payload", '{"to": "b"}', "--fill", "2d", "--flag", "x", "--flag", "y"]
     code, out, _ = await cron(capsys, "change", *words, "send_report", *given, "--unset", "tz", "--priority", "-3")
@@ -127,7 +127,7 @@ async def test_change_changes_what_is_given(words: list[str], client: Client, ca
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else None,
 )
-async def test_change_refuses_what_cannot_be(
+async def test_change_refuses_an_invalid_item(
     words: list[str], client: Client, capsys: Output, given: list[str], said: str
 ) -> None:
     """Nothing is changed then."""
@@ -152,7 +152,7 @@ async def test_an_item_is_paused_resumed_and_removed(words: list[str], client: C
 
 
 async def test_run_prints_the_id_of_the_job(words: list[str], client: Client, capsys: Output) -> None:
-    """With skip, that of the job that stands for it; --json says so."""
+    """With overlap skip, it is the id of the job that waits already. `--json` reports that outcome."""
     await client.cron.add(CronItem("a", "@daily", overlap="skip"))
     code, out, _ = await cron(capsys, "run", *words, "a")
     _, again, _ = await cron(capsys, "run", *words, "a", "--json")
@@ -163,25 +163,25 @@ async def test_run_prints_the_id_of_the_job(words: list[str], client: Client, ca
 
 
 @pytest.mark.parametrize("command", ["pause", "resume", "rm", "run", "next"])
-async def test_an_item_that_is_not_there_is_exit_code_one(words: list[str], capsys: Output, command: str) -> None:
-    """A script sees it."""
+async def test_a_missing_item_ends_with_exit_code_1(words: list[str], capsys: Output, command: str) -> None:
+    """Scripts check it."""
     code, out, err = await cron(capsys, command, *words, "nobody")
 
     assert (1, "", True) == (code, out, err.startswith("asyncq: there is no recurring item 'nobody'"))
 
 
 async def test_next_of_an_expression_needs_no_database(capsys: Output) -> None:
-    """To try one out; in its zone."""
+    """Users can try an expression in its time zone."""
     code, out, err = await cron(capsys, "next", "--expression", "30 8 29 2 *", "--tz", "Europe/Berlin", "--count", "3")
 
     assert (0, "", 3) == (code, err, len(out.splitlines()))
     assert all(line[5:] == "02-29 08:30+01:00" for line in out.splitlines())
 
 
-async def test_next_tells_the_slots_of_items_in_order(
+async def test_next_lists_the_slots_of_items_in_order(
     words: list[str], client: Client, capsys: Output, db: asyncpg.Connection, schema: str
 ) -> None:
-    """Of all together, or of one; a paused one is left out, or told when it is asked for."""
+    """It shows the slots of all items, or of one. Paused items are left out, unless they are asked for."""
     await client.cron.add(CronItem("a", "0 0 1 1 *", tz="Asia/Tokyo"))
     await client.cron.add(CronItem("b", "0 0 2 1 *"))
     await client.cron.add(CronItem("c", "0 0 3 1 *"))
@@ -208,8 +208,8 @@ async def test_next_tells_the_slots_of_items_in_order(
     ],
     ids=["both", "zone", "count"],
 )
-async def test_next_refuses_what_makes_no_sense(capsys: Output, given: list[str], said: str) -> None:
-    """Before a database is asked."""
+async def test_next_refuses_invalid_arguments(capsys: Output, given: list[str], said: str) -> None:
+    """It is refused before the database is asked."""
     code, _, err = await cron(capsys, "next", *given)
 
     assert (2, True) == (code, said in err)

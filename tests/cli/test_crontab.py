@@ -1,4 +1,4 @@
-"""`asyncq worker` and its crontab: the file that is named, or the one beside the folder of tasks."""
+"""`asyncq worker` and its crontab: the named file, or the one beside the folder of tasks."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ EACH_MINUTE = "* * * * *  hello  ?fill=1h&jobKey=hello  {name: 'one'}\n"
 async def test_the_jobs_of_a_crontab_are_added_and_run(
     path: str, words: list[str], dsn: str, schema: str, db: asyncpg.Connection, tmp_path: Path
 ) -> None:
-    """Those of the last minutes at once, so that nobody has to wait for the next one."""
+    """The slots of the last minutes are added at once, so that a first test need not wait."""
     write(tmp_path, {"tasks/hello.py": HELLO, path: EACH_MINUTE})
     await db.execute(f"insert into {schema}.known_crontabs values ('hello', now() - interval '5 minutes')")
 
@@ -40,7 +40,7 @@ async def test_the_jobs_of_a_crontab_are_added_and_run(
 async def test_a_worker_that_runs_once_leaves_the_crontab_alone(
     dsn: str, schema: str, db: asyncpg.Connection, tmp_path: Path
 ) -> None:
-    """It is run by somebody's cron already."""
+    """Another cron starts such a worker already."""
     write(tmp_path, {"tasks/hello.py": HELLO, "crontab": EACH_MINUTE})
     await db.execute(f"insert into {schema}.known_crontabs values ('hello', now() - interval '5 minutes')")
 
@@ -73,7 +73,7 @@ async def test_a_worker_that_runs_once_leaves_the_crontab_alone(
 async def test_a_crontab_that_cannot_be_used_ends_the_worker_with_2_at_its_start(
     words: list[str], said: str, dsn: str, tmp_path: Path
 ) -> None:
-    """Before it takes a job, and with everything that is wrong."""
+    """It ends before it takes a job, and reports all problems."""
     write(tmp_path, {"tasks/hello.py": HELLO, "crontab": "60 * * * * hello\n\n* * * * * hey ?fil=1d\n"})
 
     done = await asyncq("worker", *words, cwd=tmp_path, DATABASE_URL=dsn)
@@ -82,7 +82,7 @@ async def test_a_crontab_that_cannot_be_used_ends_the_worker_with_2_at_its_start
 
 
 async def test_the_options_of_a_worker_object_say_its_crontab(dsn: str, schema: str, tmp_path: Path) -> None:
-    """As they say everything else."""
+    """A crontab on the command line is refused, as other options are."""
     application = f"{HELLO}\nfrom asyncq import Worker\nworker = Worker({dsn!r}, [hello], schema={schema!r})\n"
     write(tmp_path, {"app.py": application})
 

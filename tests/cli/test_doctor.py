@@ -16,12 +16,12 @@ ORPHAN = "update asyncq._jobs set locked_by = 99, locked_at = now(), lock_token 
 
 
 async def doctor(dsn: str, schema: str, capsys: Output, *words: str) -> tuple[int, str, str]:
-    """Run `asyncq doctor` in this process; returns the exit code and what it says."""
+    """Run `asyncq doctor` in this process; returns the exit code and both outputs."""
     code = await run_sync(partial(main, ["doctor", "--dsn", dsn, "--schema", schema, *words]))
     return code, *capsys.readouterr()
 
 
-async def test_a_healthy_store_is_told_check_by_check(dsn: str, schema: str, capsys: Output) -> None:
+async def test_a_healthy_store_is_reported_check_by_check(dsn: str, schema: str, capsys: Output) -> None:
     """The exit code is for a monitor."""
     code, out, err = await doctor(dsn, schema, capsys)
 
@@ -36,7 +36,7 @@ async def test_a_healthy_store_is_told_check_by_check(dsn: str, schema: str, cap
 async def test_a_problem_ends_with_1_until_it_is_repaired(
     dsn: str, schema: str, client: Client, db: asyncpg.Connection, capsys: Output
 ) -> None:
-    """What was done is said on the standard error; then everything is looked at."""
+    """Repairs are reported on standard error, before all checks run again."""
     job = (await client.add_job("t")).id
     await db.execute(render(ORPHAN, schema))
     broken = await doctor(dsn, schema, capsys)
@@ -50,7 +50,7 @@ async def test_a_problem_ends_with_1_until_it_is_repaired(
 
 
 async def test_json_is_one_object(dsn: str, schema: str, capsys: Output) -> None:
-    """For a monitor that reads it."""
+    """Monitors read it."""
     code, out, _ = await doctor(dsn, schema, capsys, "--json")
     said = json.loads(out)
 
@@ -61,8 +61,8 @@ async def test_json_is_one_object(dsn: str, schema: str, capsys: Output) -> None
     )
 
 
-async def test_a_schema_that_is_missing_is_said_as_everywhere(dsn: str, capsys: Output) -> None:
-    """With the command that mends it."""
+async def test_a_missing_schema_is_reported_like_by_other_commands(dsn: str, capsys: Output) -> None:
+    """The message has the command that fixes it."""
     code, _, err = await doctor(dsn, "nowhere", capsys)
 
     assert (3, True) == (code, "asyncq migrate" in err)

@@ -1,4 +1,4 @@
-"""`asyncq jobs ls`, `counts` and `explain`: jobs can be looked at."""
+"""`asyncq jobs ls`, `counts` and `explain` show jobs."""
 
 import json
 import subprocess
@@ -17,12 +17,12 @@ Output = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def words(dsn: str, schema: str) -> list[str]:
-    """What leads a command to the test's schema."""
+    """The options that point a command at the test's schema."""
     return ["--dsn", dsn, "--schema", schema]
 
 
 async def jobs(capsys: Output, *command: str) -> tuple[int, str, str]:
-    """Run `asyncq jobs` in this process; returns the exit code and what it says."""
+    """Run `asyncq jobs` in this process; returns the exit code and both outputs."""
     code = await run_sync(partial(main, ["jobs", *command]))
     return code, *capsys.readouterr()
 
@@ -43,7 +43,7 @@ async def test_list_prints_a_table(words: list[str], client: Client, capsys: Out
 
 
 async def test_list_filters_and_goes_from_page_to_page(words: list[str], client: Client, capsys: Output) -> None:
-    """A full page says how to go on."""
+    """A full page prints how to continue."""
     ids = [(await client.add_job("send", queue="mail", flags=["eu"])).id for _ in range(3)]
     await client.add_job("send")
     await client.admin.discard_jobs(ids)
@@ -77,7 +77,7 @@ async def test_list_all_prints_all_pages(words: list[str], client: Client, capsy
 
 
 async def test_a_list_may_begin_after_0(words: list[str], client: Client, capsys: Output) -> None:
-    """It is the default, and where a script begins that goes from page to page."""
+    """Zero is the default, and the start of a script that reads all pages."""
     added = await client.add_job("send")
 
     code, out, err = await jobs(capsys, "ls", *words, "--json", "--after", "0")
@@ -86,10 +86,10 @@ async def test_a_list_may_begin_after_0(words: list[str], client: Client, capsys
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
-async def test_what_the_outputs_encoding_lacks_is_written_as_an_escape(
+async def test_characters_outside_the_output_encoding_are_written_as_escapes(
     words: list[str], client: Client, encoding: str
 ) -> None:
-    """As one that JSON has too; a traceback would show nothing of all the other jobs."""
+    """The escape is one of JSON. A traceback would hide all other jobs."""
     await client.add_job("send", queue="日本 \U0001f600")
 
     table = await asyncq("jobs", "ls", *words, PYTHONIOENCODING=encoding)
@@ -100,8 +100,8 @@ async def test_what_the_outputs_encoding_lacks_is_written_as_an_escape(
     assert "日本 \U0001f600" == json.loads(document.stdout)["queue"]
 
 
-async def test_output_that_cannot_be_written_is_a_sentence(words: list[str]) -> None:
-    """A full disk is no fault of ours; the exit code says that nothing came out."""
+async def test_an_error_of_the_output_is_one_line(words: list[str]) -> None:
+    """A full disk is reported in one line, and by the exit code."""
     with open("/dev/full", "wb") as full:  # noqa: ASYNC230
         done = await run_sync(
             partial(
@@ -117,13 +117,13 @@ async def test_output_that_cannot_be_written_is_a_sentence(words: list[str]) -> 
 
 
 async def test_an_empty_list_is_a_line_of_headings(words: list[str], capsys: Output) -> None:
-    """And as JSON nothing at all."""
+    """As JSON nothing is printed."""
     assert 1 == len((await jobs(capsys, "ls", *words))[1].splitlines())
     assert (0, "", "") == await jobs(capsys, "ls", *words, "--json")
 
 
 async def test_counts_prints_each_state(words: list[str], client: Client, capsys: Output) -> None:
-    """Also those that no job is in."""
+    """States without jobs are included."""
     await client.add_job("send")
 
     code, out, _ = await jobs(capsys, "counts", *words)
@@ -134,7 +134,7 @@ async def test_counts_prints_each_state(words: list[str], client: Client, capsys
 
 
 async def test_explain_prints_each_reason(words: list[str], client: Client, capsys: Output) -> None:
-    """With its sentence."""
+    """Each reason has a sentence."""
     added = await client.add_job("send")
 
     code, out, _ = await jobs(capsys, "explain", *words, str(added.id))
@@ -148,8 +148,8 @@ async def test_explain_prints_each_reason(words: list[str], client: Client, caps
     } == json.loads(document)
 
 
-async def test_a_job_that_is_not_there_cannot_be_explained(words: list[str], capsys: Output) -> None:
-    """Exit code 1, as with show."""
+async def test_a_missing_job_cannot_be_explained(words: list[str], capsys: Output) -> None:
+    """The exit code is 1, as for show."""
     code, out, err = await jobs(capsys, "explain", *words, "7")
 
     assert (1, "") == (code, out)
@@ -179,10 +179,10 @@ async def test_a_job_that_is_not_there_cannot_be_explained(words: list[str], cap
     ],
     ids=lambda value: ascii(" ".join(value)) if isinstance(value, list) else "",
 )
-async def test_a_wrong_command_line_says_what_is_wrong(
+async def test_a_wrong_command_line_names_the_fault(
     words: list[str], capsys: Output, command: list[str], expected: str
 ) -> None:
-    """Exit code 2, and nothing was asked."""
+    """The exit code is 2, and no query is sent."""
     code, out, err = await jobs(capsys, *command[:1], *words, *command[1:])
 
     assert (2, "") == (code, out)

@@ -21,7 +21,7 @@ async def failed(client: Client) -> int:
     return added.id
 
 
-async def test_retry_prints_the_ids_of_the_jobs_that_begin_anew(
+async def test_retry_prints_the_ids_of_the_retried_jobs(
     words: list[str], client: Client, failed: int, capsys: Output
 ) -> None:
     """They are due."""
@@ -30,7 +30,7 @@ async def test_retry_prints_the_ids_of_the_jobs_that_begin_anew(
 
 
 async def test_cancel_ends_jobs_that_wait(words: list[str], client: Client, failed: int, capsys: Output) -> None:
-    """What is discarded is named, and left alone."""
+    """Discarded jobs are named and left alone."""
     added = await client.add_job("send")
     code, out, err = await jobs(capsys, "cancel", *words, str(failed), str(added.id))
 
@@ -41,7 +41,7 @@ async def test_cancel_ends_jobs_that_wait(words: list[str], client: Client, fail
 
 
 async def test_complete_ends_jobs(words: list[str], client: Client, failed: int, capsys: Output) -> None:
-    """As JSON they are shown as they were."""
+    """As JSON, the jobs are shown as they were before."""
     code, out, _ = await jobs(capsys, "complete", *words, str(failed), "--json")
 
     assert (0, failed, "discarded", {"to": "a"}) == (
@@ -66,7 +66,7 @@ async def test_complete_ends_jobs(words: list[str], client: Client, failed: int,
 async def test_discard_discards_jobs(
     words: list[str], client: Client, capsys: Output, given: list[str], expected: str
 ) -> None:
-    """With the error that is given."""
+    """The jobs get the given error."""
     added = await client.add_job("send")
 
     assert (0, f"{added.id}\n", "") == await jobs(capsys, "discard", *words, str(added.id), *given)
@@ -74,8 +74,10 @@ async def test_discard_discards_jobs(
     assert ("discarded", expected) == (job.state, job.last_error)
 
 
-async def test_reschedule_changes_what_is_given(words: list[str], client: Client, failed: int, capsys: Output) -> None:
-    """0 is a value, and what is not given stays."""
+async def test_reschedule_changes_the_given_fields(
+    words: list[str], client: Client, failed: int, capsys: Output
+) -> None:
+    """Zero is a value; fields that are not given stay."""
     changes = ["--run-at", "2030-01-31T04:00:00Z", "--priority", "0", "--attempts", "0", "--max-attempts", "3"]
 
     code, _, _ = await jobs(capsys, "reschedule", *words, str(failed), *changes)
@@ -94,7 +96,7 @@ async def test_reschedule_changes_what_is_given(words: list[str], client: Client
 async def test_reschedule_to_zero_is_a_change(
     words: list[str], client: Client, failed: int, capsys: Output, change: str
 ) -> None:
-    """Also when nothing else is given."""
+    """This holds even if nothing else is given."""
     assert (0, f"{failed}\n", "") == await jobs(capsys, "reschedule", *words, str(failed), change, "0")
     job = await client.get_job(failed)
     assert 0 == (job.priority if change == "--priority" else job.attempts)
@@ -109,7 +111,7 @@ async def test_reschedule_takes_a_delay(
     delay: timedelta,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nobody wants to compute a time of day; it goes by the server's clock, whatever that of this machine shows."""
+    """The delay counts from the server's clock, not from that of this machine."""
     monkeypatch.setattr("asyncq.cli.jobs_change.datetime", Tomorrow, raising=False)
     added = await client.add_job("send", run_at=datetime(2030, 1, 31, tzinfo=UTC))
     before = await client.admin.now()
@@ -121,16 +123,16 @@ async def test_reschedule_takes_a_delay(
 
 
 async def test_remove_takes_a_key(words: list[str], client: Client, failed: int, capsys: Output) -> None:
-    """The second time nobody has it: exit code 1."""
+    """The second call finds no job with the key, and ends with exit code 1."""
     assert (0, f"{failed}\n", "") == await jobs(capsys, "rm", *words, "k")
     assert (1, "", "no job has the key 'k'\n") == await jobs(capsys, "rm", *words, "k")
 
 
 @pytest.mark.leaves_something
-async def test_remove_says_that_a_job_runs_on(
+async def test_remove_reports_that_a_job_continues_to_run(
     words: list[str], client: Client, db: asyncpg.Connection, schema: str, capsys: Output
 ) -> None:
-    """It looks like a success otherwise."""
+    """Otherwise it would look like a success."""
     added = await client.add_job("send", job_key="k")
     await db.execute(f"update {schema}._jobs set locked_by = 9, locked_at = now(), lock_token = 1")
 
@@ -170,10 +172,10 @@ async def test_jobs_that_were_not_changed_are_named(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-async def test_a_wrong_command_line_says_what_is_wrong(
+async def test_a_wrong_command_line_names_the_fault(
     words: list[str], capsys: Output, command: list[str], expected: str
 ) -> None:
-    """Exit code 2, and nothing was changed."""
+    """The exit code is 2, and nothing is changed."""
     code, out, err = await jobs(capsys, *command[:1], *words, *command[1:])
 
     assert (2, "") == (code, out)

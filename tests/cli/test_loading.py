@@ -1,4 +1,4 @@
-"""Which tasks a word on the command line means."""
+"""The tasks that a word on the command line means."""
 
 import sys
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ ONE = "from asyncq import task\n\n@task\nasync def {}(ctx): ...\n"
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty current folder; what is imported from it is forgotten afterwards."""
+    """An empty current folder; modules imported from it are unloaded afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
     before = set(sys.modules)
@@ -31,14 +31,14 @@ def names(found: object) -> list[str]:
 
 
 def refusal(what: str) -> str:
-    """What is said when a word cannot be loaded."""
+    """The error message for a word that cannot be loaded."""
     with pytest.raises(TaskError) as caught:
         load(what)
     return str(caught.value)
 
 
 def test_a_file_with_one_task_is_called_as_its_path_says(here: Path) -> None:
-    """Whoever comes from graphile-worker expects tasks/a/b to be the task a/b, whatever the function is called."""
+    """As in graphile-worker, tasks/a/b is the task a/b, regardless of the function's name."""
     write(here, {"tasks/hello.py": ONE.format("run"), "tasks/mail/eu/send.py": ONE.format("send")})
 
     assert ["hello", "mail/eu/send"] == names(load("tasks"))
@@ -52,14 +52,14 @@ def test_in_a_file_with_several_tasks_each_keeps_its_own_name(here: Path) -> Non
 
 
 def test_a_name_that_was_given_stays(here: Path) -> None:
-    """Whoever says name= knows what they want, and other programs may rely on it."""
+    """An explicit name= is deliberate, and other programs may rely on it."""
     write(here, {"tasks/mail/send.py": ONE.format("send").replace("@task", "@task(name='mail.send')")})
 
     assert ["mail.send"] == names(load("tasks"))
 
 
 def test_a_renamed_task_keeps_its_defaults(here: Path) -> None:
-    """The path changes the name and nothing else."""
+    """The path changes only the name."""
     write(here, {"tasks/a/b.py": ONE.format("f").replace("@task", "@task(queue='q', priority=3, max_attempts=2)")})
 
     (task,) = load("tasks")
@@ -68,7 +68,7 @@ def test_a_renamed_task_keeps_its_defaults(here: Path) -> None:
     assert ("a/b", "q", 3, 2) == (spec.task, spec.queue, spec.priority, spec.max_attempts)
 
 
-def test_a_task_may_return_what_only_type_checkers_import(here: Path) -> None:
+def test_a_task_may_return_a_type_that_only_type_checkers_import(here: Path) -> None:
     """A worker needs the types of the parameters alone."""
     imports = "from __future__ import annotations\nfrom typing import TYPE_CHECKING\n"
     checked = "if TYPE_CHECKING:\n    from nowhere import Report\n"
@@ -78,7 +78,7 @@ def test_a_task_may_return_what_only_type_checkers_import(here: Path) -> None:
 
 
 def test_files_that_begin_with_an_underscore_or_a_dot_are_no_task_files(here: Path) -> None:
-    """Helpers, __init__.py and what editors leave lie beside the tasks."""
+    """Helpers, __init__.py and editors' temporary files may be in the folder of tasks."""
     helpers = {"tasks/_shared.py": "", "tasks/__init__.py": "", "tasks/.#a.py": "1/0", "tasks/_x/y.py": "1/0"}
     write(here, {"tasks/a.py": ONE.format("a"), "tasks/.git/b.py": "1/0", "tasks/notes.txt": "", **helpers})
 
@@ -105,7 +105,7 @@ def test_task_files_can_import_each_other_and_are_loaded_once(here: Path) -> Non
 def test_a_folder_elsewhere_is_loaded_from_the_folder_above_it(
     here: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """In a container the tasks are mounted where the worker is not."""
+    """In a container the tasks may be mounted outside of the worker's folder."""
     away = write(
         tmp_path_factory.mktemp("away"),
         {"my_tasks/a.py": "import my_tasks.b\n" + ONE.format("a"), "my_tasks/b.py": ONE.format("b")},
@@ -144,7 +144,7 @@ GENERATOR = ONE.format("a").replace("...", "\n    yield 1")
         ("tasks/readme.txt", "", "tasks has no task file"),
     ],
 )
-def test_what_cannot_be_loaded_is_said_with_its_file_and_line(here: Path, path: str, text: str, expected: str) -> None:
+def test_a_load_error_names_the_file_and_the_line(here: Path, path: str, text: str, expected: str) -> None:
     """A worker that starts without one of its tasks would leave its jobs waiting."""
     write(here, {path: text})
 
@@ -152,14 +152,14 @@ def test_what_cannot_be_loaded_is_said_with_its_file_and_line(here: Path, path: 
 
 
 def test_an_error_in_a_module_that_a_task_file_imports_names_that_module(here: Path) -> None:
-    """There is the line to be mended."""
+    """The error is in that module."""
     write(here, {"tasks/a.py": "import app_db\n", "app_db.py": "\n\n1/0\n"})
 
     assert "tasks/a.py cannot be loaded: ZeroDivisionError: division by zero (app_db.py, line 3)" == refusal("tasks")
 
 
 def test_a_folder_with_the_name_of_another_module_is_refused(here: Path) -> None:
-    """`json/a.py` cannot be imported beside Python's own json; silence would leave its task out."""
+    """`json/a.py` cannot be imported beside Python's own json. Skipping it silently would leave its task out."""
     write(here, {"json/a.py": ONE.format("a")})
 
     assert "json/a.py cannot be loaded: no module 'json.a' exists" in refusal("json")
@@ -209,7 +209,7 @@ def test_a_module_that_only_imports_tasks_gives_these(here: Path) -> None:
 
 
 def test_a_worker_object_is_given_as_it_is(here: Path) -> None:
-    """Its options stand in the code."""
+    """Its options are set in the code."""
     write(here, {"app_one.py": MODULE})
 
     assert isinstance(load("app_one:worker"), Worker)
@@ -246,8 +246,8 @@ def test_renamed_gives_a_copy_and_leaves_the_task_alone() -> None:
     assert ("x",) == other.job().flags
 
 
-def test_the_crontab_of_a_folder_of_tasks_stands_beside_it(here: Path) -> None:
-    """Not in it, where it would be looked at as a task; and it need not be there."""
+def test_the_crontab_of_a_folder_of_tasks_is_beside_it(here: Path) -> None:
+    """Inside, it would be treated as a task. The file is optional."""
     write(
         here,
         {
@@ -263,7 +263,7 @@ def test_the_crontab_of_a_folder_of_tasks_stands_beside_it(here: Path) -> None:
 
 
 def test_a_crontab_is_read_from_a_file(here: Path) -> None:
-    """In UTF-8, with or without a mark at its start, whatever the locale says."""
+    """It is read as UTF-8, with or without a byte order mark, in any locale."""
     (here / "crontab").write_bytes("\ufeff# täglich\r\n0 4 * * * rollup {day: 'Dönerstag'}\r\n".encode())
 
     [item] = load_crontab(Path("crontab"))
@@ -280,7 +280,7 @@ def test_a_crontab_is_read_from_a_file(here: Path) -> None:
     ],
 )
 def test_a_crontab_that_cannot_be_read_is_named(here: Path, content: bytes | None, said: str) -> None:
-    """There may be several, and the one that is read another one than the one that was mended."""
+    """There may be several crontabs, and the user may have edited another one."""
     if content is not None:
         (here / "crontab").write_bytes(content)
 

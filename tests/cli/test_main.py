@@ -44,7 +44,7 @@ def test_without_a_command_the_help_is_printed_on_stderr_with_exit_code_2(capsys
 def test_help_teaches_with_examples_environment_and_exit_codes(
     command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever asks for help should not have to look for the documentation; it fits a terminal of 80 columns."""
+    """The help replaces a look into the documentation, and fits into 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as caught:
         main([*command, "--help"])
@@ -65,7 +65,7 @@ def test_version_prints_name_and_version(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_the_command_line_starts_without_uvloop_and_the_launcher_of_servers() -> None:
-    """What only some commands need is imported by these: help and errors come at once."""
+    """Commands import such modules only when they need them, so help and errors appear quickly."""
     script = (
         "import sys; from asyncq.cli import main\n"
         "try: main(['--help'])\n"
@@ -89,10 +89,10 @@ COMMANDS = [
 
 @pytest.mark.usefixtures("bare")
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command[0] != "worker"], ids=" ".join)
-def test_without_a_database_a_command_refuses_and_does_not_look_at_that_of_the_tests(
+def test_without_a_database_a_command_refuses_and_ignores_that_of_the_tests(
     dsn: str, command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A command must never work on a database that was not meant, and never start a server."""
+    """A command must never use an unintended database, and never start a server."""
     monkeypatch.setenv("ASYNCQ_TEST_DATABASE_URL", dsn)
 
     code = main(command)
@@ -101,10 +101,8 @@ def test_without_a_database_a_command_refuses_and_does_not_look_at_that_of_the_t
     assert (2, f"asyncq: {said}\n") == (code, capsys.readouterr().err)
 
 
-async def test_a_worker_without_a_database_refuses_and_does_not_look_at_that_of_the_tests(
-    dsn: str, tmp_path: Path
-) -> None:
-    """As the other commands."""
+async def test_a_worker_without_a_database_refuses_and_ignores_that_of_the_tests(dsn: str, tmp_path: Path) -> None:
+    """The other commands ignore the variable of the tests too."""
     write(tmp_path, {"tasks/hello.py": "from asyncq import task\n\n@task\ndef hello(): ...\n"})
 
     done = await asyncq("worker", "--once", cwd=tmp_path, ASYNCQ_TEST_DATABASE_URL=dsn)
@@ -126,10 +124,10 @@ async def test_database_url_is_used_whatever_the_database_of_the_tests_is(
 
 
 @pytest.mark.usefixtures("bare")
-def test_the_option_comes_before_the_environment(
+def test_the_option_overrides_the_environment(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The nearer wish wins; the message names the address that was tried, and no password."""
+    """The explicit option wins. The message names the address that was tried, and the variable."""
     monkeypatch.setenv("DATABASE_URL", "postgresql://other.invalid/x")
 
     code = main(["add", "hello", "--dsn", UNREACHABLE])
@@ -143,7 +141,7 @@ def test_the_option_comes_before_the_environment(
 
 
 @pytest.mark.usefixtures("bare")
-def test_the_variables_of_libpq_are_used_when_nothing_else_says_where_to(
+def test_the_variables_of_libpq_are_the_last_resort(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """psql and the worker in one shell reach the same database."""
@@ -167,7 +165,7 @@ def test_an_empty_dsn_is_refused(capsys: pytest.CaptureFixture[str], monkeypatch
 
 @pytest.mark.usefixtures("bare")
 def test_debug_shows_the_traceback_before_the_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    """Only who asks for it wants to see our code."""
+    """By default users do not see our code."""
     code = main(["migrate", "--dsn", UNREACHABLE, "--log-level", "debug"])
 
     lines = capsys.readouterr().err.splitlines()
@@ -216,10 +214,10 @@ def test_a_wrong_command_line_ends_with_2_and_a_sentence(
         (["cron", "--json", "ls"], "--json belongs after the command: asyncq cron COMMAND --json ..."),
     ],
 )
-def test_an_option_before_its_command_is_told_where_it_goes(
+def test_an_option_before_its_command_gets_a_hint_to_its_place(
     command: list[str], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its value would be taken for the command, and printed: a DSN with its password, into the log of a deployment."""
+    """Its value would be treated as the command and printed: a DSN with its password, in the log of a deployment."""
     code = main(command)
 
     err = capsys.readouterr().err
@@ -250,7 +248,7 @@ def test_with_json_an_error_is_one_document_on_stderr(
 
 @pytest.mark.usefixtures("bare")
 def test_ctrl_c_ends_quietly_with_130(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a shell has it."""
+    """Shells use this exit code for SIGINT."""
 
     def interrupted(_: object) -> int:
         raise KeyboardInterrupt
@@ -263,8 +261,8 @@ def test_ctrl_c_ends_quietly_with_130(capsys: pytest.CaptureFixture[str], monkey
 
 
 @pytest.mark.usefixtures("bare")
-def test_a_wrong_password_is_said_without_it(capsys: pytest.CaptureFixture[str]) -> None:
-    """The sentence tells a refusal from a server that is away, and the password stays out of logs."""
+def test_the_error_for_a_wrong_password_omits_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """The message distinguishes a refused login from an unreachable server, and keeps the password out of logs."""
     with start() as server:
         asyncio.run(_ask_for_passwords(server.dsn))
         dsn = server.dsn.replace("//postgres@", "//mallory:guessed@")

@@ -41,10 +41,10 @@ async def migrate(*words: str) -> int:
     return await run_sync(partial(main, ["migrate", *words]))
 
 
-async def test_migrate_says_what_it_applied_and_then_that_all_is_up_to_date(
+async def test_migrate_prints_the_applied_migrations_and_then_that_all_is_up_to_date(
     dsn: str, fresh: str, capsys: Output
 ) -> None:
-    """The log of a deploy tells whether the database changed."""
+    """The log of a deployment must show whether the schema changed."""
     first = await migrate("--dsn", dsn, "--schema", fresh)
     applied = capsys.readouterr().out.splitlines()
     second = await migrate("--dsn", dsn, "--schema", fresh)
@@ -73,7 +73,7 @@ async def test_check_ends_with_3_and_changes_nothing_while_migrations_are_pendin
 
 
 async def test_with_json_it_prints_one_document_with_the_same_keys_always(dsn: str, fresh: str, capsys: Output) -> None:
-    """A script need not know whether it looked or migrated."""
+    """A script can parse both the check and the migration."""
     documents = []
     for words in (["--check"], [], ["--check"]):
         await migrate(*words, "--json", "--dsn", dsn, "--schema", fresh)
@@ -91,7 +91,7 @@ async def test_with_json_it_prints_one_document_with_the_same_keys_always(dsn: s
 async def test_a_database_that_is_newer_is_left_alone_with_exit_code_0(
     words: list[str], dsn: str, db: asyncpg.Connection, schema: str, capsys: Output
 ) -> None:
-    """While releases are rolled out, an old machine may start after a new one has migrated."""
+    """During a rollout, an old machine may start after a new one has migrated."""
     await db.execute(f"insert into {schema}._migrations (id, name, checksum) values (999999, 'x', 'x')")
 
     code = await migrate(*words, "--dsn", dsn, "--schema", schema)
@@ -115,10 +115,10 @@ async def test_check_refuses_a_database_with_which_this_release_cannot_work(
     assert (3, True) == (code, "needs asyncq 7.0.0 or newer since its migration x," in capsys.readouterr().err)
 
 
-async def test_it_says_who_holds_the_lock_that_it_waits_for(
+async def test_it_names_the_holder_of_the_lock_that_it_waits_for(
     dsn: str, db: asyncpg.Connection, schema: str, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise a deploy hangs, and nobody knows why."""
+    """Otherwise a deployment hangs without a visible reason."""
     monkeypatch.setattr(store, "LOCK_TIMEOUT_S", 0.1)
     err = ""
     async with anyio.create_task_group() as group, db.transaction():
@@ -134,7 +134,7 @@ async def test_it_says_who_holds_the_lock_that_it_waits_for(
 
 
 async def test_eight_at_once_on_an_empty_database_all_succeed(dsn: str, fresh: str) -> None:
-    """All machines of a deploy run it at the same moment."""
+    """All machines of a deployment migrate at the same time."""
     processes = [_process("--json", "--dsn", dsn, "--schema", fresh) for _ in range(8)]
 
     ended = [await run_sync(process.communicate) for process in processes]

@@ -21,7 +21,7 @@ WORDS = ["--worker", "app_worker", "--enqueuer", "app_web"]
 def test_without_apply_the_script_is_printed_and_no_database_is_needed(
     capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For psql, a review, or the tool that keeps all grants of the company."""
+    """The script is for psql, a review, or a tool that manages grants."""
     monkeypatch.delenv("DATABASE_URL", raising=False)
     code = main(["roles", *WORDS, "--schema", "jobs"])
     printed = capsys.readouterr().out
@@ -50,8 +50,8 @@ async def apply(roles: Roles, by: str, worker: str) -> int:
 MAY_ADD = "select has_function_privilege($1, '{}.add_job'::regproc, 'execute')"
 
 
-async def test_apply_grants_and_says_to_whom(dsn: str, capsys: Output) -> None:
-    """In a deploy, after `asyncq migrate`."""
+async def test_apply_grants_and_prints_the_roles(dsn: str, capsys: Output) -> None:
+    """A deployment runs it after `asyncq migrate`."""
     async with three_roles(dsn) as roles, session(dsn, roles.schema) as sql:
         await sql.execute(f"revoke all on all functions in schema asyncq from {roles.worker}")
         before = await sql.value(MAY_ADD.format(roles.schema), roles.worker)
@@ -64,7 +64,7 @@ async def test_apply_grants_and_says_to_whom(dsn: str, capsys: Output) -> None:
 
 
 async def test_a_refusal_ends_with_exit_code_3_and_changes_nothing(dsn: str, capsys: Output) -> None:
-    """As with every command that the database refuses."""
+    """Every command that the database refuses ends like this."""
     async with three_roles(dsn) as roles, session(dsn, roles.schema) as sql:
         code = await apply(roles, roles.owner, roles.owner)
         may_add = await sql.value(MAY_ADD.format(roles.schema), roles.owner)
@@ -74,7 +74,7 @@ async def test_a_refusal_ends_with_exit_code_3_and_changes_nothing(dsn: str, cap
 
 
 @pytest.mark.skipif(shutil.which("psql") is None, reason="there is no psql on this machine")
-async def test_the_file_runs_in_psql_as_it_stands(dsn: str, tmp_path: Path) -> None:
+async def test_the_file_runs_in_psql_unchanged(dsn: str, tmp_path: Path) -> None:
     """A DBA need not have Python: psql puts its own variables in."""
     async with three_roles(dsn) as roles, session(dsn, roles.schema) as sql:
         script = tmp_path / "roles.sql"

@@ -1,4 +1,4 @@
-"""`asyncq worker` as a process: it loads tasks, runs jobs from everywhere, and ends when it is told to."""
+"""`asyncq worker` as a process: it loads tasks, runs jobs, and stops on a signal."""
 
 import json
 import re
@@ -77,7 +77,7 @@ def worker(dsn: str, schema: str, tmp_path: Path) -> StartWorker:
 
 
 async def state_of(client: Client, job_id: int) -> JobState | None:
-    """A job's state; None when it is gone."""
+    """A job's state; None if the job does not exist."""
     try:
         return (await client.get_job(job_id)).state
     except JobNotFound:
@@ -106,7 +106,7 @@ async def test_a_worker_with_the_folder_tasks_runs_jobs_of_the_command_line_and_
 
 
 async def test_a_signal_lets_the_running_job_finish(worker: StartWorker, client: Client, tmp_path: Path) -> None:
-    """A deploy does not interrupt what takes seconds."""
+    """A deployment must not interrupt jobs of a few seconds."""
     write(tmp_path, {"tasks/wait.py": WAIT})
     added = await client.add_job("wait")
 
@@ -121,7 +121,7 @@ async def test_a_signal_lets_the_running_job_finish(worker: StartWorker, client:
 
 
 async def test_a_second_signal_ends_the_grace_period(worker: StartWorker, client: Client, tmp_path: Path) -> None:
-    """Who presses Ctrl-C twice does not want to wait; the job is due again, with no attempt counted."""
+    """A second Ctrl-C means do not wait. The job is due again, and no attempt is counted."""
     write(tmp_path, {"tasks/wait.py": WAIT})
     added = await client.add_job("wait")
 
@@ -136,10 +136,10 @@ async def test_a_second_signal_ends_the_grace_period(worker: StartWorker, client
     assert (0, JobState.AVAILABLE, 0) == (code, job.state, job.attempts)
 
 
-async def test_once_runs_what_is_due_and_ends(
+async def test_once_runs_all_due_jobs_and_ends(
     worker: StartWorker, client: Client, db: asyncpg.Connection, schema: str, tmp_path: Path
 ) -> None:
-    """Named queues to their end, jobs added meanwhile too; what is not due stays. The log is JSON when asked for."""
+    """Queues are drained, also of jobs added meanwhile; future jobs stay. The log is JSON if requested."""
     write(
         tmp_path,
         {
@@ -172,7 +172,7 @@ async def chain(left: int, ctx: JobContext) -> None:
 
 
 async def test_once_stops_in_order_on_a_signal(worker: StartWorker, client: Client, tmp_path: Path) -> None:
-    """Killed, it would leave its jobs claimed until the lease ends."""
+    """A killed worker would leave its jobs claimed until the lease ends."""
     write(tmp_path, {"tasks/wait.py": WAIT})
     added = await client.add_job("wait")
 
@@ -195,7 +195,7 @@ async def test_once_stops_in_order_on_a_signal(worker: StartWorker, client: Clie
     ],
     ids=str,
 )
-async def test_jobs_that_were_discarded_are_kept_for_as_long_as_is_said(
+async def test_discarded_jobs_are_kept_for_the_given_time(
     worker: StartWorker,
     client: Client,
     db: asyncpg.Connection,
@@ -205,7 +205,7 @@ async def test_jobs_that_were_discarded_are_kept_for_as_long_as_is_said(
     age: str,
     left: int,
 ) -> None:
-    """A month by default: somebody may want to look, or try again."""
+    """The default is a month, so that users can look at them or retry them."""
     write(tmp_path, {"tasks/wait.py": WAIT})
     added = await client.add_job("gone")
     await client.admin.discard_jobs([added.id])
@@ -229,7 +229,7 @@ async def test_jobs_that_were_discarded_are_kept_for_as_long_as_is_said(
 async def test_a_worker_ends_although_a_handler_does_not(
     code_of_task: str, expected: str, worker: StartWorker, client: Client, tmp_path: Path
 ) -> None:
-    """Nothing can stop a thread, and Python would wait for it for ever; the job is left to the other workers."""
+    """A thread cannot be stopped, and Python would wait for it for ever. The job is left to other workers."""
     write(tmp_path, {"tasks/stuck.py": code_of_task})
     added = await client.add_job("stuck")
     hasty = """
@@ -254,7 +254,7 @@ sys.exit(main())
 async def test_a_worker_object_runs_with_the_options_of_its_code(
     dsn: str, schema: str, client: Client, tmp_path: Path
 ) -> None:
-    """The program's own options, observers and all, with the signals and the log of the command."""
+    """Options and observers come from the program, signals and the log from the command."""
     write(
         tmp_path,
         {
@@ -300,7 +300,7 @@ NAMED = HELLO.replace("@task", "@task(name='x')")
 async def test_tasks_that_cannot_be_served_end_the_worker_with_2_at_its_start(
     files: dict[str, str], expected: str, dsn: str, tmp_path: Path
 ) -> None:
-    """Before it takes a job; one line, no traceback."""
+    """It ends before it takes a job, with one line and no traceback."""
     write(tmp_path, files)
 
     done = await asyncq("worker", cwd=tmp_path, DATABASE_URL=dsn)
@@ -311,7 +311,7 @@ async def test_tasks_that_cannot_be_served_end_the_worker_with_2_at_its_start(
 async def test_a_worker_without_its_schema_says_to_run_migrate_or_does_it(
     dsn: str, db: asyncpg.Connection, tmp_path: Path
 ) -> None:
-    """Nothing migrates behind the user's back; --migrate is for a demo and a small deploy."""
+    """Nothing migrates implicitly. --migrate is for demos and small deployments."""
     write(tmp_path, {"tasks/hello.py": HELLO})
     words = ["worker", "--once", "--schema", "cli_fresh"]
 
@@ -324,8 +324,8 @@ async def test_a_worker_without_its_schema_says_to_run_migrate_or_does_it(
     assert (3, said, 0) == (missing.returncode, missing.stderr, migrated.returncode)
 
 
-async def test_a_worker_that_cannot_reach_the_server_says_where_it_looked(tmp_path: Path) -> None:
-    """At its start it ends, so that a wrong address is seen at once; later it tries for ever."""
+async def test_a_worker_that_cannot_reach_the_server_prints_the_address(tmp_path: Path) -> None:
+    """At its start it ends, so that a wrong address is noticed at once. Later it retries for ever."""
     write(tmp_path, {"tasks/hello.py": HELLO})
 
     done = await asyncq("worker", "--dsn", "postgresql://app:secret@127.0.0.1:1/shop", cwd=tmp_path)
@@ -346,7 +346,7 @@ async def test_a_worker_that_cannot_reach_the_server_says_where_it_looked(tmp_pa
 async def test_a_worker_whose_log_is_json_ends_with_its_error_in_the_log(
     words: list[str], code: int, expected: str, tmp_path: Path
 ) -> None:
-    """Who collects the lines of a fleet can read the last one, too."""
+    """A log collector must be able to parse the last line too."""
     write(tmp_path, {"tasks/hello.py": HELLO})
 
     done = await asyncq("worker", "--log-format", "json", *words, cwd=tmp_path)

@@ -54,7 +54,7 @@ async def test_tasks_that_set_up_logging_do_not_silence_the_worker(
 
 
 async def test_tasks_that_set_up_all_logging_are_obeyed(dsn: str, schema: str, client: Client, tmp_path: Path) -> None:
-    """The handler of the root belongs to the program."""
+    """The program's handler of the root logger is used."""
     write(tmp_path, {"app.py": SETUP.format(config=OWN)})
     await client.add_job("fail", max_attempts=1)
 
@@ -81,7 +81,7 @@ async def test_a_json_log_ends_with_the_error_whatever_the_tasks_set_up(dsn: str
 
 
 async def test_no_import_creates_a_logger(tmp_path: Path) -> None:
-    """A program imports asyncq first and calls `dictConfig` then, which would disable it."""
+    """A program may call `dictConfig` after the import, which would disable existing loggers."""
     program = """
 import asyncq, asyncq.cli.worker, asyncq.testing, logging
 print(sorted(name for name in logging.Logger.manager.loggerDict if name.startswith("asyncq")))

@@ -16,7 +16,7 @@ __all__ = ["words"]
 
 
 async def workers(capsys: Output, *command: str) -> tuple[int, str, str]:
-    """Run `asyncq workers` in this process; returns the exit code and what it says."""
+    """Run `asyncq workers` in this process; returns the exit code and both outputs."""
     code = await run_sync(partial(main, ["workers", *command]))
     return code, *capsys.readouterr()
 
@@ -29,7 +29,7 @@ async def gone(client: Client, db: asyncpg.Connection, schema: str) -> int:
 
 
 async def test_a_worker_is_a_line(words: list[str], capsys: Output, gone: int, db: asyncpg.Connection) -> None:
-    """With what somebody needs who looks for it."""
+    """The line has the host, the process and the state."""
     code, out, err = await workers(capsys, "ls", *words)
     await workers(capsys, "unlock", str(gone), *words)
 
@@ -41,7 +41,7 @@ async def test_a_worker_is_a_line(words: list[str], capsys: Output, gone: int, d
 
 
 async def test_as_json_it_has_all_that_is_known(words: list[str], capsys: Output, gone: int) -> None:
-    """For scripts."""
+    """Scripts read it."""
     code, out, _ = await workers(capsys, "ls", "--json", *words)
     await workers(capsys, "unlock", str(gone), *words)
 
@@ -56,7 +56,7 @@ async def test_as_json_it_has_all_that_is_known(words: list[str], capsys: Output
 async def test_stuck_jobs_show(
     words: list[str], capsys: Output, gone: int, db: asyncpg.Connection, schema: str
 ) -> None:
-    """In the table, the first of them, and in JSON all."""
+    """The table has the first of them, JSON has all."""
     await db.execute(f"update {schema}._workers set stuck = '{{7, 8, 9, 10, 11}}'")
     _, table, _ = await workers(capsys, "ls", *words)
     _, line, _ = await workers(capsys, "ls", "--json", *words)
@@ -67,14 +67,14 @@ async def test_stuck_jobs_show(
 
 
 async def test_unlock_frees_the_jobs_of_a_worker(words: list[str], client: Client, capsys: Output, gone: int) -> None:
-    """Whoever pulled the plug knows that it will not come back."""
+    """The administrator knows that the worker will not come back."""
     (job,) = await client.admin.list_jobs()
 
     assert (0, f"{job.id}\n", "") == await workers(capsys, "unlock", str(gone), *words)
     assert ("available", []) == ((await client.get_job(job.id)).state, await client.admin.list_workers())
 
 
-async def test_unlock_names_ids_that_are_not_there(words: list[str], capsys: Output, gone: int) -> None:
+async def test_unlock_names_unknown_ids(words: list[str], capsys: Output, gone: int) -> None:
     """A typo must not look like a success."""
     code, out, err = await workers(capsys, "unlock", "x", str(gone), "0", "--json", *words)
 
@@ -85,7 +85,7 @@ async def test_unlock_names_ids_that_are_not_there(words: list[str], capsys: Out
 async def test_unlock_frees_the_jobs_of_all_that_were_silent_for_so_long(
     words: list[str], client: Client, capsys: Output, gone: int, silent: str, unlocked: bool
 ) -> None:
-    """The rule of graphile-worker, for those who want it."""
+    """It is the rule of graphile-worker."""
     code, _, err = await workers(capsys, "unlock", "--silent-for", silent, *words)
     left = await client.admin.list_workers()
     await client.admin.force_unlock_workers([gone])
@@ -97,18 +97,18 @@ async def test_unlock_frees_the_jobs_of_all_that_were_silent_for_so_long(
 @pytest.mark.parametrize(
     "command", [["unlock"], ["unlock", "1", "--silent-for", "4h"], ["ls", "--silent-for", "4h"], ["lock"], ["list"], []]
 )
-async def test_what_cannot_be_meant_is_refused(words: list[str], capsys: Output, command: list[str]) -> None:
-    """Before the database is asked."""
+async def test_invalid_arguments_are_refused(words: list[str], capsys: Output, command: list[str]) -> None:
+    """They are refused before the database is asked."""
     code, out, err = await workers(capsys, *command, *words)
 
     assert (2, "") == (code, out)
     assert "asyncq" in err
 
 
-async def test_claims_of_a_worker_that_nobody_knows_are_listed_and_can_be_freed(
+async def test_claims_of_an_unknown_worker_are_listed_and_can_be_freed(
     words: list[str], client: Client, capsys: Output, gone: int, db: asyncpg.Connection, schema: str
 ) -> None:
-    """Nobody else can name it."""
+    """No other command can name that worker."""
     await db.execute(f"delete from {schema}._workers")
     _, out, _ = await workers(capsys, "ls", *words)
     code, _, _ = await workers(capsys, "unlock", str(gone), *words)

@@ -85,7 +85,7 @@ def line_of(**record: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_field_of_any_value_is_written(name: str) -> None:
-    """As a JSON value, or as text."""
+    """It is written as JSON, or else as text."""
     given, expected = FIELDS[name]
     line = line_of(field=given)
 
@@ -106,7 +106,7 @@ def test_a_message_whose_arguments_do_not_fit_is_written() -> None:
 
 
 def test_fields_with_the_names_of_the_formatter_are_kept() -> None:
-    """Under another name: neither is lost."""
+    """They get another name, so that neither is lost."""
     line = line_of(level="gold", time=3, exception="none")
 
     assert ("info", "gold", 3, "none") == (
@@ -118,7 +118,7 @@ def test_fields_with_the_names_of_the_formatter_are_kept() -> None:
 
 
 def test_the_stack_is_written() -> None:
-    """Of `stack_info=True`."""
+    """It comes from `stack_info=True`."""
     assert "Stack" in line_of(sinfo=None, stack_info="Stack (most recent call last):")["stack"]
 
 

@@ -1,4 +1,4 @@
-"""What the log says of names and errors that come from strangers: a record stays one record."""
+"""Names and errors from untrusted input cannot forge log records: a record stays one record."""
 
 import logging
 

@@ -31,7 +31,7 @@ async def look_up(name: str) -> str:
 
 @task
 async def wait() -> None:
-    """Fail, and come back."""
+    """Fail, and be retried."""
     raise RetryAfter(600, "busy")
 
 
@@ -77,7 +77,7 @@ def sentry(level: int) -> Iterator[Recorder]:
 
 @contextmanager
 def formatted(formatter: logging.Formatter) -> Iterator[io.StringIO]:
-    """All records of ours, by a formatter, a line each."""
+    """Format all our records, a line each."""
     stream, logger = io.StringIO(), logging.getLogger("asyncq")
     handler = logging.StreamHandler(stream)
     handler.setFormatter(formatter)
@@ -98,7 +98,7 @@ async def run(dsn: str, schema: str, client: Client) -> None:
 
 
 def group_of(event: Any) -> tuple[str, str, str]:
-    """The values by which Sentry groups an event: the exception and its place, then the template."""
+    """The values by which Sentry groups an event: the exception and its place, otherwise the template."""
     exception = event["exception"]["values"][-1]
     return event["logentry"]["message"], exception["type"], exception["stacktrace"]["frames"][-1]["function"]
 
@@ -120,7 +120,7 @@ async def test_sentry_groups_failures_by_their_exceptions(dsn: str, schema: str,
 
 
 async def test_sentry_sees_the_exceptions_of_retries(dsn: str, schema: str, client: Client) -> None:
-    """Where a program wants warnings as issues too."""
+    """A program may want warnings as issues too."""
     with sentry(logging.WARNING) as recorder:
         await run(dsn, schema, client)
     (retried,) = [event for event in recorder.events if event["extra"].get("asyncq_event") == "JobRetried"]
@@ -130,7 +130,7 @@ async def test_sentry_sees_the_exceptions_of_retries(dsn: str, schema: str, clie
 
 
 async def test_structlog_keeps_the_message(dsn: str, schema: str, client: Client) -> None:
-    """Its name for it is `event`."""
+    """structlog calls it `event`."""
     formatter = structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[
             structlog.stdlib.add_log_level,
@@ -153,7 +153,7 @@ async def test_structlog_keeps_the_message(dsn: str, schema: str, client: Client
 
 
 async def test_python_json_logger_keeps_the_fields(dsn: str, schema: str, client: Client) -> None:
-    """Each is a member of the object."""
+    """Each field is a member of the object."""
     with formatted(JsonFormatter("%(levelname)s %(name)s %(message)s")) as stream:
         await run(dsn, schema, client)
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]

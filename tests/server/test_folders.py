@@ -74,14 +74,14 @@ def test_a_server_starts_with_a_long_temporary_folder_that_is_not_ascii(
 
 
 def test_a_folder_is_private(folder: folders.Folder) -> None:
-    """The socket in it trusts whoever reaches it."""
+    """The server trusts every user who can reach its socket."""
     os.close(folder.lock)
 
     assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
 
 
 def test_a_locked_folder_is_not_swept(folder: folders.Folder) -> None:
-    """The lock says that it is in use, whoever holds it, in whatever container."""
+    """The lock shows that the folder is in use, even by another container."""
     swept = folders.sweep(account_to_drop_to())
 
     os.close(folder.lock)
@@ -121,7 +121,7 @@ def test_folders_of_another_user_are_not_swept(folder: folders.Folder) -> None:
 
 
 def test_a_link_with_our_name_is_not_followed(tmp_path: Path, private_root: Path) -> None:
-    """Anybody can put a link into /tmp; what it points to is not ours."""
+    """Any user can put a link into /tmp, so its target must stay."""
     (tmp_path / "kept").touch()
     link = private_root / f"{folders.PREFIX}link"
     link.symlink_to(tmp_path)

@@ -1,4 +1,4 @@
-"""A throw-away server: what it is while it runs, and that nothing of it is left afterwards."""
+"""A throw-away server: its settings while it runs, and nothing is left of it afterwards."""
 
 import asyncio
 import stat
@@ -45,7 +45,7 @@ def test_text_is_utf_8_sorted_by_code_point_and_time_is_utc(server: Server) -> N
 
 
 def test_the_folder_and_the_socket_are_private(server: Server) -> None:
-    """The server trusts whoever reaches it, so nobody else may."""
+    """The server trusts every connection, so no other user may reach its socket."""
     modes = [
         stat.S_IMODE(path.stat().st_mode)
         for path in (server.folder, server.folder / "data", server.folder / ".s.PGSQL.5432")
@@ -77,7 +77,7 @@ def test_the_environment_of_the_user_does_not_reach_the_server(server: Server) -
 
 
 def test_two_servers_run_side_by_side(server: Server) -> None:
-    """Two checkouts, or two test runs, know nothing of each other."""
+    """Two checkouts or test runs must not affect each other."""
     names = "select string_agg(datname, ' ' order by datname) from pg_database where not datistemplate"
     with start() as other:
         fetch(other, "create database only_there")
@@ -101,7 +101,7 @@ def stopped() -> tuple[Server, list[int]]:
 
 
 def test_stop_removes_the_folder_and_every_process(stopped: tuple[Server, list[int]]) -> None:
-    """A test run that leaves servers behind fills a developer's machine; a forgotten connection is no reason to."""
+    """Servers that test runs leave behind would fill a developer's machine, even after a forgotten connection."""
     server, processes = stopped
 
     assert [False, False, False] == [server.folder.exists(), *map(runs, processes)]
@@ -117,7 +117,7 @@ def test_stop_twice_does_nothing_the_second_time(stopped: tuple[Server, list[int
 
 
 def test_a_stopped_server_cannot_be_restarted(stopped: tuple[Server, list[int]]) -> None:
-    """Its data are gone; the error says so instead of starting an empty one."""
+    """Its data is deleted, so the error says so instead of starting an empty server."""
     server, _ = stopped
 
     with pytest.raises(ServerFailed, match="was stopped before"):
@@ -135,8 +135,8 @@ def test_restart_keeps_the_data_and_the_dsn(server: Server) -> None:
     assert pid != server.pid
 
 
-def test_a_killed_server_is_down_until_it_restarts_with_what_was_committed(server: Server) -> None:
-    """The crash tests rest on this: SIGKILL, and then recovery from the log."""
+def test_a_killed_server_is_down_until_it_restarts_with_all_committed_data(server: Server) -> None:
+    """The crash tests rely on this: SIGKILL, and then recovery from the log."""
     fetch(server, "create table crashed as select 7 as number")
     postmaster = server.pid
 
@@ -191,7 +191,7 @@ def test_settings_reach_the_server() -> None:
         assert ["on", "1MB"] == [fetch(server, f"show {name}") for name in ("fsync", "shared_buffers")]
 
 
-def test_an_unknown_setting_is_an_error_with_the_words_of_the_server() -> None:
+def test_an_unknown_setting_is_an_error_with_the_message_of_the_server() -> None:
     """The log is removed with the folder, so its last lines must be in the error."""
     with pytest.raises(ServerFailed) as caught:
         start(settings={"shared_bufers": "1GB"})

@@ -33,8 +33,8 @@ def test_a_command_that_was_killed_has_the_exit_code_of_a_shell() -> None:
     assert code == 128 + 9
 
 
-def test_a_command_that_is_not_there_is_said(capfd: pytest.CaptureFixture[str]) -> None:
-    """A misspelled command is no traceback."""
+def test_an_unknown_command_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
+    """A misspelt command must not cause a traceback."""
     code = main(["run", "--", "no-such-command"])
 
     assert (127, "asyncq.server: cannot run 'no-such-command': No such file or directory\n") == (
@@ -43,8 +43,8 @@ def test_a_command_that_is_not_there_is_said(capfd: pytest.CaptureFixture[str]) 
     )
 
 
-def test_a_folder_without_postgresql_is_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """The reason comes as a sentence on stderr, with exit code 1."""
+def test_a_folder_without_postgresql_is_reported(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The reason is one line on stderr, and the exit code is 1."""
     code = main(["run", "--bin", str(tmp_path), "--", "true"])
 
     assert (1, True) == (code, capfd.readouterr().err.startswith("asyncq.server: The folder given is "))
@@ -64,7 +64,7 @@ def test_list_prints_a_line_for_each_server(capfd: pytest.CaptureFixture[str]) -
 def test_a_ctrl_c_around_the_start_of_the_server_ends_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], moment: str
 ) -> None:
-    """As after any Ctrl-C: the exit code is 130, and the server has stopped."""
+    """The exit code is 130, as after any Ctrl-C, and the server has stopped."""
     folders: list[Path] = []
 
     @contextmanager

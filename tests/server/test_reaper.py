@@ -1,4 +1,4 @@
-"""However the process that started a server ends, the server and its folder go with it."""
+"""If the process that started a server ends in any way, the server and its folder are removed."""
 
 import os
 import signal
@@ -41,13 +41,13 @@ def parent_of(pid: int) -> int:
 
 
 def test_the_server_is_gone_after_its_parent_was_killed(hold: Hold) -> None:
-    """SIGKILL lets nobody clean up: a test run that the CI killed, a demo whose terminal crashed."""
+    """SIGKILL allows no clean-up: the CI kills a test run, or the terminal of a demo crashes."""
     holder = hold()
 
     holder.process.kill()
 
-    wait_until(holder.is_all_gone, description="the server and its folder are gone")
-    assert holder.is_all_gone()
+    wait_until(holder.has_ended, description="the server and its folder are gone")
+    assert holder.has_ended()
 
 
 def test_the_server_is_gone_after_its_parent_ended_without_stopping_it(hold: Hold) -> None:
@@ -56,18 +56,18 @@ def test_the_server_is_gone_after_its_parent_ended_without_stopping_it(hold: Hol
 
     holder.process.stdin.close()
 
-    wait_until(holder.is_all_gone, description="the server and its folder are gone")
-    assert holder.is_all_gone()
+    wait_until(holder.has_ended, description="the server and its folder are gone")
+    assert holder.has_ended()
 
 
 def test_a_fork_of_the_killed_parent_does_not_keep_the_server(hold: Hold) -> None:
-    """A forked child holds copies of all pipes, so their end alone says nothing about the parent."""
+    """A forked child inherits all pipes, so they stay open after the parent's death."""
     holder = hold(extra="if os.fork() == 0: sys.stdin.read(); os._exit(0)")
 
     holder.process.kill()
 
-    wait_until(holder.is_all_gone, description="the server and its folder are gone")
-    assert holder.is_all_gone()
+    wait_until(holder.has_ended, description="the server and its folder are gone")
+    assert holder.has_ended()
 
 
 def test_a_program_that_the_parent_started_does_not_keep_the_server(hold: Hold) -> None:
@@ -76,8 +76,8 @@ def test_a_program_that_the_parent_started_does_not_keep_the_server(hold: Hold) 
 
     holder.process.kill()
 
-    wait_until(holder.is_all_gone, description="the server and its folder are gone")
-    assert holder.is_all_gone()
+    wait_until(holder.has_ended, description="the server and its folder are gone")
+    assert holder.has_ended()
 
 
 def test_ctrl_c_stops_the_server_only_when_the_parent_does(hold: Hold) -> None:
@@ -89,21 +89,21 @@ def test_ctrl_c_stops_the_server_only_when_the_parent_does(hold: Hold) -> None:
     assert fetch(holder.dsn, "select 1") == 1
 
 
-def test_ctrl_c_while_the_reaper_is_being_born_leaves_nothing() -> None:
-    """Until it has a session of its own it is in the group of the terminal, which here does nothing but interrupt."""
+def test_ctrl_c_while_the_reaper_starts_leaves_nothing() -> None:
+    """Until it has its own session it is in the terminal's process group, which gets the interrupt."""
     program = subprocess.run([sys.executable, "-c", PELTED], start_new_session=True, check=False)
 
     assert 0 == program.returncode
 
 
-def test_the_reaper_may_be_ended_politely(hold: Hold) -> None:
-    """Somebody who sees it in a process list and ends it gets the same clean end."""
+def test_the_reaper_may_be_terminated(hold: Hold) -> None:
+    """A user who ends it from a process list gets the same clean-up."""
     holder = hold()
 
     os.kill(parent_of(holder.postmaster), signal.SIGTERM)
 
-    wait_until(holder.is_all_gone, description="the server and its folder are gone")
-    assert holder.is_all_gone()
+    wait_until(holder.has_ended, description="the server and its folder are gone")
+    assert holder.has_ended()
 
 
 @pytest.mark.usefixtures("private_root")
